@@ -1,0 +1,150 @@
+"""A tokenizer whose decoding is the exact inverse of its encoding, for every Unicode string.
+
+A text is cut into words (``dragoman.text.train`` has the rules), each word into pieces of the
+vocabulary, and a character that is in no piece into the bytes of its UTF-8 form ("byte fallback",
+Kudo and Richardson 2018, SentencePiece, there as an option). What makes it lossless:
+
+- spaces are ordinary characters of the pieces, so nothing has to be guessed when joining;
+- the one space that is put before the first word, so that it is the same piece as in the middle
+  of a sentence, is taken away again by decoding;
+- special and byte tokens are never looked for in a text: ``"</s>"`` is four ordinary characters.
+
+The file is one ``tokenizer.json`` of Hugging Face `tokenizers`, which reads it by itself.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from tokenizers import Tokenizer as Backend
+
+from dragoman.errors import DragomanError, InputError
+from dragoman.text.splits import SubwordSplits
+
+__all__ = ["BYTES", "SPECIALS", "Tokenizer"]
+
+SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+"""Padding, unknown (never produced: bytes cover everything), beginning and end of a sequence."""
+
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+"""The byte tokens, in order."""
+
+
+class Tokenizer:
+    """Text to piece ids and back: ``decode(encode(text)) == text``."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
+        self.pad_id, self.unk_id, self.bos_id, self.eos_id = self._ids(SPECIALS)
+
+    def encode(self, text: str) -> list[int]:
+        """The piece ids of ``text``, without bos and eos; none for an empty text."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The piece ids of each text, in order, computed on all cores.
+
+        Raises InputError for a text with a lone surrogate, which is not Unicode text and has no
+        UTF-8 form.
+        """
+        try:
+            encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
+        except TypeError:
+            bad = next((text for text in texts if not _is_unicode(text)), None)
+            if bad is None:
+                raise
+            raise InputError(
+                f"The text {bad[:40]!r} holds half of a surrogate pair, which is no Unicode "
+                "character; read the text as UTF-8 with strict errors."
+            ) from None
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ``ids``; special tokens are skipped.
+
+        Bytes that form no UTF-8 (only a model writes such) become U+FFFD, one for each byte.
+        """
+        specials = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
+        plain = [id_ for id_ in map(int, ids) if id_ not in specials]
+        text: str = self._backend.decode(plain, skip_special_tokens=False)
+        return text
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The pieces as they stand in the vocabulary, for people to look at."""
+        return [self._backend.id_to_token(int(id_)) or f"<no piece {id_}>" for id_ in ids]
+
+    @cached_property
+    def content_hash(self) -> str:
+        """A hash of everything that decides how a text is encoded."""
+        return hashlib.sha256(self._backend.to_str().encode()).hexdigest()
+
+    def splits(self) -> SubwordSplits:
+        """For each piece the pairs of pieces that it can be taken apart into.
+
+        BPE: the two pieces whose merge made it. Unigram: any two pieces that concatenate to it.
+        """
+        model = json.loads(self._backend.to_str())["model"]
+        vocab = self._backend.get_vocab(with_added_tokens=True)
+        if model["type"] == "BPE":
+            merges = (m if isinstance(m, list) else m.split(" ") for m in model["merges"])
+            triples = [(vocab[a + b], vocab[a], vocab[b]) for a, b in merges]
+        else:
+            plain = {piece: id_ for piece, id_ in vocab.items() if piece not in _NOT_TEXT}
+            triples = [
+                (id_, plain[piece[:cut]], plain[piece[cut:]])
+                for piece, id_ in plain.items()
+                for cut in range(1, len(piece))
+                if piece[:cut] in plain and piece[cut:] in plain
+            ]
+        return SubwordSplits.of(triples, vocab_size=self.vocab_size)
+
+    def save(self, path: Path) -> None:
+        """Write the tokenizer to one JSON file."""
+        try:
+            path.write_text(self._backend.to_str(pretty=True), encoding="utf-8")
+        except OSError as error:
+            raise DragomanError(f"Cannot write {path}: {error.strerror}.") from error
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokenizer":
+        """Read what ``save`` wrote. Raises InputError when there is no such tokenizer."""
+        try:
+            content = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"Cannot read the tokenizer {path}: {error.strerror}.") from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} is not a tokenizer.json: it is not UTF-8 text.") from error
+        return cls.from_json(content, origin=str(path))
+
+    @classmethod
+    def from_json(cls, content: str, origin: str) -> "Tokenizer":
+        """A tokenizer from the text of its file; ``origin`` is named when something is wrong."""
+        try:
+            backend = Backend.from_str(content)
+        except Exception as error:  # noqa: BLE001  (the library raises bare Exception, from Rust)
+            raise InputError(f"{origin} is not a readable tokenizer.json: {error}.") from error
+        missing = [token for token in SPECIALS if backend.token_to_id(token) is None]
+        if missing:
+            raise InputError(
+                f"The tokenizer {origin} has no token {', '.join(missing)}; "
+                "use the tokenizer.json that dragoman wrote beside the weights."
+            )
+        return cls(backend)
+
+    def _ids(self, tokens: Sequence[str]) -> list[int]:
+        return [self._backend.get_vocab(with_added_tokens=True)[token] for token in tokens]
+
+
+_NOT_TEXT = frozenset((*SPECIALS, *BYTES))
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether every character of ``text`` has a UTF-8 form."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

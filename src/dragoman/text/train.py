@@ -1,0 +1,181 @@
+r"""Training a tokenizer: which characters, which words, which pieces.
+
+1. Count the characters. The most frequent ones that together make up ``character_coverage`` of the
+   text get a place in the vocabulary, at most half of the places; the others are spelt in bytes.
+2. Cut each text into words. No piece crosses a word's border. A word carries the space before it.
+3. Learn the pieces: byte-pair encoding (Sennrich et al. 2016, section 3.2: merge the most frequent
+   pair, again and again) or a unigram language model (Kudo 2018, section 3.2: drop the pieces that
+   the likelihood misses least).
+
+Ids: 0 to 3 the special tokens, 4 to 259 the bytes, then the pieces.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Backend
+
+from dragoman.errors import InputError
+from dragoman.text.tokenizer import BYTES, SPECIALS, Tokenizer
+
+__all__ = ["TokenizerConfig", "train_tokenizer"]
+
+SMALLEST_VOCAB = 300
+"""Special tokens, bytes, and room for some characters."""
+
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\x{30FC}"
+"""Letters of scripts that write no space between words; their runs are left to the model."""
+
+FULL_WIDTH = r"\x{3001}-\x{303F}\x{FF01}-\x{FF65}"
+"""Chinese and Japanese punctuation, which brings its own space, and full-width forms."""
+
+WORDS = "|".join(
+    [
+        rf"[{UNSPACED}]+",
+        r"(?<=\p{L})['’](?:s|t|re|ve|m|ll|d)(?![\p{L}\p{M}\p{N}])",  # don't: " don", "'t"
+        rf" ?[\p{{L}}\p{{M}}&&[^{UNSPACED}]]+",
+        rf" ?[\p{{N}}&&[^{UNSPACED}]]",  # digits one by one
+        rf"[{FULL_WIDTH}]+",
+        rf" ?[^\s\p{{L}}\p{{M}}\p{{N}}{UNSPACED}{FULL_WIDTH}]+",  # punctuation, emoji, the rest
+        r"\s+(?!\S)",  # all spaces but the one that belongs to the next word
+        r"\s+",
+    ]
+)
+"""Every character of any text is in exactly one match."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerConfig:
+    """How a tokenizer is trained."""
+
+    model: Literal["bpe", "unigram"] = "bpe"
+    """How pieces are learnt: "bpe" merges frequent pairs, "unigram" prunes by likelihood."""
+    vocab_size: int = 8000
+    """Pieces in all, with 4 special and 256 byte tokens; a small corpus may fill fewer."""
+    joint: bool = True
+    """One tokenizer for both languages, which lets the embeddings be shared."""
+    character_coverage: float = 0.9999
+    """The share of the text's characters that get a place of their own; the rest is bytes."""
+    max_texts: int = 1_000_000
+    """Learn from at most this many texts, evenly spaced over the corpus."""
+
+    def __post_init__(self) -> None:
+        if self.model not in {"bpe", "unigram"}:
+            raise InputError(f'The tokenizer model {self.model!r} is neither "bpe" nor "unigram".')
+        if self.vocab_size < SMALLEST_VOCAB:
+            raise InputError(
+                f"A vocab_size of {self.vocab_size} is too small: 260 places are taken by special "
+                f"tokens and bytes; give at least {SMALLEST_VOCAB}."
+            )
+        if not 0.0 < self.character_coverage <= 1.0:
+            raise InputError(
+                f"The character_coverage {self.character_coverage} is not in (0, 1]; "
+                "0.9999 leaves one character in ten thousand to bytes."
+            )
+        if self.max_texts < 1:
+            raise InputError(f"max_texts is {self.max_texts}; give at least 1.")
+
+
+def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
+    """Train on ``texts``, which are read twice and not kept.
+
+    An iterator, which can be read only once, is first put into a list: give an object with an
+    ``__iter__`` for a corpus that is larger than memory. Raises InputError when there is no text.
+    """
+    if isinstance(texts, Iterator):
+        texts = list(texts)
+    counts: Counter[str] = Counter()
+    num_texts = 0
+    for text in texts:
+        counts.update(text)
+        num_texts += 1
+    if not counts:
+        raise InputError("There is no text to train a tokenizer on.")
+    alphabet = choose_alphabet(counts, config)
+    stride = math.ceil(num_texts / config.max_texts)
+    learnt = _learn(_only(alphabet, islice(texts, 0, None, stride)), alphabet, config)
+    return Tokenizer.from_json(json.dumps(_as_plain_entries(learnt)), origin="just trained")
+
+
+def choose_alphabet(counts: Counter[str], config: TokenizerConfig) -> list[str]:
+    """The characters that get a place in the vocabulary, most frequent first.
+
+    The fewest whose counts sum to ``character_coverage`` of the total, at most half of the places
+    that special tokens and bytes leave. The space is always one.
+    """
+    places = (config.vocab_size - len(SPECIALS) - len(BYTES)) // 2
+    wanted = config.character_coverage * counts.total()
+    alphabet, covered = [" "], counts[" "]
+    for char, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if covered >= wanted or len(alphabet) >= places:
+            break
+        if char != " ":
+            alphabet.append(char)
+            covered += count
+    return alphabet
+
+
+def _only(alphabet: list[str], texts: Iterable[str]) -> Iterator[str]:
+    """The texts without the characters that are not in the alphabet."""
+    others = re.compile(f"[^{re.escape(''.join(alphabet))}]+")
+    return (others.sub("", text) for text in texts)
+
+
+def _learn(texts: Iterable[str], alphabet: list[str], config: TokenizerConfig) -> dict[str, Any]:
+    """Train with the library; gives its serialised form."""
+    first = [*SPECIALS, *BYTES]
+    if config.model == "bpe":
+        backend = Backend(models.BPE(unk_token="<unk>", byte_fallback=True))  # noqa: S106
+        trainer = trainers.BpeTrainer(
+            vocab_size=config.vocab_size,
+            special_tokens=first,
+            initial_alphabet=alphabet,
+            limit_alphabet=len(alphabet),
+            min_frequency=2,
+            show_progress=False,
+        )
+    else:
+        backend = Backend(models.Unigram())
+        trainer = trainers.UnigramTrainer(
+            vocab_size=config.vocab_size,
+            special_tokens=first,
+            initial_alphabet=alphabet,
+            unk_token="<unk>",  # noqa: S106
+            show_progress=False,
+        )
+    # One space before the first word, unless it is of a script that writes none.
+    backend.normalizer = normalizers.Sequence(
+        [
+            normalizers.Prepend(" "),
+            normalizers.Replace(Regex(rf"\A (?=[{UNSPACED}{FULL_WIDTH}])"), ""),
+        ]
+    )
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "isolated")
+    backend.decoder = decoders.Sequence(
+        [decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    backend.train_from_iterator(texts, trainer)
+    state: dict[str, Any] = json.loads(backend.to_str())
+    return state
+
+
+def _as_plain_entries(state: dict[str, Any]) -> dict[str, Any]:
+    """Make special and byte tokens plain entries of the vocabulary, and the result repeatable.
+
+    As "added tokens" the library would look for them in every text. As entries they are never
+    found there: the words of ``WORDS`` part the letters from the brackets. The unigram scores are
+    rounded because the trainer sums them in no fixed order.
+    """
+    model = state["model"] | {"byte_fallback": True}
+    if model["type"] == "Unigram":
+        first = len(SPECIALS) + len(BYTES)
+        pieces = [(piece, round(score, 4)) for piece, score in model["vocab"][first:]]
+        model["vocab"] = model["vocab"][:first] + sorted(pieces, key=lambda p: (-p[1], p[0]))
+    return state | {"added_tokens": [], "model": model}
