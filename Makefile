@@ -1,0 +1,48 @@
+# Every target makes the environment that it needs; a second run finds it made.
+#   make test PYTHON=python3.12        another interpreter for a new environment
+#   make test PYTEST_ARGS="-k beam"    only some tests
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format bench docs clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+install: $(STAMP) ## make .venv with the package (editable) and its tools, versions as in constraints.txt
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,plot]'
+	@touch $@
+
+demo: $(STAMP) ## train a small translator on the embedded corpus and translate with it
+	$(BIN)/dragoman demo
+
+test: $(STAMP) ## run the tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(STAMP) ## formatting, lint, types, and which room imports which
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(STAMP) ## rewrite the sources as the formatter and the linter want them
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(STAMP) ## run the benchmarks
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP) ## regenerate the pages that are made from the code
+	$(BIN)/python docs/make.py
+
+clean: ## remove what builds and checks left (the environment and runs/ stay)
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

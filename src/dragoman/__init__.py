@@ -1,0 +1,33 @@
+"""The Transformer that you can read, train and ship.
+
+    translator = dragoman.load("runs/en-zh")
+    translator.translate("I like studying artificial intelligence.").text
+
+The rooms, from the ground up: ``dragoman.nn`` (the blocks of the paper), ``dragoman.models``,
+``dragoman.data`` and ``dragoman.text``, ``dragoman.decode`` and ``dragoman.train``,
+``dragoman.tasks``, ``dragoman.cli``. Importing the package alone loads none of them, so that
+``dragoman --help`` answers at once: the public names below are fetched when first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from dragoman.errors import DragomanError, InputError
+
+if TYPE_CHECKING:
+    from dragoman.tasks.translation import Translator, load
+
+__all__ = ["DragomanError", "InputError", "Translator", "__version__", "load"]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """Fetch a public name that needs PyTorch from its room (PEP 562)."""
+    if name in {"Translator", "load"}:
+        return getattr(import_module("dragoman.tasks.translation"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,37 @@
+"""The two errors that reach a user, and the suggestion that makes them kind.
+
+Both carry one sentence: what is wrong, where, and what to do. The command line prints that sentence
+without a traceback and ends with the error's exit code. Any other exception is a bug of ours.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import ClassVar
+
+__all__ = ["DragomanError", "InputError", "nearest"]
+
+
+class DragomanError(Exception):
+    """Something failed that is neither the user's input nor a bug: a full disk, a lost device."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class InputError(DragomanError):
+    """The user's input is wrong: a file, an option, a recipe, a model folder."""
+
+    exit_code: ClassVar[int] = 2
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that ``word`` was probably meant to be, or None when nothing is close.
+
+    Case, hyphens and underscores do not count as differences.
+    """
+
+    def plain(text: str) -> str:
+        return text.lower().replace("-", "_")
+
+    by_plain = {plain(candidate): candidate for candidate in known}
+    matches = get_close_matches(plain(word), by_plain, n=1, cutoff=0.6)
+    return by_plain[matches[0]] if matches else None
