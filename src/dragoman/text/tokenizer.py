@@ -124,7 +124,7 @@ class Tokenizer:
         """A tokenizer from the text of its file; ``origin`` is named when something is wrong."""
         try:
             backend = Backend.from_str(content)
-        except Exception as error:  # noqa: BLE001  (the library raises bare Exception, from Rust)
+        except Exception as error:  # the library raises nothing narrower
             raise InputError(f"{origin} is not a readable tokenizer.json: {error}.") from error
         missing = [token for token in SPECIALS if backend.token_to_id(token) is None]
         if missing:

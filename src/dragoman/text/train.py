@@ -133,7 +133,7 @@ def _learn(texts: Iterable[str], alphabet: list[str], config: TokenizerConfig) -
     first = [*SPECIALS, *BYTES]
     if config.model == "bpe":
         backend = Backend(models.BPE(unk_token="<unk>", byte_fallback=True))  # noqa: S106
-        trainer = trainers.BpeTrainer(
+        trainer: trainers.Trainer = trainers.BpeTrainer(
             vocab_size=config.vocab_size,
             special_tokens=first,
             initial_alphabet=alphabet,
@@ -170,12 +170,25 @@ def _as_plain_entries(state: dict[str, Any]) -> dict[str, Any]:
     """Make special and byte tokens plain entries of the vocabulary, and the result repeatable.
 
     As "added tokens" the library would look for them in every text. As entries they are never
-    found there: the words of ``WORDS`` part the letters from the brackets. The unigram scores are
-    rounded because the trainer sums them in no fixed order.
+    found there: the words of ``WORDS`` part the letters from the brackets.
     """
     model = state["model"] | {"byte_fallback": True}
     if model["type"] == "Unigram":
         first = len(SPECIALS) + len(BYTES)
-        pieces = [(piece, round(score, 4)) for piece, score in model["vocab"][first:]]
-        model["vocab"] = model["vocab"][:first] + sorted(pieces, key=lambda p: (-p[1], p[0]))
+        model["vocab"] = model["vocab"][:first] + _repeatable(model["vocab"][first:])
     return state | {"added_tokens": [], "model": model}
+
+
+def _repeatable(scored: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Unigram pieces and log-probabilities without the trainer's traces of chance.
+
+    It sums in no fixed order (so the last digits go), and puts the characters that pruning left
+    without a probability at the end, in no fixed order, 0.0001 apart (so they get the same).
+    """
+    last = min((score for piece, score in scored if len(piece) > 1), default=0.0)
+    rare = math.floor(last) - 1.0
+    rounded = [
+        (piece, rare if len(piece) == 1 and score < last else round(score, 6))
+        for piece, score in scored
+    ]
+    return sorted(rounded, key=lambda entry: (-entry[1], entry[0]))

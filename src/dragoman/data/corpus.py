@@ -1,0 +1,146 @@
+"""Where pairs of sentences come from: two parallel files, a TSV, or JSON lines."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Literal
+
+from dragoman.data.files import read_lines
+from dragoman.errors import InputError
+
+__all__ = ["CorpusConfig", "CorpusTexts", "Side", "read_pairs"]
+
+Side = Literal["src", "tgt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusConfig:
+    """One corpus: give ``src`` and ``tgt``, or ``tsv``, or ``jsonl``."""
+
+    name: str = ""
+    """How messages call the corpus; its file when not given."""
+    src: str | None = None
+    """File of source sentences, one a line; .gz, .xz and .zst are read as they are."""
+    tgt: str | None = None
+    """File of target sentences, parallel to ``src`` line by line."""
+    tsv: str | None = None
+    """File of lines with source, tab, target."""
+    jsonl: str | None = None
+    """File of JSON objects, one a line, with a source and a target text."""
+    src_key: str = "src"
+    """Where the source is in a JSON object; dots lead into inner objects: "translation.en"."""
+    tgt_key: str = "tgt"
+    """Where the target is in a JSON object."""
+    weight: float = 1.0
+    """How often an epoch passes over the corpus; 0.5 takes a random half each time."""
+
+    def __post_init__(self) -> None:
+        layouts = [self.src is not None or self.tgt is not None, bool(self.tsv), bool(self.jsonl)]
+        if sum(layouts) != 1 or (self.src is None) != (self.tgt is None):
+            raise InputError(
+                f"The corpus {self.name or '(unnamed)'} must have src and tgt, or tsv, or jsonl: "
+                "exactly one of the three."
+            )
+        if self.weight <= 0:
+            raise InputError(f"The weight of the corpus {self.label} is not above zero.")
+
+    @property
+    def label(self) -> str:
+        """The name, or the file that stands for it."""
+        return self.name or str(self.src or self.tsv or self.jsonl)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files of the corpus."""
+        return [Path(path) for path in (self.src, self.tgt, self.tsv, self.jsonl) if path]
+
+
+def read_pairs(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
+    """The pairs of the corpus; pair ``i`` (from 0) is line ``i + 1`` of its file or files.
+
+    Raises InputError that names file and line for everything that is not a pair.
+    """
+    if corpus.src is not None and corpus.tgt is not None:
+        return _parallel_pairs(Path(corpus.src), Path(corpus.tgt))
+    if corpus.tsv is not None:
+        return _tsv_pairs(Path(corpus.tsv))
+    assert corpus.jsonl is not None  # noqa: S101
+    return _jsonl_pairs(Path(corpus.jsonl), corpus.src_key, corpus.tgt_key)
+
+
+class CorpusTexts:
+    """All sentences of one or both sides of some corpora, read anew by each iteration.
+
+    First all of one side, then all of the other, so that evenly spaced samples hold both.
+    """
+
+    def __init__(self, corpora: Sequence[CorpusConfig], sides: Sequence[Side]) -> None:
+        self._corpora = corpora
+        self._sides = sides
+
+    def __iter__(self) -> Iterator[str]:
+        for side in self._sides:
+            for corpus in self._corpora:
+                for src, tgt in read_pairs(corpus):
+                    yield src if side == "src" else tgt
+
+
+def _parallel_pairs(src_path: Path, tgt_path: Path) -> Iterator[tuple[str, str]]:
+    src_lines, tgt_lines = read_lines(src_path), read_lines(tgt_path)
+    for number, (src, tgt) in enumerate(zip_longest(src_lines, tgt_lines), start=1):
+        if src is None or tgt is None:
+            longer = number + _count(src_lines if tgt is None else tgt_lines)
+            num_src, num_tgt = (longer, number - 1) if tgt is None else (number - 1, longer)
+            raise InputError(
+                f"{src_path} has {num_src:,} lines but {tgt_path} has {num_tgt:,}; line n of one "
+                "must be the translation of line n of the other."
+            )
+        yield src, tgt
+
+
+def _tsv_pairs(path: Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(read_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise InputError(
+                f"{path} line {number} has {len(columns)} column{'s' * (len(columns) != 1)}; "
+                "a line is source, one tab, target."
+            )
+        yield columns[0], columns[1]
+
+
+def _jsonl_pairs(path: Path, src_key: str, tgt_key: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{path} line {number} is not JSON: {error.msg} at column {error.colno}."
+            ) from None
+        place = f"{path} line {number}"
+        yield _text_at(record, src_key, place), _text_at(record, tgt_key, place)
+
+
+def _text_at(record: object, key: str, place: str) -> str:
+    """The text at a dotted key of a JSON object."""
+    value = record
+    for part in key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            known = ", ".join(map(repr, value)) if isinstance(value, dict) else "no object"
+            raise InputError(
+                f"{place} has no key {key!r} (there is {known}); set src_key, tgt_key."
+            )
+        value = value[part]
+    if not isinstance(value, str):
+        raise InputError(f"{place}: the value of {key!r} is not a text.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{place}: {key!r} holds half of a surrogate pair; mend it.") from None
+    return value
+
+
+def _count(rest: Iterable[str]) -> int:
+    return sum(1 for _ in rest)

@@ -1,0 +1,116 @@
+r"""Lines of a text file, plain or compressed, with errors that name the file and the line.
+
+A line ends with "\n" and nothing else: the other characters that ``str.splitlines`` cuts at
+(U+2028, U+0085, form feeds) stand inside real sentences, and two files of pairs cut differently
+are no longer parallel. A "\r" before the "\n" and a byte order mark at the start are dropped.
+"""
+
+import codecs
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import zstandard
+
+from dragoman.errors import InputError
+
+__all__ = ["open_bytes", "read_lines"]
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of the file, without their ends, one after another.
+
+    ``.gz``, ``.xz`` and ``.zst`` are decompressed on the way. Raises InputError for a file that is
+    missing, empty, damaged or not UTF-8.
+    """
+    number = 0
+    with open_bytes(path) as stream:
+        for number, raw in enumerate(_raw_lines(stream, path), start=1):
+            line = raw.removesuffix(b"\n").removesuffix(b"\r")
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            try:
+                yield line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{path} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at position "
+                    f"{error.start + 1}; convert the file (iconv -t UTF-8) or mend the line."
+                ) from None
+    if number == 0:
+        raise InputError(f"{path} is empty.")
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open for reading, decompressed by the ending of the name."""
+    if not path.exists():
+        raise InputError(f"There is no file {path}.")
+    if path.is_dir():
+        raise InputError(f"{path} is a directory, not a file.")
+    try:
+        match path.suffix:
+            case ".gz":
+                return cast("BinaryIO", gzip.open(path, "rb"))
+            case ".xz":
+                return cast("BinaryIO", lzma.open(path, "rb"))
+            case ".zst":
+                return cast("BinaryIO", io.BufferedReader(_ZstdFile(path), 1 << 17))
+            case _:
+                return path.open("rb")
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def _raw_lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The lines as bytes, with the errors of decompression in our words."""
+    try:
+        yield from stream
+    except EOFError:
+        raise InputError(
+            f"{path} is cut short: the compressed file ends before its data does; copy it again."
+        ) from None
+    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        raise InputError(
+            f"{path} is damaged or not compressed as its name says: {error}."
+        ) from error
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+class _ZstdFile(io.RawIOBase):
+    """A Zstandard file read as one stream of bytes, over any number of frames.
+
+    The library's own reader takes a file that was cut short for a complete one; this one raises
+    EOFError, as gzip and lzma do.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._started = False
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._ready:
+            packed = self._frame.unused_data or self._file.read(1 << 17)
+            if not packed:
+                if self._started and not self._frame.eof:
+                    raise EOFError
+                return 0
+            if self._frame.eof:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._started = True
+            self._ready = self._frame.decompress(packed)
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
