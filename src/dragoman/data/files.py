@@ -37,8 +37,8 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield line.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"{path} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at position "
-                    f"{error.start + 1}; convert the file (iconv -t UTF-8) or mend the line."
+                    f"{path} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at "
+                    f"position {error.start + 1}; convert the file (iconv -t UTF-8) or mend the line."
                 ) from None
     if number == 0:
         raise InputError(f"{path} is empty.")

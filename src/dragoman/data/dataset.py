@@ -1,0 +1,93 @@
+"""Pairs of sentences as ids, in arrays that may lie on disk."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from dragoman.data.check import CorpusReport, Finding
+
+__all__ = ["PairDataset", "Ragged", "SpecialIds"]
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialIds:
+    """The ids that batches are completed with; source and target share them."""
+
+    pad_id: int
+    bos_id: int
+    eos_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Many sequences of ids in one array: sequence i is ``ids[offsets[i]:offsets[i + 1]]``."""
+
+    ids: npt.NDArray[np.integer]
+    offsets: npt.NDArray[np.int64]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """The number of ids of each sequence."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> npt.NDArray[np.integer]:
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    @classmethod
+    def of(cls, sequences: Sequence[Sequence[int]]) -> "Ragged":
+        """From sequences in memory."""
+        lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
+        flat = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=lengths.sum())
+        return cls(flat, np.concatenate([[0], np.cumsum(lengths)]))
+
+    def take(self, indices: npt.NDArray[np.int64]) -> "Ragged":
+        """The sequences at ``indices``, in that order, copied into memory."""
+        starts = self.offsets[indices]
+        lengths = self.offsets[indices + 1] - starts
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        return Ragged(self.ids[np.repeat(starts, lengths) + within], offsets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairDataset:
+    """The pairs of one corpus as ids; pair i is line i + 1 of the corpus."""
+
+    name: str
+    src: Ragged
+    tgt: Ragged
+    special: SpecialIds
+    identical: Finding
+    content_hash: str
+    """A hash of all that decides the ids."""
+    weight: float = 1.0
+    """How often an epoch passes over the pairs."""
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def usable(self, max_length: int) -> npt.NDArray[np.bool_]:
+        """Which pairs have 1 to ``max_length`` tokens on both sides."""
+        shorter = np.minimum(self.src.lengths, self.tgt.lengths)
+        longer = np.maximum(self.src.lengths, self.tgt.lengths)
+        return (shorter > 0) & (longer <= max_length)
+
+    def report(self, max_length: int) -> CorpusReport:
+        """What was found in the corpus, given the limit of training."""
+        (empty,) = np.nonzero(np.minimum(self.src.lengths, self.tgt.lengths) == 0)
+        (too_long,) = np.nonzero(np.maximum(self.src.lengths, self.tgt.lengths) > max_length)
+        return CorpusReport(
+            name=self.name,
+            num_pairs=len(self),
+            num_used=int(self.usable(max_length).sum()),
+            empty=Finding.of(empty + 1, len(empty)),
+            too_long=Finding.of(too_long + 1, len(too_long)),
+            identical=self.identical,
+            max_length=max_length,
+        )
