@@ -13,6 +13,7 @@ the field ``kind`` chooses. A section that names only some of its keys keeps the
 *field's* default, which may differ from the section class's own defaults.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -387,5 +388,5 @@ def _show(value: object) -> str:
         return "a list"
     if isinstance(value, bool):
         return str(value).lower()
-    text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
