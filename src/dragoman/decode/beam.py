@@ -1,0 +1,131 @@
+"""Beam search (Graves 2012; Sutskever et al. 2014, section 3.2), with exact early stopping.
+
+Each sentence has W slots for hypotheses. A step ranks every continuation of every open hypothesis
+by log-probability and takes as many as slots are open. A continuation that is complete (it took
+the end-of-sentence token, or reached the sentence's length limit) leaves the beam with its score,
+normalised for length, and its slot closes. So W = 1 is greedy search, and a beam that is as wide as
+the tree has leaves finds every sequence: exhaustive search.
+
+A sentence is decided as soon as no open hypothesis can still enter its n best. Log-probabilities
+only fall, and the length penalty is greatest at the length limit, so an open hypothesis of
+log-probability l can never score more than ``l / lp(max)``.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dragoman.decode.protocol import Advance
+from dragoman.decode.ranking import IMPOSSIBLE, top_tokens
+from dragoman.decode.score import check_alpha, length_penalties
+from dragoman.errors import InputError
+
+__all__ = ["Beam"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beam:
+    """The ``beam_size`` best prefixes at each step, the ``n_best`` best sequences at the end."""
+
+    beam_size: int = 5
+    """Slots for hypotheses of each sentence, W."""
+    length_penalty: float = 0.6
+    """The exponent alpha of the score: 0 compares sums, greater values favour longer outputs."""
+    n_best: int = 1
+    """Hypotheses to return for each sentence, best first."""
+
+    def __post_init__(self) -> None:
+        check_alpha(self.length_penalty)
+        if self.beam_size < 1:
+            raise InputError(f"beam_size is {self.beam_size}; it must be 1 or more.")
+        if not 1 <= self.n_best <= self.beam_size:
+            raise InputError(
+                f"n_best is {self.n_best} with beam_size {self.beam_size}; "
+                "it must be at least 1 and at most beam_size."
+            )
+
+    def begin(self, max_B: Tensor, eos_id: int) -> "BeamFrontier":
+        """Start a search of B sentences of at most ``max_B`` tokens each."""
+        return BeamFrontier(self, max_B, eos_id)
+
+
+class BeamFrontier:
+    """The open hypotheses of every sentence, and what its best complete ones have scored."""
+
+    def __init__(self, beam: Beam, max_B: Tensor, eos_id: int) -> None:
+        num_sentences, width = max_B.shape[0], beam.beam_size
+        self._width = width
+        self._eos_id = eos_id
+        self._max_B = max_B
+        self._penalties_L = length_penalties(int(max_B.max()), beam.length_penalty).to(max_B.device)
+        self._length = 0
+        # A closed slot has log-probability minus infinity. At the start one prefix is open, the
+        # empty one.
+        self._log_probs_BW = torch.full(
+            (num_sentences, width), IMPOSSIBLE, device=max_B.device, dtype=torch.float32
+        )
+        self._log_probs_BW[:, 0] = 0.0
+        self._slots_B = torch.full_like(max_B, width)
+        self._best_Bn = self._log_probs_BW.new_full((num_sentences, beam.n_best), IMPOSSIBLE)
+        self._ranks_W = torch.arange(width, device=max_B.device)
+
+    def advance(self, log_probs_NV: Tensor) -> Advance:
+        """Rank the continuations of all open hypotheses and fill the open slots."""
+        self._length += 1
+        log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(log_probs_NV)
+        chosen_BW = (self._ranks_W < self._slots_B[:, None]) & (log_probs_BW > IMPOSSIBLE)
+        complete_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
+        ended_BW = chosen_BW & complete_BW
+        scores_BW = log_probs_BW / self._penalties_L[self._length]
+
+        self._slots_B = self._slots_B - ended_BW.sum(1)
+        self._log_probs_BW = log_probs_BW.masked_fill(~chosen_BW | ended_BW, IMPOSSIBLE)
+        new_BW = scores_BW.masked_fill(~ended_BW, IMPOSSIBLE)
+        self._best_Bn = torch.cat([self._best_Bn, new_BW], 1).topk(self._best_Bn.shape[1]).values
+        undecided_B = self._bound() > self._best_Bn[:, -1]
+        return Advance(
+            tokens_N=tokens_BW.flatten(),
+            parents_N=parents_BW.flatten(),
+            token_log_probs_N=values_BW.flatten(),
+            log_probs_N=log_probs_BW.flatten(),
+            scores_N=scores_BW.flatten(),
+            ended_N=ended_BW.flatten(),
+            open_N=((self._log_probs_BW > IMPOSSIBLE) & undecided_B[:, None]).flatten(),
+        )
+
+    def _rank(self, log_probs_NV: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The W best continuations of each sentence: sums, last log-probs, tokens, parent rows.
+
+        The W best of a sentence are among the W best of each of its rows.
+        """
+        num_sentences, width = self._log_probs_BW.shape
+        values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(width, log_probs_NV.shape[1]))
+        sums_BWk = self._log_probs_BW[:, :, None] + values_Nk.view(num_sentences, width, -1)
+        # Whatever a closed row's logits are, NaN among them, it has no continuation.
+        sums_BWk.masked_fill_((self._log_probs_BW == IMPOSSIBLE)[:, :, None], IMPOSSIBLE)
+        sums_BM, order_BM = sums_BWk.flatten(1).sort(dim=1, descending=True, stable=True)
+        order_BW = order_BM[:, :width]
+        firsts_B1 = self._first_rows()
+        return (
+            sums_BM[:, :width],
+            values_Nk.view(num_sentences, -1).gather(1, order_BW),
+            tokens_Nk.view(num_sentences, -1).gather(1, order_BW),
+            firsts_B1 + order_BW // values_Nk.shape[1],
+        )
+
+    def _first_rows(self) -> Tensor:
+        num_sentences, width = self._log_probs_BW.shape
+        last = num_sentences * width
+        return torch.arange(0, last, width, device=self._ranks_W.device)[:, None]
+
+    def _bound(self) -> Tensor:
+        """The greatest score (B) that an open hypothesis of each sentence can still reach."""
+        return self._log_probs_BW.amax(1) / self._penalties_L[self._max_B]
+
+    def keep(self, sentences_K: Tensor) -> None:
+        """Go on with these of the present sentences only."""
+        self._max_B = self._max_B[sentences_K]
+        self._log_probs_BW = self._log_probs_BW[sentences_K]
+        self._slots_B = self._slots_B[sentences_K]
+        self._best_Bn = self._best_Bn[sentences_K]

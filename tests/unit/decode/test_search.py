@@ -1,0 +1,200 @@
+"""The loop, on models that are tables."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+from tests.unit.decode.tables import (
+    BOS,
+    EOS,
+    PAD,
+    TableModel,
+    TableState,
+    limits,
+    random_table,
+    sources,
+)
+
+from dragoman.decode import (
+    Beam,
+    Forbid,
+    Greedy,
+    Limits,
+    MinimumLength,
+    Model,
+    Processor,
+    State,
+    Strategy,
+    search,
+    search_steps,
+)
+from dragoman.errors import InputError
+
+STRATEGIES: list[Strategy] = [Greedy(), Beam(beam_size=3, n_best=2)]
+
+
+def copying(src: tuple[int, ...], prefix: tuple[int, ...]) -> Sequence[float]:
+    """Logits of a model that copies its source, eos included, and is nearly sure of it."""
+    wanted = src[len(prefix)] if len(prefix) < len(src) else EOS
+    return [20.0 if token == wanted else 0.0 for token in range(8)]
+
+
+def test_a_table_is_a_model() -> None:
+    """The table conforms to the protocol, for the type checker too."""
+    model: Model[TableState] = TableModel(copying)
+    state: State = model.start(sources([3, EOS]), 2)
+    assert isinstance(state, TableState)
+    assert model.step(torch.tensor([BOS, BOS]), state).shape == (2, 8)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_sentences_of_different_lengths_end_when_they_end(strategy: Strategy) -> None:
+    """Each gets its own copy back, in order; an empty source gives an empty result."""
+    rows = [[3, 4, EOS], [EOS], [5, 6, 7, 3, EOS], []]
+    model = TableModel(copying)
+    results = search(model, sources(*rows), strategy, limits=limits(9, 9, 9, 9))
+    assert [best[0].ids for best in results] == [(3, 4), (), (5, 6, 7, 3), ()]
+    assert {best[0].stopped for best in results} == {"eos"}
+    assert len(results[0][0].token_log_probs) == 3
+
+
+def test_decided_sentences_leave_the_batch() -> None:
+    """The model computes fewer rows once a sentence has ended, and none after the last."""
+    model = TableModel(copying)
+    search(model, sources([EOS], [3, 4, EOS], [3, EOS]), Greedy(), limits=limits(9, 9, 9))
+    assert model.steps == 3
+    assert model.states[0].sizes == [2, 1]
+
+
+def test_early_stopping_saves_steps() -> None:
+    """A nearly sure model is not asked again after its hypothesis, though slots are open."""
+    model = TableModel(copying)
+    search(model, sources([3, 4, EOS]), Beam(beam_size=4), limits=limits(50))
+    assert model.steps == 3
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_limit_stops_each_sentence_by_itself(strategy: Strategy) -> None:
+    """A hypothesis that reaches its sentence's limit is complete and says so."""
+    src_BS = sources([3, 4, 5, 6, EOS], [3, 4, 5, 6, EOS], [3, 4, EOS])
+    results = search(TableModel(copying), src_BS, strategy, limits=limits(2, 9, 3))
+    assert [best[0].ids for best in results] == [(3, 4), (3, 4, 5, 6), (3, 4)]
+    assert [best[0].stopped for best in results] == ["length", "eos", "eos"]
+
+
+def test_a_long_output_outgrows_the_first_allocation() -> None:
+    """The history grows and keeps every token."""
+    line = [3 + i % 5 for i in range(150)]
+    for strategy in STRATEGIES:
+        [best] = search(TableModel(copying), sources([*line, EOS]), strategy, limits=limits(200))
+        assert best[0].ids == tuple(line)
+        assert best[0].log_prob == pytest.approx(sum(best[0].token_log_probs), abs=1e-4)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_no_sentence_no_result(strategy: Strategy) -> None:
+    """An empty batch gives an empty list."""
+    assert search(TableModel(copying), sources(), strategy, limits=limits()) == []
+
+
+def test_a_minimum_length_is_each_sentences_own() -> None:
+    """The end is forbidden until a sentence has its minimum, also after others have left."""
+    processors: list[Processor] = [Forbid((PAD, BOS)), MinimumLength(torch.tensor([0, 4, 2]), EOS)]
+    src_BS = sources([EOS], [3, EOS], [4, EOS])
+    results = search(
+        TableModel(copying), src_BS, Greedy(), processors=processors, limits=limits(9, 9, 9)
+    )
+    assert [len(best[0].ids) for best in results] == [0, 4, 2]
+
+
+def test_forbidden_tokens_are_not_generated() -> None:
+    """Whatever the model wants, and in every hypothesis."""
+    forbidden = (PAD, BOS, 3, 4)
+    strategies: list[Strategy] = [Greedy(), Beam(beam_size=4, n_best=4)]
+    for strategy in strategies:
+        results = search(
+            TableModel(random_table(1, 8)),
+            sources([3, EOS], [4, EOS]),
+            strategy,
+            processors=[Forbid(forbidden)],
+            limits=limits(9, 9),
+        )
+        generated = {token for best in results for h in best for token in h.ids}
+        assert not generated & set(forbidden)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_broken_weights_are_named(strategy: Strategy, value: float) -> None:
+    """One NaN or infinite logit of one sentence, at any step, is an error instead of a result."""
+
+    def table(src: tuple[int, ...], prefix: tuple[int, ...]) -> Sequence[float]:
+        logits = list(copying(src, prefix))
+        if len(src) > 3 and len(prefix) == 2:
+            logits[6] = value
+        return logits
+
+    src_BS = sources([3, EOS], [3, 4, 5, 6, EOS])
+    with pytest.raises(InputError, match="NaN"):
+        search(TableModel(table), src_BS, strategy, limits=limits(9, 9))
+    assert search(TableModel(table), src_BS[:1], strategy, limits=limits(9))[0][0].ids == (3,)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_vocabulary_that_is_forbidden_whole_is_named(strategy: Strategy) -> None:
+    """The error speaks of the processors and does not blame the weights."""
+    with pytest.raises(InputError, match="No token is left"):
+        search(
+            TableModel(copying),
+            sources([3, EOS]),
+            strategy,
+            processors=[Forbid(tuple(range(8)))],
+            limits=limits(9),
+        )
+
+
+def test_the_generator_tells_of_every_step() -> None:
+    """Prefixes grow by a token a step, and a sentence is reported when it is decided."""
+    steps = list(
+        search_steps(
+            TableModel(copying), sources([3, EOS], [4, 5, EOS]), Greedy(), limits=limits(9, 9)
+        )
+    )
+    assert [step.prefixes.ids_NL.shape for step in steps] == [(2, 1), (1, 2), (0, 3)]
+    assert [step.prefixes.sentence_N.tolist() for step in steps] == [[0, 1], [1], []]
+    assert [step.open_N.tolist() for step in steps] == [[True, True], [True], []]
+    assert [sorted(step.finished) for step in steps] == [[], [0], [1]]
+    assert steps[1].finished[0][0].ids == (3,)
+
+
+def test_the_generator_leaves_gradients_to_its_caller() -> None:
+    """Between two steps the caller's code runs in its own mode, not in the search's."""
+    steps = search_steps(TableModel(copying), sources([3, 4, EOS]), Greedy(), limits=limits(9))
+    next(steps)
+    assert not torch.is_inference_mode_enabled()
+    assert torch.is_grad_enabled()
+
+
+def test_bfloat16_logits_are_summed_in_float32() -> None:
+    """The log-probabilities of low-precision logits are those of the same numbers in float32."""
+
+    class Low(TableModel):
+        def step(self, ids_N: torch.Tensor, state: TableState) -> torch.Tensor:
+            return super().step(ids_N, state).bfloat16()
+
+    def table(src: tuple[int, ...], prefix: tuple[int, ...]) -> Sequence[float]:
+        exact = torch.tensor(random_table(3, 8)(src, prefix))
+        return [float(value) for value in exact.bfloat16()]
+
+    arguments = sources([3, EOS]), Beam(beam_size=3, n_best=3)
+    low = search(Low(table), *arguments, limits=limits(6))
+    assert low == search(TableModel(table), *arguments, limits=limits(6))
+
+
+@pytest.mark.parametrize("most", [[9], [9, 9, 9], [9, 0]])
+def test_limits_that_do_not_fit_are_a_bug_of_the_caller(most: list[int]) -> None:
+    """One limit of at least 1 for each sentence."""
+    bad = Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor(most))
+    with pytest.raises(ValueError, match=r"length limits|maximum length"):
+        search(TableModel(copying), sources([3, EOS], [EOS]), Greedy(), limits=bad)
