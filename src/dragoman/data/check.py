@@ -24,9 +24,9 @@ class Finding:
             self.lines.append(line)
 
     @classmethod
-    def of(cls, lines: Sequence[int], count: int) -> "Finding":
-        """From the first lines that have the property and the number of all."""
-        return cls(count=count, lines=[int(line) for line in lines[:EXAMPLES]])
+    def of(cls, lines: Sequence[int]) -> "Finding":
+        """From all lines that have the property."""
+        return cls(count=len(lines), lines=list(lines[:EXAMPLES]))
 
     def __str__(self) -> str:
         shown = ", ".join(f"{line:,}" for line in self.lines)

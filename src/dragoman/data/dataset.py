@@ -46,6 +46,15 @@ class Ragged:
         flat = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=lengths.sum())
         return cls(flat, np.concatenate([[0], np.cumsum(lengths)]))
 
+    @classmethod
+    def concatenate(cls, parts: "Sequence[Ragged]") -> "Ragged":
+        """The sequences of all parts, one part after another."""
+        if len(parts) == 1:
+            return parts[0]
+        lengths = np.concatenate([part.lengths for part in parts])
+        ids = np.concatenate([part.ids for part in parts])
+        return cls(ids, np.concatenate([[0], np.cumsum(lengths)]))
+
     def take(self, indices: npt.NDArray[np.int64]) -> "Ragged":
         """The sequences at ``indices``, in that order, copied into memory."""
         starts = self.offsets[indices]
@@ -86,8 +95,8 @@ class PairDataset:
             name=self.name,
             num_pairs=len(self),
             num_used=int(self.usable(max_length).sum()),
-            empty=Finding.of(empty + 1, len(empty)),
-            too_long=Finding.of(too_long + 1, len(too_long)),
+            empty=Finding.of((empty + 1).tolist()),
+            too_long=Finding.of((too_long + 1).tolist()),
             identical=self.identical,
             max_length=max_length,
         )

@@ -38,7 +38,7 @@ def read_lines(path: Path) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"{path} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at "
-                    f"position {error.start + 1}; convert the file (iconv -t UTF-8) or mend the line."
+                    f"position {error.start + 1}; convert the file (iconv -t UTF-8) or mend it."
                 ) from None
     if number == 0:
         raise InputError(f"{path} is empty.")

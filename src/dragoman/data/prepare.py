@@ -134,22 +134,23 @@ def _write_pairs(corpus: CorpusConfig, encoders: Sequence[Encoder], folder: Path
     types = ["<u2" if encoder.vocab_size <= 1 << 16 else "<u4" for encoder in encoders]
     lengths: tuple[list[npt.NDArray[np.int32]], ...] = ([], [])
     identical = Finding()
-    number = 0
+    num_pairs = 0
     pairs = read_pairs(corpus)
     with (folder / "src.ids").open("wb") as src_file, (folder / "tgt.ids").open("wb") as tgt_file:
         while chunk := list(islice(pairs, CHUNK)):
-            for number, (src, tgt) in enumerate(chunk, start=number + 1):
+            for line, (src, tgt) in enumerate(chunk, start=num_pairs + 1):
                 if src == tgt and src.strip():
-                    identical.add(number)
-            for side, file in enumerate((src_file, tgt_file)):
-                texts = [pair[side] if pair[side].strip() else "" for pair in chunk]
-                rows = encoders[side].encode_batch(texts)
-                lengths[side].append(_append(rows, file, types[side]))
+                    identical.add(line)
+            for i, file in enumerate((src_file, tgt_file)):
+                texts = [pair[i] if pair[i].strip() else "" for pair in chunk]
+                rows = encoders[i].encode_batch(texts)
+                lengths[i].append(_append(rows, file, types[i]))
+            num_pairs += len(chunk)
     for side, parts in zip(SIDES, lengths, strict=True):
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(parts), dtype=np.int64)])
         np.save(folder / f"{side}.offsets.npy", offsets)
     return {
-        "num_pairs": number,
+        "num_pairs": num_pairs,
         "types": dict(zip(SIDES, types, strict=True)),
         "identical": asdict(identical),
     }

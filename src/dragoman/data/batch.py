@@ -1,0 +1,276 @@
+"""The tensors of one batch, and the endless stream of batches of a training run.
+
+In the names of tensors: B pairs, S source and T target positions.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+from dragoman.data.plan import Plan, plan_batches
+from dragoman.errors import InputError
+
+__all__ = ["Batch", "BatchConfig", "Batches", "Splits", "evaluation_batches", "source_tensor"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchConfig:
+    """How pairs are put into batches."""
+
+    max_tokens: int = 4096
+    """Source and target tokens of a batch, with padding; a longer pair makes a batch alone."""
+    max_length: int = 256
+    """Pairs with more tokens on a side are left out of training, and reported."""
+    subword_sampling: float = 0.0
+    """Probability that a piece is taken apart, drawn anew each epoch; 0.1 suits small corpora."""
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1 or self.max_length < 1:
+            raise InputError(
+                f"max_tokens ({self.max_tokens}) and max_length ({self.max_length}) must be above "
+                "zero."
+            )
+        if not 0.0 <= self.subword_sampling <= 1.0:
+            raise InputError(f"subword_sampling is {self.subword_sampling}, not in [0, 1].")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Padded pairs as the model takes them."""
+
+    src_BS: Tensor
+    """Source ids and eos."""
+    tgt_in_BT: Tensor
+    """bos and target ids: what the decoder is given."""
+    tgt_out_BT: Tensor
+    """Target ids and eos: what it shall predict."""
+    num_src_tokens: int
+    """Source tokens without padding, with eos."""
+    num_tgt_tokens: int
+    """Target tokens without padding, with eos: the predictions that the loss sums over."""
+    indices: npt.NDArray[np.int64]
+    """Which pairs these are, counted over all corpora in order."""
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on another device."""
+        return replace(
+            self,
+            src_BS=self.src_BS.to(device, non_blocking=True),
+            tgt_in_BT=self.tgt_in_BT.to(device, non_blocking=True),
+            tgt_out_BT=self.tgt_out_BT.to(device, non_blocking=True),
+        )
+
+
+class Splits(Protocol):
+    """What this room asks of subword sampling."""
+
+    def sample(
+        self,
+        ids: npt.NDArray[np.integer],
+        offsets: npt.NDArray[np.int64],
+        *,
+        probability: float,
+        rng: np.random.Generator,
+    ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
+        """Take pieces of many texts apart; text i is ``ids[offsets[i]:offsets[i + 1]]``."""
+
+
+class Batches(Iterator[Batch]):
+    """Training batches without end, epoch after epoch, in an order that a seed decides.
+
+    An epoch passes over each corpus as often as its weight says. Its plan follows from seed and
+    epoch alone, so that ``state_dict`` needs no more than two counters to go on exactly where it
+    was. ``splits`` (of source and target) are needed for subword sampling only: the whole epoch is
+    sampled before its batches are planned, which keeps the budget exact.
+    """
+
+    def __init__(
+        self,
+        datasets: Sequence[PairDataset],
+        config: BatchConfig,
+        *,
+        seed: int,
+        splits: tuple[Splits, Splits] | None = None,
+    ) -> None:
+        self._datasets = datasets
+        self._config = config
+        self._seed = seed
+        self._splits = splits
+        self._first = np.cumsum([0, *map(len, datasets)])
+        self._usable = [np.nonzero(d.usable(config.max_length))[0] for d in datasets]
+        if not any(map(len, self._usable)):
+            names = ", ".join(dataset.name for dataset in datasets)
+            raise InputError(
+                f"There is nothing to train on: every pair of {names} is empty on a side or "
+                f"longer than max_length = {config.max_length} tokens."
+            )
+        if len({dataset.special for dataset in datasets}) > 1:
+            raise ValueError("the datasets were made with different tokenizers")
+        if config.subword_sampling and splits is None:
+            raise ValueError("subword sampling needs the splits of both tokenizers")
+        self._begin(epoch=0)
+
+    def __next__(self) -> Batch:
+        while self.position >= len(self._plan):
+            self._begin(self.epoch + 1)
+        rows = self._rows[self._plan[int(self._shuffled[self.position])]]
+        self.position += 1
+        return self._batch(np.sort(rows))
+
+    @property
+    def num_batches(self) -> int:
+        """Batches of the present epoch."""
+        return len(self._plan)
+
+    @property
+    def padding(self) -> float:
+        """The share of padding in the tokens of the present epoch."""
+        return self._plan.padding
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the stream is: plain numbers and a text, fit for JSON."""
+        return {
+            "seed": self._seed,
+            "epoch": self.epoch,
+            "position": self.position,
+            "fingerprint": self._fingerprint(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was taken, with its seed.
+
+        Raises InputError when the corpora or the settings of batches are no longer the same.
+        """
+        if state["fingerprint"] != self._fingerprint():
+            raise InputError(
+                "The training data or its batch settings have changed since the run was saved; "
+                "put them back, or start a new run in another folder."
+            )
+        self._seed = state["seed"]
+        self._begin(state["epoch"])
+        self.position = state["position"]
+
+    def _begin(self, epoch: int) -> None:
+        """Choose the pairs of the epoch, sample their pieces, plan the batches, shuffle them."""
+        self.epoch, self.position = epoch, 0
+        rng = np.random.default_rng([self._seed, epoch])
+        self._rows = np.concatenate(
+            [
+                first + usable[_passes(len(usable), dataset.weight, rng)]
+                for first, usable, dataset in zip(
+                    self._first, self._usable, self._datasets, strict=False
+                )
+            ]
+        )
+        self._sides = self._sampled_sides(rng)
+        src_lengths, tgt_lengths = (
+            np.concatenate([ragged.lengths for ragged in side])[self._rows] + 1
+            for side in self._sides
+        )
+        self._plan: Plan = plan_batches(src_lengths, tgt_lengths, self._config.max_tokens, rng)
+        self._shuffled = rng.permutation(len(self._plan))
+
+    def _sampled_sides(self, rng: np.random.Generator) -> tuple[list[Ragged], list[Ragged]]:
+        """The ids of source and target of each corpus, sampled if that was asked for."""
+        src, tgt = [d.src for d in self._datasets], [d.tgt for d in self._datasets]
+        probability = self._config.subword_sampling
+        if not probability or self._splits is None:
+            return src, tgt
+        of_src, of_tgt = self._splits
+        return (
+            [_sampled(ragged, of_src, probability, rng) for ragged in src],
+            [_sampled(ragged, of_tgt, probability, rng) for ragged in tgt],
+        )
+
+    def _batch(self, rows: npt.NDArray[np.int64]) -> Batch:
+        """The pairs with the ascending numbers ``rows``, counted over all corpora."""
+        bounds = np.searchsorted(rows, self._first)
+        src, tgt = (
+            Ragged.concatenate(
+                [
+                    ragged.take(rows[bounds[i] : bounds[i + 1]] - self._first[i])
+                    for i, ragged in enumerate(side)
+                    if bounds[i] < bounds[i + 1]
+                ]
+            )
+            for side in self._sides
+        )
+        return _make_batch(src, tgt, self._datasets[0].special, rows)
+
+    def _fingerprint(self) -> str:
+        content = [[dataset.content_hash, dataset.weight] for dataset in self._datasets]
+        text = json.dumps([content, astuple(self._config)])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def evaluation_batches(dataset: PairDataset, max_tokens: int) -> Iterator[Batch]:
+    """All pairs of a corpus, each once, always in the same batches; nothing is left out."""
+    rng = np.random.default_rng(0)
+    plan = plan_batches(dataset.src.lengths + 1, dataset.tgt.lengths + 1, max_tokens, rng)
+    for number in range(len(plan)):
+        rows = plan[number]
+        yield _make_batch(dataset.src.take(rows), dataset.tgt.take(rows), dataset.special, rows)
+
+
+def source_tensor(rows: Sequence[Sequence[int]], special: SpecialIds) -> Tensor:
+    """Sentences as the encoder takes them: ids, eos, padding; shape (B, S)."""
+    return _with_eos(Ragged.of(rows), special)
+
+
+def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Numbers below ``count``, each as often as the whole part of ``weight``, and a random share.
+
+    The share is the fraction of ``weight``, rounded up or down by chance.
+    """
+    whole = int(weight)
+    extra = int((weight - whole) * count + rng.random())
+    return np.concatenate([np.tile(np.arange(count), whole), rng.permutation(count)[:extra]])
+
+
+def _sampled(
+    ragged: Ragged, splits: Splits, probability: float, rng: np.random.Generator
+) -> Ragged:
+    """All sequences with pieces taken apart, a part of them at a time to spare memory."""
+    chunk = 1 << 16
+    parts = []
+    for start in range(0, len(ragged), chunk):
+        offsets = ragged.offsets[start : start + chunk + 1]
+        ids = ragged.ids[offsets[0] : offsets[-1]]
+        parts.append(
+            Ragged(*splits.sample(ids, offsets - offsets[0], probability=probability, rng=rng))
+        )
+    return Ragged.concatenate(parts)
+
+
+def _make_batch(
+    src: Ragged, tgt: Ragged, special: SpecialIds, indices: npt.NDArray[np.int64]
+) -> Batch:
+    tgt_out_BT = _with_eos(tgt, special)
+    tgt_in_BT = tgt_out_BT.roll(1, dims=1)
+    tgt_in_BT[tgt_in_BT == special.eos_id] = special.pad_id
+    tgt_in_BT[:, 0] = special.bos_id
+    return Batch(
+        src_BS=_with_eos(src, special),
+        tgt_in_BT=tgt_in_BT,
+        tgt_out_BT=tgt_out_BT,
+        num_src_tokens=len(src.ids) + len(src),
+        num_tgt_tokens=len(tgt.ids) + len(tgt),
+        indices=indices,
+    )
+
+
+def _with_eos(ragged: Ragged, special: SpecialIds) -> Tensor:
+    """Each sequence and eos, padded to the longest; shape (B, L)."""
+    lengths = ragged.lengths
+    ids_BL = np.full((len(ragged), lengths.max(initial=0) + 1), special.pad_id, dtype=np.int64)
+    ids_BL[np.arange(ids_BL.shape[1]) < lengths[:, None]] = ragged.ids
+    ids_BL[np.arange(len(ragged)), lengths] = special.eos_id
+    return torch.from_numpy(ids_BL)
