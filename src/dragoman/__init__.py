@@ -16,17 +16,18 @@ from dragoman.errors import DragomanError, InputError
 
 if TYPE_CHECKING:
     from dragoman.tasks.translation import Translator, load
+else:
+
+    def __getattr__(name: str) -> object:
+        """Fetch a public name that needs PyTorch from its room (PEP 562)."""
+        if name in {"Translator", "load"}:
+            return getattr(import_module("dragoman.tasks.translation"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = ["DragomanError", "InputError", "Translator", "__version__", "load"]
 
 __version__ = "0.1.0"
-
-
-def __getattr__(name: str) -> object:
-    """Fetch a public name that needs PyTorch from its room (PEP 562)."""
-    if name in {"Translator", "load"}:
-        return getattr(import_module("dragoman.tasks.translation"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -169,7 +169,7 @@ def test_a_partial_section_keeps_the_default_of_the_field(tmp_path: Path) -> Non
         ("[[corpora]]", "[corpora]", "not valid TOML (cannot declare ('corpora',) twice)"),
         ('out = "runs/x"', 'out = "x"\ncorpora = 1', "not valid TOML"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_the_file_is_one_sentence_with_its_line(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
