@@ -1,0 +1,91 @@
+"""An over-long line cut into chunks that join again without loss.
+
+Cuts are made at ends of sentences if that suffices, else at clauses, else at spaces, else anywhere:
+in Latin punctuation only before a space (3.14 stays whole), in Chinese punctuation anywhere.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+__all__ = ["Chunk", "split_long"]
+
+_CUTS = tuple(
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)\s*|[。！？…]+[”’」』）]*\s*|\n\s*",
+        r"(?<![,;:–—])[,;:–—]++(?=\s)\s*|[，；：、]\s*",
+        r"\s+",
+        r".(?![\u0300-\u036F\u200D\uFE0F])(?<!\u200D)",  # not inside an accent or joined emoji
+        r".",
+    )
+)
+"""Where a text may be cut, after each match; the better places first. Linear time: a run of marks
+is tried once, from its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a line, and the space that follows it."""
+
+    text: str
+    gap: str
+
+    def __str__(self) -> str:
+        return self.text + self.gap
+
+
+def split_long(text: str, limit: int, length: Callable[[str], int]) -> list[Chunk]:
+    """The text in chunks of ``length(chunk.text) <= limit`` each, as few as good cuts allow.
+
+    ``"".join(map(str, chunks)) == text``. A text within the limit is one chunk; a single character
+    that is over the limit stays one. ``length`` is expected to grow with the text.
+    """
+    if limit < 1:
+        raise ValueError(f"limit is {limit}; it must be at least 1")
+    return [_chunk(part) for part in _parts(text, _CUTS, limit, length)]
+
+
+def _parts(
+    text: str, cuts: tuple[re.Pattern[str], ...], limit: int, length: Callable[[str], int]
+) -> Iterator[str]:
+    """Parts within the limit, at the first kind of cut where they can be, else at finer ones."""
+    if not cuts or length(text.rstrip()) <= limit:
+        yield text
+        return
+    ends = [match.end() for match in cuts[0].finditer(text)]
+    if not ends or ends[-1] < len(text):
+        ends.append(len(text))
+    start = first = 0
+    while first < len(ends):
+        last = _furthest(text, start, ends[first:], limit, length) + first
+        if last < first:  # not even up to the next cut
+            last = first
+            yield from _parts(text[start : ends[last]], cuts[1:], limit, length)
+        else:
+            yield text[start : ends[last]]
+        start, first = ends[last], last + 1
+
+
+def _furthest(
+    text: str, start: int, ends: list[int], limit: int, length: Callable[[str], int]
+) -> int:
+    """The last of ``ends`` up to which the text is within the limit; -1 if the first is not.
+
+    The distance is doubled until it is too far, then halved: a long text is measured a few times,
+    not once for each end.
+    """
+
+    def measure(end: int) -> int:
+        return length(text[start:end].rstrip())
+
+    reach = 1
+    while reach < len(ends) and measure(ends[reach - 1]) <= limit:
+        reach *= 2
+    return bisect_right(ends[:reach], limit, key=measure) - 1
+
+
+def _chunk(part: str) -> Chunk:
+    text = part.rstrip()
+    return Chunk(text, part[len(text) :])

@@ -1,0 +1,74 @@
+"""Laws of the text room, for any Unicode string."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.text.sentences import split_long
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.train import TokenizerConfig, train_tokenizer
+
+TEXTS = [
+    "The dog sees the small dog, and the dog's house is 12 km away.",
+    "Der Hund sieht den kleinen Hund; der Hund schläft (im Haus).",
+    "我喜欢学习人工智能。他也喜欢学习汉语。",
+] * 5
+TOKENIZERS = {
+    "bpe": train_tokenizer(TEXTS, TokenizerConfig(vocab_size=400)),
+    "unigram": train_tokenizer(TEXTS, TokenizerConfig(model="unigram", vocab_size=400)),
+}
+
+MARKS = ["▁", "<s>", "</s>", "<pad>", "<unk>", "<0x41>", "\ufeff", "\ufffd", "\x00", "'s", "7"]
+SPACES = [" ", "  ", "\n", "\r\n", "\t", "\x1c", "\u2028", "\u3000"]
+WORDS = ["👩\u200d👧", "e\u0301", "我", "。", "“", "dog", " dog"]
+tricky = st.sampled_from(MARKS + SPACES + WORDS)
+texts = st.one_of(st.text(), st.lists(st.one_of(tricky, st.text(max_size=3))).map("".join))
+tokenizers = pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS.keys())
+
+
+@tokenizers
+@given(text=texts)
+@settings(max_examples=300, deadline=None)
+def test_decoding_is_the_inverse_of_encoding(tokenizer: Tokenizer, text: str) -> None:
+    """decode(encode(text)) is text, and no special token is used."""
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert min(ids, default=4) >= 4
+
+
+@tokenizers
+@given(batch=st.lists(texts, max_size=5), p=st.floats(0, 1), seed=st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_sampled_ids_decode_to_the_same_texts(
+    tokenizer: Tokenizer, batch: list[str], p: float, seed: int
+) -> None:
+    """Subword sampling changes the pieces, never the text."""
+    rows = tokenizer.encode_batch(batch)
+    flat = np.array([id_ for row in rows for id_ in row], dtype=np.uint16)
+    offsets = np.cumsum([0, *map(len, rows)])
+    ids, ends = tokenizer.splits().sample(
+        flat, offsets, probability=p, rng=np.random.default_rng(seed)
+    )
+    assert [tokenizer.decode(ids[a:b]) for a, b in pairwise(ends)] == batch
+
+
+@given(text=texts, limit=st.integers(1, 12))
+@settings(deadline=None)
+def test_chunks_join_to_the_line_and_respect_the_limit(text: str, limit: int) -> None:
+    """The chunks and their gaps are the text, and none is longer than the limit."""
+    chunks = split_long(text, limit, len)
+    assert "".join(map(str, chunks)) == text
+    assert all(len(chunk.text) <= limit for chunk in chunks)
+
+
+@given(text=texts, limit=st.integers(4, 12))
+@settings(deadline=None)
+def test_chunks_respect_the_limit_in_tokens(text: str, limit: int) -> None:
+    """Counted by a real tokenizer, chunks are within the limit unless one character is over it."""
+    tokenizer = TOKENIZERS["bpe"]
+    chunks = split_long(text, limit, lambda part: len(tokenizer.encode(part)))
+    assert "".join(map(str, chunks)) == text
+    assert all(len(c.text) <= 1 or len(tokenizer.encode(c.text)) <= limit for c in chunks)

@@ -1,0 +1,79 @@
+"""Cutting over-long lines."""
+
+import time
+
+import pytest
+
+from dragoman.text.sentences import Chunk, split_long
+
+
+def words(text: str) -> int:
+    """The length in words."""
+    return len(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "chunks"),
+    [
+        ("One two. Three four.", 9, ["One two. Three four."]),
+        ("One two. Three four.  Five six.", 4, ["One two. Three four.", "Five six."]),
+        ('He said "no." Then he left.', 4, ['He said "no."', "Then he left."]),
+        ("It is 3.14 now and more or less so.", 5, ["It is 3.14 now and", "more or less so."]),
+        ("one two, three four, five six", 4, ["one two, three four,", "five six"]),
+        ("one two three four five", 2, ["one two", "three four", "five"]),
+    ],
+)
+def test_cuts_are_made_at_the_best_place(text: str, limit: int, chunks: list[str]) -> None:
+    """Sentence ends before clauses before spaces, and as much as fits in a chunk."""
+    assert [chunk.text for chunk in split_long(text, limit, words)] == chunks
+
+
+@pytest.mark.parametrize(
+    ("limit", "chunks"),
+    [
+        (12, ["我喜欢学习。你呢？", "他说：“不喜欢。”", "然后，他走了。"]),
+        (5, ["我喜欢学习", "。", "你呢？", "他说：", "“不喜欢。", "”", "然后，", "他走了。"]),
+    ],
+)
+def test_chinese_is_cut_without_spaces(limit: int, chunks: list[str]) -> None:
+    """Chinese sentence ends and commas count, closing quotes stay with their sentence."""
+    text = "我喜欢学习。你呢？他说：“不喜欢。”然后，他走了。"
+    assert [chunk.text for chunk in split_long(text, limit, len)] == chunks
+
+
+def test_gaps_are_kept_beside_the_chunks() -> None:
+    """The space after a chunk is its gap; leading space stays in the text."""
+    chunks = split_long(" a.  b.\tc.\n", 1, words)
+    assert chunks == [Chunk(" a.", "  "), Chunk("b.", "\t"), Chunk("c.", "\n")]
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\u3000"])
+def test_text_without_letters_is_one_chunk(text: str) -> None:
+    """A line of nothing or of spaces is one empty chunk and its gap."""
+    assert split_long(text, 1, len) == [Chunk("", text)]
+
+
+def test_accents_and_joined_emoji_stay_whole_where_they_fit() -> None:
+    """A cut anywhere is not inside a letter with its accent or a family of emoji."""
+    text = "e\u0301" * 4 + "👩\u200d👧"
+    assert [c.text for c in split_long(text, 3, len)] == ["e\u0301"] * 4 + ["👩\u200d👧"]
+
+
+def test_a_character_over_the_limit_stays_one_chunk() -> None:
+    """What cannot be cut is given as it is."""
+    assert [c.text for c in split_long("ab", 1, lambda text: 5 * len(text))] == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["word " * 20_000, "." * 100_000, "x" * 100_000, "," * 100_000])
+def test_long_lines_take_linear_time(text: str) -> None:
+    """A line of 20,000 words, or of 100,000 marks, is cut at once."""
+    start = time.perf_counter()
+    chunks = split_long(text, 200, len)
+    assert time.perf_counter() - start < 2.0
+    assert "".join(map(str, chunks)) == text
+
+
+def test_a_limit_below_one_is_a_bug() -> None:
+    """Nothing fits in no tokens."""
+    with pytest.raises(ValueError, match="limit"):
+        split_long("a", 0, len)

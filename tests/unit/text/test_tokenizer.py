@@ -1,0 +1,220 @@
+"""The tokenizer: training, its file, and what it does to texts that look like its own tokens."""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError, InputError
+from dragoman.text.tokenizer import BYTES, SPECIALS, Tokenizer
+from dragoman.text.train import TokenizerConfig, choose_alphabet, train_tokenizer
+
+TEXTS = [
+    "The dog sees the small dog, and the dog's house is 12 km away.",
+    "Der Hund sieht den kleinen Hund; der Hund schläft (im Haus).",
+    "我喜欢学习人工智能。他也喜欢学习汉语。",
+] * 5
+MODELS = ["bpe", "unigram"]
+
+
+def trained(model: str = "bpe", vocab_size: int = 400) -> Tokenizer:
+    """A small tokenizer of three languages."""
+    return train_tokenizer(TEXTS, TokenizerConfig(model=model, vocab_size=vocab_size))  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=MODELS)
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    """A small tokenizer of each model in turn."""
+    return trained(request.param)
+
+
+def test_ids_of_special_and_byte_tokens_are_fixed(tokenizer: Tokenizer) -> None:
+    """Special tokens take ids 0 to 3 and the bytes 4 to 259, in both models."""
+    assert [tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.eos_id] == [0, 1, 2, 3]
+    assert tokenizer.tokens(range(260)) == [*SPECIALS, *BYTES]
+
+
+@pytest.mark.parametrize("text", ["<s>", "</s>", "<pad><unk>", "<0x41>", " <s> </s>\n", "x<0x0A>"])
+def test_text_that_looks_like_a_token_is_ordinary_text(tokenizer: Tokenizer, text: str) -> None:
+    """The name of a special or byte token in a text is spelt out and comes back as it was."""
+    ids = tokenizer.encode(text)
+    assert not {0, 1, 2, 3} & set(ids)
+    assert len(ids) > 2
+    assert tokenizer.decode(ids) == text
+
+
+def test_decoding_skips_special_tokens(tokenizer: Tokenizer) -> None:
+    """bos, eos, padding and unknown are not text, wherever they stand."""
+    ids = tokenizer.encode("the dog")
+    assert tokenizer.decode([2, *ids[:1], 1, 0, *ids[1:], 3, 0, 0]) == "the dog"
+
+
+def test_broken_bytes_become_replacement_characters(tokenizer: Tokenizer) -> None:
+    """A model may write bytes that are no UTF-8; each is shown as U+FFFD."""
+    assert tokenizer.decode([4 + 0xE6, 4 + 0x88]) == "\ufffd\ufffd"
+
+
+def test_empty_text_has_no_ids(tokenizer: Tokenizer) -> None:
+    """Nothing in, nothing out."""
+    assert tokenizer.encode("") == []
+    assert tokenizer.decode([]) == ""
+
+
+def test_half_a_surrogate_pair_is_refused_in_a_sentence(tokenizer: Tokenizer) -> None:
+    """Text that is not Unicode is the user's mistake, not a crash of the library."""
+    with pytest.raises(InputError, match="surrogate"):
+        tokenizer.encode_batch(["fine", "a\ud800b"])
+
+
+def test_a_word_is_the_same_piece_first_and_later() -> None:
+    """The first word of a sentence has the same ids as after a space."""
+    tokenizer = trained()
+    alone, later = tokenizer.encode("Hund"), tokenizer.encode("der Hund")
+    assert later[-len(alone) :] == alone
+
+
+def test_no_space_is_put_before_chinese() -> None:
+    """A Chinese sentence has the same first pieces as inside a line without spaces."""
+    assert trained().tokens(trained().encode("我喜欢"))[0].startswith("我")
+
+
+def test_no_piece_crosses_punctuation_or_holds_two_digits(tokenizer: Tokenizer) -> None:
+    """Letters, single digits and punctuation never share a piece, but for 's and its like."""
+    pieces = tokenizer.tokens(range(260, tokenizer.vocab_size))
+    for piece in (p.strip() for p in pieces):
+        if piece[:1] in {"'", "’"}:
+            continue
+        kinds = {("letter" if c.isalpha() else "digit" if c.isdigit() else "mark") for c in piece}
+        assert len(kinds) <= 1, piece
+        assert "digit" not in kinds or len(piece) == 1, piece
+
+
+def test_vocabulary_has_the_size_that_was_asked_for(tokenizer: Tokenizer) -> None:
+    """vocab_size counts everything, and is met when the corpus is rich enough."""
+    assert trained("bpe", 320).vocab_size == 320
+    assert tokenizer.vocab_size <= 400
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_corpus_of_one_word_trains(model: str) -> None:
+    """A corpus too small to fill the vocabulary gives a smaller one."""
+    config = TokenizerConfig(model=model, vocab_size=8000)  # type: ignore[arg-type]
+    tokenizer = train_tokenizer(["hi"], config)
+    assert 260 < tokenizer.vocab_size < 300
+    assert tokenizer.decode(tokenizer.encode("hi there")) == "hi there"
+
+
+def test_training_on_nothing_is_refused() -> None:
+    """No text, or only empty texts, is one sentence."""
+    with pytest.raises(InputError, match="no text"):
+        train_tokenizer(["", ""], TokenizerConfig())
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_training_is_repeatable_in_another_process(model: str) -> None:
+    """The same texts give the same file, whatever the order of hashing in the process."""
+    code = (
+        "import sys; from dragoman.text.train import *\n"
+        f"config = TokenizerConfig(model={model!r}, vocab_size=400)\n"
+        "print(train_tokenizer(sys.argv[1:], config).content_hash)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, *TEXTS], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == trained(model).content_hash
+
+
+def test_texts_are_streamed_twice_and_not_kept() -> None:
+    """An object with __iter__ is read once for the characters and once for the words."""
+
+    class Stream:
+        readings = 0
+
+        def __iter__(self) -> Iterator[str]:
+            self.readings += 1
+            return iter(TEXTS)
+
+    stream = Stream()
+    tokenizer = train_tokenizer(stream, TokenizerConfig(vocab_size=400))
+    assert stream.readings == 2
+    assert tokenizer.content_hash == trained().content_hash
+    assert train_tokenizer(iter(TEXTS), TokenizerConfig(vocab_size=400)).content_hash == (
+        tokenizer.content_hash
+    )
+
+
+def test_max_texts_takes_texts_evenly_spaced() -> None:
+    """Of six texts with a limit of two, the first and the fourth are learnt from."""
+    texts = ["aaaa aaaa", "bbbb bbbb", "bbbb bbbb", "cccc cccc", "bbbb bbbb", "bbbb bbbb"]
+    tokenizer = train_tokenizer(texts, TokenizerConfig(vocab_size=400, max_texts=2))
+    pieces = tokenizer.tokens(range(260, tokenizer.vocab_size))
+    assert any("aa" in piece for piece in pieces)
+    assert any("cc" in piece for piece in pieces)
+    assert not any("bb" in piece for piece in pieces)
+
+
+def test_alphabet_is_the_fewest_characters_that_cover_the_share() -> None:
+    """The most frequent characters up to the coverage are taken, and the space always."""
+    config = TokenizerConfig(vocab_size=400, character_coverage=0.9)
+    assert choose_alphabet(Counter("a" * 90 + "b" * 9 + "c"), config) == [" ", "a"]
+    assert choose_alphabet(Counter("a" * 89 + "b" * 10 + "c"), config) == [" ", "a", "b"]
+
+
+def test_alphabet_takes_at_most_half_of_a_small_vocabulary() -> None:
+    """Of 400 places 260 are taken; characters get 70 of the other 140."""
+    chars = Counter(chr(0x4E00 + i) for i in range(500))
+    assert len(choose_alphabet(chars, TokenizerConfig(vocab_size=400))) == 70
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"vocab_size": 100}, "at least 300"),
+        ({"character_coverage": 0.0}, "character_coverage"),
+        ({"max_texts": 0}, "max_texts"),
+        ({"model": "wordpiece"}, "wordpiece"),
+    ],
+)
+def test_impossible_settings_are_refused(change: dict[str, object], words: str) -> None:
+    """A setting that cannot work is named before any time is spent."""
+    with pytest.raises(InputError, match=words):
+        TokenizerConfig(**change)  # type: ignore[arg-type]
+
+
+def test_saving_and_loading_changes_nothing(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """The file holds everything: the same ids, the same hash."""
+    tokenizer.save(tmp_path / "tokenizer.json")
+    loaded = Tokenizer.load(tmp_path / "tokenizer.json")
+    assert loaded.content_hash == tokenizer.content_hash
+    assert loaded.encode_batch(TEXTS) == tokenizer.encode_batch(TEXTS)
+
+
+def test_different_tokenizers_have_different_hashes() -> None:
+    """The hash tells two vocabularies apart."""
+    assert trained("bpe", 320).content_hash != trained("bpe", 330).content_hash
+
+
+def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
+    """Missing, binary, not JSON, and a tokenizer without our special tokens: one sentence each."""
+    path = tmp_path / "tokenizer.json"
+    with pytest.raises(InputError, match="Cannot read"):
+        Tokenizer.load(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="not UTF-8"):
+        Tokenizer.load(path)
+    path.write_text("{")
+    with pytest.raises(InputError, match="not a readable"):
+        Tokenizer.load(path)
+    trained().save(path)
+    path.write_text(path.read_text().replace('"</s>"', '"</S>"'))
+    with pytest.raises(InputError, match="</s>"):
+        Tokenizer.load(path)
+
+
+def test_saving_where_one_cannot_is_an_error_in_words(tmp_path: Path) -> None:
+    """A folder that is not there is named."""
+    with pytest.raises(DragomanError, match="nowhere"):
+        trained().save(tmp_path / "nowhere" / "tokenizer.json")
