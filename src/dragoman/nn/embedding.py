@@ -1,0 +1,39 @@
+"""Token embedding (paper, section 3.4)."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class TokenEmbedding(nn.Module):
+    """`E[ids] * sqrt(D)`: ids `(B, L)` to vectors `(B, L, D)`.
+
+    The row of `pad_id` starts as zeros and receives no gradient from here. The matrix is drawn
+    from `N(0, D^-1/2)` where it is scaled (so that the scaled vectors have unit variance and the
+    same matrix, tied, gives logits of unit variance), else from `N(0, 0.02)`. Under autocast the
+    vectors leave in the autocast dtype: the residual stream then stays in it.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int, *, pad_id: int, scale: bool = True) -> None:
+        super().__init__()
+        self.pad_id = pad_id
+        self.scale = math.sqrt(d_model) if scale else 1.0
+        self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the matrix anew."""
+        std = self.weight.shape[1] ** -0.5 if self.scale != 1.0 else 0.02
+        nn.init.normal_(self.weight, std=std)
+        with torch.no_grad():
+            self.weight[self.pad_id].zero_()
+
+    def forward(self, ids_BL: Tensor) -> Tensor:
+        """Look up and scale."""
+        x_BLD = F.embedding(ids_BL, self.weight, padding_idx=self.pad_id) * self.scale
+        device = x_BLD.device.type
+        if torch.is_autocast_enabled(device):
+            return x_BLD.to(torch.get_autocast_dtype(device))
+        return x_BLD
