@@ -55,10 +55,10 @@ class BeamFrontier:
 
     def __init__(self, beam: Beam, max_B: Tensor, eos_id: int) -> None:
         num_sentences, width = max_B.shape[0], beam.beam_size
-        self._width = width
         self._eos_id = eos_id
         self._max_B = max_B
         self._penalties_L = length_penalties(int(max_B.max()), beam.length_penalty).to(max_B.device)
+        self._greatest_penalty_B = self._penalties_L[max_B]
         self._length = 0
         # A closed slot has log-probability minus infinity. At the start one prefix is open, the
         # empty one.
@@ -69,6 +69,7 @@ class BeamFrontier:
         self._slots_B = torch.full_like(max_B, width)
         self._best_Bn = self._log_probs_BW.new_full((num_sentences, beam.n_best), IMPOSSIBLE)
         self._ranks_W = torch.arange(width, device=max_B.device)
+        self._first_rows_B = torch.arange(num_sentences, device=max_B.device) * width
 
     def advance(self, log_probs_NV: Tensor) -> Advance:
         """Rank the continuations of all open hypotheses and fill the open slots."""
@@ -106,26 +107,22 @@ class BeamFrontier:
         sums_BWk.masked_fill_((self._log_probs_BW == IMPOSSIBLE)[:, :, None], IMPOSSIBLE)
         sums_BM, order_BM = sums_BWk.flatten(1).sort(dim=1, descending=True, stable=True)
         order_BW = order_BM[:, :width]
-        firsts_B1 = self._first_rows()
         return (
             sums_BM[:, :width],
             values_Nk.view(num_sentences, -1).gather(1, order_BW),
             tokens_Nk.view(num_sentences, -1).gather(1, order_BW),
-            firsts_B1 + order_BW // values_Nk.shape[1],
+            self._first_rows_B[:, None] + order_BW // values_Nk.shape[1],
         )
-
-    def _first_rows(self) -> Tensor:
-        num_sentences, width = self._log_probs_BW.shape
-        last = num_sentences * width
-        return torch.arange(0, last, width, device=self._ranks_W.device)[:, None]
 
     def _bound(self) -> Tensor:
         """The greatest score (B) that an open hypothesis of each sentence can still reach."""
-        return self._log_probs_BW.amax(1) / self._penalties_L[self._max_B]
+        return self._log_probs_BW.amax(1) / self._greatest_penalty_B
 
     def keep(self, sentences_K: Tensor) -> None:
         """Go on with these of the present sentences only."""
         self._max_B = self._max_B[sentences_K]
+        self._greatest_penalty_B = self._greatest_penalty_B[sentences_K]
+        self._first_rows_B = self._first_rows_B[: len(sentences_K)]
         self._log_probs_BW = self._log_probs_BW[sentences_K]
         self._slots_B = self._slots_B[sentences_K]
         self._best_Bn = self._best_Bn[sentences_K]

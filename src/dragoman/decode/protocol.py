@@ -67,7 +67,10 @@ class Frontier(Protocol):
     """The open hypotheses of one running search."""
 
     def advance(self, log_probs_NV: Tensor) -> Advance:
-        """Choose the next token of every row from its log-probabilities (float32)."""
+        """Choose the next token of every row from its log-probabilities (float32).
+
+        They lie in memory that the next step overwrites: keep what was chosen, not a view.
+        """
 
     def keep(self, sentences_K: Tensor) -> None:
         """Go on with these of the present sentences only (indices, ascending)."""

@@ -141,6 +141,17 @@ def test_broken_weights_are_named(strategy: Strategy, value: float) -> None:
     assert search(TableModel(table), src_BS[:1], strategy, limits=limits(9))[0][0].ids == (3,)
 
 
+def test_what_follows_a_complete_hypothesis_is_not_looked_at() -> None:
+    """NaN after eos, in a row that is closed while others go on, is no error."""
+
+    def table(_: tuple[int, ...], prefix: tuple[int, ...]) -> Sequence[float]:
+        return [math.nan if EOS in prefix else -0.1 * abs(token - EOS) for token in range(8)]
+
+    beam = Beam(beam_size=3, n_best=3)
+    [found] = search(TableModel(table), sources([3, EOS]), beam, limits=limits(6))
+    assert [h.ids for h in found] == [(), (1,), (3,)]
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_vocabulary_that_is_forbidden_whole_is_named(strategy: Strategy) -> None:
     """The error speaks of the processors and does not blame the weights."""
