@@ -184,6 +184,6 @@ def _is_complete(folder: Path) -> bool:
                 return False
             if (folder / f"{side}.ids").stat().st_size != size:
                 return False
-    except (OSError, ValueError, KeyError):
+    except (OSError, EOFError, ValueError, KeyError):
         return False
     return True

@@ -62,7 +62,7 @@ class Tokenizer:
             ) from None
         return [encoding.ids for encoding in encodings]
 
-    def decode(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``; special tokens are skipped.
 
         Bytes that form no UTF-8 (only a model writes such) become U+FFFD, one for each byte.

@@ -69,7 +69,7 @@ def test_no_ids_at_all() -> None:
 def test_splits_of_a_tokenizer_concatenate_to_the_piece() -> None:
     """In both models the two parts, written one after the other, are the piece."""
     for model in ("bpe", "unigram"):
-        config = TokenizerConfig(model=model, vocab_size=400)  # type: ignore[arg-type]
+        config = TokenizerConfig(model=model, vocab_size=400)
         tokenizer = train_tokenizer(["the small dog sees the other dogs"] * 4, config)
         splits = tokenizer.splits()
         counts = np.diff(splits.first)

@@ -1,0 +1,206 @@
+"""Reading pairs: every layout, every compression, every mistake."""
+
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from dragoman.data.corpus import CorpusConfig, CorpusTexts, read_pairs
+from dragoman.data.files import read_lines
+from dragoman.errors import InputError
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+}
+packed = pytest.mark.parametrize("ending", PACK)
+
+
+def parallel(folder: Path, src: bytes, tgt: bytes) -> CorpusConfig:
+    """Two files with this content."""
+    (folder / "a.en").write_bytes(src)
+    (folder / "a.de").write_bytes(tgt)
+    return CorpusConfig(src=str(folder / "a.en"), tgt=str(folder / "a.de"))
+
+
+@packed
+def test_lines_are_read_through_compression(ending: str, tmp_path: Path) -> None:
+    """A compressed file has the lines of the plain one, also when it is large."""
+    lines = [f"line {i} äöü 我" for i in range(50_000)]
+    path = tmp_path / f"a.en{ending}"
+    path.write_bytes(PACK[ending]("\n".join(lines).encode()))
+    assert list(read_lines(path)) == lines
+
+
+@packed
+def test_joined_compressed_files_are_one(ending: str, tmp_path: Path) -> None:
+    """cat a.gz b.gz is a file with the lines of both."""
+    path = tmp_path / f"a.en{ending}"
+    path.write_bytes(PACK[ending](b"one\ntwo\n") + PACK[ending](b"three\n"))
+    assert list(read_lines(path)) == ["one", "two", "three"]
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    """Other separators of Unicode stay in the line; a carriage return at its end goes."""
+    path = tmp_path / "a.en"
+    path.write_bytes("a\u2028b\x0bc\x85d\re\r\n\n  f\x1c".encode())
+    assert list(read_lines(path)) == ["a\u2028b\x0bc\x85d\re", "", "  f\x1c"]
+
+
+def test_a_byte_order_mark_goes_only_at_the_start(tmp_path: Path) -> None:
+    """The mark that some editors write is no part of the first sentence."""
+    path = tmp_path / "a.en"
+    path.write_bytes(b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n")
+    assert list(read_lines(path)) == ["one", "\ufefftwo"]
+
+
+@packed
+def test_an_empty_file_is_refused(ending: str, tmp_path: Path) -> None:
+    """No line at all is named; one empty line is a line."""
+    path = tmp_path / f"a.en{ending}"
+    path.write_bytes(PACK[ending](b""))
+    with pytest.raises(InputError, match=r"a\.en.* is empty"):
+        list(read_lines(path))
+    path.write_bytes(PACK[ending](b"\n"))
+    assert list(read_lines(path)) == [""]
+
+
+def test_missing_files_and_directories_are_refused(tmp_path: Path) -> None:
+    """The path is named, and what it is."""
+    with pytest.raises(InputError, match=r"no file .*nothing\.en"):
+        list(read_lines(tmp_path / "nothing.en"))
+    with pytest.raises(InputError, match="is a directory"):
+        list(read_lines(tmp_path))
+
+
+@packed
+def test_undecodable_bytes_are_named_with_their_line(ending: str, tmp_path: Path) -> None:
+    """The file, the line, the byte and its place are told."""
+    path = tmp_path / f"a.en{ending}"
+    path.write_bytes(PACK[ending]("eins\nzwei\nMä".encode() + b"dchen\n" + b"Stra\xdfe\n"))
+    with pytest.raises(InputError, match=r"line 4 is not UTF-8: byte 0xdf at position 5"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
+def test_a_truncated_compressed_file_is_noticed(ending: str, tmp_path: Path) -> None:
+    """Half a file is not taken for a short one, nor is a file that lacks its last bytes."""
+    whole = PACK[ending]("\n".join(map(str, range(20_000))).encode())
+    path = tmp_path / f"a.en{ending}"
+    for size in (len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(InputError, match="cut short"):
+            list(read_lines(path))
+
+
+@pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
+def test_a_file_that_is_not_what_its_name_says_is_refused(ending: str, tmp_path: Path) -> None:
+    """Plain text under a compressed name is told as such."""
+    path = tmp_path / f"a.en{ending}"
+    path.write_bytes(b"plain text that is long enough to be read as a header\n")
+    with pytest.raises(InputError, match="damaged or not compressed"):
+        list(read_lines(path))
+
+
+def test_two_parallel_files(tmp_path: Path) -> None:
+    """Line n of one belongs to line n of the other; the last line feed may be missing."""
+    corpus = parallel(tmp_path, b"one\ntwo\n", b"eins\r\nzwei")
+    assert list(read_pairs(corpus)) == [("one", "eins"), ("two", "zwei")]
+
+
+def test_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
+    """Which file has how many lines, whichever is the longer."""
+    for src, tgt, words in [
+        (b"1\n2\n3\n4\n", b"1\n2\n", r"a\.en has 4 lines but .*a\.de has 2"),
+        (b"1\n2\n", b"1\n2\n3\n", r"a\.en has 2 lines but .*a\.de has 3"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            list(read_pairs(parallel(tmp_path, src, tgt)))
+
+
+def test_one_pair_is_a_corpus(tmp_path: Path) -> None:
+    """A corpus may have a single line."""
+    assert list(read_pairs(parallel(tmp_path, b"one", b"eins"))) == [("one", "eins")]
+
+
+def test_tsv(tmp_path: Path) -> None:
+    """Two columns a line; anything else is named with its line."""
+    path = tmp_path / "pairs.tsv"
+    path.write_bytes(b"one\teins\ntwo\tzwei\n")
+    corpus = CorpusConfig(tsv=str(path))
+    assert list(read_pairs(corpus)) == [("one", "eins"), ("two", "zwei")]
+    for line, words in [
+        (b"three", "line 3 has 1 column;"),
+        (b"a\tb\tc", "line 3 has 3 columns;"),
+        (b"", "line 3 has 1 column;"),
+    ]:
+        path.write_bytes(b"one\teins\ntwo\tzwei\n" + line + b"\n")
+        with pytest.raises(InputError, match=words):
+            list(read_pairs(corpus))
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    """Texts are found at their keys, also in inner objects."""
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"src": "one\\ntwo", "tgt": "eins"}\n')
+    assert list(read_pairs(CorpusConfig(jsonl=str(path)))) == [("one\ntwo", "eins")]
+    path.write_text(json.dumps({"translation": {"en": "one", "de": "eins"}}))
+    corpus = CorpusConfig(jsonl=str(path), src_key="translation.en", tgt_key="translation.de")
+    assert list(read_pairs(corpus)) == [("one", "eins")]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"src": "a", ', "line 2 is not JSON: .* at column"),
+        ("", "line 2 is not JSON"),
+        ('{"src": "a"}', "line 2 has no key 'tgt' .*'src'"),
+        ('["a", "b"]', "line 2 has no key 'src' .*no object"),
+        ('{"src": "a", "tgt": 3}', "line 2: the value of 'tgt' is not a text"),
+        ('{"src": "a", "tgt": "\\ud800"}', "line 2: 'tgt' holds half of a surrogate pair"),
+    ],
+)
+def test_bad_json_lines_are_named(line: str, words: str, tmp_path: Path) -> None:
+    """The line and what is wrong with it."""
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"src": "one", "tgt": "eins"}\n' + line + "\n")
+    with pytest.raises(InputError, match=words):
+        list(read_pairs(CorpusConfig(jsonl=str(path))))
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {},
+        {"src": "a"},
+        {"tgt": "a"},
+        {"src": "a", "tgt": "b", "tsv": "c"},
+        {"tsv": "a", "jsonl": "b"},
+    ],
+)
+def test_a_corpus_has_exactly_one_layout(layout: dict[str, str]) -> None:
+    """Too little or too much is refused with the three choices."""
+    with pytest.raises(InputError, match="src and tgt, or tsv, or jsonl"):
+        CorpusConfig(**layout)  # type: ignore[arg-type]
+
+
+def test_a_weight_is_above_zero() -> None:
+    """A corpus that is never read is a mistake."""
+    with pytest.raises(InputError, match="weight of the corpus spam"):
+        CorpusConfig(name="spam", tsv="a", weight=0.0)
+
+
+def test_texts_of_corpora_can_be_read_again(tmp_path: Path) -> None:
+    """All of one side, then all of the other, as often as one likes."""
+    corpus = parallel(tmp_path, b"one\ntwo\n", b"eins\nzwei\n")
+    texts = CorpusTexts([corpus, corpus], ["src", "tgt"])
+    expected = ["one", "two", "one", "two", "eins", "zwei", "eins", "zwei"]
+    assert list(texts) == expected
+    assert list(texts) == expected
+    assert list(CorpusTexts([corpus], ["tgt"])) == ["eins", "zwei"]

@@ -1,0 +1,200 @@
+"""Tokenising once: the cache, what invalidates it, what is reported, how much memory it takes."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.prepare import prepare
+from dragoman.errors import DragomanError, InputError
+
+MakeEncoder = Callable[..., Any]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> CorpusConfig:
+    """Six pairs: two good, one identical, three with an empty side."""
+    (tmp_path / "a.en").write_text("one\nsame\n\ntwo\n \n\n")
+    (tmp_path / "a.de").write_text("eins\nsame\ndrei\n\u3000\t\n\nzweiundvierzig\n")
+    return CorpusConfig(name="six", src=str(tmp_path / "a.en"), tgt=str(tmp_path / "a.de"))
+
+
+def test_ids_are_those_of_the_tokenizer(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """Pair i is line i + 1; a side of nothing but spaces has no ids."""
+    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    assert len(dataset) == 6
+    assert dataset.src[0].tolist() == [ord(char) + 4 for char in "one"]
+    assert dataset.tgt[5].tolist() == [ord(char) + 4 for char in "zweiundvierzig"]
+    assert dataset.src.lengths.tolist() == [3, 4, 0, 3, 0, 0]
+    assert dataset.tgt.lengths.tolist() == [4, 4, 4, 0, 0, 14]
+    assert dataset.special.eos_id == 3
+
+
+def test_the_second_time_nothing_is_tokenised(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """The cache answers with the same arrays, memory-mapped, for any name and weight."""
+    first = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    unused = make_encoder()
+    second = prepare(replace(corpus, weight=0.5), unused, unused, tmp_path / "cache")
+    assert unused.calls == 0
+    assert second.src.ids.tolist() == first.src.ids.tolist()
+    assert isinstance(second.src.ids, np.memmap)
+    assert (second.weight, second.identical) == (0.5, first.identical)
+
+
+def test_the_cache_is_never_stale(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """Another byte in a file, another tokenizer or other keys make another dataset."""
+    cache = tmp_path / "cache"
+    hashes = {prepare(corpus, make_encoder(), make_encoder(), cache).content_hash}
+    hashes.add(prepare(corpus, make_encoder("other"), make_encoder(), cache).content_hash)
+    hashes.add(prepare(corpus, make_encoder(), make_encoder("other"), cache).content_hash)
+    Path(str(corpus.src)).write_text("One\nsame\n\ntwo\n \n\n")
+    hashes.add(prepare(corpus, make_encoder(), make_encoder(), cache).content_hash)
+    assert len(hashes) == 4
+    assert {folder.name for folder in cache.iterdir()} == hashes
+
+
+def test_a_broken_cache_is_made_again(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """A file that lost its content in a crash is not used."""
+    first = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    expected = first.tgt.ids.tolist()
+    folder = tmp_path / "cache" / first.content_hash
+    for name in ("tgt.ids", "src.offsets.npy", "meta.json"):
+        (folder / name).write_bytes(b"")
+        again = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+        assert again.tgt.ids.tolist() == expected
+
+
+def test_a_failure_leaves_nothing_in_the_cache(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """A corpus that turns out to be wrong leaves no folder behind."""
+    Path(str(corpus.tgt)).write_text("eins\n")
+    with pytest.raises(InputError, match="lines"):
+        prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_ids_take_two_bytes_when_they_can(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """A vocabulary of 65,536 fits in 16 bits, one more does not."""
+    small, large = make_encoder(vocab_size=1 << 16), make_encoder("x", vocab_size=(1 << 16) + 1)
+    dataset = prepare(corpus, small, large, tmp_path / "cache")
+    assert dataset.src.ids.dtype == np.uint16
+    assert dataset.tgt.ids.dtype == np.uint32
+
+
+def test_the_report_counts_and_shows_lines(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """Empty, over-long and identical pairs, with line numbers from 1, and what is left."""
+    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    report = dataset.report(max_length=4)
+    assert (report.num_pairs, report.num_used) == (6, 2)
+    assert (report.empty.count, report.empty.lines) == (4, [3, 4, 5, 6])
+    assert (report.too_long.count, report.too_long.lines) == (1, [6])
+    assert (report.identical.count, report.identical.lines) == (1, [2])
+    assert list(report.sentences()) == [
+        "six: 2 of 6 pairs are used.",
+        "six: an empty side, left out: 4 (lines 3, 4, 5, 6).",
+        "six: more than 4 tokens on a side, left out: 1 (line 6).",
+        "six: source and target are identical, kept: 1 (line 2).",
+    ]
+    assert dataset.usable(3).sum() == 0
+
+
+def test_only_the_first_lines_are_shown(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """Of many findings the count is whole and the examples are few."""
+    (tmp_path / "a.tsv").write_text("x\tx\n" * 1200)
+    corpus = CorpusConfig(tsv=str(tmp_path / "a.tsv"))
+    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    assert str(dataset.identical) == "1,200 (lines 1, 2, 3, 4, 5, ...)"
+
+
+def test_a_corpus_of_empty_lines_can_be_prepared(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """No ids at all is a dataset too; whether it can be used is said by its report."""
+    (tmp_path / "a.tsv").write_text("\t\n \t\n")
+    corpus = CorpusConfig(tsv=str(tmp_path / "a.tsv"))
+    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    assert dataset.report(10).num_used == 0
+    assert dataset.identical.count == 0
+
+
+def test_a_long_line_is_kept_whole(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """A line of 20,000 words is tokenised, counted and reported, not cut."""
+    (tmp_path / "a.tsv").write_text("word " * 20_000 + "\tx\n")
+    corpus = CorpusConfig(tsv=str(tmp_path / "a.tsv"))
+    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    assert dataset.src.lengths.tolist() == [100_000]
+    assert dataset.report(256).too_long.lines == [1]
+
+
+def test_tokenizers_must_agree_on_special_ids(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """Source and target are padded and ended with the same ids."""
+    other = make_encoder()
+    other.eos_id = 7
+    with pytest.raises(InputError, match="special tokens differently"):
+        prepare(corpus, make_encoder(), other, tmp_path / "cache")
+
+
+def test_a_cache_that_cannot_be_written_is_an_error_in_words(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """A file where the folder should be: its path and the reason."""
+    (tmp_path / "cache").write_text("not a folder")
+    with pytest.raises(DragomanError, match=r"Cannot write the cache .*cache"):
+        prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+
+
+MEASURE = """
+import resource, sys, tracemalloc
+from pathlib import Path
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.prepare import prepare
+
+class Encoder:
+    vocab_size, pad_id, bos_id, eos_id, content_hash = 1000, 0, 2, 3, "x"
+    def encode_batch(self, texts):
+        return [[7] * 40 for text in texts]
+
+tracemalloc.start()
+corpus = CorpusConfig(tsv=sys.argv[1])
+dataset = prepare(corpus, Encoder(), Encoder(), Path(sys.argv[2]))
+print(len(dataset), tracemalloc.get_traced_memory()[1])
+"""
+
+
+def test_memory_grows_by_offsets_only(tmp_path: Path) -> None:
+    """Three times the pairs take under 60 bytes more a pair, where the ids alone would take 160.
+
+    At 5 million pairs that is 0.3 GB.
+    """
+    peaks = {}
+    for count in (25_000, 75_000):
+        path = tmp_path / f"{count}.tsv"
+        path.write_text("a sentence of some words\tein Satz aus einigen Wörtern\n" * count)
+        result = subprocess.run(
+            [sys.executable, "-c", MEASURE, str(path), str(tmp_path / "cache")],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        pairs, peaks[count] = map(int, result.stdout.split())
+        assert pairs == count
+    assert (peaks[75_000] - peaks[25_000]) / 50_000 < 60
