@@ -62,6 +62,7 @@ class Recipe:
     corpora: tuple[Corpus, ...] = ()
     src: Path | tuple[Path, ...] | None = None
     name: str = ""
+    seed: str | int = 0
     resume: bool = False
     weights: dict[str, float] = field(default_factory=dict)
 
@@ -120,6 +121,8 @@ def test_a_file_becomes_nested_dataclasses(tmp_path: Path) -> None:
         ('name="quoted"', lambda r: r.name == "quoted"),
         ("name=a=b", lambda r: r.name == "a=b"),
         ("name=1\nout=2", lambda r: r.name == "1\nout=2" and r.out == Path("runs/x")),
+        ("seed=5", lambda r: r.seed == 5),
+        ("seed=five", lambda r: r.seed == "five"),
         ("resume=true", lambda r: r.resume is True),
         ("corpora.1.weight=7", lambda r: [c.weight for c in r.corpora] == [1.0, 7.0]),
         ("weights.en=2", lambda r: r.weights == {"en": 2.0}),
@@ -134,6 +137,8 @@ def test_a_later_override_wins(tmp_path: Path) -> None:
     """Overrides are laid one over the other in order."""
     recipe = load_settings(Recipe, write(tmp_path), ["train.max_steps=6", "train.max_steps=7"])
     assert recipe.train.max_steps == 7
+    with pytest.raises(InputError, match="^override train.max_steps=x: "):
+        load_settings(Recipe, write(tmp_path), ["train.max_steps=6", "train.max_steps=x"])
 
 
 def test_a_partial_section_keeps_the_default_of_the_field(tmp_path: Path) -> None:
@@ -193,6 +198,8 @@ def test_a_mistake_in_the_file_is_one_sentence_with_its_line(
         ("out.x=1", "out is no section that holds 'x'"),
         ("corpora.2.weight=1", "corpora is no section that holds '2'"),
         ("resume=1", "resume must be true or false, not 1"),
+        ("src=[1]", "src must be a path (a string) or a list, not a list"),
+        ("train.max_steps=6\nx=1", r'must be an integer, not "6\nx=1"'),
         ("train=1", "train must be a section, not 1"),
     ],
 )
@@ -273,6 +280,7 @@ recipes = st.builds(
     corpora=st.lists(st.builds(Corpus, src=paths, weight=numbers), max_size=3).map(tuple),
     src=st.none() | paths | st.lists(paths, max_size=3).map(tuple),
     name=names,
+    seed=names | st.integers(0, 2**40),
     resume=st.booleans(),
     weights=st.dictionaries(names, numbers, max_size=3),
 )
