@@ -137,7 +137,7 @@ def test_a_later_override_wins(tmp_path: Path) -> None:
     """Overrides are laid one over the other in order."""
     recipe = load_settings(Recipe, write(tmp_path), ["train.max_steps=6", "train.max_steps=7"])
     assert recipe.train.max_steps == 7
-    with pytest.raises(InputError, match="^override train.max_steps=x: "):
+    with pytest.raises(InputError, match=r"^override train\.max_steps=x: "):
         load_settings(Recipe, write(tmp_path), ["train.max_steps=6", "train.max_steps=x"])
 
 
