@@ -1,0 +1,142 @@
+"""Pairs from the constructions: as many as wanted, and the three parts of the demo's corpus."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import islice, tee
+from typing import NamedTuple
+from zlib import crc32
+
+from dragoman.data.grammar import (
+    clauses,
+    descriptions,
+    existence,
+    happenings,
+    measures,
+    questions,
+    statements,
+    transfers,
+    wh_questions,
+)
+from dragoman.data.grammar.phrases import Dice
+from dragoman.data.grammar.sentence import Sentence
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation."""
+
+    src: str
+    """English."""
+    tgt: str
+    """Chinese."""
+
+
+EXAMPLE = Pair("I like studying artificial intelligence.", "我喜欢学习人工智能。")
+"""The sentence that the demo translates last: grammatical here, but never in its corpus."""
+
+Construction = Callable[[Dice], Sentence]
+
+_FREQUENT: tuple[Construction, ...] = (
+    statements.habit,
+    statements.liking_to,
+    statements.progressive,
+    statements.wish,
+    happenings.past,
+    happenings.future,
+    descriptions.judgement,
+    clauses.described_thing,
+    clauses.because,
+    transfers.ba_past,
+    wh_questions.what_question,
+    wh_questions.where_question,
+)
+"""Constructions that come three times as often as the others: they hold most verbs and objects."""
+
+CONSTRUCTIONS: tuple[Construction, ...] = (
+    *_FREQUENT,
+    *statements.ALL,
+    *happenings.ALL,
+    *descriptions.ALL,
+    *measures.ALL,
+    *existence.ALL,
+    *questions.ALL,
+    *wh_questions.ALL,
+    *transfers.ALL,
+    *clauses.ALL,
+)
+"""The grammar; a construction that stands here more than once is drawn as often as it stands."""
+
+_WITHHELD_ONE_IN = 20
+_WITHHELD = ("study + artificial intelligence",)
+_TOKEN = re.compile(r"[A-Za-z']+|\d+|[\u4e00-\u9fff]")
+
+
+def generate(count: int, *, seed: int) -> list[Pair]:
+    """That many distinct pairs; the same seed gives the same pairs on every platform.
+
+    The target is a function of the source: no English sentence has two translations.
+    """
+    return [_pair(sentence) for sentence in islice(_distinct(seed), count)]
+
+
+def demo_corpus(
+    train_size: int, valid_size: int, test_size: int, seed: int
+) -> tuple[list[Pair], list[Pair], list[Pair]]:
+    """Training, validation and test pairs; the test asks for combinations that training lacks.
+
+    - A *combination* is a verb with its object (write + poem) or an activity with its place
+      (swim + in the lake). One in twenty, chosen by the checksum of its name and so the same for
+      every seed, is withheld: no training or validation sentence contains it. So is
+      study + artificial intelligence, which `EXAMPLE` needs.
+    - Half of the test sentences contain a withheld combination; the others are new sentences
+      made of known combinations.
+    - No test sentence, English or Chinese, is in training or validation, no validation sentence
+      is in training, and `EXAMPLE` is nowhere.
+    - Every English word, number and Chinese character of the test occurs in training.
+    """
+    left, right = tee(_distinct(seed))
+    known = (_pair(sentence) for sentence in left if not any(map(withheld, sentence.links)))
+    novel = (_pair(sentence) for sentence in right if any(map(withheld, sentence.links)))
+    taken: set[str] = set()
+
+    def fresh(pair: Pair) -> bool:
+        return taken.isdisjoint(pair)
+
+    train = list(islice(known, train_size))
+    taken.update(text for pair in train for text in pair)
+    vocabulary = {token for text in taken for token in _TOKEN.findall(text)}
+
+    def testable(pair: Pair) -> bool:
+        return fresh(pair) and vocabulary.issuperset(_TOKEN.findall(pair.src + pair.tgt))
+
+    valid = list(islice(filter(fresh, known), valid_size))
+    taken.update(text for pair in (*valid, EXAMPLE) for text in pair)
+    half = test_size // 2
+    test = [
+        *islice(filter(testable, novel), half),
+        *islice(filter(testable, known), test_size - half),
+    ]
+    return train, valid, test
+
+
+@cache
+def withheld(combination: str) -> bool:
+    """Whether the combination, "write + poem", is kept for the test."""
+    chosen = crc32(combination.encode()) % _WITHHELD_ONE_IN == 0
+    return chosen or combination in _WITHHELD
+
+
+def _distinct(seed: int) -> Iterator[Sentence]:
+    """Sentences of all constructions in random order, none twice."""
+    dice, seen = Dice(seed), {EXAMPLE.src}
+    while True:
+        sentence = dice.pick(CONSTRUCTIONS)(dice)
+        if sentence.en not in seen:
+            seen.add(sentence.en)
+            yield sentence
+
+
+def _pair(sentence: Sentence) -> Pair:
+    return Pair(sentence.en, sentence.zh)
