@@ -42,7 +42,7 @@ def test_wider_strips_are_taken_where_they_pad_less() -> None:
         assert plan_batches(src, tgt, budget, np.random.default_rng(seed)).num_padded < narrow
 
 
-def _cost(src: np.ndarray, tgt: np.ndarray, rows: np.ndarray) -> int:  # type: ignore[type-arg]
+def _cost(src: np.ndarray, tgt: np.ndarray, rows: np.ndarray) -> int:
     return len(rows) * int(src[rows].max() + tgt[rows].max())
 
 
