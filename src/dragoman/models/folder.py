@@ -1,0 +1,333 @@
+"""The model folder: all that translating needs, and what training writes.
+
+    config.json          format number, architecture, default decoding, hashes of the tokenizers
+    model.safetensors    the weights, a matrix that several places share stored once
+    tokenizer.json       for both languages; or tokenizer.src.json and tokenizer.tgt.json
+    README.md            the model card
+    training/            what resuming needs; loading a model does not look into it
+
+Nothing is unpickled. A folder either loads whole, every weight used and every weight set, or is
+refused with one sentence. Saving writes beside the old files and then renames; the order of the
+names (tokenizers, weights, config) is such that a process killed in between leaves the old
+model, the new one, or tokenizers whose hash the old config refuses, never a silent mixture.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from dragoman import __version__
+from dragoman.errors import DragomanError, InputError, nearest
+from dragoman.models.config import EncoderDecoderConfig
+from dragoman.models.encoder_decoder import EncoderDecoder
+from dragoman.settings import parse_settings, to_plain
+
+__all__ = [
+    "FORMAT",
+    "DecodingDefaults",
+    "FolderConfig",
+    "Saves",
+    "load_model",
+    "read_config",
+    "save_model",
+    "tokenizer_paths",
+]
+
+FORMAT = 1
+"""The number of the format written here; it grows when an older dragoman could not read it."""
+
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+UNFINISHED = ".saving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodingDefaults:
+    """How the model decodes unless told otherwise."""
+
+    beam_size: int = 5
+    """Hypotheses kept at each step."""
+    length_penalty: float = 1.0
+    """The exponent alpha of GNMT's length normalisation."""
+    max_length_factor: float = 2.0
+    """A translation has at most factor * (source tokens) + constant tokens ..."""
+    max_length_constant: int = 20
+    """... this constant being one for short lines."""
+    max_src_tokens: int = 256
+    """A line of more tokens is translated in chunks: longer than what training has seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderConfig:
+    """What `config.json` holds."""
+
+    format: int = FORMAT
+    """The format of the folder."""
+    dragoman: str = __version__
+    """The version that wrote it."""
+    model: EncoderDecoderConfig
+    """The architecture; its `kind` is the folder's kind."""
+    decoding: DecodingDefaults = field(default_factory=DecodingDefaults)
+    """How to decode."""
+    src_lang: str | None = None
+    """The source language, where known."""
+    tgt_lang: str | None = None
+    """The target language, where known."""
+    tokenizers: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of each tokenizer file that the weights were trained with; saving fills it in."""
+
+
+class Saves(Protocol):
+    """What can write itself to a file: a tokenizer."""
+
+    def save(self, path: Path) -> None:
+        """Write to `path`."""
+
+
+# ---------------------------------------------------------------- saving
+
+
+def save_model(
+    folder: Path,
+    weights: EncoderDecoder | Mapping[str, Tensor],
+    config: FolderConfig,
+    *,
+    tokenizers: tuple[Saves, Saves],
+    card: str | None = None,
+) -> FolderConfig:
+    """Write a model folder, in one step for whoever reads it, and return its config.
+
+    `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
+    same object twice when they are one; `card` is the text of `README.md`. Raises InputError where
+    no folder can be, DragomanError when writing fails (a full disk): the older model, if there
+    is one, is then as it was, and nothing half-written stays.
+    """
+    src, tgt = tokenizers
+    with _staging(folder) as staged:
+        names = {JOINT: src} if src is tgt else {SRC: src, TGT: tgt}
+        for name, tokenizer in names.items():
+            tokenizer.save(staged / name)
+        hashes = {name: _sha256(staged / name) for name in names}
+        config = FolderConfig(
+            model=config.model,
+            decoding=config.decoding,
+            src_lang=config.src_lang,
+            tgt_lang=config.tgt_lang,
+            tokenizers=hashes,
+        )
+        text = json.dumps(to_plain(config), indent=2, sort_keys=True, ensure_ascii=False)
+        (staged / CONFIG).write_text(text + "\n", encoding="utf-8")
+        _write_weights(staged / WEIGHTS, _stored_once(weights, config.model))
+        (staged / WEIGHTS).chmod((staged / CONFIG).stat().st_mode)  # the library makes it private
+        if card is not None:
+            (staged / CARD).write_text(card, encoding="utf-8")
+        written = [*names, WEIGHTS, *([CARD] if card is not None else []), CONFIG]
+        for name in written:
+            _flush(staged / name)
+        for name in written:
+            (staged / name).replace(folder / name)
+        for name in {JOINT, SRC, TGT} - set(names):
+            (folder / name).unlink(missing_ok=True)
+    return config
+
+
+@contextmanager
+def _staging(folder: Path) -> Iterator[Path]:
+    """A folder inside `folder` to write to; it is gone afterwards, and all its errors are ours."""
+    new = not folder.exists()
+    staged = folder / UNFINISHED
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir()
+    except OSError as error:
+        raise InputError(
+            f"Cannot write the model to {folder}: {error.strerror}; give another folder."
+        ) from error
+    try:
+        yield staged
+    except (OSError, SafetensorError, DragomanError) as error:
+        if new:
+            shutil.rmtree(folder, ignore_errors=True)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DragomanError(
+            f"Saving the model to {folder} failed ({reason}); nothing there was changed."
+        ) from error
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    save_file({name: value.contiguous() for name, value in weights.items()}, path, {"format": "pt"})
+
+
+def _stored_once(
+    weights: EncoderDecoder | Mapping[str, Tensor], config: EncoderDecoderConfig
+) -> dict[str, Tensor]:
+    """The weights on the CPU without the second and third names of tied matrices."""
+    state = weights.state_dict() if isinstance(weights, EncoderDecoder) else weights
+    again = _tied_names(config)
+    return {name: value.detach().cpu() for name, value in state.items() if name not in again}
+
+
+def _tied_names(config: EncoderDecoderConfig) -> frozenset[str]:
+    """The names under which a matrix appears again."""
+    return {
+        "none": frozenset[str](),
+        "target-output": frozenset({"output.weight"}),
+        "source-target": frozenset({"tgt_embedding.weight"}),
+        "all": frozenset({"tgt_embedding.weight", "output.weight"}),
+    }[config.tie_embeddings]
+
+
+def _flush(path: Path) -> None:
+    """Bring a file to the disk before it gets its name."""
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+# ---------------------------------------------------------------- loading
+
+
+def load_model(folder: Path) -> tuple[EncoderDecoder, FolderConfig]:
+    """Read a model folder: the model in evaluation mode, on the CPU, and the config.
+
+    Raises InputError, with one sentence, for a folder that is missing or unfinished, a file that
+    is damaged, a newer format, weights that are missing, left over, of another shape or not
+    finite, and a tokenizer that is not the one the weights were trained with.
+    """
+    config = read_config(folder)
+    tokenizer_paths(folder, config)
+    with torch.random.fork_rng(devices=[]):  # the drawn weights are overwritten
+        model = EncoderDecoder(config.model)
+    wanted = dict(model.named_parameters())
+    path = folder / WEIGHTS
+    with _reading(path) as stored:
+        shapes = {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118 -- no mapping
+        _compare(path, shapes, {name: tuple(value.shape) for name, value in wanted.items()})
+        with torch.no_grad():
+            for name, parameter in wanted.items():
+                parameter.copy_(stored.get_tensor(name))
+    for name, parameter in wanted.items():
+        if not bool(parameter.isfinite().all()):
+            raise InputError(
+                f"{path}: the weights {name} hold NaN or infinity, so the training that wrote "
+                "them had failed; use an earlier checkpoint."
+            )
+    return model.eval(), config
+
+
+def read_config(folder: Path) -> FolderConfig:
+    """The config of a model folder; says what `folder` is when it is no such folder."""
+    path = folder / CONFIG
+    if not path.is_file():
+        raise InputError(_why_no_model(folder))
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: it is not JSON ({error}).") from error
+    if not isinstance(data, dict) or type(data.get("format")) is not int:
+        raise InputError(f"{path} has no format number, so dragoman did not write it.")
+    if data["format"] > FORMAT:
+        raise InputError(
+            f"{path} has format {data['format']}, made by a newer dragoman "
+            f"({data.get('dragoman', 'version unknown')}); this one, {__version__}, reads up to "
+            f"format {FORMAT}: upgrade with pip install --upgrade dragoman."
+        )
+    return parse_settings(FolderConfig, data, str(path))
+
+
+def tokenizer_paths(folder: Path, config: FolderConfig) -> tuple[Path, Path]:
+    """The tokenizer files of source and target, after checking that they are the right ones."""
+    for name, trained_with in config.tokenizers.items():
+        try:
+            found = _sha256(folder / name)
+        except OSError as error:
+            raise InputError(f"Cannot read {folder / name}: {error.strerror}.") from error
+        if found != trained_with:
+            raise InputError(
+                f"{folder / name} is not the tokenizer that the weights were trained with "
+                f"(SHA-256 {found[:12]}... instead of {trained_with[:12]}...); "
+                "put back the file that training wrote."
+            )
+    if set(config.tokenizers) == {JOINT}:
+        return folder / JOINT, folder / JOINT
+    if set(config.tokenizers) == {SRC, TGT}:
+        return folder / SRC, folder / TGT
+    raise InputError(
+        f"{folder / CONFIG}: tokenizers must name {JOINT}, or {SRC} and {TGT}, "
+        f"not {', '.join(sorted(config.tokenizers)) or 'nothing'}."
+    )
+
+
+def _why_no_model(folder: Path) -> str:
+    if not folder.exists():
+        siblings = folder.parent.iterdir() if folder.parent.is_dir() else ()
+        close = nearest(folder.name, (s.name for s in siblings if (s / CONFIG).is_file()))
+        hint = f"; did you mean {folder.parent / close}?" if close else "."
+        return f"There is no model folder {folder}{hint}"
+    if not folder.is_dir():
+        return f"{folder} is a file; give the model folder, which holds {CONFIG} and {WEIGHTS}."
+    if (folder / "training").is_dir():
+        return (
+            f"{folder} holds a training run that has not written a model yet; "
+            "let it go on until it does, by the command that began it."
+        )
+    return f"{folder} is no model folder: it has no {CONFIG}."
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    """The open weights, with the library's errors in our words."""
+    try:
+        if not path.is_file():
+            raise InputError(f"{path.parent} has no weights: {path.name} is missing.")
+        with safe_open(path, framework="pt") as stored:
+            yield stored
+    except SafetensorError as error:
+        raise InputError(
+            f"{path} is damaged or cut short ({error}); copy or train the model again."
+        ) from error
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+Shape = tuple[int, ...]
+
+
+def _compare(path: Path, found: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> None:
+    """Every weight used, every weight set, every shape as the config says."""
+    if missing := sorted(set(wanted) - set(found)):
+        raise InputError(f"{path} lacks weights that {CONFIG} asks for: {_some(missing)}.")
+    if unknown := sorted(set(found) - set(wanted)):
+        raise InputError(f"{path} holds weights that {CONFIG} has no place for: {_some(unknown)}.")
+    wrong = [name for name in wanted if found[name] != wanted[name]]
+    if wrong:
+        name = wrong[0]
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise InputError(
+            f"{path}: {name} has shape {found[name]}, but {CONFIG} makes it {wanted[name]}{more}; "
+            "the two files are not of one model."
+        )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
