@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+_CLOSE = "新旧大小好脏胖"
 _DIGITS = "零一二三四五六七八九"
 
 
@@ -21,5 +22,12 @@ def count(number: int) -> str:
 
 
 def attribute(adjective: str) -> str:
-    """An adjective before its noun: one character stands alone, a longer one takes 的."""
-    return adjective if len(adjective) == 1 else adjective + "的"
+    """An adjective before its noun: 新书, but 很贵的书 and 有意思的书."""
+    if adjective in _CLOSE:
+        return adjective
+    return f"很{adjective}的" if len(adjective) == 1 else f"{adjective}的"
+
+
+def negative(adjective: str) -> str:
+    """Not so: 不忙, but 没有意思 and 没有耐心."""
+    return f"没{adjective}" if adjective.startswith("有") else f"不{adjective}"

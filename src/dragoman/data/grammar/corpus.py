@@ -20,7 +20,7 @@ from dragoman.data.grammar import (
     transfers,
     wh_questions,
 )
-from dragoman.data.grammar.phrases import Dice
+from dragoman.data.grammar.dice import Dice
 from dragoman.data.grammar.sentence import Sentence
 
 

@@ -1,22 +1,21 @@
-"""What is: identity, quality, comparison, clothes."""
+"""What is: identity, quality, comparison, clothes, weather."""
 
 from __future__ import annotations
 
 from dragoman.data.grammar import chinese, english
-from dragoman.data.grammar.lexicon import Noun, lexicon
+from dragoman.data.grammar.dice import Dice
+from dragoman.data.grammar.lexicon import Adjective, Noun, lexicon
 from dragoman.data.grammar.phrases import (
     Both,
-    Dice,
-    Subject,
-    Thing,
     definite,
-    future_time,
     name,
-    past_time,
+    possessive,
+    pronoun,
     quality,
     relative,
     somebody,
     somebody_else,
+    unqualified,
 )
 from dragoman.data.grammar.sentence import (
     Sentence,
@@ -24,96 +23,68 @@ from dragoman.data.grammar.sentence import (
     be,
     dated,
     negated,
+    occupied,
     predicative,
     state,
     was,
 )
+from dragoman.data.grammar.times import future_time, past_time
 
-_GOODS = (
-    "text",
-    "writing",
-    "show",
-    "clothes",
-    "headwear",
-    "vehicle",
-    "device",
-    "thing",
-    "furniture",
-)
+_GOODS = ("text", "clothes", "headwear", "vehicle", "device", "thing", "furniture")
 
 
 def goods(dice: Dice) -> Noun:
-    """Some countable thing."""
+    """Some countable thing that one owns."""
     return dice.pick(lexicon().nouns[dice.pick(_GOODS)])
 
 
 def occupation(dice: Dice) -> Sentence:
-    """She is a famous writer. / 她是一位有名的作家。 She isn't a doctor. / 她不是医生。"""
-    who = dice.weighted(((name, 2.0), (relative, 2.0), (somebody, 2.0)))(dice)
-    noun = dice.pick(lexicon().nouns["profession"])
-    if who.zh.startswith(noun.zh):
-        return occupation(dice)
-    if dice.chance(0.4) and who.number != "many":
-        trait = quality(dice, noun)
-        en = english.article(f"{trait.en} {noun.en}")
-        zh = f"一{noun.measure}{chinese.attribute(trait.zh)}{noun.zh}"
+    """She is a famous writer. / 她是一位出名的作家。 She isn't a doctor. / 她不是医生。"""
+    who = dice.pick((name, relative, pronoun))(dice)
+    job, trait = dice.pick(lexicon().nouns["profession"]), dice.pick(lexicon().adjectives["trait"])
+    if dice.chance(0.4) and who.number != "many" and trait.en != "tall":
+        en = english.article(f"{trait.en} {job.en}")
+        zh = f"一{job.measure}{chinese.attribute(trait.zh)}{job.zh}"
         return state(f"{who.en} {be(who)} {en}", f"{who.zh}是{zh}")
-    en = noun.plural if who.number == "many" else english.article(noun.en)
+    en = occupied(who, job)
     if dice.chance(0.25):
-        return state(f"{who.en} {negated(dice, be(who))} {en}", f"{who.zh}不是{noun.zh}")
+        return state(f"{who.en} {negated(dice, be(who))} {en}", f"{who.zh}不是{job.zh}")
     if dice.chance(0.25):
-        return state(f"{who.en} used to be {en}", f"{who.zh}以前是{noun.zh}")
-    return state(f"{who.en} {be(who)} {en}", f"{who.zh}是{noun.zh}")
+        return state(f"{who.en} used to be {en}", f"{who.zh}以前是{job.zh}")
+    return state(f"{who.en} {be(who)} {en}", f"{who.zh}是{job.zh}")
 
 
 def acquaintance(dice: Dice) -> Sentence:
     """Tom is my younger brother's friend. / 汤姆是我弟弟的朋友。"""
     who, mate = name(dice), dice.pick(lexicon().nouns["mate"])
     whose = somebody_else(dice, who)
-    owner, owner_zh = f"{whose.en}'s", f"{whose.zh}的"
-    if (
-        whose.number in ("I", "you")
-        or whose.en in ("he", "she", "we", "they")
-        or whose.owner is None
-    ):
-        owner, owner_zh = dice.pick(
-            (("my", "我的"), ("your", "你的"), ("our", "我们的"), ("their", "他们的"))
-        )
-    isnt = (negated(dice, "is"), "不是") if dice.chance(0.2) else ("is", "是")
-    return state(f"{who.en} {isnt[0]} {owner} {mate.en}", f"{who.zh}{isnt[1]}{owner_zh}{mate.zh}")
+    while whose.en in ("he", "she"):
+        whose = somebody_else(dice, who)
+    en, zh = possessive(whose)
+    isnt, isnt_zh = (negated(dice, "is"), "不是") if dice.chance(0.2) else ("is", "是")
+    return state(f"{who.en} {isnt} {en} {mate.en}", f"{who.zh}{isnt_zh}{zh}{mate.zh}")
 
 
 def belonging(dice: Dice) -> Sentence:
     """This is Mary's bike. / 这是玛丽的自行车。"""
-    noun, who = goods(dice), somebody(dice)
-    owner = who.owner if who.owner and dice.chance(0.5) else None
-    en, zh = owner or (f"{name_of(who)}", f"{who.zh}的")
+    noun, (en, zh) = goods(dice), possessive(somebody(dice))
     this, this_zh = dice.pick((("this", "这"), ("that", "那")))
-    isnt = (negated(dice, "is"), "不是") if dice.chance(0.3) else ("is", "是")
-    return state(f"{this} {isnt[0]} {en} {noun.en}", f"{this_zh}{isnt[1]}{zh}{noun.zh}")
-
-
-def name_of(who: Subject) -> str:
-    """Mary's, my mother's, the students', her."""
-    if who.en != who.obj or who.number == "you":
-        return who.owner[0] if who.owner else "their"
-    return f"{who.en}'" if who.en.endswith("s") else f"{who.en}'s"
+    isnt, isnt_zh = (negated(dice, "is"), "不是") if dice.chance(0.3) else ("is", "是")
+    return state(f"{this} {isnt} {en} {noun.en}", f"{this_zh}{isnt_zh}{zh}{noun.zh}")
 
 
 def feeling(dice: Dice) -> Sentence:
     """She was very tired yesterday. / 她昨天很累。"""
-    who = somebody(dice)
-    table, now = ("state", dice.chance(0.4)) if dice.chance(0.6) else ("trait", True)
+    who, table = somebody(dice), dice.pick(("state", "state", "trait"))
     how, how_zh = predicative(dice, dice.pick(lexicon().adjectives[table]))
-    if now:
+    if table == "trait" or dice.chance(0.4):
         return state(f"{who.en} {be(who)} {how}", f"{who.zh}{how_zh}")
     return state(*dated(dice, who, f"{was(who)} {how}", how_zh, past_time(dice)))
 
 
 def judgement(dice: Dice) -> Sentence:
     """This book is very interesting. / 这本书很有意思。"""
-    en, zh = opinion(dice)
-    return state(en, zh)
+    return state(*opinion(dice))
 
 
 def opinion(dice: Dice) -> Both:
@@ -125,96 +96,79 @@ def opinion(dice: Dice) -> Both:
         return f"{topic.en} is {how}", f"{topic.zh}{how_zh}"
     if roll == 3:
         town = dice.pick(lexicon().titles["city"])
-        how, how_zh = predicative(dice, dice.pick(lexicon().adjectives["place"][:-1]))
+        of_towns = [how for how in lexicon().adjectives["place"] if how.en not in ("small", "new")]
+        how, how_zh = predicative(dice, dice.pick(of_towns))
         return f"{town.en} is {how}", f"{town.zh}{how_zh}"
-    noun, what = subject_thing(dice)
+    noun = dice.pick(lexicon().nouns[dice.pick(_JUDGED)])
+    what = definite(dice, unqualified(noun))
     how, how_zh = predicative(dice, quality(dice, noun))
     return f"{what.en} {be(what)} {how}", f"{what.zh}{how_zh}"
 
 
-def subject_thing(dice: Dice) -> tuple[Noun, Thing]:
-    """this dog / 这只狗, my shirts / 我的衬衫: a definite thing without an adjective."""
-    kinds = (*_GOODS, "fruit", "dish", "animal", "room", "building")
-    noun = dice.pick(lexicon().nouns[dice.pick(kinds)])
-    return noun, definite(dice, noun._replace(kind=""))
+_JUDGED = (*_GOODS, "writing", "show", "fruit", "dish", "animal", "room", "building")
 
 
 def comparison(dice: Dice) -> Sentence:
     """This car is much cheaper than that one. / 这辆汽车比那辆便宜得多。"""
     noun = dice.pick(lexicon().nouns[dice.pick((*_GOODS, "animal", "room", "building"))])
     how = quality(dice, noun)
-    this, other, zh = dice.pick((("this", "that", "这那"), ("that", "this", "那这")))
+    this, that, zh = dice.pick((("this", "that", "这那"), ("that", "this", "那这")))
     one, two = f"{zh[0]}{noun.measure}{noun.zh}", f"{zh[1]}{noun.measure}"
-    roll = dice.number(1, 5)
-    if roll == 1:
-        en = f"{this} {noun.en} {negated(dice, 'is')} as {how.en} as {other} one"
-        return state(en, f"{one}没有{two}{how.zh}")
-    if roll == 2:
-        return state(f"{this} {noun.en} is as {how.en} as {other} one", f"{one}和{two}一样{how.zh}")
-    much, much_zh = dice.pick((("", ""), ("", ""), ("much ", "得多")))
-    return state(
-        f"{this} {noun.en} is {much}{how.comparative} than {other} one",
-        f"{one}比{two}{how.zh}{much_zh}",
-    )
+    en = f"{this} {noun.en} {{}} {that} one"
+    relation, pattern = relate(dice, how, "is")
+    return state(en.format(relation), pattern.format(one, two))
 
 
 def rivalry(dice: Dice) -> Sentence:
     """My older brother is taller than me. / 我哥哥比我高。"""
     who = somebody(dice)
     whom = somebody_else(dice, who)
-    how = dice.pick(lexicon().adjectives["trait"])
-    roll = dice.number(1, 6)
-    if roll == 1:
-        en = f"{who.en} {negated(dice, be(who))} as {how.en} as {whom.obj}"
-        return state(en, f"{who.zh}没有{whom.zh}{how.zh}")
-    if roll == 2:
-        return state(
-            f"{who.en} {be(who)} as {how.en} as {whom.obj}", f"{who.zh}和{whom.zh}一样{how.zh}"
-        )
-    if roll == 3 and "many" not in (who.number, whom.number):
-        years = dice.number(1, 12)
+    if dice.chance(0.2) and "many" not in (who.number, whom.number):
         older, older_zh = dice.pick((("older", "大"), ("younger", "小")))
-        en, zh = age(years)
+        en, zh = age(dice.number(1, 12))
         return state(
             f"{who.en} {be(who)} {en} {older} than {whom.obj}", f"{who.zh}比{whom.zh}{older_zh}{zh}"
         )
-    much, much_zh = dice.pick((("", ""), ("", ""), ("much ", "得多")))
-    en = f"{who.en} {be(who)} {much}{how.comparative} than {whom.obj}"
-    return state(en, f"{who.zh}比{whom.zh}{how.zh}{much_zh}")
+    relation, pattern = relate(dice, dice.pick(lexicon().adjectives["trait"]), be(who))
+    return state(f"{who.en} {relation} {whom.obj}", pattern.format(who.zh, whom.zh))
+
+
+def relate(dice: Dice, how: Adjective, verb: str) -> Both:
+    """is taller than / {}比{}高: a comparison, Chinese with gaps for the two compared."""
+    roll = dice.number(1, 6)
+    if roll == 1:
+        return f"{negated(dice, verb)} as {how.en} as", f"{{}}没有{{}}{how.zh}"
+    if roll == 2:
+        return f"{verb} as {how.en} as", f"{{}}和{{}}一样{how.zh}"
+    if roll == 3:
+        return f"{verb} much {how.comparative} than", f"{{}}比{{}}{how.zh}得多"
+    return f"{verb} {how.comparative} than", f"{{}}比{{}}{how.zh}"
 
 
 def best(dice: Dice) -> Sentence:
     """Tom is the tallest student in our class. / 汤姆是我们班最高的学生。"""
-    if dice.chance(0.4):
+    if dice.chance(0.5):
         who, how = name(dice), dice.pick(lexicon().adjectives["trait"])
-        noun, where, where_zh = dice.pick(_GROUPS)
-        return state(
-            f"{who.en} is the {how.superlative} {noun[0]} {where}",
-            f"{who.zh}是{where_zh}最{how.zh}的{noun[1]}",
-        )
+        noun, noun_zh, where, where_zh = dice.pick(_GROUPS)
+        en = f"{who.en} is the {how.superlative} {noun} {where}"
+        return state(en, f"{who.zh}是{where_zh}最{how.zh}的{noun_zh}")
     word = goods(dice)
     how = quality(dice, word)
     this, this_zh = dice.pick((("this", "这"), ("that", "那")))
-    where, where_zh = dice.pick(
-        (("in the shop", "商店里"), ("in the house", "家里"), ("of all", "所有"), ("here", "这里"))
-    )
-    if where == "of all":
-        return state(
-            f"{this} {word.en} is the {how.superlative}",
-            f"{this_zh}{word.measure}{word.zh}最{how.zh}",
-        )
-    return state(
-        f"{this} is the {how.superlative} {word.en} {where}",
-        f"{this_zh}是{where_zh}最{how.zh}的{word.zh}",
-    )
+    if dice.chance(0.4):
+        en = f"{this} {word.en} is the {how.superlative}"
+        return state(en, f"{this_zh}{word.measure}{word.zh}最{how.zh}")
+    where, where_zh = ("library", "图书馆") if word.kind == "text" else ("shop", "商店")
+    en = f"{this} is the {how.superlative} {word.en} in the {where}"
+    return state(en, f"{this_zh}是{where_zh}里最{how.zh}的{word.zh}")
 
 
 _GROUPS = (
-    (("student", "学生"), "in our class", "我们班"),
-    (("student", "学生"), "in our school", "我们学校"),
-    (("teacher", "老师"), "in our school", "我们学校"),
-    (("doctor", "医生"), "in this hospital", "这家医院"),
-    (("engineer", "工程师"), "in this factory", "这家工厂"),
+    ("student", "学生", "in our class", "我们班"),
+    ("student", "学生", "in our school", "我们学校"),
+    ("teacher", "老师", "in our school", "我们学校"),
+    ("doctor", "医生", "in this hospital", "这家医院"),
+    ("engineer", "工程师", "in this factory", "这家工厂"),
 )
 
 
@@ -224,29 +178,28 @@ def outfit(dice: Dice) -> Sentence:
     if who.number == "many":
         return outfit(dice)
     noun = dice.pick(lexicon().nouns[kind])
-    color, color_zh = dice.pick(lexicon().adjectives["color"])[:2]
-    how, how_zh = (color, color_zh) if dice.chance(0.7) else quality(dice, noun)[:2]
-    zh = f"{'穿' if kind == 'clothes' else '戴'}着一{noun.measure}{chinese.attribute(how_zh)}{noun.zh}"
-    return state(
-        f"{who.en} {be(who)} wearing {english.article(f'{how} {noun.en}')}", f"{who.zh}{zh}"
-    )
+    how = quality(dice, noun) if dice.chance(0.3) else dice.pick(lexicon().adjectives["color"])
+    zh = f"{'穿' if kind == 'clothes' else '戴'}着一{noun.measure}{chinese.attribute(how.zh)}"
+    en = f"{who.en} {be(who)} wearing {english.article(f'{how.en} {noun.en}')}"
+    return state(en, f"{who.zh}{zh}{noun.zh}")
 
 
 def weather(dice: Dice) -> Sentence:
     """It was very cold in Beijing yesterday. / 北京昨天很冷。"""
-    town = dice.pick(lexicon().titles[dice.pick(("city", "country"))])
+    town = dice.pick(lexicon().titles["city"])
     how, how_zh = predicative(dice, dice.pick(lexicon().adjectives["weather"]))
+    falls, falls_zh = dice.pick(lexicon().rows["weather"])
     roll = dice.number(1, 5)
     if roll <= 2:
-        time, time_zh = dice.pick(lexicon().rows["past"][:2] + lexicon().rows["past"][6:])
+        time, time_zh = past_time(dice)
         return state(f"it was {how} in {town.en} {time}", f"{town.zh}{time_zh}{how_zh}")
-    falls, falls_zh = dice.pick(lexicon().rows["weather"])
     if roll == 3:
         time, time_zh = future_time(dice)
         return state(f"it will {falls} in {town.en} {time}", f"{town.zh}{time_zh}会{falls_zh}")
     if roll == 4:
         return state(f"it is {english.ing(falls)} in {town.en}", f"{town.zh}正在{falls_zh}")
-    return state(f"it often {english.third(falls)} in {town.en}", f"{town.zh}常常{falls_zh}")
+    often, zh = dice.pick(lexicon().rows["frequency"])
+    return state(f"it {often} {english.third(falls)} in {town.en}", f"{town.zh}{zh}{falls_zh}")
 
 
 ALL = (
@@ -261,3 +214,4 @@ ALL = (
     outfit,
     weather,
 )
+"""The constructions of this file."""

@@ -51,6 +51,7 @@ _IRREGULAR: dict[str, tuple[str, ...]] = {
     "throw": ("threw", "thrown"),
     "travel": ("traveled", "traveled", "traveling"),
     "understand": ("understood", "understood"),
+    "wake": ("woke", "woken"),
     "write": ("wrote", "written"),
 }
 _VOWELS = "aeiou"

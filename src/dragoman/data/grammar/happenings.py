@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from dragoman.data.grammar.lexicon import lexicon
-from dragoman.data.grammar.phrases import (
+from dragoman.data.grammar.dice import Dice
+from dragoman.data.grammar.doing import (
     Action,
-    Dice,
+    acquisition,
     action,
-    activity,
-    clock,
-    duration,
+    activity_of,
     future_action,
-    future_time,
-    goal,
     link,
     past_action,
-    past_time,
     place,
-    somebody,
-    somebody_else,
+    purchase,
     transitive,
     travel,
 )
-from dragoman.data.grammar.sentence import (
-    Sentence,
-    be,
-    dated,
-    negated,
-    state,
-    was,
-)
+from dragoman.data.grammar.lexicon import lexicon
+from dragoman.data.grammar.phrases import Both, somebody, somebody_else
+from dragoman.data.grammar.sentence import Sentence, be, dated, have, negated, state, was
+from dragoman.data.grammar.times import clock, future_time, long_span, past_time, short_span
 
 
 def past(dice: Dice) -> Sentence:
     """I bought three books in the market yesterday. / 我昨天在市场买了三本书。"""
     who = somebody(dice)
     what = past_action(dice, who)
-    return state(*dated(dice, who, what.en("past"), what.done, past_time(dice)), what)
+    return state(*dated(dice, who, what.en("past"), what.done, past_time(dice, what)), what)
 
 
 def no_past(dice: Dice) -> Sentence:
@@ -44,7 +34,7 @@ def no_past(dice: Dice) -> Sentence:
     who = somebody(dice)
     what = travel(dice, by=0.1) if dice.chance(0.3) else action(dice, "bare definite", at=0.2)
     en = f"{negated(dice, 'did')} {what.en()}"
-    return state(*dated(dice, who, en, f"没{what.zh}", past_time(dice)), what)
+    return state(*dated(dice, who, en, f"没{what.zh}", past_time(dice, what)), what)
 
 
 def past_progressive(dice: Dice) -> Sentence:
@@ -58,11 +48,11 @@ def future(dice: Dice) -> Sentence:
     """We will go to Beijing by train tomorrow. / 我们明天会坐火车去北京。"""
     who = somebody(dice)
     what = future_action(dice, who)
+    time = future_time(dice, what)
     if dice.chance(0.25):
         en, zh = f"{negated(dice, 'will')} {what.en()}", f"不会{what.zh}"
-    else:
-        en, zh = f"will {what.en()}", f"会{what.zh}"
-    return state(*dated(dice, who, en, zh, future_time(dice)), what)
+        return state(*dated(dice, who, en, zh, time), what)
+    return state(*dated(dice, who, f"will {what.en()}", f"会{what.zh}", time), what)
 
 
 def going_to(dice: Dice) -> Sentence:
@@ -70,110 +60,96 @@ def going_to(dice: Dice) -> Sentence:
     who = somebody(dice)
     what = future_action(dice, who)
     en = f"{be(who)} going to {what.en()}"
-    return state(*dated(dice, who, en, f"要{what.zh}", future_time(dice)), what)
+    return state(*dated(dice, who, en, f"要{what.zh}", future_time(dice, what)), what)
 
 
 def lasting(dice: Dice) -> Sentence:
     """I played football for two hours yesterday. / 我昨天踢了两个小时足球。"""
-    who, (time, time_zh) = somebody(dice), duration(dice, long=False)
-    what = activity(dice, 0.0)
-    if what.base in ("climb mountains", "travel", "take photos"):
-        subject = dice.pick(lexicon().titles[dice.pick(("subject", "language"))])
-        what = Action(
-            "study", f" {subject.en}", "", "学习", subject.zh, "", (link("study", subject.en),)
-        )
-    en = f"{what.en('past')} for {time}"
-    return state(
-        *dated(dice, who, en, f"{what.verb}了{time_zh}{what.object}", past_time(dice)), what
-    )
+    who, (time, time_zh), when = somebody(dice), short_span(dice), past_time(dice)
+    if dice.chance(0.3):
+        what = dice.pick(lexicon().titles[dice.pick(("subject", "language"))])
+        said = dated(dice, who, f"studied {what.en} for {time}", f"学习了{time_zh}{what.zh}", when)
+        return state(*said)._replace(links=(link("study", what.en),))
+    did = activity_of(dice, "sport swimming party home reading working", at=0.0)
+    zh = f"{did.verb}了{time_zh}{did.object}"
+    return state(*dated(dice, who, f"{did.en('past')} for {time}", zh, when), did)
 
 
 def until_now(dice: Dice) -> Sentence:
     """She has lived in Shanghai for three years. / 她在上海住了三年了。"""
-    who, (time, time_zh) = somebody(dice), duration(dice, long=True)
-    has = "has" if who.singular else "have"
+    who, (time, time_zh) = somebody(dice), long_span(dice)
     if dice.chance(0.4):
         where, where_zh = place(dice, "working", 1.0)
-        return state(
-            f"{who.en} {has} worked{where} for {time}", f"{who.zh}{where_zh}工作了{time_zh}了"
-        )
+        en = f"{who.en} {have(who)} worked{where} for {time}"
+        return state(en, f"{who.zh}{where_zh}工作了{time_zh}了")
     town = dice.pick(lexicon().titles[dice.pick(("city", "country"))])
-    verb, zh = dice.pick((("lived", "住"), ("lived", "住"), ("been", "待")))
-    return state(
-        f"{who.en} {has} {verb} in {town.en} for {time}", f"{who.zh}在{town.zh}{zh}了{time_zh}了"
-    )
+    en = f"{who.en} {have(who)} lived in {town.en} for {time}"
+    return state(en, f"{who.zh}在{town.zh}住了{time_zh}了")
 
 
 def experience(dice: Dice) -> Sentence:
     """Tom has never been to China. / 汤姆从来没去过中国。"""
-    who, has = somebody(dice), "has been"
-    town = dice.pick(lexicon().titles[dice.pick(("city", "country"))])
-    has = "has" if who.singular else "have"
+    who, town = somebody(dice), dice.pick(lexicon().titles[dice.pick(("city", "country"))])
     roll = dice.number(1, 4)
     if roll == 1:
-        return state(f"{who.en} {has} never been to {town.en}", f"{who.zh}从来没去过{town.zh}")
-    if roll == 2:
-        times, zh = dice.pick(
-            (("once", "一次"), ("twice", "两次"), ("three times", "三次"), ("many times", "很多次"))
+        return state(
+            f"{who.en} {have(who)} never been to {town.en}", f"{who.zh}从来没去过{town.zh}"
         )
-        return state(f"{who.en} {has} been to {town.en} {times}", f"{who.zh}去过{town.zh}{zh}")
-    what = past_definite(dice)
+    if roll == 2:
+        times, zh = dice.pick(_TIMES)
+        return state(
+            f"{who.en} {have(who)} been to {town.en} {times}", f"{who.zh}去过{zh}{town.zh}"
+        )
+    enjoyed = [verb for verb in lexicon().verbs["activity"] if verb.base in _ENJOYED]
+    what = transitive(dice, dice.pick(enjoyed), "definite", at=0.0)
     if roll == 3:
-        never = f"{who.en} {has} never {what.en('participle')}"
-        return state(never, f"{who.zh}从来没{what.verb}过{what.object}", what)
-    return state(
-        f"{who.en} {has} {what.en('participle')} before",
-        f"{who.zh}以前{what.verb}过{what.object}",
-        what,
-    )
+        en = f"{who.en} {have(who)} never {what.en('participle')}"
+        return state(en, f"{who.zh}从来没{what.verb}过{what.object}", what)
+    en = f"{who.en} {have(who)} {what.en('participle')} before"
+    return state(en, f"{who.zh}以前{what.verb}过{what.object}", what)
 
 
-def past_definite(dice: Dice) -> Action:
-    """read that novel / 看那本小说: an act that one has done before or not."""
-    verbs = [
-        verb
-        for verb in lexicon().verbs["activity"]
-        if verb.base in ("read", "watch", "listen to", "repair")
-    ]
-    return transitive(dice, dice.pick(verbs), "definite", at=0.0)
+_TIMES: tuple[Both, ...] = (
+    ("once", "一次"),
+    ("twice", "两次"),
+    ("three times", "三次"),
+    ("many times", "很多次"),
+)
+_ENJOYED = ("read", "watch", "listen to")
 
 
 def already(dice: Dice) -> Sentence:
     """He hasn't eaten dinner yet. / 他还没吃晚饭。"""
     who = somebody(dice)
-    meal = dice.pick(lexicon().nouns["dinner"])
-    what = Action("eat", f" {meal.en}", "", "吃", meal.zh, "verb", (link("eat", meal.en),))
-    if dice.chance(0.8):
-        verbs = (*lexicon().verbs["achievement"], *lexicon().verbs["event"])
-        what = transitive(dice, dice.pick(verbs), "definite", owner=who.owner, at=0.0)
-    has = "has" if who.singular else "have"
-    if dice.chance(0.5):
-        en = f"{who.en} {negated(dice, has)} {what.en('participle')} yet"
+    if dice.chance(0.2):
+        meal = dice.pick(lexicon().nouns["meal"])
+        links = (link("eat", meal.en),)
+        what = Action("eat", f" {meal.en}", "", "吃", meal.zh, "verb", links)
+    else:
+        what = acquisition(dice, "definite", owner=who.owner)
+    if dice.chance(0.5) and what.base != "lose":
+        en = f"{who.en} {negated(dice, have(who))} {what.en('participle')} yet"
         return state(en, f"{who.zh}还没{what.zh}", what)
-    return state(
-        f"{who.en} {has} already {what.en('participle')}", f"{who.zh}已经{what.done}", what
-    )
+    en = f"{who.en} {have(who)} already {what.en('participle')}"
+    return state(en, f"{who.zh}已经{what.done}", what)
 
 
 def outing(dice: Dice) -> Sentence:
     """I went to the park with Tom yesterday. / 我昨天和汤姆一起去了公园。"""
-    who = somebody(dice)
+    who, going = somebody(dice), travel(dice, by=0.0)
     friend = somebody_else(dice, who)
-    (there, there_zh), later = goal(dice), dice.chance(0.4)
-    en, zh = f"{there} with {friend.obj}", f"和{friend.zh}一起"
-    if later:
-        time = future_time(dice)
-        return state(*dated(dice, who, f"will go {en}", f"会{zh}{there_zh}", time))
-    return state(*dated(dice, who, f"went {en}", f"{zh}去了{there_zh[1:]}", past_time(dice)))
+    there, with_zh = f"{going.tail.strip()} with {friend.obj}", f"和{friend.zh}一起"
+    if dice.chance(0.4):
+        zh = f"会{with_zh}{going.zh}"
+        return state(*dated(dice, who, f"will go {there}", zh, future_time(dice, going)), going)
+    zh = f"{with_zh}{going.done}"
+    return state(*dated(dice, who, f"went {there}", zh, past_time(dice, going)), going)
 
 
 def errand(dice: Dice) -> Sentence:
     """She went to the supermarket to buy apples. / 她去超市买了苹果。"""
-    who = somebody(dice)
-    shops = [spot for spot in lexicon().places if "shopping" in spot.kinds]
-    there = dice.pick(shops)
-    buy = lexicon().verbs["achievement"][0]
-    what = transitive(dice, buy, "counted bare", at=0.0)
+    who, what = somebody(dice), purchase(dice, "counted bare")
+    there = dice.pick(lexicon().places_of["store"])
     if dice.chance(0.5):
         en = f"went {there.to_en} to {what.en()}"
         return state(*dated(dice, who, en, f"{there.to_zh}{what.done}", past_time(dice)), what)
@@ -194,3 +170,4 @@ ALL = (
     outing,
     errand,
 )
+"""The constructions of this file."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dragoman.data.grammar import chinese, english
-from dragoman.data.grammar.lexicon import Adjective
-from dragoman.data.grammar.phrases import Action, Both, Dice, Subject, Thing
+from dragoman.data.grammar.dice import Dice
+from dragoman.data.grammar.doing import Action
+from dragoman.data.grammar.lexicon import Adjective, Noun
+from dragoman.data.grammar.phrases import Both, Subject, Thing
 
 
 class Sentence(NamedTuple):
@@ -71,11 +73,21 @@ def do(who: Subject) -> str:
     return "does" if who.singular else "do"
 
 
+def have(who: Subject) -> str:
+    """have or has."""
+    return "has" if who.singular else "have"
+
+
 def negated(dice: Dice, auxiliary: str) -> str:
-    """isn't or, now and then, is not: one Chinese word for both."""
+    """isn't or, now and then, is not: the same in Chinese."""
     if auxiliary == "am" or dice.chance(0.3):
         return "cannot" if auxiliary == "can" else f"{auxiliary} not"
     return {"will": "won't", "can": "can't"}.get(auxiliary, f"{auxiliary}n't")
+
+
+def occupied(who: Subject, job: Noun) -> str:
+    """a doctor, or doctors: the job agreeing with who has it."""
+    return job.plural if who.number == "many" else english.article(job.en)
 
 
 def predicative(dice: Dice, adjective: Adjective) -> Both:
@@ -84,18 +96,46 @@ def predicative(dice: Dice, adjective: Adjective) -> Both:
     Chinese has no bare adjective there: "is busy" is 很忙 too.
     """
     en, zh, *_ = adjective
-    degree = dice.weighted(_DEGREES)
-    return degree[0].format(en), degree[1].format(zh)
+    roll = dice.number(1, 16)
+    if roll <= 5:
+        return f"very {en}", f"很{zh}"
+    if roll <= 7:
+        return f"extremely {en}", f"非常{zh}"
+    if roll <= 9 and zh in _EXCESS:
+        return f"too {en}", f"太{zh}了"
+    if roll <= 12:
+        return f"not {en}", chinese.negative(zh)
+    if roll == 13:
+        return f"not very {en}", f"不太{zh}"
+    return en, f"很{zh}"
 
 
-_DEGREES: tuple[tuple[Both, float], ...] = (
-    (("very {}", "很{}"), 5),
-    (("{}", "很{}"), 4),
-    (("extremely {}", "非常{}"), 2),
-    (("too {}", "太{}了"), 2),
-    (("not {}", "不{}"), 2),
-    (("not very {}", "不太{}"), 1),
+_EXCESS = frozenset(
+    [
+        "贵",
+        "大",
+        "小",
+        "长",
+        "短",
+        "难",
+        "脏",
+        "吵闹",
+        "热",
+        "冷",
+        "累",
+        "忙",
+        "饿",
+        "困",
+        "渴",
+        "紧张",
+        "激动",
+        "胖",
+        "懒惰",
+        "害羞",
+        "危险",
+    ]
 )
+"""What one can have too much of."""
 
 
 def age(number: int) -> Both:

@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 from dragoman.data.grammar import english
+from dragoman.data.grammar.dice import Dice
+from dragoman.data.grammar.doing import (
+    Action,
+    action,
+    activity,
+    link,
+    place,
+    purchase,
+    transitive,
+    travel,
+)
 from dragoman.data.grammar.existence import spot
 from dragoman.data.grammar.lexicon import Noun, Verb, lexicon
 from dragoman.data.grammar.phrases import (
-    Action,
-    Dice,
+    NO_PHRASE,
+    Subject,
     Thing,
-    action,
-    activity,
     counted,
     definite,
-    future_time,
-    goal,
-    link,
+    name,
     other,
-    past_time,
+    pronoun,
+    relative,
     somebody,
     somebody_else,
     the,
-    thing,
 )
-from dragoman.data.grammar.sentence import Sentence, ask, be, dated, negated, state, was
+from dragoman.data.grammar.sentence import Sentence, ask, be, dated, negated, present, state, was
+from dragoman.data.grammar.times import future_time, past_time
 
 
-def disposal(dice: Dice) -> Action:
-    """close the window / 把窗户关上: verb, its result, and the object in front of both."""
-    verb = dice.pick(lexicon().disposals)
+def disposal(dice: Dice, verb: Verb) -> Action:
+    """close the window / 把窗户关上: Chinese puts the object before the verb and its result."""
     what = a_certain(dice, verb)
     head, _, result = verb.zh.partition("|")
-    front, back = verb.base.partition(" ")[::2]
-    en = f" {what.en} {back}".rstrip()
-    return Action(front, en, f"把{what.zh}", head, result, "end", (link(verb.base, what.word.en),))
+    base, _, particle = verb.base.partition(" ")
+    tail = f" {what.en} {particle}".rstrip()
+    links = (link(verb.base, what.word.en),)
+    return Action(base, tail, f"把{what.zh}", head, result, "end", links)
 
 
 def a_certain(dice: Dice, verb: Verb) -> Thing:
-    """the window / 窗户, or my bike / 我的自行车."""
+    """the window / 窗户, or my coat / 我的大衣: what the verb may be done to."""
     word = dice.pick([word for word in verb.objects if isinstance(word, Noun)])
     if word.kind in ("opening", "switch", "task", "breakable") or dice.chance(0.5):
         return the(dice, word)
@@ -47,59 +55,64 @@ def a_certain(dice: Dice, verb: Verb) -> Thing:
 def placing(dice: Dice) -> Action:
     """put the keys on the table / 把钥匙放在桌子上."""
     en, zh = dice.pick(lexicon().rows["put"])
-    noun = dice.pick(lexicon().nouns[dice.pick(("thing", "thing", "text", "headwear"))])
+    noun = dice.pick(lexicon().nouns[dice.pick(("thing", "item", "text", "headwear"))])
     what = the(dice, noun) if dice.chance(0.6) else definite(dice, noun)
     where, where_zh = spot(dice, noun)
-    return Action(
-        en, f" {what.en} {where}", f"把{what.zh}", f"{zh}在", where_zh, "", (link(en, noun.en),)
-    )
+    links = (link(en, noun.en),)
+    return Action(en, f" {what.en} {where}", f"把{what.zh}", f"{zh}在", where_zh, "", links)
 
 
-def handing(dice: Dice) -> Action:
+def handing(dice: Dice, who: Subject) -> Action:
     """give the book to Mary / 把书送给玛丽."""
     en, to, zh = dice.pick(lexicon().rows["hand"])
-    noun, whom = (
-        dice.pick(lexicon().nouns[dice.pick(("text", "thing", "vehicle", "clothes"))]),
-        somebody(dice),
-    )
+    whom, noun = somebody_else(dice, who), portable(dice)
     what = the(dice, noun) if dice.chance(0.5) else definite(dice, noun)
-    return Action(
-        en, f" {what.en} {to} {whom.obj}", f"把{what.zh}", zh, whom.zh, "verb", (link(en, noun.en),)
-    )
+    tail, links = f" {what.en} {to} {whom.obj}", (link(en, noun.en),)
+    return Action(en, tail, f"把{what.zh}", zh, whom.zh, "verb", links)
 
 
-def moving(dice: Dice) -> Action:
-    """One of the 把 actions."""
-    return dice.weighted(((disposal, 5.0), (placing, 4.0), (handing, 3.0)))(dice)
+def portable(dice: Dice) -> Noun:
+    """Something that one gives, lends or sends."""
+    return dice.pick(lexicon().nouns[dice.pick(("text", "thing", "clothes"))])
+
+
+def moving(dice: Dice, who: Subject, *, planned: bool = True) -> Action:
+    """One of the 把 actions; nobody plans to break a cup."""
+    roll = dice.number(1, 12)
+    if roll <= 5:
+        verbs = [verb for verb in lexicon().disposals if verb.base != "break" or not planned]
+        return disposal(dice, dice.pick(verbs))
+    return placing(dice) if roll <= 9 else handing(dice, who)
 
 
 def ba_past(dice: Dice) -> Sentence:
-    """He put the keys on the table. / 他把钥匙放在桌子上。 He closed the window. / 他把窗户关上了。"""
-    what, who = moving(dice), somebody(dice)
-    if what.base in ("put", "read") or dice.chance(0.4):
+    """He put the keys on the table. / 他把钥匙放在桌子上。"""
+    who = somebody(dice)
+    what = moving(dice, who, planned=False)
+    if dice.chance(0.4):
         return state(*dated(dice, who, what.en("past"), what.done, past_time(dice)), what)
     return state(f"{who.en} {what.en('past')}", f"{who.zh}{what.done}", what)
 
 
 def ba_not(dice: Dice) -> Sentence:
     """She didn't close the door. / 她没把门关上。"""
-    what, who = moving(dice), somebody(dice)
+    who = somebody(dice)
+    what = moving(dice, who, planned=False)
     return state(f"{who.en} {negated(dice, 'did')} {what.en()}", f"{who.zh}没{what.zh}", what)
 
 
 def ba_future(dice: Dice) -> Sentence:
-    """I will sell my car next year. / 我明年会把我的汽车卖掉。"""
-    what, who = moving(dice), somebody(dice)
+    """I will return the book to Tom tomorrow. / 我明天会把书还给汤姆。"""
+    who = somebody(dice)
+    what, time = moving(dice, who), future_time(dice)
     will, zh = dice.pick((("will", "会"), (f"{be(who)} going to", "要")))
-    return state(
-        *dated(dice, who, f"{will} {what.en()}", f"{zh}{what.zh}", future_time(dice)), what
-    )
+    return state(*dated(dice, who, f"{will} {what.en()}", f"{zh}{what.zh}", time), what)
 
 
 def ba_please(dice: Dice) -> Sentence:
-    """Please put the books in the bag. / 请把书放在包里。 Don't open the window. / 别把窗户打开。"""
-    what = moving(dice)
-    roll = dice.number(1, 4)
+    """Please put the books in the bag. / 请把书放在包里。"""
+    you = Subject("you", "you", "你", "you", ("your", "你的"))
+    what, roll = moving(dice, you), dice.number(1, 4)
     if roll == 1:
         return state(f"{negated(dice, 'do')} {what.en()}", f"别{what.zh}", what)
     if roll == 2:
@@ -108,75 +121,73 @@ def ba_please(dice: Dice) -> Sentence:
 
 
 def ba_wish(dice: Dice) -> Sentence:
-    """We want to sell the house. / 我们想把房子卖掉。"""
-    what, who = moving(dice), somebody(dice)
+    """We want to throw the box away. / 我们想把盒子扔掉。"""
+    who = somebody(dice)
+    what = moving(dice, who)
     verb, zh = dice.pick((("want", "想"), ("need", "需要"), ("plan", "打算")))
-    want = english.third(verb) if who.singular else verb
-    return state(f"{who.en} {want} to {what.en()}", f"{who.zh}{zh}{what.zh}", what)
+    return state(f"{who.en} {present(who, verb)} to {what.en()}", f"{who.zh}{zh}{what.zh}", what)
 
 
 def gift(dice: Dice) -> Sentence:
-    """My father gave me a new bike yesterday. / 我爸爸昨天送给了我一辆新自行车。"""
-    who = somebody(dice)
-    whom, noun = (
-        somebody_else(dice, who),
-        dice.pick(lexicon().nouns[dice.pick(("text", "thing", "vehicle", "clothes"))]),
-    )
-    en, _, zh = dice.pick(lexicon().rows["hand"][:4])
-    what = counted(dice, noun)
+    """My father gave me a new watch yesterday. / 我爸爸昨天送给了我一块新手表。"""
+    who, (en, _, zh) = somebody(dice), dice.pick(lexicon().rows["hand"][:4])
+    whom, what = somebody_else(dice, who), counted(dice, portable(dice))
+    given, given_zh = f"{whom.obj} {what.en}", f"{whom.zh}{what.zh}"
     if dice.chance(0.3):
-        en_future, zh_future = f"will {en} {whom.obj} {what.en}", f"会{zh}{whom.zh}{what.zh}"
-        return state(*dated(dice, who, en_future, zh_future, future_time(dice)))
-    en_past, zh_past = f"{english.past(en)} {whom.obj} {what.en}", f"{zh}了{whom.zh}{what.zh}"
-    return state(*dated(dice, who, en_past, zh_past, past_time(dice)))
+        time = future_time(dice)
+        return state(*dated(dice, who, f"will {en} {given}", f"会{zh}{given_zh}", time))
+    time = past_time(dice)
+    return state(*dated(dice, who, f"{english.past(en)} {given}", f"{zh}了{given_zh}", time))
 
 
 def favour(dice: Dice) -> Sentence:
-    """She bought me a cup of coffee. / 她给我买了一杯咖啡。"""
+    """She bought me a red scarf. / 她给我买了一条红色的围巾。"""
     who = somebody(dice)
-    whom = somebody_else(dice, who)
-    verbs = {"buy": lexicon().verbs["achievement"][0], "write": lexicon().verbs["activity"][1]}
-    en, verb = dice.pick(tuple(verbs.items()))
-    nouns = [
-        word
-        for word in verb.objects
-        if en == "buy" or word.en in ("letter", "email", "poem", "story")
-    ]
-    what = thing(dice, dice.pick(nouns), "counted")
-    past = f"{english.past(en)} {whom.obj} {what.en}"
-    return state(*dated(dice, who, past, f"给{whom.zh}{verb.zh}了{what.zh}", past_time(dice)))
+    whom, what = somebody_else(dice, who), purchase(dice, "counted")
+    if dice.chance(0.4):
+        write = lexicon().verbs["activity"][1]
+        what = transitive(dice, write, "counted", at=0.0)
+    en = f"{english.past(what.base)} {whom.obj}{what.tail}"
+    zh = f"给{whom.zh}{what.verb}了{what.object}"
+    return state(*dated(dice, who, en, zh, past_time(dice)), what)
 
 
 def lesson(dice: Dice) -> Sentence:
-    """Ms. Li teaches us math. / 李女士教我们数学。 She called me yesterday. / 她昨天给我打了电话。"""
+    """Ms. Li teaches us math. / 李女士教我们数学。"""
+    who, table = dice.pick((pronoun, name, relative))(dice), dice.pick(("subject", "language"))
+    whom, what = somebody_else(dice, who), dice.pick(lexicon().titles[table])
+    links = (link("teach", what.en),)
+    where, where_zh = place(dice, "teaching", 0.4)
+    if dice.chance(0.3):
+        en, zh = f"taught {whom.obj} {what.en}{where}", f"{where_zh}教{whom.zh}{what.zh}"
+        return state(*dated(dice, who, en, zh, past_time(dice)))._replace(links=links)
+    en = f"{who.en} {present(who, 'teach')} {whom.obj} {what.en}{where}"
+    return state(en, f"{who.zh}{where_zh}教{whom.zh}{what.zh}")._replace(links=links)
+
+
+def telephone(dice: Dice) -> Sentence:
+    """She called me yesterday. / 她昨天给我打了电话。"""
     who = somebody(dice)
     whom = somebody_else(dice, who)
-    if dice.chance(0.5):
-        subject = dice.pick((*lexicon().titles["subject"], *lexicon().titles["language"]))
-        teach = "teaches" if who.singular else "teach"
-        return state(
-            f"{who.en} {teach} {whom.obj} {subject.en}", f"{who.zh}教{whom.zh}{subject.zh}"
-        )
-    if dice.chance(0.3):
-        return state(
-            *dated(dice, who, f"will call {whom.obj}", f"会给{whom.zh}打电话", future_time(dice))
-        )
-    return state(*dated(dice, who, f"called {whom.obj}", f"给{whom.zh}打了电话", past_time(dice)))
+    if dice.chance(0.4):
+        en, zh = f"will call {whom.obj}", f"会给{whom.zh}打电话"
+        return state(*dated(dice, who, en, zh, future_time(dice)))
+    en, zh = f"called {whom.obj}", f"给{whom.zh}打了电话"
+    return state(*dated(dice, who, en, zh, past_time(dice)))
 
 
-_PASSIVES = ("break", "throw away", "eat up", "clean", "repair", "wash", "sell")
+def theft(dice: Dice) -> Sentence:
+    """My bike was stolen yesterday. / 我的自行车昨天被偷走了。"""
+    noun = dice.pick(lexicon().nouns[dice.pick(("vehicle", "device", "thing", "item"))])
+    what, (time, time_zh) = definite(dice, noun), past_time(dice)
+    verb, zh = dice.pick((("stolen", "偷走"), ("borrowed", "借走"), ("taken away", "拿走")))
+    if noun.kind == "vehicle" and verb == "taken away":
+        verb, zh = "stolen", "偷走"
+    return state(f"{what.en} {was(what)} {verb} {time}", f"{what.zh}{time_zh}被{zh}了")
 
 
 def passive(dice: Dice) -> Sentence:
-    """My bike was stolen yesterday. / 我的自行车昨天被偷走了。 The cup was broken by the cat. / 杯子被猫打破了。"""
-    if dice.chance(0.4):
-        noun = dice.pick(lexicon().nouns[dice.pick(("vehicle", "device", "thing"))])
-        what = definite(dice, noun)
-        (time, time_zh), (verb, zh) = (
-            past_time(dice),
-            dice.pick((("stolen", "偷走"), ("borrowed", "借走"), ("taken away", "拿走"))),
-        )
-        return state(f"{what.en} {was(what)} {verb} {time}", f"{what.zh}{time_zh}被{zh}了")
+    """The cup was broken by the cat. / 杯子被猫打破了。"""
     verb = dice.pick([verb for verb in lexicon().disposals if verb.base in _PASSIVES])
     what, by = a_certain(dice, verb), other(dice)
     by_en, by_zh = by.en, by.zh
@@ -184,7 +195,11 @@ def passive(dice: Dice) -> Sentence:
         pet = dice.pick(lexicon().nouns["animal"][:2])
         by_en, by_zh = f"the {pet.en}", pet.zh
     en = f"{what.en} {was(what)} {english.participle(verb.base)} by {by_en}"
-    return state(en, f"{what.zh}被{by_zh}{verb.zh.replace('|', '')}了")
+    zh = f"{what.zh}被{by_zh}{verb.zh.replace('|', '')}了"
+    return state(en, zh)._replace(links=(link(verb.base, what.word.en),))
+
+
+_PASSIVES = ("break", "throw away", "eat up", "clean", "wash")
 
 
 def request(dice: Dice) -> Sentence:
@@ -193,21 +208,21 @@ def request(dice: Dice) -> Sentence:
     if roll == 1:
         what = activity(dice, 0.0)
         return state(f"{negated(dice, 'do')} {what.en()} here", f"别在这里{what.zh}", what)
-    what = action(dice, "definite", at=0.1)
+    verb = dice.pick(lexicon().verbs["activity"])
+    what = transitive(dice, verb, "definite definite counted", at=0.0)
     if roll == 2:
-        what = action(dice, "definite", at=0.2)
+        what = transitive(dice, verb, "definite bare", at=0.3)
         return state(f"{negated(dice, 'do')} {what.en()}", f"别{what.zh}", what)
     return state(f"please {what.en()}", f"请{what.zh}", what)
 
 
 def proposal(dice: Dice) -> Sentence:
     """Let's play football in the park tomorrow. / 我们明天在公园踢足球吧。"""
-    time, time_zh = future_time(dice) if dice.chance(0.5) else ("", "")
-    if dice.chance(0.3):
-        there, there_zh = goal(dice)
-        return state(f"let's go {there} {time}".rstrip(), f"我们{time_zh}{there_zh}吧")
-    what = action(dice, "bare", at=0.5)
-    return state(f"let's {what.en()} {time}".rstrip(), f"我们{time_zh}{what.zh}吧", what)
+    what = travel(dice, by=0.2) if dice.chance(0.3) else action(dice, "bare", at=0.4)
+    time, zh = future_time(dice, what) if dice.chance(0.5) else NO_PHRASE
+    if not time and not what.tail:
+        return proposal(dice)
+    return state(f"let's {what.en()} {time}".rstrip(), f"我们{zh}{what.zh}吧", what)
 
 
 ALL = (
@@ -219,7 +234,10 @@ ALL = (
     gift,
     favour,
     lesson,
+    telephone,
+    theft,
     passive,
     request,
     proposal,
 )
+"""The constructions of this file."""
