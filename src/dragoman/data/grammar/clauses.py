@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dragoman.data.grammar import english
 from dragoman.data.grammar.descriptions import opinion
 from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.doing import action, activity_of, link, place, transitive, travel
+from dragoman.data.grammar.doing import Action, action, activity_of, link, place, transitive, travel
 from dragoman.data.grammar.lexicon import Noun, lexicon
 from dragoman.data.grammar.phrases import (
     NO_PHRASE,
@@ -254,22 +254,21 @@ def thought(dice: Dice) -> Sentence:
 
 def knowledge(dice: Dice) -> Sentence:
     """Do you know where he lives? / 你知道他住在哪里吗？"""
-    who = dice.pick((pronoun, pronoun, name))(dice)
+    who, whats = dice.pick((pronoun, pronoun, name))(dice), list[Action]()
     whom, roll = somebody_else(dice, who), dice.number(1, 3)
-    if roll == 1:
-        en, zh = f"where {whom.en} {present(whom, 'live')}", f"{whom.zh}住在哪里"
-    elif roll == 2:
-        what = travel(dice, by=0.0)
-        en, zh = f"when {whom.en} will {what.en()}", f"{whom.zh}什么时候{what.zh}"
-    else:
-        doing = action(dice, "bare", at=0.0)
-        en = f"why {whom.en} {present(whom, 'like')} {doing.en('ing')}"
-        zh = f"{whom.zh}为什么喜欢{doing.zh}"
+    en, zh = f"where {whom.en} {present(whom, 'live')}", f"{whom.zh}住在哪里"
+    if roll == 2:
+        whats = [travel(dice, by=0.0)]
+        en, zh = f"when {whom.en} will {whats[0].en()}", f"{whom.zh}什么时候{whats[0].zh}"
+    if roll == 3:
+        whats = [action(dice, "bare", at=0.0)]
+        en = f"why {whom.en} {present(whom, 'like')} {whats[0].en('ing')}"
+        zh = f"{whom.zh}为什么喜欢{whats[0].zh}"
     if dice.chance(0.4) and who.en not in ("I", "we"):
-        return ask(f"{do(who)} {who.en} know {en}", f"{who.zh}知道{zh}吗")
+        return ask(f"{do(who)} {who.en} know {en}", f"{who.zh}知道{zh}吗", *whats)
     if dice.chance(0.6):
-        return state(f"{who.en} {negated(dice, do(who))} know {en}", f"{who.zh}不知道{zh}")
-    return state(f"{who.en} {present(who, 'know')} {en}", f"{who.zh}知道{zh}")
+        return state(f"{who.en} {negated(dice, do(who))} know {en}", f"{who.zh}不知道{zh}", *whats)
+    return state(f"{who.en} {present(who, 'know')} {en}", f"{who.zh}知道{zh}", *whats)
 
 
 def acquaintance_knowledge(dice: Dice) -> Sentence:

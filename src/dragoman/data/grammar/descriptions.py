@@ -90,11 +90,9 @@ def judgement(dice: Dice) -> Sentence:
 def opinion(dice: Dice) -> Both:
     """A clause that says how something is."""
     roll = dice.number(1, 10)
-    if roll <= 2:
-        topic = dice.pick((*lexicon().titles["subject"], *lexicon().titles["language"]))
-        how, how_zh = predicative(dice, dice.pick(lexicon().adjectives["study"]))
-        return f"{topic.en} is {how}", f"{topic.zh}{how_zh}"
-    if roll == 3:
+    if roll <= 4:
+        return topic(dice)
+    if roll == 5:
         town = dice.pick(lexicon().titles["city"])
         of_towns = [how for how in lexicon().adjectives["place"] if how.en not in ("small", "new")]
         how, how_zh = predicative(dice, dice.pick(of_towns))
@@ -103,6 +101,13 @@ def opinion(dice: Dice) -> Both:
     what = definite(dice, unqualified(noun))
     how, how_zh = predicative(dice, quality(dice, noun))
     return f"{what.en} {be(what)} {how}", f"{what.zh}{how_zh}"
+
+
+def topic(dice: Dice) -> Both:
+    """physics is very interesting / 物理很有意思."""
+    what = dice.pick(lexicon().titles[dice.pick(("subject", "subject", "language"))])
+    how, how_zh = predicative(dice, dice.pick(lexicon().adjectives["study"]))
+    return f"{what.en} is {how}", f"{what.zh}{how_zh}"
 
 
 _JUDGED = (*_GOODS, "writing", "show", "fruit", "dish", "animal", "room", "building")
@@ -174,11 +179,17 @@ _GROUPS = (
 
 def outfit(dice: Dice) -> Sentence:
     """She is wearing a red skirt. / 她穿着一条红色的裙子。"""
-    who, kind = somebody(dice), dice.pick(("clothes", "clothes", "headwear"))
+    who, color = somebody(dice), dice.pick(lexicon().adjectives["color"])
     if who.number == "many":
         return outfit(dice)
+    kind = dice.pick(("clothes", "clothes", "headwear", "pair"))
+    if kind == "pair":
+        pair = dice.pick(lexicon().masses["pair"])
+        puts_on = "戴" if pair.en == "gloves" else "穿"
+        en = f"{who.en} {be(who)} wearing a pair of {color.en} {pair.en}"
+        return state(en, f"{who.zh}{puts_on}着一{pair.measure}{color.zh}的{pair.zh}")
     noun = dice.pick(lexicon().nouns[kind])
-    how = quality(dice, noun) if dice.chance(0.3) else dice.pick(lexicon().adjectives["color"])
+    how = quality(dice, noun) if dice.chance(0.3) else color
     zh = f"{'穿' if kind == 'clothes' else '戴'}着一{noun.measure}{chinese.attribute(how.zh)}"
     en = f"{who.en} {be(who)} wearing {english.article(f'{how.en} {noun.en}')}"
     return state(en, f"{who.zh}{zh}{noun.zh}")

@@ -107,7 +107,7 @@ def person_action(dice: Dice, subject: Subject, *, planned: bool) -> Action:
 
 def action(dice: Dice, forms: str, *, owner: Both | None = None, at: float = 0.3) -> Action:
     """Something people do again and again, with an object or without."""
-    if dice.chance(0.3):
+    if dice.chance(0.4):
         return activity(dice, at)
     verbs = lexicon().verbs["activity" if dice.chance(0.9) else "achievement"]
     return transitive(dice, dice.pick(verbs), forms, owner=owner, at=at)

@@ -11,13 +11,14 @@ from dragoman.data.grammar.doing import (
     future_action,
     link,
     past_action,
+    person_action,
     place,
     purchase,
     transitive,
     travel,
 )
 from dragoman.data.grammar.lexicon import lexicon
-from dragoman.data.grammar.phrases import Both, somebody, somebody_else
+from dragoman.data.grammar.phrases import Both, counted, somebody, somebody_else
 from dragoman.data.grammar.sentence import Sentence, be, dated, have, negated, state, was
 from dragoman.data.grammar.times import clock, future_time, long_span, past_time, short_span
 
@@ -27,6 +28,26 @@ def past(dice: Dice) -> Sentence:
     who = somebody(dice)
     what = past_action(dice, who)
     return state(*dated(dice, who, what.en("past"), what.done, past_time(dice, what)), what)
+
+
+def encounter(dice: Dice) -> Sentence:
+    """She met Tom in the park yesterday. / 她昨天在公园遇到了汤姆。"""
+    who = somebody(dice)
+    if dice.chance(0.3):
+        what = person_action(dice, who, planned=True)
+        time = future_time(dice, what)
+        return state(*dated(dice, who, f"will {what.en()}", f"会{what.zh}", time), what)
+    what = person_action(dice, who, planned=False)
+    return state(*dated(dice, who, what.en("past"), what.done, past_time(dice, what)), what)
+
+
+def sighting(dice: Dice) -> Sentence:
+    """We saw two tigers at the zoo yesterday. / 我们昨天在动物园看见了两只老虎。"""
+    who, animal = somebody(dice), dice.pick(lexicon().nouns["animal"])
+    what, (where, where_zh) = counted(dice, animal), place(dice, "outside" if animal.en in _TAME else "zoo", 1.0)
+    en, zh = f"saw {what.en}{where}", f"{where_zh}看见了{what.zh}"
+    said = state(*dated(dice, who, en, zh, past_time(dice)))
+    return said._replace(links=(link("see", animal.en),))
 
 
 def no_past(dice: Dice) -> Sentence:
@@ -157,8 +178,12 @@ def errand(dice: Dice) -> Sentence:
     return state(*dated(dice, who, en, f"会{there.to_zh}{what.zh}", future_time(dice)), what)
 
 
+_TAME = ("dog", "cat", "bird", "rabbit", "duck")
+
 ALL = (
     past,
+    encounter,
+    sighting,
     no_past,
     past_progressive,
     future,

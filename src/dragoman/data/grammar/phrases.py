@@ -198,7 +198,7 @@ def pointed(dice: Dice, word: Noun) -> Thing:
 
 def the(dice: Dice, word: Noun) -> Thing:
     """the keys / 钥匙: definite by its place in the sentence, in Chinese without a word for it."""
-    plural = word.kind not in ("task", "opening", "switch") and dice.chance(0.35)
+    plural = word.kind not in ("task", "opening", "switch", "room") and dice.chance(0.35)
     return Thing(f"the {word.plural if plural else word.en}", word.zh, "definite", word, plural)
 
 

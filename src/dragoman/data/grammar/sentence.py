@@ -34,9 +34,12 @@ def dated(dice: Dice, who: Subject, en: str, zh: str, time: Both) -> Both:
 
     She came + yesterday -> She came yesterday. / 她昨天来了。 or Yesterday she came. / 昨天她来了。
     """
-    if dice.chance(0.15):
+    if time[0].startswith(_FRONTED) and dice.chance(0.2):
         return f"{time[0]} {who.en} {en}", f"{time[1]}{who.zh}{zh}"
     return f"{who.en} {en} {time[0]}", f"{who.zh}{time[1]}{zh}"
+
+
+_FRONTED = ("yesterday", "tomorrow", "the day", "last", "next", "tonight", "this")
 
 
 def capital(text: str) -> str:

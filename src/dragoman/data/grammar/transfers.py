@@ -133,11 +133,11 @@ def gift(dice: Dice) -> Sentence:
     who, (en, _, zh) = somebody(dice), dice.pick(lexicon().rows["hand"][:4])
     whom, what = somebody_else(dice, who), counted(dice, portable(dice))
     given, given_zh = f"{whom.obj} {what.en}", f"{whom.zh}{what.zh}"
+    said, said_zh, time = f"{english.past(en)} {given}", f"{zh}了{given_zh}", past_time(dice)
     if dice.chance(0.3):
-        time = future_time(dice)
-        return state(*dated(dice, who, f"will {en} {given}", f"会{zh}{given_zh}", time))
-    time = past_time(dice)
-    return state(*dated(dice, who, f"{english.past(en)} {given}", f"{zh}了{given_zh}", time))
+        said, said_zh, time = f"will {en} {given}", f"会{zh}{given_zh}", future_time(dice)
+    links = (link(en, what.word.en),)
+    return state(*dated(dice, who, said, said_zh, time))._replace(links=links)
 
 
 def favour(dice: Dice) -> Sentence:
@@ -180,10 +180,9 @@ def theft(dice: Dice) -> Sentence:
     """My bike was stolen yesterday. / 我的自行车昨天被偷走了。"""
     noun = dice.pick(lexicon().nouns[dice.pick(("vehicle", "device", "thing", "item"))])
     what, (time, time_zh) = definite(dice, noun), past_time(dice)
-    verb, zh = dice.pick((("stolen", "偷走"), ("borrowed", "借走"), ("taken away", "拿走")))
-    if noun.kind == "vehicle" and verb == "taken away":
-        verb, zh = "stolen", "偷走"
-    return state(f"{what.en} {was(what)} {verb} {time}", f"{what.zh}{time_zh}被{zh}了")
+    verb, zh = dice.pick((("steal", "偷"), ("borrow", "借")))
+    en = f"{what.en} {was(what)} {english.participle(verb)} {time}"
+    return state(en, f"{what.zh}{time_zh}被{zh}走了")._replace(links=(link(verb, noun.en),))
 
 
 def passive(dice: Dice) -> Sentence:
