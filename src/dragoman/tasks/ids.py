@@ -1,0 +1,181 @@
+"""The part of a translator that knows no text: from ids to ids, to log-probabilities, to weights.
+
+Axes as in ``dragoman.decode``: B sentences, S source, T target, H heads, V vocabulary, N rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.decode import (
+    Beam,
+    Forbid,
+    Forced,
+    Greedy,
+    Hypothesis,
+    Limits,
+    MinimumLength,
+    Prefixes,
+    force,
+    relative_lengths,
+    search_steps,
+)
+from dragoman.models import EncoderDecoder
+from dragoman.nn import KeyValue, MultiHeadAttention
+from dragoman.nn.precision import Precision, autocast, row_invariant_products
+from dragoman.tasks.options import DecodingOptions
+
+__all__ = ["IdTranslator", "Ids", "Specials"]
+
+Ids = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Specials:
+    """The ids that are no text, and how many there are in all, on both sides."""
+
+    src_pad_id: int
+    """Padding of sources."""
+    src_eos_id: int
+    """End of sources."""
+    pad_id: int
+    """Padding of targets."""
+    bos_id: int
+    """Beginning of targets."""
+    eos_id: int
+    """End of targets."""
+    forbidden: tuple[int, ...]
+    """What a target never holds."""
+
+
+class IdTranslator:
+    """Search, forced decoding and attention on lists of ids, which have neither bos nor eos.
+
+    All in evaluation mode, without gradients, and with products in which no row depends on the
+    number of rows (fp32 on a CPU). The model's own mode is put back after each call.
+    """
+
+    def __init__(self, model: EncoderDecoder, specials: Specials, precision: Precision) -> None:
+        self._model = model
+        self._specials = specials
+        self._precision = precision
+        self._forbid = Forbid(specials.forbidden)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self._model.output.weight.device
+
+    @contextmanager
+    def inference(self) -> Iterator[None]:
+        """What every method here must run in; entered once for many calls."""
+        was_training = self._model.training
+        self._model.eval()
+        try:
+            with (
+                torch.inference_mode(),
+                row_invariant_products(),
+                autocast(self._precision, self.device),
+            ):
+                yield
+        finally:
+            self._model.train(was_training)
+
+    def search(self, sources: Sequence[Ids], options: DecodingOptions) -> list[list[Hypothesis]]:
+        """The n best of each source, in order.
+
+        A product with a single row may differ in its last bits from the same row among others
+        (measured: oneDNN, 2,048 columns), and greedy search comes down to a single row in the end.
+        Hence it gets a companion: one more sentence, which may not end before the others.
+        """
+        lengths_B = torch.tensor([len(ids) for ids in sources])
+        max_B = relative_lengths(
+            lengths_B, factor=options.max_length_factor, constant=options.max_length_constant
+        ).clamp(min=options.min_length + 1)
+        min_B = torch.full_like(max_B, options.min_length)
+        rows = list(sources)
+        if options.beam_size == 1:
+            after_all = max_B.max().view(1) + 1
+            max_B, min_B = torch.cat([max_B, after_all]), torch.cat([min_B, after_all])
+            rows.append(min(sources, key=len))
+        eos_id, device = self._specials.eos_id, self.device
+        steps = search_steps(
+            self._model,
+            self._pad_src(rows),
+            _strategy(options),
+            processors=[self._forbid, MinimumLength(min_B.to(device), eos_id)],
+            limits=Limits(bos_id=self._specials.bos_id, eos_id=eos_id, max_B=max_B.to(device)),
+        )
+        finished: dict[int, list[Hypothesis]] = {}
+        for step in steps:
+            finished |= step.finished
+            if len(finished) == len(sources):
+                break
+        return [finished[index] for index in range(len(sources))]
+
+    def force(self, pairs: Sequence[tuple[Ids, Ids]], length_penalty: float) -> Forced:
+        """Score targets that are given, with the probabilities that a search sees."""
+        tgt_out_BT = self._pad_tgt([tgt for _, tgt in pairs])
+        batch = (self._pad_src([src for src, _ in pairs]), self._shift(tgt_out_BT), tgt_out_BT)
+        return force(
+            self._allowed_logits, batch, pad_id=self._specials.pad_id, alpha=length_penalty
+        )
+
+    def attention(self, src: Ids, tgt: Ids) -> Tensor:
+        """The weights (T, S) of the decoder's last cross-attention, averaged over its heads.
+
+        From the readable reference, when the target is written given the source; the ends of
+        both sentences are their last row and column.
+        """
+        found: list[Tensor] = []
+        attention = cast("MultiHeadAttention", self._model.get_submodule(self._last_cross_attn()))
+
+        def look(_: nn.Module, inputs: tuple[Tensor, KeyValue, Tensor]) -> None:
+            found.append(attention.weights(*inputs))
+
+        watch = attention.register_forward_pre_hook(look)
+        try:
+            self._model(self._pad_src([src]), self._shift(self._pad_tgt([tgt])))
+        finally:
+            watch.remove()
+        (weights_BHTS,) = found
+        return weights_BHTS[0].float().mean(0).cpu()
+
+    def _last_cross_attn(self) -> str:
+        return f"decoder.layers.{len(self._model.decoder.layers) - 1}.cross_attn"
+
+    def _allowed_logits(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
+        """The logits of all positions, without what decoding never writes."""
+        logits_BTV: Tensor = self._model(src_BS, tgt_in_BT).float()
+        rows = torch.arange(tgt_in_BT.numel(), device=tgt_in_BT.device)
+        logits_NV = self._forbid(logits_BTV.flatten(0, 1), Prefixes(tgt_in_BT.view(-1, 1), rows))
+        return logits_NV.view_as(logits_BTV)
+
+    def _pad_src(self, sources: Sequence[Ids]) -> Tensor:
+        return _pad(sources, self._specials.src_eos_id, self._specials.src_pad_id).to(self.device)
+
+    def _pad_tgt(self, targets: Sequence[Ids]) -> Tensor:
+        return _pad(targets, self._specials.eos_id, self._specials.pad_id).to(self.device)
+
+    def _shift(self, tgt_out_BT: Tensor) -> Tensor:
+        """What the decoder reads when it is to write ``tgt_out``: bos, then all but the last."""
+        bos_B1 = torch.full_like(tgt_out_BT[:, :1], self._specials.bos_id)
+        return torch.cat([bos_B1, tgt_out_BT[:, :-1]], dim=1)
+
+
+def _strategy(options: DecodingOptions) -> Beam | Greedy:
+    if options.beam_size == 1:
+        return Greedy(length_penalty=options.length_penalty)
+    return Beam(
+        beam_size=options.beam_size, length_penalty=options.length_penalty, n_best=options.n_best
+    )
+
+
+def _pad(sequences: Sequence[Ids], eos_id: int, pad_id: int) -> Tensor:
+    """The sequences (B, L) with eos behind each, padded to a rectangle."""
+    longest = max(len(ids) for ids in sequences)
+    return torch.tensor([[*ids, eos_id, *[pad_id] * (longest - len(ids))] for ids in sequences])

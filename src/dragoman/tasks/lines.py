@@ -1,0 +1,54 @@
+"""A line to chunks of ids that the model can take, and the translated chunks to a line."""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from dragoman.text.sentences import split_long
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["join", "one_line", "to_chunks"]
+
+
+def to_chunks(lines: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[list[list[int]]]:
+    """For each line its chunks, for each chunk its ids, at most ``limit`` of them.
+
+    White space around a line means nothing and is dropped (so is a carriage return at its end); a
+    line of nothing else has no chunk. A line within the limit is one chunk; a longer one is cut at
+    ends of sentences if that suffices, else at finer places.
+    """
+    stripped = [line.strip() for line in lines]
+    encoded = tokenizer.encode_batch(stripped)
+    return [
+        _chunks(line, ids, tokenizer, limit) for line, ids in zip(stripped, encoded, strict=True)
+    ]
+
+
+def _chunks(line: str, ids: list[int], tokenizer: Tokenizer, limit: int) -> list[list[int]]:
+    if not line:
+        return []
+    if len(ids) <= limit:
+        return [ids]
+    chunks = split_long(line, limit, lambda text: len(tokenizer.encode(text)))
+    return tokenizer.encode_batch([chunk.text for chunk in chunks if chunk.text])
+
+
+def one_line(text: str) -> str:
+    """``text`` without line breaks of any kind (a model may write one) and outer white space."""
+    return " ".join(text.splitlines()).strip()
+
+
+def join(parts: Iterable[str]) -> str:
+    """The parts in one line.
+
+    A space stands between two parts unless one of the two letters that meet is Chinese or
+    Japanese, scripts that write none.
+    """
+    joined = ""
+    for part in parts:
+        space = " " if joined and part and not (_wide(joined[-1]) or _wide(part[0])) else ""
+        joined += space + part
+    return joined
+
+
+def _wide(letter: str) -> bool:
+    return unicodedata.east_asian_width(letter) in "WF"

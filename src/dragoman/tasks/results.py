@@ -1,0 +1,113 @@
+"""What the translation of a line is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["Alignment", "Scored", "Translation"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alignment:
+    """Which source tokens the model looked at when it wrote each target token.
+
+    The weights of the decoder's last cross-attention, averaged over its heads, from the readable
+    reference. The end-of-sentence tokens, which take part, stand last on both sides.
+    """
+
+    src_tokens: tuple[str, ...]
+    """The S pieces of the source."""
+    tgt_tokens: tuple[str, ...]
+    """The T pieces of the translation."""
+    weights_TS: Tensor
+    """One row for each target token; each sums to 1."""
+
+    @property
+    def links(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (source index, target index): where each token looked most.
+
+        The ends of the sentences are left out, and so is a token that looked most at the end.
+        """
+        most = self.weights_TS.argmax(dim=1).tolist()
+        end = len(self.src_tokens) - 1
+        return tuple((s, t) for t, s in enumerate(most[:-1]) if s != end)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translation:
+    """One line's translation. ``str(translation)`` is its text, which never has a line break."""
+
+    text: str
+    """The translation; empty for a line without a letter or sign."""
+    score: float = 0.0
+    """``log_prob`` normalised for length: what the n best are ordered by."""
+    log_prob: float = 0.0
+    """Natural logarithm of the probability that the model gives to this translation."""
+    tokens: tuple[str, ...] = ()
+    """Its pieces."""
+    token_log_probs: tuple[float, ...] = ()
+    """One for each piece, and one for each end of sentence that the model wrote."""
+    flags: tuple[str, ...] = ()
+    """What was unusual: "empty" (nothing to translate), "split" (a long line translated in
+    chunks), "max_length" (cut at the length limit), "no_output" (the model wrote nothing)."""
+    alternatives: tuple["Translation", ...] = ()
+    """The others of the n best, best first."""
+    align: Callable[[], tuple[Alignment, ...]] = field(default=tuple, repr=False, compare=False)
+    """Computes ``alignments``; called when they are first asked for."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    @cached_property
+    def alignments(self) -> tuple[Alignment, ...]:
+        """One for each chunk that was translated: one for most lines, none for an empty one."""
+        return self.align()
+
+    def alignment(self) -> Alignment:
+        """The alignment of the whole line: those of its chunks along the diagonal."""
+        parts = self.alignments
+        weights = [part.weights_TS for part in parts]
+        return Alignment(
+            src_tokens=tuple(token for part in parts for token in part.src_tokens),
+            tgt_tokens=tuple(token for part in parts for token in part.tgt_tokens),
+            weights_TS=torch.block_diag(*weights) if weights else torch.zeros(0, 0),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, the alignment aside."""
+        return {
+            "text": self.text,
+            "score": self.score,
+            "log_prob": self.log_prob,
+            "tokens": list(self.tokens),
+            "token_log_probs": list(self.token_log_probs),
+            "flags": list(self.flags),
+            "alternatives": [other.to_dict() for other in self.alternatives],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """What the model thinks of a translation that is given."""
+
+    log_prob: float
+    """Natural logarithm of its probability: the sum of ``token_log_probs``."""
+    score: float
+    """``log_prob`` normalised for length."""
+    tokens: tuple[str, ...]
+    """Its pieces, the end of sentence last."""
+    token_log_probs: tuple[float, ...]
+    """One for each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "log_prob": self.log_prob,
+            "score": self.score,
+            "tokens": list(self.tokens),
+            "token_log_probs": list(self.token_log_probs),
+        }
