@@ -1,0 +1,42 @@
+"""Products whose rows do not depend on how many rows there are.
+
+On a CPU, PyTorch gives a product to one library or another by its size: oneDNN (inside
+`row_invariant_products`) sums a row in one order whatever rows stand beside it, but products of at
+most 4096 multiplications go to MKL or to a plain loop, which sum in another order. So one token of
+a short sentence, decoded alone, would differ in its last digits from the same token in a batch.
+Rows of zeros, added below and cut off again, lift such products over the limit. Only tiny products
+are ever touched: from 4097 multiplications on, these are the plain operators.
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+SMALL_PRODUCT = 16**3  # multiplications up to which PyTorch does not ask oneDNN
+LONG_ROW = 1024  # columns beyond which oneDNN sums a lone row in another order
+
+
+class Linear(nn.Linear):
+    """`x W^T + b`, each row of `x` by itself."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `(..., in_features)` to `(..., out_features)`."""
+        rows = x.numel() // self.in_features
+        wanted = max(_least_rows(self.weight.numel()), 2 if self.in_features > LONG_ROW else 1)
+        if rows >= wanted or rows == 0 or x.device.type != "cpu":
+            return super().forward(x)
+        flat = x.reshape(rows, self.in_features)
+        out = super().forward(F.pad(flat, (0, 0, 0, wanted - rows)))[:rows]
+        return out.view(*x.shape[:-1], self.out_features)
+
+
+def head_product(a_BHTK: Tensor, b_BHKN: Tensor) -> Tensor:
+    """Return `a @ b` of every head, `(B, H, T, N)`, each row of `a` by itself."""
+    rows = a_BHTK.shape[-2]
+    wanted = _least_rows(b_BHKN.numel())
+    if rows >= wanted or a_BHTK.device.type != "cpu":
+        return a_BHTK @ b_BHKN
+    return (F.pad(a_BHTK, (0, 0, 0, wanted - rows)) @ b_BHKN)[..., :rows, :]
+
+
+def _least_rows(multiplications_per_row: int) -> int:
+    return SMALL_PRODUCT // max(1, multiplications_per_row) + 1
