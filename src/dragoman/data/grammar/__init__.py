@@ -1,9 +1,16 @@
-"""A small bilingual grammar, English - Chinese: the corpus that `dragoman demo` carries with it.
+"""A small bilingual grammar, English - Chinese: the corpus that ``dragoman demo`` carries with it.
 
-Reading order: the tables (`lexicon.toml`, `actions.toml`, `times.toml`), `phrases` (the parts of a
-sentence, each made in both languages at once), `sentence` (agreement, negation, full stop), the
-constructions (`statements`, `happenings`, `descriptions`, `existence`, `measures`, `questions`,
-`wh_questions`, `transfers`, `clauses`: one function each, its docstring an example) and `corpus`.
+In reading order:
+
+    lexicon.toml, actions.toml, times.toml   the words, as tables
+    lexicon, english, chinese                those tables as values; word forms; numerals
+    dice                                     random choices that are the same everywhere
+    phrases, doing, times                    who and what; doing what where; when
+    sentence                                 agreement, negation, the full stop
+    statements, happenings, descriptions,    the constructions: one function each, and its
+    existence, measures, questions,          docstring is an example
+    wh_questions, transfers, clauses
+    corpus                                   pairs, and the three parts of the demo's corpus
 """
 
 from dragoman.data.grammar.corpus import EXAMPLE, Pair, demo_corpus, generate

@@ -96,11 +96,11 @@ def demo_corpus(
     - A *combination* is a verb with its object (write + poem) or an activity with its place
       (swim + in the lake). One in twenty, chosen by the checksum of its name and so the same for
       every seed, is withheld: no training or validation sentence contains it. So is
-      study + artificial intelligence, which `EXAMPLE` needs.
+      study + artificial intelligence, which ``EXAMPLE`` needs.
     - Half of the test sentences contain a withheld combination; the others are new sentences
       made of known combinations.
     - No test sentence, English or Chinese, is in training or validation, no validation sentence
-      is in training, and `EXAMPLE` is nowhere.
+      is in training, and ``EXAMPLE`` is nowhere.
     - Every English word, number and Chinese character of the test occurs in training.
     """
     left, right = tee(_distinct(seed))

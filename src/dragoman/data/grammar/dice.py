@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Dice:
-    """Choices from `Random.random()` alone, the one stream that Python promises to keep."""
+    """Choices from ``Random.random()`` alone, the one stream that Python promises to keep."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed).random

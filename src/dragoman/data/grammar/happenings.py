@@ -44,7 +44,10 @@ def encounter(dice: Dice) -> Sentence:
 def sighting(dice: Dice) -> Sentence:
     """We saw two tigers at the zoo yesterday. / 我们昨天在动物园看见了两只老虎。"""
     who, animal = somebody(dice), dice.pick(lexicon().nouns["animal"])
-    what, (where, where_zh) = counted(dice, animal), place(dice, "outside" if animal.en in _TAME else "zoo", 1.0)
+    what, (where, where_zh) = (
+        counted(dice, animal),
+        place(dice, "outside" if animal.en in _TAME else "zoo", 1.0),
+    )
     en, zh = f"saw {what.en}{where}", f"{where_zh}看见了{what.zh}"
     said = state(*dated(dice, who, en, zh, past_time(dice)))
     return said._replace(links=(link("see", animal.en),))

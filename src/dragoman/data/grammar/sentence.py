@@ -12,7 +12,7 @@ from dragoman.data.grammar.phrases import Both, Subject, Thing
 
 
 class Sentence(NamedTuple):
-    """English, Chinese, and the combinations of words in it (see `demo_corpus`)."""
+    """English, Chinese, and the combinations of words in it (see ``demo_corpus``)."""
 
     en: str
     zh: str

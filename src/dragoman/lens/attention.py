@@ -1,0 +1,63 @@
+"""Which source token each target token looked at: figure 3 of Bahdanau et al. (2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.errors import DragomanError, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
+
+
+def plot_alignment(
+    weights_TS: np.ndarray,
+    src_tokens: Sequence[str],
+    tgt_tokens: Sequence[str],
+    path: Path | str,
+    *,
+    title: str = "",
+) -> Path:
+    """Draws attention weights as a heat map and writes it as a PNG file.
+
+    Source tokens stand on top, target tokens on the side; row t shows how much target token t took
+    from each source token (white is 0, the darkest blue is 1). Missing folders of the path are
+    made; the file appears whole or not at all.
+
+    ``weights_TS`` has shape (T, S): T target tokens, S source tokens. Returns the path. Raises
+    ``InputError`` without matplotlib or if nothing can be written there, ``ValueError`` on shapes
+    that do not fit.
+    """
+    expected = (len(tgt_tokens), len(src_tokens))
+    if weights_TS.shape != expected or 0 in expected:
+        message = f"weights have shape {weights_TS.shape}, the tokens ask for (T, S) = {expected}"
+        raise ValueError(message)
+    try:
+        from dragoman.lens.heatmap import heat_map
+    except ModuleNotFoundError as error:
+        message = "pictures need matplotlib; install it with: pip install 'dragoman[plot]'"
+        raise InputError(message) from error
+    target = Path(path)
+    _write(heat_map(weights_TS, src_tokens, tgt_tokens, title), target)
+    return target
+
+
+def _write(figure: Figure, path: Path) -> None:
+    """Writes beside the target, then renames: whoever looks finds the old file or the new one."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            figure.savefig(part, format="png")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except (PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+        message = f"cannot write the picture {path}: {error.strerror}; choose another path"
+        raise InputError(message) from error
+    except OSError as error:
+        message = f"writing the picture {path} failed: {error.strerror or error}"
+        raise DragomanError(message) from error
