@@ -45,7 +45,7 @@ def test_rows_are_targets_and_source_stands_on_top() -> None:
 
 def test_tokens_are_literal_text(tmp_path: Path) -> None:
     """Signs that matplotlib reads as formulas, spaces and line ends do no harm."""
-    tokens = ["$x_1$", "$", "\\frac{", "\n"]
+    tokens = ["$x_1$", "$", "$\\frac{$", "\n"]
     path = plot_alignment(WEIGHTS, tokens, tokens, tmp_path / "a.png", title="$5^")
     assert path.stat().st_size > 1000
 
