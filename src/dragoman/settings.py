@@ -27,7 +27,7 @@ import msgspec
 
 from dragoman.errors import InputError, nearest
 
-__all__ = ["load_settings", "parse_settings", "to_plain"]
+__all__ = ["load_settings", "override_settings", "parse_settings", "to_plain"]
 
 T = TypeVar("T")
 KeyPath = tuple[str | int, ...]
@@ -54,6 +54,13 @@ def load_settings(cls: type[T], path: Path, overrides: Sequence[str] = ()) -> T:
 def parse_settings(cls: type[T], data: Mapping[str, Any], origin: str) -> T:
     """Build ``cls`` from plain values, such as parsed JSON; errors name ``origin``."""
     return _section(cls, data, _Place(_Source(origin)), None)
+
+
+def override_settings(settings: T, overrides: Sequence[str]) -> T:
+    """Lay ``dotted.path=value`` overrides over settings that were built otherwise."""
+    data = to_plain(settings)
+    laid = tuple(_lay_over(data, override) for override in overrides)
+    return _section(type(settings), data, _Place(_Source("the settings", "", laid)), None)
 
 
 def to_plain(settings: object) -> dict[str, Any]:

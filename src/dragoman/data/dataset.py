@@ -77,15 +77,18 @@ class PairDataset:
     """A hash of all that decides the ids."""
     weight: float = 1.0
     """How often an epoch passes over the pairs."""
+    excluded: npt.NDArray[np.bool_] | None = None
+    """Pairs that training must not see, since validation does."""
 
     def __len__(self) -> int:
         return len(self.src)
 
     def usable(self, max_length: int) -> npt.NDArray[np.bool_]:
-        """Which pairs have 1 to ``max_length`` tokens on both sides."""
+        """Which pairs have 1 to ``max_length`` tokens on both sides and are not excluded."""
         shorter = np.minimum(self.src.lengths, self.tgt.lengths)
         longer = np.maximum(self.src.lengths, self.tgt.lengths)
-        return (shorter > 0) & (longer <= max_length)
+        usable: npt.NDArray[np.bool_] = (shorter > 0) & (longer <= max_length)
+        return usable if self.excluded is None else usable & ~self.excluded
 
     def report(self, max_length: int) -> CorpusReport:
         """What was found in the corpus, given the limit of training."""

@@ -1,0 +1,153 @@
+"""`dragoman demo`: the whole way, from a made corpus to a translator, while you watch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dragoman.data.grammar import Pair
+    from dragoman.tasks.translation import Translator
+
+TRAIN_SIZE, VALID_SIZE, TEST_SIZE = 30_000, 300, 500
+SEED = 1
+SHOWN = 5
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder of the texts, the run and the picture.")] = Path(
+        "runs/demo"
+    ),
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="As for dragoman train.")
+    ] = None,
+) -> None:
+    """Train a small English-Chinese translator on built-in sentences, score it and use it.
+
+    dragoman demo --out runs/demo
+    """
+    from rich.console import Console
+
+    from dragoman.data.grammar import EXAMPLE, demo_corpus
+    from dragoman.tasks.translation import load
+
+    console = Console(highlight=False)
+    console.print(
+        f"[bold]1. Sentences.[/] A small grammar of English and Chinese writes {TRAIN_SIZE:,} pairs"
+        " to learn from. Their word order differs: time and place stand before the Chinese verb, a "
+        "relative clause before its noun, question words stay where the answer would be."
+    )
+    training, validation, test = demo_corpus(TRAIN_SIZE, VALID_SIZE, TEST_SIZE, SEED)
+    texts = out / "texts"
+    for name, pairs in (("train", training), ("valid", validation), ("test", test)):
+        _write(texts, name, pairs)
+    _show(console, [(pair.src, pair.tgt, "") for pair in training[:3]])
+
+    model = out / "model"
+    if not _is_trained(model):
+        console.print(
+            "\n[bold]2. Learning.[/] A Transformer of 3 encoder and 2 decoder layers reads them again "
+            "and again. The loss falls as it gets better at guessing the next piece of Chinese."
+        )
+        _train(texts, model, settings or [], console)
+    else:
+        console.print(f"\n[bold]2. Learning[/] was done before: the model is in {model}.")
+
+    translator = load(model)
+    _score(translator, test, console)
+
+    console.print(f"\n[bold]4. Translating[/] {SHOWN} of them, and one more:")
+    shown = [*test[:SHOWN], EXAMPLE]
+    outputs = translator.translate([pair.src for pair in shown])
+    _show(
+        console,
+        [
+            (pair.src, output.text, "" if output.text == pair.tgt else f"expected: {pair.tgt}")
+            for pair, output in zip(shown, outputs, strict=True)
+        ],
+    )
+    _draw(translator, EXAMPLE.src, out / "attention.png", console)
+    console.print(
+        f"\n[bold]Next.[/] Your own sentence:\n\n"
+        f'    echo "My sister likes these books." | dragoman translate {model}\n\n'
+        f"What the folder holds:  dragoman inspect {model}\n"
+        "Your own two files:     dragoman train --src a.en --tgt a.zh --out runs/en-zh"
+    )
+
+
+def _write(folder: Path, name: str, pairs: Sequence["Pair"]) -> None:
+    from dragoman.errors import InputError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for suffix, side in (("en", 0), ("zh", 1)):
+            text = "".join(pair[side] + "\n" for pair in pairs)
+            (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {folder}: {error.strerror}; give another --out"
+        ) from error
+
+
+def _is_trained(model: Path) -> bool:
+    return (model / "training" / "finished.json").exists()
+
+
+def _train(texts: Path, model: Path, settings: Sequence[str], console: "Console") -> None:
+    from dragoman.cli.train import INTERRUPTED, run_recipe
+    from dragoman.train.recipe import load_recipe
+
+    paths = {
+        "src": "train.en",
+        "tgt": "train.zh",
+        "valid_src": "valid.en",
+        "valid_tgt": "valid.zh",
+    }
+    data = [f"data.{key}={(texts / name).resolve()}" for key, name in paths.items()]
+    recipe = load_recipe("demo", (*data, *settings, f"out={model}"))
+    if run_recipe(recipe, console).interrupted:
+        console.print("Stopped and saved; the same command goes on from there.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _score(translator: "Translator", test: Sequence["Pair"], console: "Console") -> None:
+    from dragoman.evaluate import evaluate
+
+    console.print(
+        f"\n[bold]3. Scoring[/] on {len(test)} unseen sentences, half of them with combinations of "
+        "words that training never showed:"
+    )
+    outputs = [t.text for t in translator.translate([pair.src for pair in test])]
+    scores = evaluate(outputs, [pair.tgt for pair in test], tgt_lang="zh")
+    exact = sum(text == pair.tgt for text, pair in zip(outputs, test, strict=True))
+    console.print(
+        f"   BLEU {scores.bleu:.1f}, chrF {scores.chrf:.1f}; "
+        f"{exact} of {len(test)} are exactly as expected."
+    )
+
+
+def _draw(translator: "Translator", sentence: str, path: Path, console: "Console") -> None:
+    from dragoman.errors import InputError
+    from dragoman.lens.attention import plot_alignment
+
+    alignment = translator.translate(sentence).alignment()
+    try:
+        plot_alignment(
+            alignment.weights_TS.numpy(),
+            alignment.src_tokens,
+            alignment.tgt_tokens,
+            path,
+            title="Which English word each Chinese piece looks at",
+        )
+    except InputError as error:
+        console.print(f"\n[bold]5. No picture:[/] {error}")
+    else:
+        console.print(f"\n[bold]5. A picture[/] of the attention behind the last one: {path}")
+
+
+def _show(console: "Console", rows: Sequence[tuple[str, str, str]]) -> None:
+    for src, tgt, note in rows:
+        console.print(f"   {src}\n   [green]{tgt}[/] {note}".rstrip())

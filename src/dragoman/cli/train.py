@@ -1,0 +1,108 @@
+"""`dragoman train`: from texts to a model folder."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dragoman.train.recipe import Recipe
+    from dragoman.train.run import TrainResult
+
+INTERRUPTED = 130
+
+
+def train(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RECIPE] [KEY=VALUE ...]",
+            help="A shipped recipe or a TOML file, and settings laid over it.",
+        ),
+    ] = None,
+    src: Annotated[Path | None, typer.Option(help="Source sentences, one a line.")] = None,
+    tgt: Annotated[Path | None, typer.Option(help="Target sentences, one a line.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder, which becomes the model.")
+    ] = None,
+) -> None:
+    """Train a translator, or go on with the unfinished run in its folder.
+
+    dragoman train multi30k-en-de out=runs/en-de train.max_minutes=45
+
+    dragoman train --src a.en --tgt a.zh --out runs/en-zh
+    """
+    from rich.console import Console
+
+    words = arguments or []
+    names = [word for word in words if "=" not in word]
+    overrides = [word for word in words if "=" in word]
+    console = Console(stderr=True, highlight=False)
+    recipe = _choose(names, overrides, src=src, tgt=tgt, out=out)
+    console.print(recipe.description)
+    if recipe.expect:
+        console.print(f"To expect: {recipe.expect}")
+    result = run_recipe(recipe, console)
+    if result.interrupted:
+        console.print(
+            f"Saved at step {result.progress.step:,}. The same command goes on from there."
+        )
+        raise typer.Exit(INTERRUPTED)
+    console.print(
+        f"The model is in {result.folder}. Next: "
+        f"dragoman translate {result.folder} < FILE, or dragoman inspect {result.folder}."
+    )
+
+
+def run_recipe(recipe: "Recipe", console: "Console") -> "TrainResult":
+    """Train with validation by translating, which the floor of training cannot reach itself."""
+    from dragoman.evaluate import evaluate
+    from dragoman.models import EncoderDecoder
+    from dragoman.tasks.translation import Translator
+    from dragoman.train.run import train as run
+    from dragoman.train.texts import Tokenizers
+
+    def score(
+        model: EncoderDecoder, tokenizers: Tokenizers, sources: list[str], references: list[str]
+    ) -> Mapping[str, float]:
+        translator = Translator(model, tokenizers.src, tokenizers.tgt)
+        hypotheses = [t.text for t in translator.translate(sources, beam_size=1)]
+        scores = evaluate(hypotheses, references, tgt_lang=recipe.data.tgt_lang)
+        return {"bleu": scores.bleu, "chrf": scores.chrf}
+
+    return run(recipe, score=score, console=console)
+
+
+def _choose(
+    names: Sequence[str],
+    overrides: Sequence[str],
+    *,
+    src: Path | None,
+    tgt: Path | None,
+    out: Path | None,
+) -> "Recipe":
+    """Find the recipe, or choose one from two files."""
+    from dragoman.settings import override_settings
+    from dragoman.train.auto import auto_recipe
+    from dragoman.train.recipe import DataConfig, load_recipe
+
+    if len(names) > 1:
+        raise InputError(
+            f"one recipe at a time, not {', '.join(names)}; settings are written KEY=VALUE"
+        )
+    if out is not None:
+        overrides = [*overrides, f"out={out}"]
+    if names:
+        given = [f"data.src={src}"] * (src is not None) + [f"data.tgt={tgt}"] * (tgt is not None)
+        return load_recipe(names[0], (*overrides, *given))
+    if src is None or tgt is None:
+        raise InputError(
+            "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
+            "and --tgt with --out"
+        )
+    return override_settings(auto_recipe(DataConfig(src=str(src), tgt=str(tgt)), ""), overrides)

@@ -1,0 +1,1 @@
+"""Learning: objective, schedule, optimizer, step, loop, checkpoints, reports."""

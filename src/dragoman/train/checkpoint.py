@@ -1,0 +1,124 @@
+"""Checkpoints: a folder for each, complete or not there.
+
+    training/checkpoints/step-00000500/
+        weights.safetensors     in fp32
+        optimizer.safetensors   only in the newest: resuming needs it, averaging does not
+        random.safetensors      the state of torch's generators
+        state.json              format, progress, place in the data
+
+A folder is written under another name and then renamed, so a run that is killed at any moment
+leaves whole checkpoints only. Nothing is pickled.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from dragoman.errors import DragomanError, InputError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Everything that a run needs to go on as if it had never stopped."""
+
+    step: int
+    weights: Mapping[str, Tensor]
+    optimizer: Mapping[str, Tensor]
+    random: Mapping[str, Tensor]
+    state: Mapping[str, Any]
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int) -> Path:
+    """Write a checkpoint, then drop all but the newest `keep` and the older optimizer states."""
+    path = folder / f"step-{checkpoint.step:08d}"
+    unfinished = folder / f".{path.name}.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for leftover in folder.glob(".step-*"):
+            shutil.rmtree(leftover)
+        unfinished.mkdir()
+        _save(checkpoint.weights, unfinished / "weights.safetensors")
+        _save(checkpoint.optimizer, unfinished / "optimizer.safetensors")
+        _save(checkpoint.random, unfinished / "random.safetensors")
+        text = json.dumps({"format": FORMAT, **checkpoint.state}, indent=2, sort_keys=True)
+        (unfinished / "state.json").write_text(text, encoding="utf-8")
+        if path.exists():
+            shutil.rmtree(path)
+        unfinished.rename(path)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise DragomanError(
+            f"cannot write the checkpoint {path}: {error}; what was saved before is whole: make "
+            "room and run the same command to go on from there"
+        ) from error
+    older = checkpoints(folder)[:-1]
+    for old in older:
+        (old / "optimizer.safetensors").unlink(missing_ok=True)
+    for old in older[: max(0, len(older) + 1 - keep)]:
+        shutil.rmtree(old)
+    return path
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the whole checkpoints of a run, oldest first."""
+    return sorted(folder.glob("step-*"))
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint that has everything resuming needs."""
+    try:
+        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        if state.pop("format") > FORMAT:
+            raise InputError(f"{path} was written by a newer dragoman; upgrade to go on with it")
+        return Checkpoint(
+            step=state["progress"]["step"],
+            weights=load_file(path / "weights.safetensors"),
+            optimizer=load_file(path / "optimizer.safetensors"),
+            random=load_file(path / "random.safetensors"),
+            state=state,
+        )
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise InputError(
+            f"the checkpoint {path} cannot be read ({error}); delete that folder to go on from "
+            "the one before, or the whole run's folder to start again"
+        ) from error
+
+
+def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """Return the mean of the weights of several checkpoints, summed in float64."""
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        for name, weight in load_file(path / "weights.safetensors").items():
+            total[name] = weight.double() + total[name] if name in total else weight.double()
+    return {name: (weight / len(paths)).float() for name, weight in total.items()}
+
+
+def random_state() -> dict[str, Tensor]:
+    """Return the state of torch's generators: dropout draws from them."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states |= {f"cuda:{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
+    return states
+
+
+def set_random_state(states: Mapping[str, Tensor]) -> None:
+    """Put back what `random_state` gave."""
+    torch.set_rng_state(states["cpu"])
+    for i in range(torch.cuda.device_count()):
+        if f"cuda:{i}" in states:
+            torch.cuda.set_rng_state(states[f"cuda:{i}"], i)
+
+
+def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
+    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)

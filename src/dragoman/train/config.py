@@ -1,0 +1,82 @@
+"""How a model learns."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dragoman.errors import InputError
+
+Precision = Literal["auto", "fp32", "bf16"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """Options of a training run. A run ends at the first limit that it reaches."""
+
+    max_steps: int | None = None
+    """Optimizer steps."""
+    max_minutes: float | None = None
+    """Minutes of wall time, over all resumptions, with tokenising and validation."""
+    patience: int | None = None
+    """Stop after this many validations in a row without a better one."""
+    seed: int = 1
+    """Of the weights, dropout and the order of the data."""
+    device: str = "auto"
+    """cpu, cuda, cuda:1, or auto: a GPU where there is one."""
+    precision: Precision = "auto"
+    """fp32, bf16 (autocast; weights stay in fp32), or auto: bf16 where the device is fast at it."""
+    optimizer: Literal["adam", "adamw"] = "adam"
+    """Adam as in the paper, or AdamW with decoupled weight decay."""
+    learning_rate: float = 1e-3
+    """The peak; for the noam schedule a factor on the paper's rate (the paper's is 1)."""
+    schedule: Literal["noam", "inverse-sqrt", "cosine", "linear", "constant"] = "linear"
+    """How the rate falls after the warm-up; cosine and linear reach 0 at the run's limit."""
+    warmup_steps: int = 500
+    """Steps over which the rate rises from 0 to its peak."""
+    beta1: float = 0.9
+    """Adam's decay of the mean."""
+    beta2: float = 0.98
+    """Adam's decay of the mean square."""
+    eps: float = 1e-9
+    """Adam's guard against division by zero."""
+    weight_decay: float = 0.0
+    """Of matrices, with AdamW; biases and norms never decay."""
+    clip_norm: float | None = 1.0
+    """Scale gradients down to this norm."""
+    label_smoothing: float = 0.1
+    """Probability spread evenly over the vocabulary."""
+    accumulate: int = 1
+    """Batches for each step; their tokens count as one batch."""
+    validate_every: int = 500
+    """Steps between validations."""
+    validate_limit: int = 1000
+    """Sentences that a validation translates; its loss is over all."""
+    metric: Literal["bleu", "chrf", "loss"] = "bleu"
+    """What the best checkpoint is chosen by."""
+    save_every: int = 500
+    """Steps between checkpoints."""
+    average_last: int = 5
+    """Checkpoints that are kept and, at the end, averaged; 1 averages nothing."""
+    log_every: int = 50
+    """Steps between lines of metrics.jsonl."""
+
+    def __post_init__(self) -> None:
+        """Refuse a run without an end, and numbers that mean nothing."""
+        if self.max_steps is None and self.max_minutes is None and self.patience is None:
+            raise InputError("a run needs an end: set max_steps, max_minutes or patience")
+        if self.max_steps is None and self.max_minutes is None and self.decays_to_zero:
+            raise InputError(
+                f'schedule = "{self.schedule}" falls to 0 at the end of the run, so it needs '
+                "max_steps or max_minutes"
+            )
+        for name in ("accumulate", "validate_every", "save_every", "average_last", "log_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} = {getattr(self, name)} must be at least 1")
+        if self.weight_decay and self.optimizer == "adam":
+            raise InputError('weight_decay needs optimizer = "adamw"; adam has none')
+        if not 0.0 <= self.label_smoothing < 1.0:
+            raise InputError(f"label_smoothing = {self.label_smoothing} is not between 0 and 1")
+
+    @property
+    def decays_to_zero(self) -> bool:
+        """Whether the learning rate depends on how much of the run is done."""
+        return self.schedule in ("cosine", "linear")

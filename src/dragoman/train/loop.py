@@ -1,0 +1,124 @@
+"""The training loop. It owns nothing: everything that it does is handed in."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+from dragoman.train.config import TrainConfig
+from dragoman.train.step import StepResult
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """Where a run stands: plain numbers, saved in every checkpoint."""
+
+    step: int = 0
+    """Optimizer steps taken."""
+    seconds: float = 0.0
+    """Wall time spent, over all resumptions."""
+    tokens: int = 0
+    """Source and target tokens seen."""
+    best: dict[str, float] | None = None
+    """What the best validation so far found."""
+    best_step: int = 0
+    """When it was."""
+    stale: int = 0
+    """Validations since then."""
+
+    def done(self, config: TrainConfig) -> float:
+        """How much of the run is over: the nearest of its limits decides, 0 to 1."""
+        by_steps = self.step / config.max_steps if config.max_steps else 0.0
+        by_time = self.seconds / 60 / config.max_minutes if config.max_minutes else 0.0
+        return min(1.0, max(by_steps, by_time))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return asdict(self)
+
+
+class Observer(Protocol):
+    """Is told of every step; what it does with that (save, validate, show) is its own affair."""
+
+    def stepped(self, progress: Progress, result: StepResult) -> None:
+        """A step was taken."""
+
+    def stopped(self, progress: Progress, reason: str) -> None:
+        """The run ends."""
+
+
+class Interrupt:
+    """Remembers that somebody pressed Ctrl-C; the loop asks between steps."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+
+    @contextmanager
+    def listen(self) -> Iterator[None]:
+        """Take SIGINT and SIGTERM as a wish to stop after the step; a second SIGINT is not held.
+
+        Outside the main thread, where Python allows no handlers, nothing changes.
+        """
+        previous: dict[signal.Signals, Any] = {}
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                previous[number] = signal.signal(number, self._handle)
+        except ValueError:
+            pass
+        try:
+            yield
+        finally:
+            for held, handler in previous.items():
+                signal.signal(held, handler)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.pressed and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.pressed = True
+
+
+def fit(
+    progress: Progress,
+    take_step: Callable[[Progress], StepResult],
+    stop_reason: Callable[[Progress], str | None],
+    observers: Sequence[Observer],
+    *,
+    started: float,
+) -> str:
+    """Take steps until there is a reason to stop, and return the reason.
+
+    `started` is the moment (`time.monotonic`) from which this part of the run is timed; the time
+    of earlier parts is in `progress`.
+    """
+    before = progress.seconds
+    while (reason := stop_reason(progress)) is None:
+        result = take_step(progress)
+        progress.step += 1
+        progress.tokens += result.num_tokens
+        progress.seconds = before + time.monotonic() - started
+        for observer in observers:
+            observer.stepped(progress, result)
+        progress.seconds = before + time.monotonic() - started
+    for observer in observers:
+        observer.stopped(progress, reason)
+    return reason
+
+
+def stop_rule(config: TrainConfig, interrupt: Interrupt) -> Callable[[Progress], str | None]:
+    """Return the rule that names the limit that was reached, or None while there is none."""
+
+    def reason(progress: Progress) -> str | None:
+        if interrupt.pressed:
+            return "interrupted"
+        if config.max_steps is not None and progress.step >= config.max_steps:
+            return f"{config.max_steps:,} steps"
+        if config.max_minutes is not None and progress.seconds >= 60 * config.max_minutes:
+            return f"{config.max_minutes:g} minutes"
+        if config.patience is not None and progress.stale >= config.patience:
+            return f"no better validation in {config.patience}"
+        return None
+
+    return reason

@@ -1,0 +1,122 @@
+"""Cross-entropy with label smoothing (paper, section 5.4).
+
+The target distribution puts `1 - eps` on the right token and spreads `eps` evenly over all
+`V` (Szegedy et al., 2016, section 7). With logits `z` and right token `y` the loss of one
+position is
+
+    log sum_v exp(z_v)  -  (1 - eps) z_y  -  eps / V * sum_v z_v
+    gradient in z:  softmax(z) - (1 - eps) onehot(y) - eps / V
+
+Losses are sums over tokens. Whoever takes a step divides by the tokens of the whole step.
+"""
+
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+CHUNK = 512  # positions whose logits exist at a time
+
+
+class Seq2Seq(Protocol):
+    """What the objective asks of a model."""
+
+    pad_id: int
+    output: nn.Linear
+
+    def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
+        """Return the last hidden states `(B, T, D)`."""
+
+
+def summed_loss(
+    model: Seq2Seq, src_BS: Tensor, tgt_in_BT: Tensor, tgt_out_BT: Tensor, smoothing: float
+) -> Tensor:
+    """Sum the loss over the target's tokens; the output layer never runs on padding."""
+    real_BT = tgt_out_BT != model.pad_id
+    hidden_MD = model.hidden(src_BS, tgt_in_BT)[real_BT]
+    output = model.output
+    loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        hidden_MD, output.weight, output.bias, tgt_out_BT[real_BT], smoothing
+    )
+    return loss
+
+
+def reference_loss(
+    logits_MV: Tensor, targets_M: Tensor, smoothing: float, reduction: str = "sum"
+) -> Tensor:
+    """Compute the same loss from logits, by torch: the readable twin of the fused one."""
+    return F.cross_entropy(
+        logits_MV.float() if logits_MV.dtype != torch.float64 else logits_MV,
+        targets_M,
+        label_smoothing=smoothing,
+        reduction=reduction,
+    )
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    """Output layer and loss in one, a chunk of positions at a time.
+
+    The logits of a batch (tokens x vocabulary) are its largest tensor by far. Here a chunk of them
+    becomes its own gradient in place and is gone: memory `O(CHUNK * V)`, and each logit is read and
+    written a few times in cache instead of many times in memory.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401 (torch's context)
+        hidden_MD: Tensor,
+        weight_VD: Tensor,
+        bias_V: Tensor | None,
+        targets_M: Tensor,
+        smoothing: float,
+    ) -> Tensor:
+        weight = weight_VD.to(hidden_MD.dtype)
+        bias = None if bias_V is None else bias_V.to(hidden_MD.dtype)
+        grad_hidden = torch.empty_like(hidden_MD)
+        grad_weight = torch.zeros_like(weight_VD)
+        grad_bias = None if bias_V is None else torch.zeros_like(bias_V)
+        loss = torch.zeros((), dtype=_precise(hidden_MD.dtype), device=hidden_MD.device)
+        with torch.autocast(hidden_MD.device.type, enabled=False):
+            for start in range(0, len(targets_M), CHUNK):
+                part = slice(start, start + CHUNK)
+                part_loss, grad = _loss_and_gradient(
+                    F.linear(hidden_MD[part], weight, bias), targets_M[part], smoothing
+                )
+                loss += part_loss
+                grad_hidden[part] = grad @ weight
+                grad_weight += grad.T @ hidden_MD[part]
+                if grad_bias is not None:
+                    grad_bias += grad.sum(0)
+        ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
+        scale = grads[0]
+        scaled_bias = None if grad_bias is None else grad_bias * scale
+        return (
+            grad_hidden * scale.to(grad_hidden.dtype),
+            grad_weight * scale,
+            scaled_bias,
+            None,
+            None,
+        )
+
+
+def _loss_and_gradient(
+    logits_MV: Tensor, targets_M: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Return the summed loss and its gradient in the logits, in their own dtype."""
+    num_classes = logits_MV.shape[1]
+    log_probs_MV = logits_MV.to(_precise(logits_MV.dtype)).log_softmax(dim=1)
+    right_M1 = log_probs_MV.gather(1, targets_M[:, None])
+    loss = -(1 - smoothing) * right_M1.sum() - smoothing / num_classes * log_probs_MV.sum()
+    grad_MV = log_probs_MV.exp_().sub_(smoothing / num_classes)
+    grad_MV.scatter_add_(1, targets_M[:, None], torch.full_like(right_M1, smoothing - 1))
+    return loss, grad_MV.to(logits_MV.dtype)
+
+
+def _precise(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype is torch.float64 else torch.float32

@@ -1,0 +1,196 @@
+"""What a run shows and writes down: a progress display, metrics.jsonl, TensorBoard."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from dragoman.train.config import TrainConfig
+from dragoman.train.loop import Observer, Progress
+from dragoman.train.step import StepResult
+from dragoman.train.validate import Validation
+
+PLAIN_SECONDS = 15.0  # between the lines where there is no terminal
+
+
+class Reporter(Observer, Protocol):
+    """An observer that is also told of validations."""
+
+    def validated(self, progress: Progress, validation: Validation) -> None:
+        """A validation was made."""
+
+
+class Speed:
+    """Tokens per second since the last reading."""
+
+    def __init__(self) -> None:
+        self._seconds: float | None = None
+        self._tokens = 0
+        self._rate = 0.0
+
+    def read(self, progress: Progress, *, least_seconds: float = 0.0) -> float:
+        """Return the rate; younger readings than `least_seconds` repeat the last one."""
+        if self._seconds is None:
+            self._seconds, self._tokens = progress.seconds, progress.tokens
+        elapsed = progress.seconds - self._seconds
+        if elapsed > least_seconds:
+            self._rate = (progress.tokens - self._tokens) / elapsed
+            self._seconds, self._tokens = progress.seconds, progress.tokens
+        return self._rate
+
+
+class ConsoleReport:
+    """A live line on a terminal; plain lines, now and then, where there is none."""
+
+    def __init__(self, console: Console, config: TrainConfig) -> None:
+        self._console = console
+        self._config = config
+        self._speed = Speed()
+        self._last_line = time.monotonic()
+        self._validation = "none yet"
+        self._bar: Bar | None = None
+
+    def stepped(self, progress: Progress, result: StepResult) -> None:
+        """Show step, loss, speed, learning rate, time left and the last validation."""
+        if self._console.is_terminal:
+            speed = self._speed.read(progress, least_seconds=1.0)
+            self._live().update(
+                self._live().task_ids[0],
+                completed=progress.done(self._config),
+                line=self._line(progress, result, speed),
+            )
+        elif progress.step == 1 or time.monotonic() - self._last_line >= PLAIN_SECONDS:
+            self._last_line = time.monotonic()
+            self._console.print(self._line(progress, result, self._speed.read(progress)))
+
+    def validated(self, progress: Progress, validation: Validation) -> None:
+        """Print the validation as a line that stays."""
+        self._validation = str(validation)
+        best = " (best so far)" if progress.best_step == progress.step else ""
+        self._console.print(f"step {progress.step:,}: validation {self._validation}{best}")
+        if validation.collapsed and progress.step > 2 * self._config.warmup_steps:
+            self._console.print(
+                "Warning: the model's losses are the same whatever source it is given, so the "
+                "decoder ignores the source; lower train.learning_rate, lengthen "
+                'train.warmup_steps or use model.norm_position = "pre".'
+            )
+
+    def stopped(self, progress: Progress, reason: str) -> None:
+        """Take the live line away."""
+        if self._bar is not None:
+            self._bar.stop()
+        self._console.print(
+            f"Stopped at step {progress.step:,} after {_clock(progress.seconds)}: {reason}."
+        )
+
+    def _live(self) -> Bar:
+        if self._bar is None:
+            self._bar = Bar(
+                BarColumn(bar_width=20),
+                _Percent(),
+                TextColumn("{task.fields[line]}"),
+                console=self._console,
+            )
+            self._bar.add_task("", total=1.0, line="")
+            self._bar.start()
+        return self._bar
+
+    def _line(self, progress: Progress, result: StepResult, speed: float) -> str:
+        done = progress.done(self._config)
+        left = f", {_clock(progress.seconds * (1 / done - 1))} left" if done > 0 else ""
+        return (
+            f"step {progress.step:,}: loss {result.loss:.3f}, {speed:,.0f} tokens/s, "
+            f"rate {result.learning_rate:.2e}{left}, validation: {self._validation}"
+        )
+
+
+class MetricsFile:
+    """One JSON object a line: `{"step": ..., "loss": ...}` or `{"step": ..., "valid": {...}}`."""
+
+    def __init__(self, path: Path, config: TrainConfig, progress: Progress) -> None:
+        self._path = path
+        self._every = config.log_every
+        self._speed = Speed()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _cut_after(path, progress.step)
+
+    def stepped(self, progress: Progress, result: StepResult) -> None:
+        """Write every `log_every`-th step, and the first."""
+        if progress.step == 1 or progress.step % self._every == 0:
+            self._write(
+                step=progress.step,
+                loss=result.loss,
+                grad_norm=result.grad_norm,
+                learning_rate=result.learning_rate,
+                tokens=progress.tokens,
+                tokens_per_second=self._speed.read(progress),
+                seconds=progress.seconds,
+            )
+
+    def validated(self, progress: Progress, validation: Validation) -> None:
+        """Write what the validation found."""
+        self._write(step=progress.step, seconds=progress.seconds, valid=validation.to_dict())
+
+    def stopped(self, progress: Progress, reason: str) -> None:
+        """Write why the run ended."""
+        self._write(step=progress.step, seconds=progress.seconds, stopped=reason)
+
+    def _write(self, **values: Any) -> None:  # noqa: ANN401 (the keys of a line are what is given)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+
+
+class TensorBoardReport:
+    """Curves for TensorBoard, where it is installed (`pip install 'dragoman[track]'`)."""
+
+    def __init__(self, write: Callable[[str, float, int], None], config: TrainConfig) -> None:
+        self._write = write
+        self._every = config.log_every
+
+    def stepped(self, progress: Progress, result: StepResult) -> None:
+        """Add the loss and the learning rate of every `log_every`-th step."""
+        if progress.step % self._every == 0:
+            self._write("train/loss", result.loss, progress.step)
+            self._write("train/learning_rate", result.learning_rate, progress.step)
+
+    def validated(self, progress: Progress, validation: Validation) -> None:
+        """Add every figure of the validation."""
+        for name, value in validation.to_dict().items():
+            self._write(f"valid/{name}", value, progress.step)
+
+    def stopped(self, progress: Progress, reason: str) -> None:
+        """Nothing is left to be written: each curve point was written at once."""
+
+
+def tensorboard(folder: Path, config: TrainConfig) -> list[Reporter]:
+    """Return a TensorBoard report, or nothing where TensorBoard is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return []
+    return [TensorBoardReport(SummaryWriter(str(folder)).add_scalar, config)]
+
+
+class _Percent(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.percentage:3.0f} %")
+
+
+def _cut_after(path: Path, step: int) -> None:
+    """Drop the lines that a resumed run is going to write again."""
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+        path.write_text("".join(kept), encoding="utf-8")
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

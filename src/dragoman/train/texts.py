@@ -1,0 +1,109 @@
+"""From a recipe's files to tokenizers, datasets and validation texts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.data.batch import Batch, evaluation_batches
+from dragoman.data.corpus import CorpusConfig, CorpusTexts
+from dragoman.data.dataset import PairDataset, Ragged
+from dragoman.data.holdout import hold_out
+from dragoman.data.prepare import prepare
+from dragoman.errors import InputError
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.train import TokenizerConfig, train_tokenizer
+from dragoman.train.recipe import Recipe
+
+JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizers:
+    """Of source and target: one object twice when they are one."""
+
+    src: Tokenizer
+    tgt: Tokenizer
+
+    def save(self, folder: Path) -> None:
+        """Write them, so that a resumed run has the same ones."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.src is self.tgt:
+            self.src.save(folder / JOINT)
+        else:
+            self.src.save(folder / SRC)
+            self.tgt.save(folder / TGT)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """All that a run reads."""
+
+    tokenizers: Tokenizers
+    training: list[PairDataset]
+    validation: PairDataset
+
+    def validation_batches(self, max_tokens: int) -> list[Batch]:
+        """Return the validation pairs as fixed batches."""
+        return list(evaluation_batches(self.validation, max_tokens))
+
+    def validation_lines(self, limit: int) -> tuple[list[str], list[str]]:
+        """Return the first `limit` sources and references as text (decoding is lossless)."""
+        count = min(limit, len(self.validation))
+        return (
+            _decode(self.validation.src, self.tokenizers.src, count),
+            _decode(self.validation.tgt, self.tokenizers.tgt, count),
+        )
+
+
+def read_texts(recipe: Recipe, tokenizer_folder: Path, say: Say) -> Texts:
+    """Train the tokenizers (or load those of a run begun earlier), tokenise, report findings."""
+    corpora = recipe.data.training
+    validation = recipe.data.validation
+    tokenizers = _load_tokenizers(tokenizer_folder)
+    if tokenizers is None:
+        say(f"Learning {recipe.tokenizer.vocab_size:,} pieces ({recipe.tokenizer.model}) ...")
+        tokenizers = _train_tokenizers(corpora, recipe.tokenizer)
+        tokenizers.save(tokenizer_folder)
+    max_length = recipe.batch.max_length
+    cache = recipe.data.cache_folder
+    training = [prepare(corpus, tokenizers.src, tokenizers.tgt, cache) for corpus in corpora]
+    if validation is not None:
+        held = prepare(validation, tokenizers.src, tokenizers.tgt, cache)
+    else:
+        first, held = hold_out(training[0], recipe.data.hold_out, max_length, recipe.train.seed)
+        training[0] = first
+        say(f"No validation files: {len(held):,} pairs of {held.name} are held out for it.")
+    for dataset in training:
+        for sentence in dataset.report(max_length).sentences():
+            say(sentence)
+    _check_validation(held)
+    return Texts(tokenizers, training, held)
+
+
+def _train_tokenizers(corpora: list[CorpusConfig], config: TokenizerConfig) -> Tokenizers:
+    if config.joint:
+        joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), config)
+        return Tokenizers(joint, joint)
+    return Tokenizers(
+        train_tokenizer(CorpusTexts(corpora, ("src",)), config),
+        train_tokenizer(CorpusTexts(corpora, ("tgt",)), config),
+    )
+
+
+def _load_tokenizers(folder: Path) -> Tokenizers | None:
+    if (folder / JOINT).exists():
+        joint = Tokenizer.load(folder / JOINT)
+        return Tokenizers(joint, joint)
+    if (folder / SRC).exists() and (folder / TGT).exists():
+        return Tokenizers(Tokenizer.load(folder / SRC), Tokenizer.load(folder / TGT))
+    return None
+
+
+def _check_validation(held: PairDataset) -> None:
+    if not len(held) or not held.usable(10**9).any():
+        raise InputError(f"the validation corpus {held.name} holds no pair with text on both sides")
+
+
+def _decode(ragged: Ragged, tokenizer: Tokenizer, count: int) -> list[str]:
+    return [tokenizer.decode(ragged[index].tolist()) for index in range(count)]
