@@ -20,13 +20,19 @@ from dragoman.decode import (
     Limits,
     MinimumLength,
     Prefixes,
+    Processor,
     force,
     relative_lengths,
-    search_steps,
+    search,
 )
 from dragoman.models import EncoderDecoder
-from dragoman.nn import KeyValue, MultiHeadAttention
-from dragoman.nn.precision import Precision, autocast, row_invariant_products
+from dragoman.nn import (
+    KeyValue,
+    MultiHeadAttention,
+    Precision,
+    autocast,
+    row_invariant_products,
+)
 from dragoman.tasks.options import DecodingOptions
 
 __all__ = ["IdTranslator", "Ids", "Specials"]
@@ -86,36 +92,23 @@ class IdTranslator:
             self._model.train(was_training)
 
     def search(self, sources: Sequence[Ids], options: DecodingOptions) -> list[list[Hypothesis]]:
-        """The n best of each source, in order.
-
-        A product with a single row may differ in its last bits from the same row among others
-        (measured: oneDNN, 2,048 columns), and greedy search comes down to a single row in the end.
-        Hence it gets a companion: one more sentence, which may not end before the others.
-        """
+        """The n best of each source, in order."""
         lengths_B = torch.tensor([len(ids) for ids in sources])
         max_B = relative_lengths(
             lengths_B, factor=options.max_length_factor, constant=options.max_length_constant
         ).clamp(min=options.min_length + 1)
-        min_B = torch.full_like(max_B, options.min_length)
-        rows = list(sources)
-        if options.beam_size == 1:
-            after_all = max_B.max().view(1) + 1
-            max_B, min_B = torch.cat([max_B, after_all]), torch.cat([min_B, after_all])
-            rows.append(min(sources, key=len))
-        eos_id, device = self._specials.eos_id, self.device
-        steps = search_steps(
+        specials, device = self._specials, self.device
+        processors: list[Processor] = [self._forbid]
+        if options.min_length:
+            min_B = torch.full_like(max_B, options.min_length)
+            processors.append(MinimumLength(min_B.to(device), specials.eos_id))
+        return search(
             self._model,
-            self._pad_src(rows),
+            self._pad_src(sources),
             _strategy(options),
-            processors=[self._forbid, MinimumLength(min_B.to(device), eos_id)],
-            limits=Limits(bos_id=self._specials.bos_id, eos_id=eos_id, max_B=max_B.to(device)),
+            processors=processors,
+            limits=Limits(bos_id=specials.bos_id, eos_id=specials.eos_id, max_B=max_B.to(device)),
         )
-        finished: dict[int, list[Hypothesis]] = {}
-        for step in steps:
-            finished |= step.finished
-            if len(finished) == len(sources):
-                break
-        return [finished[index] for index in range(len(sources))]
 
     def force(self, pairs: Sequence[tuple[Ids, Ids]], length_penalty: float) -> Forced:
         """Score targets that are given, with the probabilities that a search sees."""

@@ -23,7 +23,7 @@ from dragoman.decode import Hypothesis, run_in_batches, schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.folder import DecodingDefaults, load_model, tokenizer_paths
-from dragoman.nn.precision import Precision
+from dragoman.nn import Precision
 from dragoman.tasks.ids import Ids, IdTranslator, Specials
 from dragoman.tasks.lines import join, one_line, to_chunks
 from dragoman.tasks.options import DecodingOptions
