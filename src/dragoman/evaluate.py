@@ -1,0 +1,82 @@
+"""Scores of translations: BLEU and chrF, computed by sacreBLEU (Post 2018), signatures included.
+
+The figures are those of sacreBLEU's own command on the same files, to the last digit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from dragoman.errors import InputError, nearest
+
+__all__ = ["Scores", "bleu_tokenizer", "evaluate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """What a set of translations is worth. Scores without signatures cannot be compared."""
+
+    bleu: float
+    """BLEU (Papineni et al. 2002), 0 to 100."""
+    chrf: float
+    """chrF2 (Popovic 2015), 0 to 100."""
+    bleu_signature: str
+    """How BLEU was computed."""
+    chrf_signature: str
+    """How chrF was computed."""
+
+    def to_dict(self) -> dict[str, float | str]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def evaluate(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: str | None = None,
+    tgt_lang: str | None = None,
+) -> Scores:
+    """Compare each hypothesis with its reference; white space at their ends does not count.
+
+    ``tokenize`` is the tokenizer of BLEU, unless given that of the target language; chrF needs
+    none. Raises InputError when the two differ in length or there is nothing to compare.
+    """
+    tokenize = tokenize or bleu_tokenizer(tgt_lang)
+    if len(hypotheses) != len(references):
+        raise InputError(
+            f"There are {len(hypotheses)} translations and {len(references)} references; "
+            "line n of one must belong to line n of the other."
+        )
+    if not hypotheses:
+        raise InputError("There is nothing to evaluate: no line in the input.")
+    if tokenize not in BLEU.TOKENIZERS:
+        close = nearest(tokenize, BLEU.TOKENIZERS)
+        hint = f"; did you mean {close}?" if close else ""
+        known = ", ".join(sorted(BLEU.TOKENIZERS))
+        raise InputError(f"sacreBLEU has no tokenizer {tokenize!r}, only {known}{hint}")
+    bleu, chrf = BLEU(tokenize=tokenize), CHRF()
+    hypotheses = [line.rstrip() for line in hypotheses]
+    references = [line.rstrip() for line in references]
+    bleu_score = bleu.corpus_score(hypotheses, [references])
+    chrf_score = chrf.corpus_score(hypotheses, [references])
+    return Scores(
+        bleu=bleu_score.score,
+        chrf=chrf_score.score,
+        bleu_signature=str(bleu.get_signature()),
+        chrf_signature=str(chrf.get_signature()),
+    )
+
+
+def bleu_tokenizer(tgt_lang: str | None) -> str:
+    """The tokenizer of BLEU that fits a target language (``zh``, ``zh-CN``, ``de`` ...).
+
+    Chinese has its own; languages that write no spaces between words are compared by characters
+    (sacreBLEU's Japanese and Korean ones need further packages); all others by 13a.
+    """
+    language = (tgt_lang or "").lower().replace("_", "-").split("-")[0]
+    return {"zh": "zh", "ja": "char", "th": "char", "km": "char", "lo": "char", "my": "char"}.get(
+        language, "13a"
+    )
