@@ -70,12 +70,13 @@ class EncoderDecoderConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built, naming both options of a conflict."""
+        self._check_numbers()
         if self.head_dim is None and self.d_model % self.num_heads:
             raise InputError(
                 f"d_model = {self.d_model} is not a multiple of num_heads = {self.num_heads}; "
                 "change one of them or set head_dim"
             )
-        if self.num_kv_heads and self.num_heads % self.num_kv_heads:
+        if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
             raise InputError(
                 f"num_heads = {self.num_heads} is not a multiple of "
                 f"num_kv_heads = {self.num_kv_heads}"
@@ -89,6 +90,19 @@ class EncoderDecoderConfig:
                 f"src_vocab_size = {self.src_vocab_size} and "
                 f"tgt_vocab_size = {self.tgt_vocab_size}"
             )
+        if self.pad_id == self.eos_id:
+            raise InputError(
+                f"pad_id = {self.pad_id} and eos_id = {self.eos_id} are one: the end of a sentence "
+                "would be masked as padding; give padding an id of its own"
+            )
+
+    def _check_numbers(self) -> None:
+        """Refuse a number that is out of its range by itself."""
+        sizes = ("d_model", "num_heads", "num_kv_heads", "head_dim", "d_ff")
+        for name in (*sizes, "num_encoder_layers", "num_decoder_layers"):
+            size: int | None = getattr(self, name)
+            if size is not None and size < 1:
+                raise InputError(f"{name} = {size} is not at least 1")
         for name in ("dropout", "attention_dropout", "ffn_dropout"):
             p: float = getattr(self, name)
             if not 0.0 <= p < 1.0:

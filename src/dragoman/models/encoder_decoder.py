@@ -12,6 +12,7 @@ from dragoman.nn import (
     Dropout,
     Encoder,
     KeyValue,
+    Linear,
     NoPast,
     Past,
     SinusoidalPositions,
@@ -59,7 +60,7 @@ class EncoderDecoder(nn.Module):
         final_norm = config.has_final_norm
         self.encoder = Encoder(config.layer, config.num_encoder_layers, final_norm=final_norm)
         self.decoder = Decoder(config.layer, config.num_decoder_layers, final_norm=final_norm)
-        self.output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
+        self.output = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
         if config.tie_embeddings in ("all", "source-target"):
             self.tgt_embedding.weight = self.src_embedding.weight
         if config.tie_embeddings in ("all", "target-output"):

@@ -24,6 +24,8 @@ from dragoman.nn.mask import causal_mask, length_mask, padding_mask
 from dragoman.nn.norm import LayerNorm, RMSNorm
 from dragoman.nn.patterns import Causal, Full, Pattern, reference_attention
 from dragoman.nn.position import SinusoidalPositions, sinusoidal_table
+from dragoman.nn.precision import Precision, autocast, row_invariant_products
+from dragoman.nn.products import Linear, head_product
 
 __all__ = [
     "Cache",
@@ -39,17 +41,22 @@ __all__ = [
     "KeyValue",
     "LayerNorm",
     "LayerShape",
+    "Linear",
     "MultiHeadAttention",
     "NoPast",
     "Past",
     "Pattern",
+    "Precision",
     "RMSNorm",
     "Residual",
     "SinusoidalPositions",
     "TokenEmbedding",
+    "autocast",
     "causal_mask",
+    "head_product",
     "length_mask",
     "padding_mask",
     "reference_attention",
+    "row_invariant_products",
     "sinusoidal_table",
 ]

@@ -7,6 +7,7 @@ from dragoman.nn.dropout import Dropout
 from dragoman.nn.init import init_linear
 from dragoman.nn.mask import check_mask
 from dragoman.nn.patterns import Full, Pattern, reference_attention
+from dragoman.nn.products import Linear
 
 
 class MultiHeadAttention(nn.Module):
@@ -43,9 +44,9 @@ class MultiHeadAttention(nn.Module):
         if num_heads % self.num_kv_heads:
             raise ValueError(f"num_heads {num_heads} is no multiple of num_kv_heads {num_kv_heads}")
         self.head_dim = head_dim or d_model // num_heads
-        self.q_proj = nn.Linear(d_model, num_heads * self.head_dim, bias=bias)
-        self.kv_proj = nn.Linear(d_model, 2 * self.num_kv_heads * self.head_dim, bias=bias)
-        self.out_proj = nn.Linear(num_heads * self.head_dim, d_model, bias=bias)
+        self.q_proj = Linear(d_model, num_heads * self.head_dim, bias=bias)
+        self.kv_proj = Linear(d_model, 2 * self.num_kv_heads * self.head_dim, bias=bias)
+        self.out_proj = Linear(num_heads * self.head_dim, d_model, bias=bias)
         self.dropout = Dropout(dropout)
         self.pattern: Pattern = pattern or Full()
         self.reset_parameters()

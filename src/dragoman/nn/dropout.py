@@ -32,7 +32,7 @@ class Dropout(nn.Module):
         if x.device.type != "cpu":
             return F.dropout(x, self.p, training=True)
         dropped: Tensor = _ByteDropout.apply(  # type: ignore[no-untyped-call]
-            x, max(1, round(self.p * LEVELS))
+            x, min(max(1, round(self.p * LEVELS)), LEVELS - 1)
         )
         return dropped
 

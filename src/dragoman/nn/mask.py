@@ -36,7 +36,7 @@ def check_mask(mask: Tensor, shape_BHTS: tuple[int, int, int, int]) -> None:
     """
     if mask.dtype is not torch.bool:
         raise TypeError(f"a mask must be boolean, True where a query may attend; got {mask.dtype}")
-    wanted = shape_BHTS[-mask.dim() :] if mask.dim() <= 4 else ()
+    wanted = shape_BHTS[max(0, 4 - mask.dim()) :]
     if mask.dim() > 4 or any(m not in (1, w) for m, w in zip(mask.shape, wanted, strict=True)):
         raise ValueError(f"a mask of {tuple(mask.shape)} does not broadcast to {shape_BHTS}")
 

@@ -24,23 +24,21 @@ def sinusoidal_table(
 class SinusoidalPositions(nn.Module):
     """Add `PE(offset + l)` to the vector at place `l`; no parameter, not in the checkpoint.
 
-    A length never seen before works: the table grows by doubling.
+    A length never seen before works: the table grows by doubling. It is kept in the dtype and on
+    the device of the vectors, and computed anew where they change; it is no buffer, since moving
+    a module would move it in float64, which some devices lack.
     """
-
-    table_LD: Tensor
 
     def __init__(self, d_model: int, *, initial_length: int = 256) -> None:
         super().__init__()
-        self.register_buffer(
-            "table_LD", sinusoidal_table(initial_length, d_model), persistent=False
-        )
+        self._table_LD = sinusoidal_table(initial_length, d_model)
 
     def forward(self, x_BLD: Tensor, offset: int = 0) -> Tensor:
         """Add the positions `offset ... offset + L - 1` to `(B, L, D)`."""
         end = offset + x_BLD.shape[1]
-        if end > self.table_LD.shape[0]:
-            table_LD = sinusoidal_table(
-                max(end, 2 * self.table_LD.shape[0]), x_BLD.shape[2], device=self.table_LD.device
-            )
-            self.table_LD = table_LD.to(self.table_LD.dtype)
-        return x_BLD + self.table_LD[offset:end].to(x_BLD.dtype)
+        table_LD = self._table_LD
+        length = table_LD.shape[0]
+        if end > length or (table_LD.dtype, table_LD.device) != (x_BLD.dtype, x_BLD.device):
+            length = max(end, 2 * length) if end > length else length
+            self._table_LD = table_LD = sinusoidal_table(length, x_BLD.shape[2]).to(x_BLD)
+        return x_BLD + table_LD[offset:end]

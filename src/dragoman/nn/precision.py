@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 import torch
+from torch.backends import mkldnn
 
 Precision = Literal["fp32", "bf16"]
 
@@ -26,8 +27,8 @@ def row_invariant_products() -> Iterator[None]:
 
     The CPU's default library (MKL) chooses how to sum by the number of rows, so a sentence's
     logits change in the last digits with its batch. oneDNN does not (measured on AVX-512, where
-    every row count agreed but one row of more than 1024 columns, which `nn.products` mends;
-    on processors with AVX2 alone it does choose, and the promise does not hold). PyTorch takes
+    every row count agreed but one row of more than 1024 columns, which `nn.products` mends; with
+    AVX2 alone PyTorch stays with MKL, and the promise does not hold). PyTorch takes
     oneDNN for float32 when the precision of its products is set to `tf32`, which means "TF32 units
     where there are any": x86 processors on sale have none, and the result is a plain float32
     product in full accuracy.
@@ -35,7 +36,7 @@ def row_invariant_products() -> Iterator[None]:
     The setting belongs to the process, threads included. Inside the context
     `torch.get_float32_matmul_precision` raises an error, so start `torch.compile` outside.
     """
-    matmul = torch.backends.mkldnn.matmul
+    matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
     before = matmul.fp32_precision
     matmul.fp32_precision = "tf32"
     try:

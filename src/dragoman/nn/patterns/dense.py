@@ -14,8 +14,10 @@ from torch import Tensor
 from dragoman.nn.cache import GrowingStorage, Storage
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import additive, causal_mask, hide_blind_rows
+from dragoman.nn.products import head_product
 
 PRODUCT_KEYS = 2048  # up to this many keys a CPU is served best by plain products
+VECTOR_KEYS = 16  # float32 numbers in the widest vector register of a CPU
 
 
 class Pattern(Protocol):
@@ -112,8 +114,21 @@ def dense_attention(
 def _attention_by_products(
     q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor | None, dropout: Dropout
 ) -> Tensor:
-    scores_BHTS = (q_BHTd * q_BHTd.shape[-1] ** -0.5) @ k_BHSd.transpose(-2, -1)
+    scores_BHTS = head_product(q_BHTd * q_BHTd.shape[-1] ** -0.5, k_BHSd.transpose(-2, -1))
     if mask is not None:
         scores_BHTS = scores_BHTS + additive(mask, scores_BHTS.dtype)
-    out_BHTd = dropout(scores_BHTS.softmax(dim=-1)) @ v_BHSd
+    out_BHTd = head_product(dropout(_softmax(scores_BHTS)), v_BHSd)
     return out_BHTd if mask is None else hide_blind_rows(out_BHTd, mask)
+
+
+def _softmax(scores_BHTS: Tensor) -> Tensor:
+    """Return the softmax over the keys; masked keys added at the end change no bit of it.
+
+    A CPU sums the exponentials of fewer keys than fill a vector register in another order than
+    those of more keys, so a few keys are filled up to a register with keys that are never seen.
+    """
+    missing = VECTOR_KEYS - scores_BHTS.shape[-1]
+    if missing <= 0:
+        return scores_BHTS.softmax(dim=-1)
+    lowest = torch.finfo(scores_BHTS.dtype).min
+    return F.pad(scores_BHTS, (0, missing), value=lowest).softmax(dim=-1)[..., :-missing]
