@@ -10,7 +10,7 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,7 +18,7 @@ import zstandard
 
 from dragoman.errors import InputError
 
-__all__ = ["open_bytes", "read_lines"]
+__all__ = ["decode_lines", "open_bytes", "read_lines"]
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -27,21 +27,28 @@ def read_lines(path: Path) -> Iterator[str]:
     ``.gz``, ``.xz`` and ``.zst`` are decompressed on the way. Raises InputError for a file that is
     missing, empty, damaged or not UTF-8.
     """
-    number = 0
+    empty = True
     with open_bytes(path) as stream:
-        for number, raw in enumerate(_raw_lines(stream, path), start=1):
-            line = raw.removesuffix(b"\n").removesuffix(b"\r")
-            if number == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)
-            try:
-                yield line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{path} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at "
-                    f"position {error.start + 1}; convert the file (iconv -t UTF-8) or mend it."
-                ) from None
-    if number == 0:
+        for line in decode_lines(stream, str(path)):
+            empty = False
+            yield line
+    if empty:
         raise InputError(f"{path} is empty.")
+
+
+def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    """The lines of an open file or of standard input, which messages call ``name``; or none."""
+    for number, raw in enumerate(_raw_lines(stream, name), start=1):
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{name} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at "
+                f"position {error.start + 1}; convert the file (iconv -t UTF-8) or mend it."
+            ) from None
 
 
 def open_bytes(path: Path) -> BinaryIO:
@@ -64,20 +71,20 @@ def open_bytes(path: Path) -> BinaryIO:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
 
 
-def _raw_lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
+def _raw_lines(stream: Iterable[bytes], name: str) -> Iterator[bytes]:
     """The lines as bytes, with the errors of decompression in our words."""
     try:
         yield from stream
     except EOFError:
         raise InputError(
-            f"{path} is cut short: the compressed file ends before its data does; copy it again."
+            f"{name} is cut short: the compressed file ends before its data does; copy it again."
         ) from None
     except (zlib.error, lzma.LZMAError, gzip.BadGzipFile, zstandard.ZstdError) as error:
         raise InputError(
-            f"{path} is damaged or not compressed as its name says: {error}."
+            f"{name} is damaged or not compressed as its name says: {error}."
         ) from error
     except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+        raise InputError(f"Cannot read {name}: {error.strerror or error}.") from error
 
 
 class _ZstdFile(io.RawIOBase):

@@ -1,0 +1,6 @@
+"""The doors: parse, call, print. One file a verb; ``main`` puts them together.
+
+    pipes   lines in, lines out: standard input, files, progress
+
+Nothing here imports PyTorch before a verb runs, so that ``dragoman --help`` answers at once.
+"""

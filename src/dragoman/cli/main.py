@@ -1,0 +1,81 @@
+"""The command ``dragoman``: its verbs, and the exit code of everything that can go wrong.
+
+0 done, 1 failed, 2 the input is wrong, 130 interrupted; one sentence and no traceback for a user.
+"""
+
+import errno
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from dragoman import __version__
+from dragoman.cli.demo import demo
+from dragoman.cli.evaluate import evaluate
+from dragoman.cli.inspect import inspect
+from dragoman.cli.pipes import say
+from dragoman.cli.score import score
+from dragoman.cli.train import train
+from dragoman.cli.translate import translate
+from dragoman.errors import DragomanError
+
+__all__ = ["main", "make_app"]
+
+VERBS = (demo, train, translate, evaluate, score, inspect)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    try:
+        make_app()(None if arguments is None else list(arguments))
+    except DragomanError as error:
+        say(f"dragoman: {error}")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            raise
+        say(f"dragoman: Cannot go on: {error.strerror}.")
+        sys.exit(1)
+
+
+def make_app() -> typer.Typer:
+    """The command line with its verbs in the order in which they are used."""
+    app = typer.Typer(
+        name="dragoman",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for verb in VERBS:
+        app.command()(verb)
+    return app
+
+
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=lambda on: _show_version(on=on), is_eager=True, help="Show it."
+        ),
+    ] = False,
+) -> None:
+    """The Transformer that you can read, train and ship.
+
+    dragoman demo
+
+    dragoman train --src a.en --tgt a.zh --out runs/en-zh
+
+    dragoman translate runs/en-zh < lines.en > lines.zh
+    """
+
+
+def _show_version(*, on: bool) -> None:
+    if on:
+        typer.echo(f"dragoman {__version__}")
+        raise typer.Exit

@@ -1,0 +1,49 @@
+"""``dragoman score``: what a model thinks of given translations."""
+
+import json
+import math
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.pipes import say, to_file_or_stdout
+from dragoman.data.corpus import CorpusConfig, read_pairs
+
+WINDOW = 4096
+"""Pairs taken at a time: bounds the memory, whatever the size of the files."""
+
+
+def score(
+    model: Annotated[Path, typer.Argument(help="The model folder.")],
+    *,
+    src: Annotated[Path, typer.Option(help="Source lines (.gz, .xz, .zst too).")],
+    tgt: Annotated[Path, typer.Option(help="Their translations, line by line.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="An object a line, with the value of each token.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+) -> None:
+    """Print the log-probability of each pair: its sum, a tab, its mean over the tokens.
+
+    dragoman score runs/en-zh --src a.en --tgt a.zh
+    """
+    pairs = read_pairs(CorpusConfig(src=str(src), tgt=str(tgt)))
+    ahead = list(islice(pairs, WINDOW))
+    from dragoman.tasks.translation import load
+
+    translator = load(model, device=device)
+    log_prob, num_tokens, num_pairs = 0.0, 0, 0
+    with to_file_or_stdout(None) as write:
+        while ahead:
+            for scored in translator.score(ahead):
+                mean = scored.log_prob / len(scored.tokens)
+                plain = f"{scored.log_prob:.6f}\t{mean:.6f}"
+                write(json.dumps(scored.to_dict(), ensure_ascii=False) if as_json else plain)
+                log_prob += scored.log_prob
+                num_tokens += len(scored.tokens)
+            num_pairs += len(ahead)
+            ahead = list(islice(pairs, WINDOW))
+    perplexity = math.exp(-log_prob / num_tokens)
+    say(f"{num_pairs:,} pairs, {num_tokens:,} tokens, perplexity {perplexity:.2f}")

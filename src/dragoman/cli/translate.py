@@ -1,0 +1,87 @@
+"""``dragoman translate``: lines to lines."""
+
+import json
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli.pipes import is_typed, lines_from, say, to_file_or_stdout, with_progress
+
+if TYPE_CHECKING:
+    from dragoman.tasks.results import Translation
+
+
+def translate(  # noqa: PLR0913 -- the options of the verb
+    model: Annotated[Path, typer.Argument(help="The model folder.")],
+    file: Annotated[
+        Path | None, typer.Argument(help="Lines to translate (.gz, .xz, .zst too); else stdin.")
+    ] = None,
+    *,
+    beam_size: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    n_best: Annotated[
+        int, typer.Option(help="Translations of each line: LINE<tab>SCORE<tab>TEXT, best first.")
+    ] = 1,
+    length_penalty: Annotated[float | None, typer.Option(help="Above 0 favours length.")] = None,
+    max_batch_tokens: Annotated[int | None, typer.Option(help="Less needs less memory.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="An object a line: scores, tokens, alignment, flags.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    output: Annotated[Path | None, typer.Option(help="Write to this file, not stdout.")] = None,
+) -> None:
+    """Translate lines: as many lines out as in, in the same order.
+
+    dragoman translate runs/en-zh < lines.en > lines.zh
+    """
+    lines = lines_from(file)
+    from dataclasses import replace
+
+    from dragoman.tasks.translation import load
+
+    translator = load(model, device=device)
+    base = translator.options
+    options = replace(
+        base,
+        beam_size=max(base.beam_size, n_best) if beam_size is None else beam_size,
+        n_best=n_best,
+        length_penalty=base.length_penalty if length_penalty is None else length_penalty,
+        max_batch_tokens=base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens,
+    )
+    typed = is_typed(file)
+    start = perf_counter()
+    number, flagged = 0, dict.fromkeys(("empty", "split", "max_length", "no_output"), 0)
+    with to_file_or_stdout(output) as write:
+        results = translator.stream(lines, options, window=1 if typed else 4096)
+        shown = results if typed else with_progress(results, "lines")
+        for number, translation in enumerate(shown, start=1):
+            for line in _lines(translation, number, n_best, as_json=as_json):
+                write(line)
+            for flag in translation.flags:
+                flagged[flag] += 1
+    seconds = perf_counter() - start
+    notes = "".join(f", {count:,} {flag}" for flag, count in flagged.items() if count)
+    say(f"{number:,} lines in {seconds:.1f} s{notes}")
+
+
+def _lines(translation: "Translation", number: int, n_best: int, *, as_json: bool) -> list[str]:
+    """What is printed for one translation."""
+    if as_json:
+        return [json.dumps(_to_json(translation), ensure_ascii=False)]
+    if n_best == 1:
+        return [translation.text]
+    best = (translation, *translation.alternatives)
+    return [f"{number}\t{one.score:.6f}\t{one.text}" for one in best]
+
+
+def _to_json(translation: "Translation") -> dict[str, Any]:
+    """The translation with its source pieces and the links between the two."""
+    src_tokens: list[str] = []
+    links: list[list[int]] = []
+    written = 0
+    for part in translation.alignments:
+        links += [[len(src_tokens) + s, written + t] for s, t in part.links]
+        src_tokens += part.src_tokens[:-1]
+        written += len(part.tgt_tokens) - 1
+    return translation.to_dict() | {"src_tokens": src_tokens, "alignment": links}
