@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dragoman.data.dataset import PairDataset, Ragged
 
-__all__ = ["hold_out"]
+__all__ = ["hold_out", "leave_out"]
 
 CHUNK = 1 << 16  # sentences that are hashed at a time
 
@@ -23,12 +23,17 @@ def hold_out(
     (usable,) = np.nonzero(dataset.usable(max_length))
     count = max(1, min(count, len(usable) // 10)) if len(usable) > 1 else len(usable)
     chosen = np.sort(np.random.default_rng(seed).permutation(usable)[:count])
-    hashes = _hashes(dataset.src)
-    excluded = np.isin(hashes, hashes[chosen])
-    if excluded[usable].all():  # so few that nothing would be left to learn from
-        excluded = np.zeros(len(dataset), dtype=np.bool_)
     held = replace(dataset, src=dataset.src.take(chosen), tgt=dataset.tgt.take(chosen))
-    return replace(dataset, excluded=excluded), held
+    rest = leave_out(dataset, held)
+    if not rest.usable(max_length).any():  # so few that nothing would be left to learn from
+        rest = dataset
+    return rest, held
+
+
+def leave_out(dataset: PairDataset, held: PairDataset) -> PairDataset:
+    """Exclude from training the pairs whose source is one of a held-out pair."""
+    excluded = np.isin(_hashes(dataset.src), _hashes(held.src))
+    return replace(dataset, excluded=excluded)
 
 
 def _hashes(ragged: Ragged) -> npt.NDArray[np.uint64]:
@@ -40,7 +45,8 @@ def _hashes(ragged: Ragged) -> npt.NDArray[np.uint64]:
         ids = ragged.ids[offsets[0] : offsets[-1]].astype(np.uint64) + np.uint64(1)
         places = np.arange(len(ids)) - np.repeat(offsets[:-1] - offsets[0], lengths)
         powers = np.uint64(31) ** np.arange(max(1, lengths.max(initial=0)), dtype=np.uint64)
-        sums = np.concatenate([[0], np.cumsum(ids * powers[places], dtype=np.uint64)])
+        sums = np.zeros(len(ids) + 1, dtype=np.uint64)
+        np.cumsum(ids * powers[places], dtype=np.uint64, out=sums[1:])
         bounds = offsets - offsets[0]
         hashes[start : start + CHUNK] = sums[bounds[1:]] - sums[bounds[:-1]]
     return hashes

@@ -39,8 +39,12 @@ class Checkpoint:
     state: Mapping[str, Any]
 
 
-def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int) -> Path:
-    """Write a checkpoint, then drop all but the newest `keep` and the older optimizer states."""
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int, every: int) -> Path:
+    """Write a checkpoint, then drop all but the newest `keep` and the older optimizer states.
+
+    A checkpoint at a step that is no multiple of `every` (somebody pressed Ctrl-C) is dropped by
+    the next one, so that an interrupted run ends with the same checkpoints as any other.
+    """
     path = folder / f"step-{checkpoint.step:08d}"
     unfinished = folder / f".{path.name}.{os.getpid()}"
     try:
@@ -53,20 +57,21 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int) -> Path:
         _save(checkpoint.random, unfinished / "random.safetensors")
         text = json.dumps({"format": FORMAT, **checkpoint.state}, indent=2, sort_keys=True)
         (unfinished / "state.json").write_text(text, encoding="utf-8")
-        if path.exists():
-            shutil.rmtree(path)
+        for file in unfinished.iterdir():
+            _flush(file)
         unfinished.rename(path)
+        *older, _ = checkpoints(folder)
+        regular = [old for old in older if _step(old) % every == 0]
+        for old in set(older) - set(regular[max(0, len(regular) + 1 - keep) :]):
+            _drop(old)
+        for old in checkpoints(folder)[:-1]:
+            (old / "optimizer.safetensors").unlink(missing_ok=True)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise DragomanError(
             f"cannot write the checkpoint {path}: {error}; what was saved before is whole: make "
             "room and run the same command to go on from there"
         ) from error
-    older = checkpoints(folder)[:-1]
-    for old in older:
-        (old / "optimizer.safetensors").unlink(missing_ok=True)
-    for old in older[: max(0, len(older) + 1 - keep)]:
-        shutil.rmtree(old)
     return path
 
 
@@ -90,8 +95,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
         )
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise InputError(
-            f"the checkpoint {path} cannot be read ({error}); delete that folder to go on from "
-            "the one before, or the whole run's folder to start again"
+            f"the checkpoint {path} cannot be read ({error}), and older ones do not hold what "
+            "going on needs: restore it, or delete the run's folder to start again"
         ) from error
 
 
@@ -99,7 +104,14 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
     """Return the mean of the weights of several checkpoints, summed in float64."""
     total: dict[str, Tensor] = {}
     for path in paths:
-        for name, weight in load_file(path / "weights.safetensors").items():
+        try:
+            weights = load_file(path / "weights.safetensors")
+        except (OSError, SafetensorError) as error:
+            raise InputError(
+                f"the checkpoint {path} cannot be read ({error}); delete that folder to average "
+                "the others"
+            ) from error
+        for name, weight in weights.items():
             total[name] = weight.double() + total[name] if name in total else weight.double()
     return {name: (weight / len(paths)).float() for name, weight in total.items()}
 
@@ -122,3 +134,20 @@ def set_random_state(states: Mapping[str, Tensor]) -> None:
 
 def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
     save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
+
+
+def _flush(path: Path) -> None:
+    """Bring a file to the disk before its folder gets its name, lest the power fail in between."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _drop(path: Path) -> None:
+    """Remove a checkpoint: hidden first, so that a run killed meanwhile leaves no half of it."""
+    hidden = path.with_name(f".{path.name}.dropped")
+    path.rename(hidden)
+    shutil.rmtree(hidden)
+
+
+def _step(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))

@@ -68,13 +68,35 @@ class TrainConfig:
                 f'schedule = "{self.schedule}" falls to 0 at the end of the run, so it needs '
                 "max_steps or max_minutes"
             )
-        for name in ("accumulate", "validate_every", "save_every", "average_last", "log_every"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} = {getattr(self, name)} must be at least 1")
+        self._check_numbers()
         if self.weight_decay and self.optimizer == "adam":
             raise InputError('weight_decay needs optimizer = "adamw"; adam has none')
-        if not 0.0 <= self.label_smoothing < 1.0:
-            raise InputError(f"label_smoothing = {self.label_smoothing} is not between 0 and 1")
+        if self.metric != "loss" and self.validate_limit < 1:
+            raise InputError(
+                f'metric = "{self.metric}" contradicts validate_limit = {self.validate_limit}: '
+                "nothing would be translated"
+            )
+
+    def _check_numbers(self) -> None:
+        """Refuse a number that is out of its range by itself."""
+        limits = ("max_steps", "patience")
+        every = ("accumulate", "validate_every", "save_every", "average_last", "log_every")
+        for name in (*limits, *every):
+            count: int | None = getattr(self, name)
+            if count is not None and count < 1:
+                raise InputError(f"{name} = {count} must be at least 1")
+        for name in ("max_minutes", "learning_rate", "eps", "clip_norm"):
+            size: float | None = getattr(self, name)
+            if size is not None and not size > 0.0:
+                raise InputError(f"{name} = {size} must be above 0")
+        for name in ("beta1", "beta2", "label_smoothing"):
+            share: float = getattr(self, name)
+            if not 0.0 <= share < 1.0:
+                raise InputError(f"{name} = {share} is not at least 0 and below 1")
+        for name in ("warmup_steps", "weight_decay"):
+            amount: float = getattr(self, name)
+            if amount < 0:
+                raise InputError(f"{name} = {amount} is below 0")
 
     @property
     def decays_to_zero(self) -> bool:

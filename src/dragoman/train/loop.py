@@ -26,8 +26,10 @@ class Progress:
     """What the best validation so far found."""
     best_step: int = 0
     """When it was."""
+    validated_step: int = 0
+    """When the last validation was."""
     stale: int = 0
-    """Validations since then."""
+    """Validations since the best one."""
 
     def done(self, config: TrainConfig) -> float:
         """How much of the run is over: the nearest of its limits decides, 0 to 1."""
@@ -101,9 +103,10 @@ def fit(
         progress.seconds = before + time.monotonic() - started
         for observer in observers:
             observer.stepped(progress, result)
-        progress.seconds = before + time.monotonic() - started
+            progress.seconds = before + time.monotonic() - started
     for observer in observers:
         observer.stopped(progress, reason)
+        progress.seconds = before + time.monotonic() - started
     return reason
 
 

@@ -23,8 +23,6 @@ class Validator:
     """Keeps the model as it is now: it is the best so far."""
     reporters: Sequence[Reporter]
     """Are told."""
-    last_step: int = 0
-    """The step of the last validation."""
 
     def stepped(self, progress: Progress, result: StepResult) -> None:  # noqa: ARG002 (an observer)
         """Validate after every `every`-th step."""
@@ -33,11 +31,11 @@ class Validator:
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Validate once more, unless it was just done or somebody is waiting for the end."""
-        if progress.step != self.last_step and reason != "interrupted":
+        if progress.step != progress.validated_step and reason != "interrupted":
             self._validate(progress)
 
     def _validate(self, progress: Progress) -> None:
-        self.last_step = progress.step
+        progress.validated_step = progress.step
         validation = self.measure()
         found = validation.to_dict()
         if is_better(found, progress.best, self.metric):

@@ -37,9 +37,8 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 def load_optimizer_tensors(
     optimizer: torch.optim.Optimizer, model: nn.Module, tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put back what `optimizer_tensors` gave."""
+    """Put back what `optimizer_tensors` gave; a fused optimizer counts its steps on the device."""
     parameters = dict(model.named_parameters())
     for full_name, value in tensors.items():
         name, key = full_name.rsplit("/", 1)
-        device = torch.device("cpu") if key == "step" else parameters[name].device
-        optimizer.state[parameters[name]][key] = value.to(device)
+        optimizer.state[parameters[name]][key] = value.to(parameters[name].device)

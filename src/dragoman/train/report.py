@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,6 +10,7 @@ from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from dragoman.errors import DragomanError
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Observer, Progress
 from dragoman.train.step import StepResult
@@ -83,11 +83,15 @@ class ConsoleReport:
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Take the live line away."""
-        if self._bar is not None:
-            self._bar.stop()
+        self.close()
         self._console.print(
             f"Stopped at step {progress.step:,} after {_clock(progress.seconds)}: {reason}."
         )
+
+    def close(self) -> None:
+        """Give the terminal back, whatever happened; a second time does nothing."""
+        if self._bar is not None:
+            self._bar.stop()
 
     def _live(self) -> Bar:
         if self._bar is None:
@@ -96,6 +100,7 @@ class ConsoleReport:
                 _Percent(),
                 TextColumn("{task.fields[line]}"),
                 console=self._console,
+                transient=True,
             )
             self._bar.add_task("", total=1.0, line="")
             self._bar.start()
@@ -118,7 +123,7 @@ class MetricsFile:
         self._every = config.log_every
         self._speed = Speed()
         path.parent.mkdir(parents=True, exist_ok=True)
-        _cut_after(path, progress.step)
+        _cut_after(path, progress)
 
     def stepped(self, progress: Progress, result: StepResult) -> None:
         """Write every `log_every`-th step, and the first."""
@@ -142,30 +147,48 @@ class MetricsFile:
         self._write(step=progress.step, seconds=progress.seconds, stopped=reason)
 
     def _write(self, **values: Any) -> None:  # noqa: ANN401 (the keys of a line are what is given)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(values) + "\n")
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(values) + "\n")
+        except OSError as error:
+            raise DragomanError(
+                f"cannot write {self._path}: {error.strerror}; make room and run the same command "
+                "to go on from the last checkpoint"
+            ) from error
+
+
+class CurveWriter(Protocol):
+    """What this asks of TensorBoard's SummaryWriter."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
+        """Add a point to a curve."""
+
+    def flush(self) -> None:
+        """Write the points to the disk."""
 
 
 class TensorBoardReport:
     """Curves for TensorBoard, where it is installed (`pip install 'dragoman[track]'`)."""
 
-    def __init__(self, write: Callable[[str, float, int], None], config: TrainConfig) -> None:
-        self._write = write
+    def __init__(self, writer: CurveWriter, config: TrainConfig) -> None:
+        self._writer = writer
         self._every = config.log_every
 
     def stepped(self, progress: Progress, result: StepResult) -> None:
         """Add the loss and the learning rate of every `log_every`-th step."""
         if progress.step % self._every == 0:
-            self._write("train/loss", result.loss, progress.step)
-            self._write("train/learning_rate", result.learning_rate, progress.step)
+            self._writer.add_scalar("train/loss", result.loss, progress.step)
+            self._writer.add_scalar("train/learning_rate", result.learning_rate, progress.step)
 
     def validated(self, progress: Progress, validation: Validation) -> None:
         """Add every figure of the validation."""
         for name, value in validation.to_dict().items():
-            self._write(f"valid/{name}", value, progress.step)
+            self._writer.add_scalar(f"valid/{name}", value, progress.step)
+        self._writer.flush()
 
-    def stopped(self, progress: Progress, reason: str) -> None:
-        """Nothing is left to be written: each curve point was written at once."""
+    def stopped(self, progress: Progress, reason: str) -> None:  # noqa: ARG002 (an observer)
+        """Write what is still in memory."""
+        self._writer.flush()
 
 
 def tensorboard(folder: Path, config: TrainConfig) -> list[Reporter]:
@@ -174,7 +197,7 @@ def tensorboard(folder: Path, config: TrainConfig) -> list[Reporter]:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return []
-    return [TensorBoardReport(SummaryWriter(str(folder)).add_scalar, config)]
+    return [TensorBoardReport(SummaryWriter(str(folder)), config)]
 
 
 class _Percent(ProgressColumn):
@@ -182,12 +205,20 @@ class _Percent(ProgressColumn):
         return Text(f"{task.percentage:3.0f} %")
 
 
-def _cut_after(path: Path, step: int) -> None:
+def _cut_after(path: Path, progress: Progress) -> None:
     """Drop the lines that a resumed run is going to write again."""
+
+    def stays(line: str) -> bool:
+        values = json.loads(line)
+        if values["step"] < progress.step or "loss" in values:
+            return bool(values["step"] <= progress.step)
+        return "valid" in values and bool(values["step"] == progress.validated_step)
+
     if path.exists():
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-        path.write_text("".join(kept), encoding="utf-8")
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # the last one was cut off
+        cut = path.with_name(f".{path.name}")
+        cut.write_text("".join(line + "\n" for line in lines if stays(line)), encoding="utf-8")
+        cut.replace(path)
 
 
 def _clock(seconds: float) -> str:

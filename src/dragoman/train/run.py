@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -68,6 +69,7 @@ class TrainResult:
 def train(recipe: Recipe, *, score: Score, console: Console) -> TrainResult:
     """Run a recipe to its end, or go on with the unfinished run in its folder.
 
+    A run that is killed at any moment, and gone on with, ends with the bits of one that was not.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
     for a loss that is not finite and for a full disk; the checkpoints written before stay whole.
     """
@@ -75,8 +77,9 @@ def train(recipe: Recipe, *, score: Score, console: Console) -> TrainResult:
     run_folder = RunFolder.open(Path(recipe.out), recipe)
     parts = _Parts.assemble(recipe, run_folder, score, console)
     progress = parts.resume(console)
+    display = ConsoleReport(console, recipe.train)
     reporters: list[Reporter] = [
-        ConsoleReport(console, recipe.train),
+        display,
         MetricsFile(run_folder.metrics, recipe.train, progress),
         *tensorboard(run_folder.training / "tensorboard", recipe.train),
     ]
@@ -86,13 +89,12 @@ def train(recipe: Recipe, *, score: Score, console: Console) -> TrainResult:
         measure=parts.measure,
         keep=lambda validation: parts.export(validation, progress),
         reporters=reporters,
-        last_step=progress.step,
     )
     saver = Saver(
         every=recipe.train.save_every, save=lambda: parts.save(progress), last_step=progress.step
     )
     interrupt = Interrupt()
-    with interrupt.listen():
+    with interrupt.listen(), closing(display):
         reason = fit(
             progress,
             parts.take_step,
@@ -100,11 +102,12 @@ def train(recipe: Recipe, *, score: Score, console: Console) -> TrainResult:
             [*reporters, validator, saver],
             started=started,
         )
-    if not interrupt.pressed:
-        parts.finish(progress, console)
-        run_folder.mark_finished(reason, progress)
+        interrupted = interrupt.pressed
+        if not interrupted:
+            parts.finish(progress, console)
+            run_folder.mark_finished(reason, progress)
     return TrainResult(
-        folder=run_folder.path, reason=reason, interrupted=interrupt.pressed, progress=progress
+        folder=run_folder.path, reason=reason, interrupted=interrupted, progress=progress
     )
 
 
@@ -212,7 +215,10 @@ class _Parts:
             random=random_state(),
             state={"progress": progress.to_dict(), "batches": self.batches.state_dict()},
         )
-        save_checkpoint(self.folder.checkpoints, checkpoint, keep=self.recipe.train.average_last)
+        config = self.recipe.train
+        save_checkpoint(
+            self.folder.checkpoints, checkpoint, keep=config.average_last, every=config.save_every
+        )
 
     def resume(self, console: Console) -> Progress:
         """Go on from the newest checkpoint, if there is one."""

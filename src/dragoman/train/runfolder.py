@@ -1,6 +1,7 @@
 """The folder of a run: its recipe, its checkpoints, whether it is finished."""
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,20 +53,17 @@ class RunFolder:
         if not recipe.out:
             raise InputError("a run needs a folder to write to: give --out DIR or out=DIR")
         folder = cls(path)
-        if (folder.training / "recipe.json").exists():
-            folder._check_same(recipe)
-            folder._check_unfinished(recipe)
-        elif path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise InputError(
-                f"{path} exists and is not the folder of a training run; give another one with "
-                "--out, or remove it"
-            )
         try:
+            if (folder.training / "recipe.json").exists():
+                folder._go_on(recipe)
+            elif path.exists() and not _is_empty(path):
+                raise InputError(
+                    f"{path} exists and is not the folder of a training run; give another one with "
+                    "--out, or remove it"
+                )
             folder.training.mkdir(parents=True, exist_ok=True)
             text = json.dumps(to_plain(recipe), indent=2, sort_keys=True, ensure_ascii=False)
-            unfinished = folder.training / ".recipe.json"
-            unfinished.write_text(text, encoding="utf-8")
-            unfinished.replace(folder.training / "recipe.json")
+            _write_whole(folder.training / "recipe.json", text)
         except OSError as error:
             raise InputError(
                 f"cannot write to {path}: {error.strerror}; give another --out"
@@ -76,32 +74,37 @@ class RunFolder:
         """Remember that the run reached its end."""
         try:
             text = json.dumps({"reason": reason, "step": progress.step, "valid": progress.best})
-            (self.training / "finished.json").write_text(text, encoding="utf-8")
+            _write_whole(self.training / "finished.json", text)
         except OSError as error:
             raise DragomanError(f"cannot write to {self.training}: {error.strerror}") from error
 
-    def _check_same(self, recipe: Recipe) -> None:
-        old = dict(_flat(json.loads((self.training / "recipe.json").read_text(encoding="utf-8"))))
+    def _go_on(self, recipe: Recipe) -> None:
+        old = dict(_flat(_read(self.training / "recipe.json")))
         new = dict(_flat(to_plain(recipe)))
         changed = [
             key for key in sorted(old | new) if key not in FREE and old.get(key) != new.get(key)
         ]
-        if changed:
+        if changed and not self._has_learnt:
+            shutil.rmtree(self.training)  # of a run that failed on its first steps
+        elif changed:
             key = changed[0]
             raise InputError(
                 f"{self.path} holds a run with other settings ({', '.join(changed)}; {key} was "
                 f"{old.get(key)!r}, is {new.get(key)!r}); give another --out, or the old settings"
             )
+        limits = ("train.max_steps", "train.max_minutes", "train.patience")
+        self._check_unfinished(limits_changed=any(old[name] != new[name] for name in limits))
 
-    def _check_unfinished(self, recipe: Recipe) -> None:
+    @property
+    def _has_learnt(self) -> bool:
+        return (self.path / "config.json").exists() or any(self.checkpoints.glob("step-*"))
+
+    def _check_unfinished(self, *, limits_changed: bool) -> None:
         marker = self.training / "finished.json"
         if not marker.exists():
             return
-        finished = json.loads(marker.read_text(encoding="utf-8"))
-        old = json.loads((self.training / "recipe.json").read_text(encoding="utf-8"))["train"]
-        new = to_plain(recipe)["train"]
-        limits = ("max_steps", "max_minutes", "patience")
-        if all(old[name] == new[name] for name in limits):
+        if not limits_changed:
+            finished = _read(marker)
             raise InputError(
                 f"the run in {self.path} is finished (step {finished['step']:,}, "
                 f"{finished['reason']}); use it with dragoman translate {self.path}, raise "
@@ -116,3 +119,23 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is damaged ({error}); give another --out") from error
+    return data
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write beside the file and rename: a run killed meanwhile leaves the old or the new one."""
+    unfinished = path.with_name(f".{path.name}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether there is a folder with nothing in it but what a run left that was killed at once."""
+    return path.is_dir() and all(p.is_dir() or p.name == ".recipe.json" for p in path.rglob("*"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from dragoman.data.batch import Batch, evaluation_batches
 from dragoman.data.corpus import CorpusConfig, CorpusTexts
 from dragoman.data.dataset import PairDataset, Ragged
-from dragoman.data.holdout import hold_out
+from dragoman.data.holdout import hold_out, leave_out
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.text.tokenizer import Tokenizer
@@ -28,11 +28,10 @@ class Tokenizers:
     def save(self, folder: Path) -> None:
         """Write them, so that a resumed run has the same ones."""
         folder.mkdir(parents=True, exist_ok=True)
-        if self.src is self.tgt:
-            self.src.save(folder / JOINT)
-        else:
-            self.src.save(folder / SRC)
-            self.tgt.save(folder / TGT)
+        names = {JOINT: self.src} if self.src is self.tgt else {SRC: self.src, TGT: self.tgt}
+        for name, tokenizer in names.items():
+            tokenizer.save(folder / f".{name}")  # renamed when whole: a killed run leaves no half
+            (folder / f".{name}").replace(folder / name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def read_texts(recipe: Recipe, tokenizer_folder: Path, say: Say) -> Texts:
         held = prepare(validation, tokenizers.src, tokenizers.tgt, cache)
     else:
         first, held = hold_out(training[0], recipe.data.hold_out, max_length, recipe.train.seed)
-        training[0] = first
+        training = [first, *(leave_out(other, held) for other in training[1:])]
         say(f"No validation files: {len(held):,} pairs of {held.name} are held out for it.")
     for dataset in training:
         for sentence in dataset.report(max_length).sentences():
