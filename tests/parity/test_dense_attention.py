@@ -1,0 +1,141 @@
+"""The fast paths of dense attention against the readable reference, forward and backward."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.models.small import distance
+from torch import Tensor
+
+from dragoman.nn import Causal, Dropout, Full, Pattern, causal_mask, reference_attention
+from dragoman.nn.mask import hide_blind_rows
+from dragoman.nn.patterns.dense import PRODUCT_KEYS, dense_attention
+
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
+NO_DROPOUT = Dropout(0.0)
+
+SIZES = st.tuples(
+    st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 40), st.integers(1, 9)
+)
+DTYPES = st.sampled_from(list(TOLERANCES))
+SEEDS = st.integers(0, 2**32)
+# What a mask has at each axis: full size or 1; and which share of it lets through.
+MASKS = st.one_of(st.none(), st.tuples(st.lists(st.booleans(), min_size=4, max_size=4), st.floats(0, 1)))
+
+
+def draw_inputs(sizes: tuple[int, int, int, int, int], dtype: torch.dtype) -> list[Tensor]:
+    """Make q `(B, H, T, d)`, k and v `(B, H, S, d)` that ask for gradients."""
+    rows, heads, num_queries, num_keys, head_dim = sizes
+    lengths = (num_queries, num_keys, num_keys)
+    return [
+        torch.randn(rows, heads, length, head_dim, dtype=dtype, requires_grad=True)
+        for length in lengths
+    ]
+
+
+def draw_mask(
+    sizes: tuple[int, int, int, int, int], kind: tuple[list[bool], float] | None
+) -> Tensor | None:
+    """Make a mask that broadcasts to `(B, H, T, S)`; rows that let nothing through are frequent."""
+    if kind is None:
+        return None
+    full, share = kind
+    shape = [size if whole else 1 for size, whole in zip(sizes[:4], full, strict=True)]
+    mask = torch.rand(shape) < share
+    return mask & (torch.rand(*shape[:3], 1) < 0.7)
+
+
+def check(out: Tensor, inputs: list[Tensor], mask: Tensor | None) -> None:
+    """Compare outputs and all gradients with those of the reference."""
+    tolerance = TOLERANCES[out.dtype]
+    expected, weights = reference_attention(*inputs, mask)
+    assert distance(out, expected) < tolerance
+    slopes = torch.randn_like(out)
+    grads = torch.autograd.grad(out, inputs, slopes)
+    wanted = torch.autograd.grad(expected, inputs, slopes)
+    for grad, want in zip(grads, wanted, strict=True):
+        assert distance(grad, want) < tolerance
+        assert bool(grad.isfinite().all())
+    if mask is not None:
+        assert not weights.masked_select(~mask).any()
+        blind = ~mask.any(-1, keepdim=True).expand(*out.shape[:3], 1)
+        assert not out.masked_select(blind).any()
+
+
+@given(SIZES, DTYPES, MASKS, SEEDS)
+@settings(max_examples=150)
+def test_products_equal_the_reference(
+    sizes: tuple[int, int, int, int, int],
+    dtype: torch.dtype,
+    kind: tuple[list[bool], float] | None,
+    seed: int,
+) -> None:
+    """On a CPU's usual lengths, T = 1, S = 1 and fully blind rows among them."""
+    torch.manual_seed(seed)
+    inputs, mask = draw_inputs(sizes, dtype), draw_mask(sizes, kind)
+    check(dense_attention(*inputs, mask, NO_DROPOUT), inputs, mask)
+
+
+@given(SIZES, DTYPES, SEEDS, st.booleans())
+@settings(max_examples=50)
+def test_patterns_equal_the_reference(
+    sizes: tuple[int, int, int, int, int],
+    dtype: torch.dtype,
+    seed: int,
+    masked: bool,  # noqa: FBT001 (drawn)
+) -> None:
+    """A pattern's own mask and the caller's are both obeyed, also where a cache is longer."""
+    torch.manual_seed(seed)
+    rows, heads, num_queries, num_keys, head_dim = sizes
+    sizes = (rows, heads, num_queries, num_keys + num_queries, head_dim)
+    inputs = draw_inputs(sizes, dtype)
+    mask = draw_mask(sizes, ([True, False, False, True], 0.7)) if masked else None
+    causal = causal_mask(num_queries, sizes[3])
+    patterns: list[tuple[Pattern, Tensor | None]] = [
+        (Full(), mask),
+        (Causal(), causal if mask is None else causal & mask),
+    ]
+    for pattern, expected in patterns:
+        check(pattern.attend(*inputs, mask, NO_DROPOUT), inputs, expected)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@pytest.mark.parametrize("masked", [True, False], ids=["mask", "no-mask"])
+@pytest.mark.parametrize("num_queries", [1, 3])
+def test_the_fused_kernel_equals_the_reference(
+    dtype: torch.dtype, num_queries: int, *, masked: bool
+) -> None:
+    """Beyond the keys that products serve, the fused kernel gives the same, blind rows too."""
+    torch.manual_seed(0)
+    sizes = (2, 2, num_queries, PRODUCT_KEYS + 1, 4)
+    inputs = draw_inputs(sizes, dtype)
+    mask = torch.rand(2, 1, num_queries, sizes[3]) < 0.5 if masked else None
+    if mask is not None:
+        mask[1, 0, 0] = False
+    check(dense_attention(*inputs, mask, NO_DROPOUT), inputs, mask)
+
+
+@given(SIZES, DTYPES, MASKS, SEEDS)
+@settings(max_examples=50)
+def test_the_fused_operator_and_the_blind_rows_rule_equal_the_reference(
+    sizes: tuple[int, int, int, int, int],
+    dtype: torch.dtype,
+    kind: tuple[list[bool], float] | None,
+    seed: int,
+) -> None:
+    """What runs on other devices, at any shape: torch's operator, then zeros for blind rows."""
+    torch.manual_seed(seed)
+    inputs, mask = draw_inputs(sizes, dtype), draw_mask(sizes, kind)
+    out = F.scaled_dot_product_attention(*inputs, attn_mask=mask)
+    check(out if mask is None else hide_blind_rows(out, mask), inputs, mask)
+
+
+def test_dropout_takes_whole_weights() -> None:
+    """Dropout on the weights leaves out keys; what is left is scaled by 1 / (1 - p)."""
+    torch.manual_seed(0)
+    q, k = torch.zeros(1, 1, 4000, 2), torch.zeros(1, 1, 2, 2)
+    v = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]])
+    out = dense_attention(q, k, v, None, Dropout(0.5))
+    assert out.unique().tolist() == [0.0, 1.0]
+    assert abs(out.mean().item() - 0.5) < 0.03

@@ -1,0 +1,186 @@
+"""Decoding token by token is the full pass: cache, reordering, shared memory."""
+
+from dataclasses import dataclass
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.models.small import (
+    VARIANTS,
+    distance,
+    make_model,
+    random_ids,
+    random_sentences,
+)
+from torch import Tensor
+
+from dragoman.models import EncoderDecoder
+from dragoman.nn import Cache, GrowingStorage, KeyValue
+from dragoman.nn.cache import GROWTH
+
+SEEDS = st.integers(0, 2**32)
+NAMES = st.sampled_from(list(VARIANTS))
+LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=3)
+
+
+def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
+    """The logits of every row without a cache, with the sources copied for each beam."""
+    beams = tgt_NT.shape[0] // src_BS.shape[0]
+    logits: Tensor = model(src_BS.repeat_interleave(beams, dim=0), tgt_NT)
+    return logits
+
+
+@given(NAMES, SEEDS, LENGTHS, st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(1, 3))
+@settings(max_examples=80)
+def test_cached_is_uncached_for_every_split(
+    name: str, seed: int, lengths: list[int], pieces: list[int], beam_size: int
+) -> None:
+    """Prefill and steps of any sizes give the logits of the full pass."""
+    model = make_model(VARIANTS[name])
+    src_BS = random_sentences(seed, lengths)
+    tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, sum(pieces))
+    with torch.no_grad():
+        expected = full(model, src_BS, tgt_NT)
+        state = model.start(src_BS, beam_size)
+        got = [model.extend(piece, state) for piece in tgt_NT.split(pieces, dim=1)]
+    assert state.past.length == sum(pieces)
+    assert distance(torch.cat(got, dim=1), expected) < 1e-12
+
+
+@given(NAMES, SEEDS, LENGTHS, st.integers(1, 3))
+@settings(max_examples=30)
+def test_a_step_is_an_extension_by_one(
+    name: str, seed: int, lengths: list[int], beam_size: int
+) -> None:
+    """`step` gives the last logits, one row for each hypothesis."""
+    model = make_model(VARIANTS[name])
+    src_BS = random_sentences(seed, lengths)
+    tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, 4)
+    with torch.no_grad():
+        state = model.start(src_BS, beam_size)
+        steps = [model.step(ids_N, state) for ids_N in tgt_NT.unbind(dim=1)]
+        assert distance(torch.stack(steps, dim=1), full(model, src_BS, tgt_NT)) < 1e-12
+
+
+@given(NAMES, SEEDS, LENGTHS, st.integers(1, 3), st.data())
+@settings(max_examples=100)
+def test_select_is_recomputing(
+    name: str, seed: int, lengths: list[int], beam_size: int, data: st.DataObject
+) -> None:
+    """Rows reordered, repeated and dropped with their sentences go on as if decoded anew."""
+    model = make_model(VARIANTS[name])
+    src_BS = random_sentences(seed, lengths)
+    tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, 2)
+    with torch.no_grad():
+        state = model.start(src_BS, beam_size)
+        model.extend(tgt_NT, state)
+        for turn in range(3):
+            kept = [b for b in range(len(src_BS)) if data.draw(st.booleans())] or [0]
+            beams = st.lists(
+                st.integers(0, beam_size - 1), min_size=beam_size, max_size=beam_size
+            )
+            rows = [b * beam_size + beam for b in kept for beam in data.draw(beams)]
+            state.select(torch.tensor(rows))
+            src_BS = src_BS[kept]
+            new_N1 = random_ids(seed + 2 + turn, len(rows), 1)
+            tgt_NT = torch.cat([tgt_NT[rows], new_N1], dim=1)
+            logits = model.step(new_N1[:, 0], state)
+            assert distance(logits, full(model, src_BS, tgt_NT)[:, -1]) < 1e-12
+
+
+@given(NAMES, SEEDS, st.lists(st.integers(1, 9), min_size=1, max_size=3), st.integers(1, 5))
+@settings(max_examples=50)
+def test_folded_beams_are_copied_memory(
+    name: str, seed: int, lengths: list[int], beam_size: int
+) -> None:
+    """Beams that share a row of the memory see what beams with copies of it see."""
+    model = make_model(VARIANTS[name])
+    src_BS = random_sentences(seed, lengths)
+    tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, 4)
+    with torch.no_grad():
+        shared = model.start(src_BS, beam_size)
+        copied = model.start(src_BS, beam_size)
+        copied.memory_kv = [
+            KeyValue(*(x.repeat_interleave(beam_size, dim=0) for x in kv))
+            for kv in copied.memory_kv
+        ]
+        copied.memory_mask_B11S = copied.memory_mask_B11S.repeat_interleave(beam_size, dim=0)
+        for piece in tgt_NT.split([1, 2, 1], dim=1):
+            assert distance(model.extend(piece, shared), model.extend(piece, copied)) < 1e-14
+    assert shared.memory_kv[0].k_BKSd.shape[0] == len(lengths)
+
+
+@dataclass
+class PlainStorage:
+    """What a storage must do, said by concatenation."""
+
+    keys: Tensor
+    values: Tensor
+
+    def extend(self, kv: KeyValue) -> KeyValue:
+        """Append."""
+        self.keys = torch.cat([self.keys, kv.k_BKSd], dim=2)
+        self.values = torch.cat([self.values, kv.v_BKSd], dim=2)
+        return KeyValue(self.keys, self.values)
+
+    def select(self, rows_N: Tensor) -> None:
+        """Index."""
+        self.keys, self.values = self.keys[rows_N], self.values[rows_N]
+
+
+@given(st.lists(st.one_of(st.integers(1, 2 * GROWTH + 1), st.none()), max_size=8), st.data())
+@settings(max_examples=100)
+def test_a_growing_storage_is_concatenation_and_indexing(
+    moves: list[int | None], data: st.DataObject
+) -> None:
+    """Any extensions, across the borders of growth, and any selections, also of more rows."""
+    rows = 3
+    storage, plain = GrowingStorage(), PlainStorage(*torch.empty(2, rows, 2, 0, 3))
+    cache = Cache([storage])
+    for size in [GROWTH - 1, *moves, 1, 1]:
+        if size is None:
+            picks = data.draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=5))
+            rows = len(picks)
+            cache.select(torch.tensor(picks))
+            plain.select(torch.tensor(picks))
+            continue
+        new = KeyValue(torch.randn(rows, 2, size, 3), torch.randn(rows, 2, size, 3))
+        got, wanted = cache.extend(0, new), plain.extend(new)
+        assert cache.length == wanted.k_BKSd.shape[2]
+        assert torch.equal(got.k_BKSd, wanted.k_BKSd)
+        assert torch.equal(got.v_BKSd, wanted.v_BKSd)
+
+
+def test_growth_is_amortised() -> None:
+    """A thousand steps of one token move the store a handful of times."""
+    storage, places = GrowingStorage(), set()
+    new = KeyValue(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 1, 2))
+    kept = []  # so that no address is used twice
+    for _ in range(1000):
+        kept.append(storage.extend(new))
+        places.add(kept[-1].k_BKSd.data_ptr())
+    assert len(places) <= 7
+
+
+def test_selecting_the_same_rows_copies_nothing() -> None:
+    """A row that stays where it was keeps its memory, also when rows behind it leave."""
+    storage = GrowingStorage()
+    new = KeyValue(torch.randn(4, 1, 5, 2), torch.randn(4, 1, 5, 2))
+    place = storage.extend(new).k_BKSd.data_ptr()
+    storage.select(torch.arange(4))
+    storage.select(torch.tensor([0, 1]))
+    one = KeyValue(torch.randn(2, 1, 1, 2), torch.randn(2, 1, 1, 2))
+    assert storage.extend(one).k_BKSd.data_ptr() == place
+
+
+def test_two_requests_share_one_model() -> None:
+    """States are the caller's: interleaved requests do not meet."""
+    model = make_model()
+    sources = random_ids(1, 2, 5).split(1)
+    targets = random_ids(2, 2, 6).split(1)
+    with torch.no_grad():
+        states = [model.start(src, 1) for src in sources]
+        for t in range(6):
+            for src, tgt, state in zip(sources, targets, states, strict=True):
+                logits = model.step(tgt[:, t], state)
+                assert distance(logits, model(src, tgt[:, : t + 1])[:, -1]) < 1e-12

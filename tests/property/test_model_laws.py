@@ -1,0 +1,178 @@
+"""Laws of the stacks and of the whole model, on small random ones."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.models.small import (
+    PAD,
+    SMALL,
+    VARIANTS,
+    V,
+    distance,
+    make_model,
+    random_ids,
+    random_sentences,
+    stir,
+)
+
+from dragoman.models import EncoderDecoder
+from dragoman.nn import Encoder, MultiHeadAttention
+
+SEEDS = st.integers(0, 2**32)
+NAMES = st.sampled_from(list(VARIANTS))
+LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
+
+
+@given(NAMES, SEEDS, st.integers(1, 8), st.data())
+@settings(max_examples=60)
+def test_no_logit_knows_a_later_token(
+    name: str, seed: int, length: int, data: st.DataObject
+) -> None:
+    """Changing the target from place t on changes no bit of a logit before t, and does at t."""
+    t = data.draw(st.integers(0, length - 1))
+    model = make_model(VARIANTS[name])
+    src_BS, tgt_BT = random_ids(seed, 2, 5), random_ids(seed + 1, 2, length)
+    other_BT = tgt_BT.clone()
+    other_BT[:, t:] = (tgt_BT[:, t:] - 4 + 1) % (V - 4) + 4
+    with torch.no_grad():
+        logits, changed = model(src_BS, tgt_BT), model(src_BS, other_BT)
+    assert torch.equal(logits[:, :t], changed[:, :t])
+    assert not torch.equal(logits[:, t], changed[:, t])
+
+
+@given(NAMES, SEEDS, LENGTHS, st.integers(0, 20), st.integers(0, 20))
+@settings(max_examples=60)
+def test_padding_changes_nothing(
+    name: str, seed: int, lengths: list[int], more_src: int, more_tgt: int
+) -> None:
+    """More columns of padding on source and target leave every logit of a real token alone."""
+    model = make_model(VARIANTS[name])
+    src_BS = random_sentences(seed, lengths)
+    tgt_BT = random_sentences(seed + 1, lengths[::-1])
+    wide_BS = torch.nn.functional.pad(src_BS, (0, more_src), value=PAD)
+    wide_BT = torch.nn.functional.pad(tgt_BT, (0, more_tgt), value=PAD)
+    with torch.no_grad():
+        logits, padded = model(src_BS, tgt_BT), model(wide_BS, wide_BT)
+    real = (tgt_BT != PAD)[..., None]
+    assert distance(padded[:, : tgt_BT.shape[1]] * real, logits * real) < 1e-12
+
+
+@given(NAMES, SEEDS, LENGTHS)
+@settings(max_examples=40)
+def test_a_sentence_in_a_batch_is_the_sentence_alone(
+    name: str, seed: int, lengths: list[int]
+) -> None:
+    """Batching changes nothing beyond rounding."""
+    model = make_model(VARIANTS[name])
+    src_BS, tgt_BT = random_sentences(seed, lengths), random_sentences(seed + 1, lengths)
+    with torch.no_grad():
+        logits = model(src_BS, tgt_BT)
+        for i, length in enumerate(lengths):
+            alone = model(src_BS[i : i + 1, :length], tgt_BT[i : i + 1, :length])
+            assert distance(logits[i : i + 1, :length], alone) < 1e-12
+
+
+@given(NAMES, SEEDS, st.integers(1, 3), st.permutations(range(6)))
+@settings(max_examples=60)
+def test_without_positions_a_stack_commutes_with_permutations(
+    name: str, seed: int, rows: int, order: list[int]
+) -> None:
+    """An encoder without positions maps permuted vectors to permuted vectors."""
+    torch.manual_seed(seed)
+    config = VARIANTS[name]
+    encoder = Encoder(config.layer, 2, final_norm=config.has_final_norm).double()
+    stir(encoder)
+    x_BSD = torch.randn(rows, 6, config.d_model, dtype=torch.float64)
+    with torch.no_grad():
+        assert distance(encoder(x_BSD[:, order]), encoder(x_BSD)[:, order]) < 1e-12
+
+
+@given(NAMES, SEEDS, st.permutations(range(6)))
+@settings(max_examples=30)
+def test_positions_break_the_symmetry_and_the_memory_is_a_set(
+    name: str, seed: int, order: list[int]
+) -> None:
+    """With positions order matters; cross-attention alone sees the memory as a set."""
+    model = make_model(VARIANTS[name])
+    src_BS = random_ids(seed, 1, 6)
+    src_BS[0, :2] = torch.tensor([4, 5])
+    with torch.no_grad():
+        memory_BSD, mask = model.encode(src_BS)
+        swapped_BSD, _ = model.encode(src_BS[:, [1, 0, 2, 3, 4, 5]])
+        assert not torch.allclose(memory_BSD[:, 2:], swapped_BSD[:, 2:])
+        attn = model.decoder.layers[0].cross_attn
+        assert isinstance(attn, MultiHeadAttention)
+        query_BTD = torch.randn(1, 3, SMALL.d_model, dtype=torch.float64)
+        out = attn(query_BTD, attn.project_kv(memory_BSD), mask)
+        again = attn(query_BTD, attn.project_kv(memory_BSD[:, order]), mask[..., order])
+    assert distance(again, out) < 1e-12
+
+
+@given(NAMES, SEEDS)
+@settings(max_examples=40)
+def test_a_source_of_padding_alone_is_harmless(name: str, seed: int) -> None:
+    """A blind sentence gives finite logits and gradients and does not touch its neighbours."""
+    model = make_model(VARIANTS[name]).train()
+    src_BS, tgt_BT = random_ids(seed, 2, 4), random_ids(seed + 1, 2, 3)
+    expected = model(src_BS[:1], tgt_BT[:1])
+    src_BS[1] = PAD
+    logits = model(src_BS, tgt_BT)
+    logits.logsumexp(-1).sum().backward()
+    assert bool(logits.isfinite().all())
+    assert distance(logits[:1], expected) < 1e-12
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        assert bool(parameter.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_parameter_learns(name: str) -> None:
+    """In training, with every dropout on, each parameter gets a finite gradient that is not 0."""
+    config = replace(VARIANTS[name], dropout=0.1, attention_dropout=0.1, ffn_dropout=0.1)
+    model = make_model(config, torch.float32).train()
+    src_BS, tgt_BT = random_sentences(1, [9, 4, 7]), random_sentences(2, [5, 9, 8])
+    logits = model(src_BS, tgt_BT[:, :-1])
+    torch.nn.functional.cross_entropy(logits.transpose(1, 2), tgt_BT[:, 1:]).backward()
+    for key, parameter in model.named_parameters():
+        assert parameter.grad is not None, key
+        assert bool(parameter.grad.isfinite().all()), key
+        assert bool(parameter.grad.any()), key
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_evaluation_ignores_dropout(name: str) -> None:
+    """In evaluation mode a model with every dropout on is the model without."""
+    noisy = replace(VARIANTS[name], dropout=0.5, attention_dropout=0.5, ffn_dropout=0.5)
+    src_BS, tgt_BT = random_ids(1, 2, 5), random_ids(2, 2, 4)
+    model: EncoderDecoder = make_model(noisy)
+    with torch.no_grad():
+        assert torch.equal(model(src_BS, tgt_BT), make_model(VARIANTS[name])(src_BS, tgt_BT))
+        assert not torch.equal(model.train()(src_BS, tgt_BT), model.eval()(src_BS, tgt_BT))
+
+
+@given(SEEDS, st.integers(1, 4))
+@settings(max_examples=30)
+def test_shared_heads_are_repeated_heads(seed: int, kv_heads: int) -> None:
+    """Grouped-query attention is attention whose key-value weights stand there several times."""
+    torch.manual_seed(seed)
+    group, head_dim = 2, 3
+    shared = MultiHeadAttention(8, group * kv_heads, num_kv_heads=kv_heads, head_dim=head_dim)
+    whole = MultiHeadAttention(8, group * kv_heads, head_dim=head_dim)
+    stir(shared.double())
+    whole.double().load_state_dict(
+        {
+            name: value
+            if not name.startswith("kv_proj")
+            else value.unflatten(0, (2, kv_heads, head_dim))
+            .repeat_interleave(group, dim=1)
+            .flatten(0, 2)
+            for name, value in shared.state_dict().items()
+        }
+    )
+    x, source = torch.randn(2, 3, 8).double(), torch.randn(2, 5, 8).double()
+    mask = torch.rand(2, 1, 3, 5) < 0.6
+    expected = whole(x, whole.project_kv(source), mask)
+    assert distance(shared(x, shared.project_kv(source), mask), expected) < 1e-14

@@ -1,0 +1,89 @@
+"""Laws of sinusoidal positions."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.nn import SinusoidalPositions, sinusoidal_table
+
+EVEN = st.integers(1, 40).map(lambda half: 2 * half)
+
+
+@given(EVEN, st.integers(0, 500))
+@settings(max_examples=50)
+def test_one_linear_map_shifts_every_position(d_model: int, k: int) -> None:
+    """`PE(pos + k) = M_k PE(pos)` with one `M_k`, here a least-squares fit to half the places."""
+    table = sinusoidal_table(200 + k, d_model)
+    here, there = table[:200], table[k : 200 + k]
+    transposed = torch.linalg.lstsq(here[::2], there[::2], driver="gelsd").solution
+    # far frequencies are nearly equal within the fitted places, hence not 1e-15
+    torch.testing.assert_close(here @ transposed, there, atol=1e-9, rtol=0)
+
+
+@given(EVEN, st.integers(0, 500))
+@settings(max_examples=50)
+def test_the_map_is_a_rotation_of_each_pair(d_model: int, k: int) -> None:
+    """The map is known: each sine-cosine pair turns by `k / 10000^(2i/D)`."""
+    table = sinusoidal_table(100 + k, d_model)
+    angles = k / 10000.0 ** (torch.arange(0, d_model, 2).double() / d_model)
+    sin, cos = table[:100, 0::2], table[:100, 1::2]
+    turned = torch.stack(
+        [sin * angles.cos() + cos * angles.sin(), cos * angles.cos() - sin * angles.sin()], dim=-1
+    )
+    torch.testing.assert_close(turned.flatten(1), table[k:], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("d_model", [4, 64, 512])
+def test_rows_are_unique_and_bounded(d_model: int) -> None:
+    """No two of 5000 positions share a row, and every value lies in [-1, 1]."""
+    table = sinusoidal_table(5000, d_model)
+    assert len(table.unique(dim=0)) == 5000
+    assert bool((table.abs() <= 1).all())
+
+
+@given(EVEN, st.integers(1, 8), st.integers(0, 100), st.integers(1, 30), st.integers(1, 60))
+@settings(max_examples=60)
+def test_a_grown_table_is_a_table_made_long(
+    d_model: int, initial: int, offset: int, length: int, later: int
+) -> None:
+    """A length never seen before works, and growing changes no row."""
+    positions = SinusoidalPositions(d_model, initial_length=initial)
+    table = sinusoidal_table(offset + length + later, d_model)
+    for end in (length, length + later, length):
+        got = positions(torch.zeros(2, end, d_model, dtype=torch.float64), offset)
+        assert torch.equal(got, table[offset : offset + end].expand(2, -1, -1))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_positions_follow_the_vectors(dtype: torch.dtype) -> None:
+    """The table is as exact as the dtype of the vectors, whatever came before."""
+    positions = SinusoidalPositions(6)
+    positions(torch.zeros(1, 3, 6, dtype=torch.bfloat16))
+    got = positions(torch.zeros(1, 9, 6, dtype=dtype), 300)
+    assert got.dtype == dtype
+    assert torch.equal(got[0], sinusoidal_table(309, 6)[300:].to(dtype))
+
+
+def test_positions_are_no_weights() -> None:
+    """They are in no checkpoint and no optimizer."""
+    positions = SinusoidalPositions(6)
+    assert not positions.state_dict()
+    assert not list(positions.parameters())
+
+
+def test_a_table_grown_without_gradients_serves_training() -> None:
+    """Inference may grow the table; training goes on with it."""
+    positions = SinusoidalPositions(6, initial_length=1)
+    with torch.inference_mode():
+        positions(torch.zeros(1, 9, 6))
+    x = torch.zeros(1, 9, 6, requires_grad=True)
+    positions(x).square().sum().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad[0], 2 * sinusoidal_table(9, 6).float())
+
+
+def test_an_odd_width_is_refused() -> None:
+    """Sines and cosines come in pairs."""
+    with pytest.raises(ValueError, match="even d_model, not 5"):
+        sinusoidal_table(3, 5)

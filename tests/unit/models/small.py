@@ -1,0 +1,85 @@
+"""Small models and made sentences for the tests of the blocks and of the models."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+
+PAD, BOS, EOS = 0, 2, 3
+V = 23
+
+SMALL = EncoderDecoderConfig(
+    src_vocab_size=V,
+    tgt_vocab_size=V,
+    d_model=16,
+    num_heads=4,
+    d_ff=24,
+    num_encoder_layers=2,
+    num_decoder_layers=2,
+    dropout=0.0,
+)
+
+# One for each word that a config can say differently.
+VARIANTS = {
+    "paper": SMALL,
+    "pre": replace(SMALL, norm_position="pre"),
+    "final-norm": replace(SMALL, final_norm=True),
+    "deep-encoder": replace(SMALL, num_encoder_layers=3, num_decoder_layers=1),
+    "rms": replace(SMALL, norm="rms"),
+    "no-bias": replace(SMALL, bias=False),
+    "gelu": replace(SMALL, activation="gelu"),
+    "gelu-tanh": replace(SMALL, activation="gelu_tanh"),
+    "swiglu": replace(SMALL, activation="silu", gated=True),
+    "glu": replace(SMALL, activation="sigmoid", gated=True),
+    "gqa": replace(SMALL, num_kv_heads=2),
+    "mqa": replace(SMALL, num_kv_heads=1),
+    "head-dim": replace(SMALL, head_dim=6),
+    "untied": replace(SMALL, tie_embeddings="none", output_bias=True),
+    "two-vocabularies": replace(SMALL, tgt_vocab_size=V + 4, tie_embeddings="target-output"),
+    "one-embedding": replace(SMALL, tie_embeddings="source-target"),
+    "unscaled": replace(SMALL, scale_embedding=False),
+    "llama-like": replace(
+        SMALL, norm="rms", norm_position="pre", bias=False, activation="silu", gated=True
+    ),
+}
+
+
+def make_model(
+    config: EncoderDecoderConfig = SMALL, dtype: torch.dtype = torch.float64, seed: int = 0
+) -> EncoderDecoder:
+    """Build a model in evaluation mode whose biases and norms, too, are drawn at random."""
+    torch.manual_seed(seed)
+    model = EncoderDecoder(config).to(dtype)
+    stir(model)
+    return model.eval()
+
+
+def stir(module: nn.Module) -> None:
+    """Move every weight, so that no bias is zero and no norm is one."""
+    for parameter in module.parameters():
+        parameter.data += 0.2 * torch.randn_like(parameter)
+
+
+def random_ids(seed: int, *shape: int) -> Tensor:
+    """Draw ids that are no specials."""
+    return torch.randint(4, V, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def random_sentences(seed: int, lengths: list[int], width: int | None = None) -> Tensor:
+    """Draw sentences of these lengths and pad them to `width` or the longest: `(B, L)`."""
+    width = width or max(lengths)
+    ids_BL = random_ids(seed, len(lengths), width)
+    for row, length in zip(ids_BL, lengths, strict=True):
+        row[length:] = PAD
+    return ids_BL
+
+
+def distance(a: Tensor, b: Tensor) -> float:
+    """Return the greatest difference, relative to the greatest number where that exceeds 1."""
+    assert a.shape == b.shape
+    a, b = a.detach(), b.detach()
+    if not a.numel():
+        return 0.0
+    return float((a - b).abs().max() / b.abs().max().clamp(min=1.0))

@@ -1,0 +1,96 @@
+"""Masks: True means may attend."""
+
+import pytest
+import torch
+from tests.unit.models.small import distance
+
+from dragoman.nn import (
+    MultiHeadAttention,
+    causal_mask,
+    length_mask,
+    padding_mask,
+    reference_attention,
+)
+from dragoman.nn.mask import additive
+
+
+def test_padding_keys_are_hidden() -> None:
+    """The mask is False exactly where the id is that of padding."""
+    mask = padding_mask(torch.tensor([[5, 6, 0], [7, 0, 0]]), pad_id=0)
+    assert mask.shape == (2, 1, 1, 3)
+    assert mask.flatten(1).tolist() == [[True, True, False], [True, False, False]]
+
+
+def test_lengths_make_the_same_mask_as_padding() -> None:
+    """A mask from lengths is that from the padding id."""
+    ids = torch.tensor([[5, 6, 0], [7, 0, 0], [0, 0, 0]])
+    assert torch.equal(length_mask(torch.tensor([2, 1, 0]), 3), padding_mask(ids, 0))
+
+
+@pytest.mark.parametrize(("num_queries", "num_keys"), [(1, 1), (4, 4), (2, 5), (1, 6)])
+def test_causal_queries_are_the_last_positions(num_queries: int, num_keys: int) -> None:
+    """Query i stands at place `S - T + i` and sees the keys up to there."""
+    mask = causal_mask(num_queries, num_keys)
+    for i in range(num_queries):
+        for j in range(num_keys):
+            assert bool(mask[i, j]) is (j <= num_keys - num_queries + i)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_hidden_key_has_weight_zero_in_every_dtype(dtype: torch.dtype) -> None:
+    """Minus infinity's stand-in overflows nowhere and gives exactly 0 and never NaN."""
+    mask = torch.tensor([[True, False, True], [False, False, False]])
+    scores = torch.tensor([[30.0, 60.0, -30.0], [60.0, -60.0, 1.0]], dtype=dtype)
+    weights = (scores + additive(mask, dtype)).softmax(-1)
+    assert weights[0, 1] == 0
+    assert bool(weights.isfinite().all())
+
+
+def attend(mask: torch.Tensor) -> torch.Tensor:
+    """Attend from `(2, 3)` queries to 5 keys with 4 heads."""
+    torch.manual_seed(0)
+    attn = MultiHeadAttention(8, 4)
+    out: torch.Tensor = attn(torch.randn(2, 3, 8), attn.project_kv(torch.randn(2, 5, 8)), mask)
+    return out
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 3, 5), (2, 1, 1, 5), (4, 3, 5), (3, 5), (5,), (1,), ()])
+def test_masks_broadcast(shape: tuple[int, ...]) -> None:
+    """Any shape that broadcasts to `(B, H, T, S)` does."""
+    mask = torch.rand(shape) < 0.7
+    assert distance(attend(mask), attend(mask.expand(2, 4, 3, 5))) < 1e-6
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 3, 4), (3, 1, 1, 5), (5, 3), (1, 2, 4, 3, 5), (0,)])
+def test_a_wrong_shape_is_an_error_with_both_shapes(shape: tuple[int, ...]) -> None:
+    """The message shows what came and what it should broadcast to."""
+    with pytest.raises(ValueError, match=r"\(2, 4, 3, 5\)") as caught:
+        attend(torch.ones(shape, dtype=torch.bool))
+    assert str(shape) in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8])
+def test_a_mask_of_another_dtype_is_an_error(dtype: torch.dtype) -> None:
+    """An additive mask, read as a boolean one, would hide what it should show."""
+    with pytest.raises(TypeError, match=str(dtype)):
+        attend(torch.zeros(2, 1, 1, 5, dtype=dtype))
+
+
+def test_attention_masks_at_the_door_for_weights_too() -> None:
+    """The reference path refuses the same masks."""
+    attn = MultiHeadAttention(8, 4)
+    kv = attn.project_kv(torch.randn(2, 5, 8))
+    with pytest.raises(TypeError, match="boolean"):
+        attn.weights(torch.randn(2, 3, 8), kv, torch.zeros(2, 1, 1, 5))
+
+
+def test_blind_queries_give_zeros_and_finite_gradients() -> None:
+    """A query that sees nothing has weights, an output and a gradient of zero, never NaN."""
+    q, k, v = (torch.randn(1, 2, 3, 4, requires_grad=True) for _ in range(3))
+    mask = torch.tensor([[True, True, False], [False, False, False], [True, False, True]])
+    out, weights = reference_attention(q, k, v, mask)
+    grads = torch.autograd.grad(out.square().sum(), (q, k, v))
+    assert not out[:, :, 1].any()
+    assert not weights[:, :, 1].any()
+    assert not grads[0][:, :, 1].any()
+    assert all(bool(grad.isfinite().all()) for grad in grads)
