@@ -12,10 +12,11 @@ import typer
 from dragoman.data.files import decode_lines, open_bytes
 from dragoman.errors import InputError
 
-__all__ = ["is_typed", "lines_from", "say", "to_file_or_stdout", "with_progress"]
+__all__ = ["Write", "is_typed", "lines_from", "say", "to_file_or_stdout", "with_progress"]
 
 Item = TypeVar("Item")
 Write = Callable[[str], None]
+"""Writes one line."""
 
 
 def say(text: str) -> None:
@@ -29,11 +30,14 @@ def is_typed(file: Path | None) -> bool:
     return file is None and sys.stdin.isatty()
 
 
-def lines_from(file: Path | None) -> Iterator[str]:
-    """The lines of a file, compressed or not, or of standard input; opened at once, read later."""
+@contextmanager
+def lines_from(file: Path | None) -> Iterator[Iterator[str]]:
+    """The lines of a file, compressed or not, or of standard input."""
     if file is None:
-        return decode_lines(sys.stdin.buffer, "standard input")
-    return decode_lines(open_bytes(file), str(file))
+        yield decode_lines(sys.stdin.buffer, "standard input")
+    else:
+        with open_bytes(file) as stream:
+            yield decode_lines(stream, str(file))
 
 
 @contextmanager

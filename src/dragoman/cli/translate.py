@@ -1,13 +1,22 @@
 """``dragoman translate``: lines to lines."""
 
 import json
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.pipes import is_typed, lines_from, say, to_file_or_stdout, with_progress
+from dragoman.cli.pipes import (
+    Write,
+    is_typed,
+    lines_from,
+    say,
+    to_file_or_stdout,
+    with_progress,
+)
 
 if TYPE_CHECKING:
     from dragoman.tasks.results import Translation
@@ -35,34 +44,39 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
-    lines = lines_from(file)
-    from dataclasses import replace
+    with lines_from(file) as lines:
+        from dataclasses import replace
 
-    from dragoman.tasks.translation import load
+        from dragoman.tasks.translation import load
 
-    translator = load(model, device=device)
-    base = translator.options
-    options = replace(
-        base,
-        beam_size=max(base.beam_size, n_best) if beam_size is None else beam_size,
-        n_best=n_best,
-        length_penalty=base.length_penalty if length_penalty is None else length_penalty,
-        max_batch_tokens=base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens,
-    )
-    typed = is_typed(file)
-    start = perf_counter()
-    number, flagged = 0, dict.fromkeys(("empty", "split", "max_length", "no_output"), 0)
-    with to_file_or_stdout(output) as write:
+        translator = load(model, device=device)
+        base = translator.options
+        budget = base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens
+        options = replace(
+            base,
+            beam_size=max(base.beam_size, n_best) if beam_size is None else beam_size,
+            n_best=n_best,
+            length_penalty=base.length_penalty if length_penalty is None else length_penalty,
+            max_batch_tokens=budget,
+        )
+        typed = is_typed(file)
         results = translator.stream(lines, options, window=1 if typed else 4096)
-        shown = results if typed else with_progress(results, "lines")
-        for number, translation in enumerate(shown, start=1):
-            for line in _lines(translation, number, n_best, as_json=as_json):
-                write(line)
-            for flag in translation.flags:
-                flagged[flag] += 1
-    seconds = perf_counter() - start
-    notes = "".join(f", {count:,} {flag}" for flag, count in flagged.items() if count)
-    say(f"{number:,} lines in {seconds:.1f} s{notes}")
+        with to_file_or_stdout(output) as write:
+            shown = results if typed else with_progress(results, "lines")
+            _print(shown, write, n_best=n_best, as_json=as_json)
+
+
+def _print(results: Iterator["Translation"], write: Write, *, n_best: int, as_json: bool) -> None:
+    """Write all lines, then say how many there were and what was unusual about them."""
+    start = perf_counter()
+    number = 0
+    flagged: Counter[str] = Counter()
+    for number, translation in enumerate(results, start=1):
+        for line in _lines(translation, number, n_best, as_json=as_json):
+            write(line)
+        flagged.update(translation.flags)
+    notes = "".join(f", {count:,} {flag}" for flag, count in sorted(flagged.items()))
+    say(f"{number:,} lines in {perf_counter() - start:.1f} s{notes}")
 
 
 def _lines(translation: "Translation", number: int, n_best: int, *, as_json: bool) -> list[str]:

@@ -1,0 +1,58 @@
+"""Calling the command, in this process or in its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.tasks.tiny import random_lines
+
+from dragoman.cli.main import main
+
+LINES = [*random_lines(3), "", "   ", "😀", "我喜欢学习"]
+
+
+class Done:
+    """What a call of the command left behind."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of standard output."""
+        return self.out.split("\n")[:-1]
+
+
+class Run:
+    """`run("translate", folder, file)`."""
+
+    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
+        self._capfd = capfd
+
+    def __call__(self, *arguments: str | Path) -> Done:
+        """Run to the end."""
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as exit_:
+            code = int(exit_.code or 0)
+        out, err = self._capfd.readouterr()
+        return Done(code, out, err)
+
+
+def in_own_process(*arguments: str | Path, stdin: bytes = b"") -> Done:
+    """Run the command as a user does."""
+    command = [sys.executable, "-m", "dragoman", *(str(argument) for argument in arguments)]
+    environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, check=False, timeout=120, env=environment
+    )
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    """The lines in a file."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return path

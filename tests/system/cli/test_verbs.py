@@ -1,0 +1,174 @@
+"""What each verb that takes a model prints, and where."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.system.cli.command import LINES, Run, in_own_process, write
+from tests.unit.tasks.tiny import random_lines
+
+import dragoman
+from dragoman.evaluate import evaluate
+
+
+def test_lines_in_are_lines_out(run: Run, model: Path, tmp_path: Path) -> None:
+    """Line for line, in order, blank ones blank; the talk goes elsewhere."""
+    done = run("translate", model, write(tmp_path / "in", LINES))
+    expected = dragoman.load(model, device="cpu").translate(LINES)
+    assert done.code == 0
+    assert done.lines == [translation.text for translation in expected]
+    assert [i for i, line in enumerate(LINES) if not line.strip()] == [3, 4]
+    assert done.lines[3:5] == ["", ""]
+    assert f"{len(LINES)} lines in" in done.err
+    assert "2 empty" in done.err
+
+
+def test_standard_input_is_translated_too(model: Path) -> None:
+    """In UTF-8 whatever the locale; a last line without an end is a line."""
+    done = in_own_process(
+        "translate", model, "--beam-size", "1", stdin="the cat\r\n\n😀\n我喜欢".encode()
+    )
+    expected = dragoman.load(model, device="cpu").translate(
+        ["the cat", "", "😀", "我喜欢"], beam_size=1
+    )
+    assert (done.code, done.lines) == (0, [translation.text for translation in expected])
+
+
+def test_nothing_in_is_nothing_out(run: Run, model: Path, tmp_path: Path) -> None:
+    """An empty input has no lines: no output, no error."""
+    assert in_own_process("translate", model).out == ""
+    done = run("translate", model, write(tmp_path / "empty", []))
+    assert (done.code, done.out) == (0, "")
+
+
+def test_compressed_lines_are_read_as_they_are(run: Run, model: Path, tmp_path: Path) -> None:
+    """And --output takes the lines instead of standard output."""
+    plain = run("translate", model, write(tmp_path / "in", LINES))
+    (tmp_path / "in.gz").write_bytes(gzip.compress((tmp_path / "in").read_bytes()))
+    packed = run("translate", model, tmp_path / "in.gz", "--output", tmp_path / "out")
+    assert (packed.code, packed.out) == (0, "")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == plain.out
+
+
+def test_options_do_what_they_say(run: Run, model: Path, tmp_path: Path) -> None:
+    """Beam, penalty and budget reach the search; the budget changes no line."""
+    file = write(tmp_path / "in", LINES)
+    translator = dragoman.load(model, device="cpu")
+    expected = translator.translate(LINES, beam_size=2, length_penalty=0.0)
+    for budget in ("1", "10000"):
+        done = run(
+            *("translate", model, file, "--beam-size", "2", "--length-penalty", "0"),
+            *("--max-batch-tokens", budget, "--device", "cpu"),
+        )
+        assert done.lines == [translation.text for translation in expected]
+    assert expected != translator.translate(LINES, beam_size=2, length_penalty=2.0)
+
+
+def test_n_best_gives_numbered_lines(run: Run, model: Path, tmp_path: Path) -> None:
+    """Line number, score, text, the best first."""
+    done = run("translate", model, write(tmp_path / "in", LINES[:2]), "--n-best", "3")
+    expected = dragoman.load(model, device="cpu").translate(LINES[:2], n_best=3)
+    assert done.lines == [
+        f"{number}\t{one.score:.6f}\t{one.text}"
+        for number, best in enumerate(expected, start=1)
+        for one in (best, *best.alternatives)
+    ]
+    assert len(done.lines) == 6
+
+
+def test_json_tells_everything(run: Run, model: Path, tmp_path: Path) -> None:
+    """An object a line; alignment pairs point into the two lists of pieces."""
+    done = run("translate", model, write(tmp_path / "in", LINES), "--json", "--n-best", "2")
+    objects = [json.loads(line) for line in done.lines]
+    assert len(objects) == len(LINES)
+    assert objects[3] | {"flags": ["empty"], "text": "", "alignment": []} == objects[3]
+    for found in objects:
+        assert found["log_prob"] == pytest.approx(sum(found["token_log_probs"]), abs=1e-4)
+        for s, t in found["alignment"]:
+            assert found["src_tokens"][s]
+            assert found["tokens"][t]
+    assert len(objects[0]["alternatives"]) == 1
+
+
+def test_a_reader_that_goes_away_is_no_drama(model: Path, tmp_path: Path) -> None:
+    """`| head -1`: no traceback, no message of Python's."""
+    file = write(tmp_path / "in", ["the cat"] * 200)
+    command = f"{sys.executable} -m dragoman translate {model} {file} --beam-size 1 | head -1"
+    done = subprocess.run(  # noqa: S602 -- the pipe is what is tested
+        command, shell=True, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert len(done.stdout.splitlines()) == 1
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_one_sentence(run: Run, model: Path, tmp_path: Path) -> None:
+    """Exit code 1: the input was right."""
+    done = run("translate", model, write(tmp_path / "in", LINES), "--output", "/dev/full")
+    assert done.code == 1
+    assert done.err.splitlines()[-1] == "dragoman: Cannot go on: No space left on device."
+
+
+def test_evaluate_scores_what_it_translates(run: Run, model: Path, tmp_path: Path) -> None:
+    """The kept file holds the translations; the figures are those of the file."""
+    lines = random_lines(6)
+    src, ref = write(tmp_path / "src", lines), write(tmp_path / "ref", lines[::-1])
+    done = run("evaluate", model, "--src", src, "--ref", ref, "--hyp", tmp_path / "hyp")
+    hypotheses = (tmp_path / "hyp").read_text(encoding="utf-8").split("\n")[:-1]
+    scores = evaluate(hypotheses, lines[::-1], tokenize="zh")  # the folder's target language
+    assert hypotheses == run("translate", model, src).lines
+    assert done.lines[0] == f"BLEU   {scores.bleu:.2f}  {scores.bleu_signature}"
+    assert done.lines[1] == f"chrF2  {scores.chrf:.2f}  {scores.chrf_signature}"
+    assert "sentences/s" in done.lines[2]
+    assert "tokens/s" in done.lines[2]
+
+
+def test_evaluate_gives_its_figures_as_json(run: Run, model: Path, tmp_path: Path) -> None:
+    """In full, with the tokenizer that was asked for."""
+    lines = random_lines(4)
+    file = write(tmp_path / "src", lines)
+    found = json.loads(
+        run("evaluate", model, "--src", file, "--ref", file, "--tokenize", "char", "--json").out
+    )
+    hypotheses = [t.text for t in dragoman.load(model, device="cpu").translate(lines)]
+    expected = evaluate(hypotheses, lines, tokenize="char").to_dict()
+    assert {name: found[name] for name in expected} == expected
+    assert found["sentences"] == len(lines)
+    assert found["tokens_per_second"] > found["sentences_per_second"] > 0
+
+
+def test_score_prints_sum_and_mean(run: Run, model: Path, tmp_path: Path) -> None:
+    """One line a pair; with --json the value of each token."""
+    src, tgt = write(tmp_path / "src", LINES), write(tmp_path / "tgt", LINES[::-1])
+    expected = dragoman.load(model, device="cpu").score(zip(LINES, LINES[::-1], strict=True))
+    plain = run("score", model, "--src", src, "--tgt", tgt)
+    assert plain.lines == [
+        f"{one.log_prob:.6f}\t{one.log_prob / len(one.tokens):.6f}" for one in expected
+    ]
+    assert "perplexity" in plain.err
+    objects = [
+        json.loads(line) for line in run("score", model, "--src", src, "--tgt", tgt, "--json").lines
+    ]
+    assert objects == [json.loads(json.dumps(one.to_dict())) for one in expected]
+
+
+def test_inspect_tells_what_the_folder_holds(run: Run, model: Path) -> None:
+    """The table adds up; JSON holds the config, the parts and the shape of every weight."""
+    found = json.loads(run("inspect", model, "--json").out)
+    parts = dict(found["parameters"])
+    total = parts.pop("total")
+    assert total == sum(parts.values())
+    sizes = dict.fromkeys(found["weights"], 1)
+    for name, shape in found["weights"].items():
+        for size in shape:
+            sizes[name] *= size
+    assert sum(sizes.values()) == total
+    assert found["model"]["d_model"] == 32
+    table = run("inspect", model)
+    assert (table.code, table.err) == (0, "")
+    assert f"{total:,}" in table.out
+    assert "tokenizer.json" in table.out

@@ -1,0 +1,91 @@
+"""Wrong input: exit code 2, one sentence that says what and where, no traceback."""
+
+import shutil
+from pathlib import Path
+
+from tests.system.cli.command import LINES, Done, Run, in_own_process, write
+
+
+def refused(done: Done, *words: str) -> None:
+    """Exit code 2, one sentence on standard error with these words in it, nothing else."""
+    assert (done.code, done.out) == (2, ""), done.err
+    sentence = done.err.removesuffix("\n")
+    assert "\n" not in sentence
+    assert sentence.startswith("dragoman: ")
+    for word in words:
+        assert word in sentence
+
+
+def test_a_missing_model_is_told_with_the_nearest(run: Run, model: Path, tmp_path: Path) -> None:
+    """Every verb that takes a model says so alike."""
+    file = write(tmp_path / "in", LINES)
+    wrong = model.parent / "en-hz"
+    calls: list[list[str | Path]] = [
+        ["translate", wrong, file],
+        ["evaluate", wrong, "--src", file, "--ref", file],
+        ["score", wrong, "--src", file, "--tgt", file],
+        ["inspect", wrong],
+    ]
+    for arguments in calls:
+        refused(run(*arguments), "There is no model folder", "did you mean", "en-zh")
+    refused(run("inspect", file), "is a file")
+
+
+def test_a_broken_model_is_told(run: Run, model: Path, tmp_path: Path) -> None:
+    """The sentence of the folder reaches the user."""
+    broken = shutil.copytree(model, tmp_path / "broken")
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-50])
+    refused(run("translate", broken, write(tmp_path / "in", LINES)), "damaged or cut short")
+
+
+def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path: Path) -> None:
+    """By their names, before the model is loaded."""
+    there, missing = write(tmp_path / "in", LINES), tmp_path / "missing"
+    refused(run("translate", model, missing), "There is no file", "missing")
+    refused(run("translate", model, tmp_path), "is a directory")
+    refused(run("evaluate", model, "--src", there, "--ref", missing), "There is no file")
+    refused(run("evaluate", model, "--src", tmp_path, "--ref", there), "is a directory")
+    refused(run("score", model, "--src", missing, "--tgt", there), "There is no file")
+    refused(run("translate", model, there, "--output", tmp_path), "Cannot write")
+
+
+def test_unequal_line_counts_are_told(run: Run, model: Path, tmp_path: Path) -> None:
+    """With both files and both counts."""
+    two, three = write(tmp_path / "two", LINES[:2]), write(tmp_path / "three", LINES[:3])
+    calls: list[list[str | Path]] = [
+        ["evaluate", model, "--src", two, "--ref", three],
+        ["score", model, "--src", two, "--tgt", three],
+    ]
+    for arguments in calls:
+        refused(run(*arguments), "two has 2 lines", "three has 3")
+
+
+def test_bytes_that_are_no_text_are_told_with_their_line(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    """In files and on standard input."""
+    bad = tmp_path / "bad"
+    bad.write_bytes(b"the cat\nthe \xff\n")
+    good = write(tmp_path / "good", LINES[:2])
+    refused(run("translate", model, bad), "bad line 2 is not UTF-8")
+    refused(run("evaluate", model, "--src", good, "--ref", bad), "bad line 2 is not UTF-8")
+    refused(run("score", model, "--src", bad, "--tgt", good), "bad line 2 is not UTF-8")
+    piped = in_own_process("translate", model, stdin=bad.read_bytes())
+    refused(piped, "standard input line 2 is not UTF-8")
+
+
+def test_nothing_to_evaluate_or_score_is_told(run: Run, model: Path, tmp_path: Path) -> None:
+    """An empty file gives no figure."""
+    empty = write(tmp_path / "empty", [])
+    refused(run("evaluate", model, "--src", empty, "--ref", empty), "is empty")
+    refused(run("score", model, "--src", empty, "--tgt", empty), "is empty")
+
+
+def test_impossible_options_are_told(run: Run, model: Path, tmp_path: Path) -> None:
+    """By the name of the option."""
+    file = write(tmp_path / "in", LINES)
+    refused(run("translate", model, file, "--beam-size", "0"), "beam_size is 0")
+    refused(run("translate", model, file, "--beam-size", "2", "--n-best", "3"), "n_best is 3")
+    refused(run("translate", model, file, "--device", "toaster"), 'no device "toaster"')
+    refused(run("evaluate", model, "--src", file, "--ref", file, "--tokenize", "13b"), "mean 13a?")

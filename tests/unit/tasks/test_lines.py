@@ -1,0 +1,44 @@
+"""Lines to chunks and back to lines."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.tasks.tiny import make_tokenizer
+
+from dragoman.tasks.lines import join, one_line, to_chunks
+
+TOKENIZER = make_tokenizer()
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+
+
+@given(st.lists(TEXTS, max_size=4), st.integers(1, 12))
+def test_chunks_hold_the_whole_line(lines: list[str], limit: int) -> None:
+    """Nothing but white space is lost, whatever the limit; blank lines have no chunk."""
+    for line, chunks in zip(lines, to_chunks(lines, TOKENIZER, limit), strict=True):
+        text = "".join(TOKENIZER.decode(ids) for ids in chunks)
+        assert "".join(text.split()) == "".join(line.split())
+        assert bool(chunks) == bool(line.strip())
+        assert all(chunks)
+
+
+@given(TEXTS)
+def test_a_translation_is_one_line(text: str) -> None:
+    """No reader, however it counts lines, sees two."""
+    assert len(one_line(text).splitlines()) <= 1
+    assert "\n" not in one_line(text)
+
+
+@pytest.mark.parametrize(
+    ("parts", "line"),
+    [
+        ([], ""),
+        (["One.", "Two."], "One. Two."),
+        (["我喜欢。", "你呢？"], "我喜欢。你呢？"),
+        (["我喜欢。", "Yes."], "我喜欢。Yes."),
+        (["One.", "", "Two."], "One. Two."),
+        (["", "Two."], "Two."),
+    ],
+)
+def test_parts_are_joined_as_their_script_writes(parts: list[str], line: str) -> None:
+    """A space where words are spaced, none beside Chinese, none beside nothing."""
+    assert join(parts) == line

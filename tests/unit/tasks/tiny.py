@@ -1,0 +1,72 @@
+"""A small translator of random weights, and lines for it."""
+
+from pathlib import Path
+from random import Random
+
+import torch
+
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.models.folder import DecodingDefaults, FolderConfig, save_model
+from dragoman.tasks.translation import Translator
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.train import TokenizerConfig, train_tokenizer
+
+WORDS = ("the", "a", "cat", "dog", "house", "tree", "sees", "runs", "big", *"我你喜欢学习吗。")
+DECODING = DecodingDefaults(beam_size=3, max_length_factor=0.5, max_length_constant=8)
+
+
+def random_lines(count: int, seed: int = 0, longest: int = 20) -> list[str]:
+    """Lines of one to ``longest`` words."""
+    draw = Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, longest))) for _ in range(count)]
+
+
+def make_tokenizer(vocab_size: int = 320) -> Tokenizer:
+    """Trained on some lines."""
+    return train_tokenizer(random_lines(100, seed=9), TokenizerConfig(vocab_size=vocab_size))
+
+
+def make_config(tokenizer: Tokenizer) -> EncoderDecoderConfig:
+    """Two small layers."""
+    return EncoderDecoderConfig(
+        src_vocab_size=tokenizer.vocab_size,
+        tgt_vocab_size=tokenizer.vocab_size,
+        d_model=32,
+        num_heads=4,
+        d_ff=64,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        tie_embeddings="none",
+        output_bias=True,
+    )
+
+
+def make_model(config: EncoderDecoderConfig, seed: int = 0) -> EncoderDecoder:
+    """Random weights: strong opinions, and a leaning to end the sentence."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = EncoderDecoder(config)
+    with torch.no_grad():
+        model.output.weight *= 8.0
+        model.output.bias[config.eos_id] += 5.0
+    return model
+
+
+def make_translator(decoding: DecodingDefaults = DECODING) -> Translator:
+    """Model and tokenizer, never on a disk."""
+    tokenizer = make_tokenizer()
+    model = make_model(make_config(tokenizer))
+    return Translator(model, tokenizer, tokenizer, decoding=decoding)
+
+
+def save_translator(folder: Path) -> Path:
+    """A model folder of the same."""
+    tokenizer = make_tokenizer()
+    config = make_config(tokenizer)
+    save_model(
+        folder,
+        make_model(config),
+        FolderConfig(model=config, decoding=DECODING, src_lang="en", tgt_lang="zh"),
+        tokenizers=(tokenizer, tokenizer),
+    )
+    return folder
