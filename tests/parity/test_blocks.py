@@ -36,9 +36,7 @@ def sigmoid(x: Array) -> Array:
 FORMULAS: dict[str, Callable[[Array], Array]] = {
     "relu": lambda x: np.maximum(x, 0),
     "gelu": lambda x: x * (1 + erf(x / math.sqrt(2))) / 2,
-    "gelu_tanh": lambda x: (
-        x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
-    ),
+    "gelu_tanh": lambda x: x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
     "silu": lambda x: x * sigmoid(x),
     "sigmoid": sigmoid,
 }

@@ -21,17 +21,22 @@ SIZES = st.tuples(
 DTYPES = st.sampled_from(list(TOLERANCES))
 SEEDS = st.integers(0, 2**32)
 # What a mask has at each axis: full size or 1; and which share of it lets through.
-MASKS = st.one_of(st.none(), st.tuples(st.lists(st.booleans(), min_size=4, max_size=4), st.floats(0, 1)))
+MASKS = st.one_of(
+    st.none(), st.tuples(st.lists(st.booleans(), min_size=4, max_size=4), st.floats(0, 1))
+)
 
 
-def draw_inputs(sizes: tuple[int, int, int, int, int], dtype: torch.dtype) -> list[Tensor]:
+Inputs = tuple[Tensor, Tensor, Tensor]
+
+
+def draw_inputs(sizes: tuple[int, int, int, int, int], dtype: torch.dtype) -> Inputs:
     """Make q `(B, H, T, d)`, k and v `(B, H, S, d)` that ask for gradients."""
     rows, heads, num_queries, num_keys, head_dim = sizes
-    lengths = (num_queries, num_keys, num_keys)
-    return [
+    q_BHTd, k_BHSd, v_BHSd = (
         torch.randn(rows, heads, length, head_dim, dtype=dtype, requires_grad=True)
-        for length in lengths
-    ]
+        for length in (num_queries, num_keys, num_keys)
+    )
+    return q_BHTd, k_BHSd, v_BHSd
 
 
 def draw_mask(
@@ -46,7 +51,7 @@ def draw_mask(
     return mask & (torch.rand(*shape[:3], 1) < 0.7)
 
 
-def check(out: Tensor, inputs: list[Tensor], mask: Tensor | None) -> None:
+def check(out: Tensor, inputs: Inputs, mask: Tensor | None) -> None:
     """Compare outputs and all gradients with those of the reference."""
     tolerance = TOLERANCES[out.dtype]
     expected, weights = reference_attention(*inputs, mask)

@@ -47,7 +47,8 @@ class TorchTransformer(nn.Module):
             tgt_key_padding_mask=tgt_BT == PAD,
             memory_key_padding_mask=hidden_keys_BS,
         )
-        return hidden_BTD @ self.embedding.weight.T
+        logits_BTV: Tensor = hidden_BTD @ self.embedding.weight.T
+        return logits_BTV
 
     def _embed(self, ids_BL: Tensor) -> Tensor:
         x_BLD: Tensor = self.embedding(ids_BL)

@@ -30,7 +30,9 @@ def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
     return logits
 
 
-@given(NAMES, SEEDS, LENGTHS, st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(1, 3))
+@given(
+    NAMES, SEEDS, LENGTHS, st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(1, 3)
+)
 @settings(max_examples=80)
 def test_cached_is_uncached_for_every_split(
     name: str, seed: int, lengths: list[int], pieces: list[int], beam_size: int
@@ -76,9 +78,7 @@ def test_select_is_recomputing(
         model.extend(tgt_NT, state)
         for turn in range(3):
             kept = [b for b in range(len(src_BS)) if data.draw(st.booleans())] or [0]
-            beams = st.lists(
-                st.integers(0, beam_size - 1), min_size=beam_size, max_size=beam_size
-            )
+            beams = st.lists(st.integers(0, beam_size - 1), min_size=beam_size, max_size=beam_size)
             rows = [b * beam_size + beam for b in kept for beam in data.draw(beams)]
             state.select(torch.tensor(rows))
             src_BS = src_BS[kept]

@@ -1,0 +1,146 @@
+"""A sentence's logits do not depend on its neighbours, bit for bit, in float32 on a CPU."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.models.small import PAD, SMALL, VARIANTS, V, make_model, random_ids
+from torch import Tensor
+
+from dragoman.models import EncoderDecoder
+from dragoman.nn import Dropout, causal_mask, length_mask, row_invariant_products
+from dragoman.nn.feedforward import ACTIVATIONS
+from dragoman.nn.patterns.dense import dense_attention
+from dragoman.nn.products import Linear
+
+pytestmark = pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512",
+    reason="PyTorch multiplies through oneDNN only on processors with AVX-512",
+)
+
+SEEDS = st.integers(0, 2**32)
+# Sentences on both sides of the borders where kernels change, 16 and 32 among them.
+SENTENCES = st.lists(
+    st.tuples(st.one_of(st.integers(1, 20), st.integers(1, 70)), SEEDS), min_size=1, max_size=6
+)
+WIDE = replace(SMALL, d_model=64, d_ff=1100, num_encoder_layers=1, num_decoder_layers=1)
+MODELS = {name: make_model(config, torch.float32) for name, config in VARIANTS.items()}
+MODELS["wide"] = make_model(WIDE, torch.float32)
+NAMES = st.sampled_from(list(MODELS))
+
+
+@pytest.fixture(autouse=True, params=[1, 3], ids=["1-thread", "3-threads"])
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let torch use one thread or an odd number of them, and invariant products."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    with torch.inference_mode(), row_invariant_products():
+        yield
+    torch.set_num_threads(before)
+
+
+def batch(sentences: list[tuple[int, int]], extra: int) -> Tensor:
+    """Make ids of these lengths and seeds, padded by `extra` columns more than needed."""
+    width = max(length for length, _ in sentences) + extra
+    ids_BL = torch.full((len(sentences), width), PAD)
+    for row, (length, seed) in zip(ids_BL, sentences, strict=True):
+        row[:length] = random_ids(seed, length)
+    return ids_BL
+
+
+def decoded(model: EncoderDecoder, src_BS: Tensor, beam_size: int, steps: int = 4) -> Tensor:
+    """Decode with tokens that depend on the sentence alone: logits `(B, steps, W, V)`."""
+    state = model.start(src_BS, beam_size)
+    ids_BW = (src_BS[:, :1] + torch.arange(beam_size)) % (V - 4) + 4
+    logits = []
+    for _ in range(steps):
+        out_NV = model.step(ids_BW.flatten(), state)
+        logits.append(out_NV.unflatten(0, ids_BW.shape))
+        ids_BW = out_NV.argmax(-1).view_as(ids_BW)
+    return torch.stack(logits, dim=1)
+
+
+@given(NAMES, SENTENCES, st.integers(0, 40), st.integers(1, 5))
+@settings(max_examples=60)
+def test_decoding_alone_is_decoding_in_company(
+    name: str, sentences: list[tuple[int, int]], extra: int, beam_size: int
+) -> None:
+    """Any batch and any padding give the bits that the sentence has alone."""
+    model = MODELS[name]
+    together = decoded(model, batch(sentences, extra), beam_size)
+    for i, sentence in enumerate(sentences):
+        alone = decoded(model, batch([sentence], 0), beam_size)
+        assert torch.equal(together[i], alone[0])
+
+
+@given(NAMES, SENTENCES, SENTENCES, st.integers(0, 40), st.integers(0, 40))
+@settings(max_examples=60)
+def test_scoring_alone_is_scoring_in_company(
+    name: str,
+    sources: list[tuple[int, int]],
+    targets: list[tuple[int, int]],
+    extra_src: int,
+    extra_tgt: int,
+) -> None:
+    """The full pass over given targets, too."""
+    model = MODELS[name]
+    pairs = list(zip(sources, targets, strict=False))
+    src_BS = batch([src for src, _ in pairs], extra_src)
+    together = model(src_BS, batch([tgt for _, tgt in pairs], extra_tgt))
+    for i, (src, tgt) in enumerate(pairs):
+        alone = model(batch([src], 0), batch([tgt], 0))
+        assert torch.equal(together[i, : tgt[0]], alone[0])
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(8, 5), (64, 64), (512, 70), (2048, 96), (1025, 64)])
+def test_a_row_of_a_product_knows_no_other(columns: int, rows: int) -> None:
+    """Any number of rows, one among them, and any place give the same bits."""
+    linear, x = Linear(columns, rows), torch.randn(130, columns)
+    expected = linear(x)
+    for count in (1, 2, 3, 5, 6, 7, 8, 9, 16, 17, 31, 33, 64, 65, 129):
+        assert torch.equal(linear(x[:count]), expected[:count])
+        assert torch.equal(linear(x[-count:]), expected[-count:])
+
+
+@pytest.mark.parametrize("head_dim", [4, 16, 64])
+@pytest.mark.parametrize("num_queries", [1, 2, 9])
+def test_attention_knows_neither_padding_nor_company(head_dim: int, num_queries: int) -> None:
+    """Masked keys and other sentences change no bit of a query's result."""
+    q, k, v = (torch.randn(5, 2, n, head_dim) for n in (num_queries, 200, 200))
+    attend = partial(dense_attention, dropout=Dropout(0.0))
+    for length in (1, 2, 3, 11, 15, 16, 17, 31, 40):
+        alone = q[:1], k[:1, :, :length], v[:1, :, :length]
+        expected = attend(*alone, length_mask(torch.tensor([length]), length))
+        for width in (length, length + 1, 16, 17, 32, 41, 199):
+            if width >= length:
+                mask = length_mask(torch.tensor([length, width, width, 1, width]), width)
+                out = attend(q, k[:, :, :width], v[:, :, :width], mask)
+                assert torch.equal(out[:1], expected)
+
+
+def test_causal_attention_knows_no_padding_behind() -> None:
+    """Targets that are padded for their neighbours' sake keep their bits."""
+    q, k, v = (torch.randn(3, 2, 70, 8) for _ in range(3))
+    attend = partial(dense_attention, dropout=Dropout(0.0))
+    expected = attend(q, k, v, causal_mask(70, 70))
+    for length in (1, 2, 3, 15, 16, 17, 40):
+        short = q[:1, :, :length], k[:1, :, :length], v[:1, :, :length]
+        out = attend(*short, causal_mask(length, length))
+        assert torch.equal(out, expected[:1, :, :length])
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=list(ACTIVATIONS))
+@pytest.mark.parametrize("width", [3, 100, 1024])
+def test_an_activation_knows_no_other_element(
+    activation: Callable[[Tensor], Tensor], width: int
+) -> None:
+    """Whatever part of the tensor a thread's kernel has left over."""
+    x = torch.randn(150, width)
+    expected = activation(x)
+    for count in (1, 2, 7, 67, 109, 133):
+        assert torch.equal(activation(x[:count]), expected[:count])
+        assert torch.equal(activation(x[-count:]), expected[-count:])

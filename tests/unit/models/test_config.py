@@ -1,0 +1,137 @@
+"""What a config refuses, and that it counts the parameters of what is built from it."""
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from dragoman.errors import InputError
+from dragoman.models import PRESETS, EncoderDecoder, EncoderDecoderConfig, count_parameters, preset
+from dragoman.models.config import Tying
+from dragoman.nn.feedforward import Activation
+from dragoman.nn.layers import NormPosition
+from dragoman.nn.norm import NormName
+
+
+def built(config: EncoderDecoderConfig) -> EncoderDecoder:
+    """Build without memory for the weights."""
+    with torch.device("meta"):
+        return EncoderDecoder(config)
+
+
+def parts(model: EncoderDecoder) -> dict[str, int]:
+    """Count the parameters of each part of a module, shared ones where they come first."""
+    seen: set[int] = set()
+    counts = {}
+    for name, part in (
+        ("source embedding", model.src_embedding),
+        ("target embedding", model.tgt_embedding),
+        ("encoder", model.encoder),
+        ("decoder", model.decoder),
+        ("output", model.output),
+    ):
+        new = {id(p): p.numel() for p in part.parameters() if id(p) not in seen}
+        seen |= new.keys()
+        counts[name] = sum(new.values())
+    assert sum(counts.values()) == sum(p.numel() for p in model.parameters())
+    return counts
+
+
+CONFIGS = st.builds(
+    EncoderDecoderConfig,
+    src_vocab_size=st.just(11),
+    tgt_vocab_size=st.just(11),
+    d_model=st.sampled_from([8, 24]),
+    num_heads=st.sampled_from([2, 4]),
+    num_kv_heads=st.sampled_from([None, 1, 2]),
+    head_dim=st.sampled_from([None, 3]),
+    d_ff=st.integers(1, 9),
+    num_encoder_layers=st.integers(1, 3),
+    num_decoder_layers=st.integers(1, 3),
+    activation=st.sampled_from(get_args(Activation)),
+    gated=st.booleans(),
+    bias=st.booleans(),
+    norm=st.sampled_from(get_args(NormName)),
+    norm_position=st.sampled_from(get_args(NormPosition)),
+    final_norm=st.sampled_from([None, True, False]),
+    tie_embeddings=st.sampled_from(get_args(Tying)),
+    output_bias=st.booleans(),
+)
+
+
+@given(CONFIGS, st.sampled_from([11, 14]))
+@settings(max_examples=150)
+def test_a_config_counts_what_is_built(config: EncoderDecoderConfig, vocab_size: int) -> None:
+    """Part by part, whatever the options, `count_parameters` is the module's count."""
+    if config.tie_embeddings in ("none", "target-output"):
+        config = replace(config, tgt_vocab_size=vocab_size)
+    assert count_parameters(config) == parts(built(config))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_counts_what_is_built(name: str) -> None:
+    """The sizes with names, with a shared vocabulary of 37,000."""
+    config = replace(preset(name), src_vocab_size=37_000, tgt_vocab_size=37_000)
+    assert count_parameters(config) == parts(built(config))
+
+
+@pytest.mark.parametrize(("name", "millions"), [("base", 65), ("big", 213)])
+def test_the_papers_models_have_the_papers_size(name: str, millions: int) -> None:
+    """Table 3 says 65 and 213 million with about 37,000 tokens, rounded generously."""
+    config = replace(preset(name), src_vocab_size=37_000, tgt_vocab_size=37_000)
+    assert sum(count_parameters(config).values()) == pytest.approx(millions * 1e6, rel=0.03)
+
+
+def test_base_is_torchs_default_transformer() -> None:
+    """`torch.nn.Transformer()` is the base model, but for two last norms that the paper lacks."""
+    config = replace(preset("base"), src_vocab_size=37_000, tgt_vocab_size=37_000)
+    with torch.device("meta"):
+        stacks = nn.Transformer(batch_first=True)
+    size = sum(p.numel() for p in stacks.parameters()) - 2 * 2 * 512 + 37_000 * 512
+    assert sum(count_parameters(config).values()) == size == 63_082_496
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    """The error lists what is known and what was probably meant."""
+    with pytest.raises(InputError, match=r"'bas'.*tiny, small, base, big, deep.*'base'"):
+        preset("bas")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"d_model": 10, "num_heads": 4}, ("d_model = 10", "num_heads = 4", "head_dim")),
+        ({"num_heads": 8, "num_kv_heads": 3}, ("num_heads = 8", "num_kv_heads = 3")),
+        ({"num_heads": 2, "num_kv_heads": 4}, ("num_heads = 2", "num_kv_heads = 4")),
+        ({"d_model": 9, "num_heads": 3}, ("d_model = 9", "sinusoidal")),
+        (
+            {"src_vocab_size": 5, "tgt_vocab_size": 6},
+            ('tie_embeddings = "all"', "src_vocab_size = 5", "tgt_vocab_size = 6"),
+        ),
+        (
+            {"src_vocab_size": 5, "tgt_vocab_size": 6, "tie_embeddings": "source-target"},
+            ('tie_embeddings = "source-target"', "src_vocab_size = 5", "tgt_vocab_size = 6"),
+        ),
+        ({"pad_id": 3, "eos_id": 3}, ("pad_id = 3", "eos_id = 3")),
+        ({"num_heads": 0}, ("num_heads = 0",)),
+        ({"num_kv_heads": 0}, ("num_kv_heads = 0",)),
+        ({"head_dim": 0}, ("head_dim = 0",)),
+        ({"d_ff": -1}, ("d_ff = -1",)),
+        ({"num_encoder_layers": 0}, ("num_encoder_layers = 0",)),
+        ({"num_decoder_layers": 0}, ("num_decoder_layers = 0",)),
+        ({"dropout": 1.0}, ("dropout = 1.0",)),
+        ({"attention_dropout": -0.1}, ("attention_dropout = -0.1",)),
+        ({"ffn_dropout": 2.0}, ("ffn_dropout = 2.0",)),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_built_is_named(options: dict[str, object], named: tuple[str, ...]) -> None:
+    """A conflict names both options with their values; a bad number names itself."""
+    with pytest.raises(InputError) as caught:
+        replace(EncoderDecoderConfig(), **options)  # type: ignore[arg-type]
+    for words in named:
+        assert words in str(caught.value)

@@ -1,0 +1,144 @@
+"""The assembled model: tying, initialisation, precision."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.unit.models.small import (
+    PAD,
+    SMALL,
+    VARIANTS,
+    distance,
+    make_model,
+    random_ids,
+    random_sentences,
+)
+
+from dragoman.models import EncoderDecoder
+from dragoman.models.config import Tying
+from dragoman.nn import LayerNorm, MultiHeadAttention, TokenEmbedding, autocast
+
+
+@pytest.mark.parametrize(
+    ("tying", "source_is_target", "target_is_output"),
+    [
+        ("none", False, False),
+        ("target-output", False, True),
+        ("source-target", True, False),
+        ("all", True, True),
+    ],
+)
+def test_tied_matrices_are_one_storage(
+    tying: Tying, *, source_is_target: bool, target_is_output: bool
+) -> None:
+    """Tied means the same memory, also after a change of dtype and after loading weights."""
+    model = EncoderDecoder(replace(SMALL, tie_embeddings=tying))
+    for _ in range(2):
+        src, tgt = model.src_embedding.weight, model.tgt_embedding.weight
+        out = model.output.weight
+        assert (src.data_ptr() == tgt.data_ptr()) is source_is_target
+        assert (tgt.data_ptr() == out.data_ptr()) is target_is_output
+        assert (src.data_ptr() == out.data_ptr()) is (source_is_target and target_is_output)
+        model = model.double()
+        model.load_state_dict(model.state_dict())
+
+
+def test_a_tied_matrix_gathers_all_three_gradients() -> None:
+    """With one matrix, its gradient is the sum over its three uses."""
+    tied = make_model(SMALL)
+    apart = make_model(replace(SMALL, tie_embeddings="none"))
+    apart.load_state_dict(tied.state_dict())
+    src_BS, tgt_BT = random_ids(1, 2, 5), random_ids(2, 2, 4)
+    for model in (tied, apart):
+        model(src_BS, tgt_BT).logsumexp(-1).sum().backward()
+    grads = [m.weight.grad for m in (apart.src_embedding, apart.tgt_embedding, apart.output)]
+    assert all(grad is not None for grad in grads)
+    assert tied.output.weight.grad is not None
+    total = torch.stack([grad for grad in grads if grad is not None]).sum(0)
+    assert distance(tied.output.weight.grad, total) < 1e-12
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_fresh_model_knows_nothing(name: str) -> None:
+    """Before training the loss is near ln V: within one nat for every variant."""
+    config = replace(VARIANTS[name], src_vocab_size=500, tgt_vocab_size=500, d_model=64, d_ff=128)
+    torch.manual_seed(0)
+    model = EncoderDecoder(config).eval()
+    ids = torch.randint(4, 500, (3, 8, 12))
+    with torch.no_grad():
+        loss = F.cross_entropy(model(ids[0], ids[1]).flatten(0, 1), ids[2].flatten())
+    assert abs(loss.item() - math.log(500)) < 1
+
+
+def test_each_projection_is_drawn_with_its_own_fan() -> None:
+    """Keys and values share a matrix but not a fan: all bounds are `sqrt(6 / (in + out))`."""
+    torch.manual_seed(0)
+    attn = MultiHeadAttention(64, 4)
+    bound = math.sqrt(6 / 128)
+    for weight in (attn.q_proj.weight, *attn.kv_proj.weight.chunk(2), attn.out_proj.weight):
+        assert 0.95 * bound < weight.abs().max().item() <= bound
+    assert attn.kv_proj.bias is not None
+    assert not attn.kv_proj.bias.any()
+
+
+@pytest.mark.parametrize(("scale", "std"), [(True, 256**-0.5), (False, 0.02)])
+def test_embeddings_are_drawn_for_their_scale(*, scale: bool, std: float) -> None:
+    """`N(0, D^-1/2)` where it is scaled; the row of padding is zero and gets no gradient."""
+    torch.manual_seed(0)
+    embedding = TokenEmbedding(200, 256, pad_id=7, scale=scale)
+    assert embedding.weight.std().item() == pytest.approx(std, rel=0.02)
+    embedding(torch.tensor([[7, 8]])).sum().backward()
+    assert embedding.weight.grad is not None
+    assert not embedding.weight[7].any()
+    assert not embedding.weight.grad[7].any()
+    assert embedding.weight.grad[8].any()
+
+
+def test_the_paper_has_no_last_norm_and_pre_norm_has() -> None:
+    """A last norm where the config or the pre-norm asks for it."""
+    assert not isinstance(make_model(SMALL).encoder.final_norm, LayerNorm)
+    assert isinstance(make_model(VARIANTS["pre"]).decoder.final_norm, LayerNorm)
+    assert isinstance(make_model(VARIANTS["final-norm"]).decoder.final_norm, LayerNorm)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_bf16_autocast_agrees_within_bf16(name: str) -> None:
+    """Under autocast logits leave in bfloat16, near those of float32, and gradients are finite."""
+    model = make_model(VARIANTS[name], torch.float32)
+    src_BS, tgt_BT = random_sentences(1, [9, 4, 7]), random_sentences(2, [5, 9, 8])
+    with autocast("fp32", torch.device("cpu")):
+        expected = model(src_BS, tgt_BT)
+    with autocast("bf16", torch.device("cpu")):
+        logits = model(src_BS, tgt_BT)
+    assert expected.dtype == torch.float32
+    assert logits.dtype == torch.bfloat16
+    assert 0 < distance(logits.float(), expected) < 0.1
+    logits.float().logsumexp(-1).sum().backward()
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.dtype == torch.float32
+        assert bool(parameter.grad.isfinite().all())
+
+
+def test_bf16_decodes_with_a_cache() -> None:
+    """Prefill and steps work under autocast and agree with its full pass."""
+    model = make_model(SMALL, torch.float32)
+    src_BS, tgt_NT = random_sentences(1, [5, 3]), random_ids(2, 2, 4)
+    with torch.no_grad(), autocast("bf16", torch.device("cpu")):
+        expected = model(src_BS, tgt_NT)
+        state = model.start(src_BS, 1)
+        got = [model.extend(piece, state) for piece in tgt_NT.split([2, 1, 1], dim=1)]
+    assert distance(torch.cat(got, dim=1).float(), expected.float()) < 0.1
+
+
+def test_the_mask_of_the_source_reaches_cross_attention() -> None:
+    """Whatever stands at padded places of the source, embedded or not, no logit knows it."""
+    model = make_model()
+    src_BS, tgt_BT = random_sentences(1, [5, 2]), random_ids(2, 2, 3)
+    with torch.no_grad():
+        expected = model(src_BS, tgt_BT)
+        model.src_embedding.weight[PAD] = 7.0
+        changed = model(src_BS, tgt_BT)
+    assert torch.equal(changed[..., PAD + 1 :], expected[..., PAD + 1 :])

@@ -1,0 +1,71 @@
+"""In which arithmetic products run."""
+
+import pytest
+import torch
+from torch.backends import mkldnn
+
+from dragoman.nn import Linear, autocast, head_product, row_invariant_products
+from dragoman.nn.products import LONG_ROW, SMALL_PRODUCT
+
+CPU = torch.device("cpu")
+
+
+def setting() -> str:
+    """The precision that torch is told for float32 products through oneDNN."""
+    precision: str = mkldnn.matmul.fp32_precision  # type: ignore[attr-defined]
+    return precision
+
+
+def test_bf16_is_autocast_and_fp32_switches_it_off() -> None:
+    """Products run in bfloat16 inside the one context and in float32 inside the other."""
+    x, linear = torch.ones(2, 3), Linear(3, 4)
+    with autocast("bf16", CPU):
+        assert linear(x).dtype == torch.bfloat16
+        with autocast("fp32", CPU):
+            assert linear(x).dtype == torch.float32
+    assert linear(x).dtype == torch.float32
+
+
+def test_the_setting_is_put_back() -> None:
+    """Whatever it was before is there again, after nesting and after an error."""
+    before = setting()
+    with row_invariant_products():
+        with row_invariant_products():
+            assert setting() == "tf32"
+        assert setting() == "tf32"
+    assert setting() == before
+    with pytest.raises(ZeroDivisionError), row_invariant_products():
+        1 / 0  # noqa: B018 (it raises)
+    assert setting() == before
+
+
+def test_products_keep_full_float32_accuracy() -> None:
+    """Inside the context a product is not rounded to TF32's ten bits of fraction."""
+    torch.manual_seed(0)
+    a, b = torch.randn(64, 512), torch.randn(512, 64)
+    with row_invariant_products():
+        error = ((a @ b).double() - a.double() @ b.double()).abs().max().item()
+    assert error < 1e-4  # rounded to ten bits: 4e-2
+
+
+@pytest.mark.parametrize("rows", [(), (0,), (1,), (2, 1), (3, 2, 5)], ids=str)
+@pytest.mark.parametrize("columns", [1, 3, LONG_ROW + 1])
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
+def test_linear_is_torchs(rows: tuple[int, ...], columns: int, *, bias: bool) -> None:
+    """Rows that are added come off again, forward and backward."""
+    torch.manual_seed(0)
+    linear = Linear(columns, 4, bias=bias).double()
+    x = torch.randn(*rows, columns, dtype=torch.float64, requires_grad=True)
+    out = linear(x)
+    expected = torch.nn.functional.linear(x, linear.weight, linear.bias)
+    torch.testing.assert_close(out, expected)
+    slopes = torch.randn_like(out)
+    wanted = torch.autograd.grad(expected, (x, linear.weight), slopes)
+    torch.testing.assert_close(torch.autograd.grad(out, (x, linear.weight), slopes), wanted)
+
+
+@pytest.mark.parametrize("num_queries", [1, 2, 5, SMALL_PRODUCT // 24 + 2])
+def test_head_product_is_torchs(num_queries: int) -> None:
+    """Small and large products are `a @ b`."""
+    a, b = torch.randn(2, 3, num_queries, 2).double(), torch.randn(2, 3, 2, 2).double()
+    torch.testing.assert_close(head_product(a, b), a @ b)
