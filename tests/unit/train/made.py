@@ -1,0 +1,121 @@
+"""Tiny models, made batches and silent observers for the tests of the train room."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from io import StringIO
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from dragoman.data.batch import Batch
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.train.config import TrainConfig
+from dragoman.train.loop import Progress
+from dragoman.train.optimizer import make_optimizer
+from dragoman.train.step import Stepper, StepResult
+
+PAD, BOS, EOS = 0, 2, 3
+VOCAB = 30
+
+TINY = EncoderDecoderConfig(
+    src_vocab_size=VOCAB,
+    tgt_vocab_size=VOCAB,
+    d_model=16,
+    num_heads=2,
+    d_ff=24,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    norm_position="pre",
+    dropout=0.0,
+)
+CONFIG = TrainConfig(max_steps=100)
+RESULT = StepResult(loss=2.0, grad_norm=1.0, learning_rate=1e-3, num_tokens=10)
+
+
+def make_model(
+    config: EncoderDecoderConfig = TINY, dtype: torch.dtype = torch.float64
+) -> EncoderDecoder:
+    """A model with random weights, in training mode."""
+    return EncoderDecoder(config).to(dtype).train()
+
+
+def make_stepper(
+    model: EncoderDecoder, config: TrainConfig = CONFIG, smoothing: float = 0.1
+) -> Stepper:
+    """What takes steps with `model`, with the optimizer of `config`."""
+    return Stepper(
+        model=model,
+        optimizer=make_optimizer(model, config),
+        precision=no_autocast,
+        label_smoothing=smoothing,
+        clip_norm=config.clip_norm,
+    )
+
+
+def no_autocast() -> AbstractContextManager[object]:
+    """The precision of the weights."""
+    return nullcontext()
+
+
+def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], first: int = 0) -> Batch:
+    """Pairs of ids, padded, numbered from `first`."""
+    tgt_out = [[*tgt, EOS] for _, tgt in pairs]
+    return Batch(
+        src_BS=_padded([[*src, EOS] for src, _ in pairs]),
+        tgt_in_BT=_padded([[BOS, *tgt] for _, tgt in pairs]),
+        tgt_out_BT=_padded(tgt_out),
+        num_src_tokens=sum(len(src) + 1 for src, _ in pairs),
+        num_tgt_tokens=sum(map(len, tgt_out)),
+        indices=np.arange(first, first + len(pairs)),
+    )
+
+
+def random_pairs(count: int) -> list[tuple[list[int], list[int]]]:
+    """Pairs of random ids, 1 to 9 on a side."""
+    rng = np.random.default_rng()
+
+    def side() -> list[int]:
+        ids: list[int] = rng.integers(4, VOCAB, rng.integers(1, 10)).tolist()
+        return ids
+
+    return [(side(), side()) for _ in range(count)]
+
+
+def weights_of(model: EncoderDecoder) -> dict[str, Tensor]:
+    """A copy of the weights."""
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+def make_console(*, terminal: bool) -> tuple[Console, StringIO]:
+    """A console, and where it writes."""
+    file = StringIO()
+    return Console(file=file, force_terminal=terminal, width=200, highlight=False), file
+
+
+@dataclass
+class Watcher:
+    """An observer that remembers what it was told."""
+
+    steps: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    validated_at: list[int] = field(default_factory=list)
+
+    def stepped(self, progress: Progress, result: StepResult) -> None:  # noqa: ARG002
+        """A step was taken."""
+        self.steps.append(progress.step)
+
+    def validated(self, progress: Progress, validation: object) -> None:  # noqa: ARG002
+        """A validation was made."""
+        self.validated_at.append(progress.step)
+
+    def stopped(self, progress: Progress, reason: str) -> None:  # noqa: ARG002
+        """The run ended."""
+        self.reasons.append(reason)
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows])

@@ -1,0 +1,192 @@
+"""Checkpoints: whole or not there."""
+
+import json
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from dragoman.errors import DragomanError, InputError
+from dragoman.train.checkpoint import (
+    FORMAT,
+    Checkpoint,
+    average_weights,
+    checkpoints,
+    load_checkpoint,
+    random_state,
+    save_checkpoint,
+    set_random_state,
+)
+
+
+def make_checkpoint(step: int, size: int = 4) -> Checkpoint:
+    """A checkpoint of random numbers."""
+    return Checkpoint(
+        step=step,
+        weights={"a.weight": torch.randn(size, 3), "b": torch.randn(3)},
+        optimizer={"a.weight/exp_avg": torch.randn(size, 3), "a.weight/step": torch.tensor(7.0)},
+        random=random_state(),
+        state={"progress": {"step": step, "seconds": 1 / 3}, "batches": {"epoch": 2}},
+    )
+
+
+def save(folder: Path, step: int, keep: int = 3, every: int = 10) -> Path:
+    """Write a small checkpoint."""
+    return save_checkpoint(folder, make_checkpoint(step), keep=keep, every=every)
+
+
+def steps(folder: Path) -> list[int]:
+    """The steps of the checkpoints that are there."""
+    return [int(path.name.removeprefix("step-")) for path in checkpoints(folder)]
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """No file can grow beyond `size` bytes: for the writer the same as a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    """What is read is what was written, bit for bit, under the same names."""
+    written = make_checkpoint(20)
+    read = load_checkpoint(save_checkpoint(tmp_path, written, keep=3, every=10))
+    for ours, theirs in (
+        (read.weights, written.weights),
+        (read.optimizer, written.optimizer),
+        (read.random, written.random),
+    ):
+        assert set(ours) == set(theirs)
+        assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert read.step == 20
+    assert read.state == written.state
+
+
+def test_keeps_the_newest(tmp_path: Path) -> None:
+    """The newest `keep` checkpoints stay; only the newest of all has the optimizer's state."""
+    for step in (10, 20, 30, 40, 50):
+        save(tmp_path, step)
+    assert steps(tmp_path) == [30, 40, 50]
+    with_optimizer = [
+        p.name for p in checkpoints(tmp_path) if (p / "optimizer.safetensors").exists()
+    ]
+    assert with_optimizer == ["step-00000050"]
+
+
+def test_keep_one(tmp_path: Path) -> None:
+    """Where nothing is averaged, one checkpoint is there at a time."""
+    for step in (10, 20):
+        save(tmp_path, step, keep=1)
+    assert steps(tmp_path) == [20]
+
+
+def test_irregular_ones_leave_no_trace(tmp_path: Path) -> None:
+    """A checkpoint at an odd step (Ctrl-C) drives out none that an uninterrupted run would have."""
+    for step in (10, 20, 30, 37, 38):
+        save(tmp_path, step)
+    assert steps(tmp_path) == [20, 30, 38]
+    save(tmp_path, 40)
+    assert steps(tmp_path) == [20, 30, 40]
+    save(tmp_path, 43)  # such as the last step of a run
+    assert steps(tmp_path) == [30, 40, 43]
+
+
+def test_steps_sort_as_numbers(tmp_path: Path) -> None:
+    """The newest is the one with the highest step, not the longest name."""
+    for step in (999_990, 1_000_000, 10_000_000):
+        save(tmp_path, step)
+    assert steps(tmp_path) == [999_990, 1_000_000, 10_000_000]
+
+
+def test_half_written_ones_do_not_count(tmp_path: Path) -> None:
+    """What a killed run left under a temporary name is no checkpoint, and the next save clears it."""
+    save(tmp_path, 10)
+    leftover = tmp_path / ".step-00000020.4711"
+    leftover.mkdir()
+    (leftover / "weights.safetensors").write_bytes(b"half")
+    assert steps(tmp_path) == [10]
+    save(tmp_path, 20)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000010", "step-00000020"]
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    """A full disk is one sentence; older checkpoints stay whole, and nothing half-written stays."""
+    first = save(tmp_path, 10)
+    before = {path: path.read_bytes() for path in first.iterdir()}
+    large = make_checkpoint(20, size=20_000)
+    with file_size_limit(100_000), pytest.raises(DragomanError, match="cannot write the") as raised:
+        save_checkpoint(tmp_path, large, keep=1, every=10)
+    assert raised.value.exit_code == 1
+    assert list(tmp_path.iterdir()) == [first]
+    assert {path: path.read_bytes() for path in first.iterdir()} == before
+    assert load_checkpoint(first).step == 10
+
+
+def test_disk_full_after_the_weights(tmp_path: Path) -> None:
+    """It is the same when the disk fills up with the last small file."""
+    save(tmp_path, 10)
+    checkpoint = replace(make_checkpoint(20), state={"progress": {"step": 20}, "x": "x" * 100_000})
+    with file_size_limit(50_000), pytest.raises(DragomanError, match="make room"):
+        save_checkpoint(tmp_path, checkpoint, keep=3, every=10)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000010"]
+
+
+def test_newer_format(tmp_path: Path) -> None:
+    """A checkpoint of a newer format is refused with advice."""
+    path = save(tmp_path, 10)
+    state = json.loads((path / "state.json").read_text())
+    (path / "state.json").write_text(json.dumps(state | {"format": FORMAT + 1}))
+    with pytest.raises(InputError, match="newer dragoman; upgrade"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["weights.safetensors", "optimizer.safetensors", "random.safetensors", "state.json"],
+)
+@pytest.mark.parametrize("damage", ["missing", "cut", "noise"])
+def test_damaged_files(tmp_path: Path, name: str, damage: str) -> None:
+    """A file that is missing, cut short or no such file at all is one sentence that names it."""
+    path = save(tmp_path, 10)
+    file = path / name
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-2] if damage == "cut" else b"{]noise" * 5)
+    with pytest.raises(InputError, match=r"step-00000010 cannot be read"):
+        load_checkpoint(path)
+
+
+def test_average_is_the_mean(tmp_path: Path) -> None:
+    """Averaging gives the mean of each weight, in float32, correctly rounded."""
+    written = [make_checkpoint(step) for step in (10, 20, 30)]
+    paths = [save_checkpoint(tmp_path, c, keep=3, every=10) for c in written]
+    average = average_weights(paths)
+    assert set(average) == {"a.weight", "b"}
+    for name, weight in average.items():
+        stack = torch.stack([checkpoint.weights[name] for checkpoint in written]).double()
+        assert torch.equal(weight, stack.mean(0).float())
+
+
+def test_average_of_damaged_weights(tmp_path: Path) -> None:
+    """An old checkpoint that cannot be read is named."""
+    path = save(tmp_path, 10)
+    (path / "weights.safetensors").write_bytes(b"noise")
+    with pytest.raises(InputError, match="step-00000010"):
+        average_weights([path])
+
+
+def test_random_state() -> None:
+    """Dropout after going on draws what it would have drawn."""
+    state = {name: value.clone() for name, value in random_state().items()}
+    drawn = torch.rand(10)
+    set_random_state(state)
+    assert torch.equal(torch.rand(10), drawn)

@@ -1,0 +1,137 @@
+"""The loss: output layer and label-smoothed cross-entropy in one."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman.train.objective import CHUNK, _LinearCrossEntropy, summed_loss
+from tests.unit.train.made import PAD, VOCAB, make_batch, make_model, random_pairs
+
+D, V = 12, 37
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
+
+
+def reference(
+    hidden_MD: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_M: Tensor, eps: float
+) -> Tensor:
+    """The definition, by torch's own functions."""
+    logits_MV = F.linear(hidden_MD, weight_VD, bias_V)
+    return F.cross_entropy(logits_MV, targets_M, label_smoothing=eps, reduction="sum")
+
+
+def close(ours: Tensor, theirs: Tensor) -> bool:
+    """Whether two tensors agree to the tolerance of their dtype, relative to the largest entry."""
+    scale = max(1.0, theirs.abs().max().item())
+    return (ours - theirs).abs().max().item() <= TOLERANCE[ours.dtype] * scale
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("count", [1, 7, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 3])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_fused_equals_the_definition(
+    dtype: torch.dtype, count: int, smoothing: float, with_bias: bool
+) -> None:
+    """Loss and gradients of hidden states, weight and bias are those of F.cross_entropy."""
+    hidden, weight = torch.randn(count, D, dtype=dtype), torch.randn(V, D, dtype=dtype)
+    bias = torch.randn(V, dtype=dtype) if with_bias else None
+    targets = torch.randint(V, (count,))
+    leaves = [leaf.requires_grad_() for leaf in (hidden, weight, bias) if leaf is not None]
+    losses, gradients = [], []
+    for function in (_LinearCrossEntropy.apply, reference):
+        loss = function(hidden, weight, bias, targets, smoothing)
+        losses.append(loss.detach())
+        gradients.append(torch.autograd.grad(loss * 0.37, leaves))
+    assert close(losses[0], losses[1])
+    for ours, theirs in zip(*gradients, strict=True):
+        assert ours.dtype == dtype
+        assert close(ours, theirs)
+
+
+def test_gradients_by_finite_differences() -> None:
+    """The hand-written backward pass is the derivative of the forward pass."""
+    hidden = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(6, dtype=torch.float64, requires_grad=True)
+    targets = torch.randint(6, (5,))
+    assert torch.autograd.gradcheck(
+        lambda h, w, b: _LinearCrossEntropy.apply(h, w, b, targets, 0.1), (hidden, weight, bias)
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_whole_model_with_tied_weights(dtype: torch.dtype) -> None:
+    """Every gradient of a model, the shared matrix included, is that of its plain logits."""
+    model = make_model(dtype=dtype)
+    batch = make_batch(random_pairs(60))
+    assert batch.num_tgt_tokens != batch.tgt_out_BT.numel()
+    ours = summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
+    logits_MV = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1)
+    # torch's own way of leaving padding out: ignore_index
+    theirs = F.cross_entropy(
+        logits_MV,
+        batch.tgt_out_BT.flatten(),
+        ignore_index=PAD,
+        label_smoothing=0.1,
+        reduction="sum",
+    )
+    assert model.output.weight is model.src_embedding.weight
+    assert close(ours.detach(), theirs.detach())
+    parameters = list(model.parameters())
+    for mine, other in zip(
+        torch.autograd.grad(ours, parameters),
+        torch.autograd.grad(theirs, parameters),
+        strict=True,
+    ):
+        assert close(mine, other)
+
+
+def test_padding_changes_nothing() -> None:
+    """More columns of padding leave the summed loss as it was."""
+    model = make_model()
+    batch = make_batch(random_pairs(6))
+    padded = [F.pad(ids, (0, 3), value=PAD) for ids in (batch.tgt_in_BT, batch.tgt_out_BT)]
+    tight = summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
+    wide = summed_loss(model, batch.src_BS, padded[0], padded[1], 0.1)
+    assert close(wide, tight)
+
+
+def test_output_layer_never_sees_padding() -> None:
+    """What the decoder makes of padding (here NaN) cannot reach the loss or a gradient."""
+
+    class Spoilt(nn.Module):
+        """A model whose hidden states are NaN wherever the target is padding."""
+
+        pad_id = PAD
+
+        def __init__(self, tgt_out_BT: Tensor) -> None:
+            super().__init__()
+            self.output = nn.Linear(D, VOCAB)
+            self._real_BT1 = (tgt_out_BT != PAD)[:, :, None]
+
+        def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
+            """Random where there is a token."""
+            noise_BTD = torch.randn(*tgt_BT.shape, D) + src_BS[:, :1, None]
+            return torch.where(self._real_BT1, noise_BTD, torch.nan)
+
+    batch = make_batch([([4, 5], [6, 7, 8]), ([4], [5])])
+    model = Spoilt(batch.tgt_out_BT)
+    loss = summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
+    loss.backward()
+    assert loss.isfinite()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_bf16_hidden_states() -> None:
+    """Under autocast the loss stays close to that of float32, and gradients have their dtypes."""
+    model = make_model(dtype=torch.float32)
+    batch = make_batch(random_pairs(40))
+    arguments = (model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
+    exact = summed_loss(*arguments)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rough = summed_loss(*arguments)
+    rough.backward()
+    assert rough.dtype == torch.float32
+    assert abs(rough.item() / exact.item() - 1) < 0.02
+    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in model.parameters())

@@ -1,0 +1,101 @@
+"""One optimizer step."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dragoman.errors import DragomanError
+from dragoman.train.objective import reference_loss
+from tests.unit.train.made import (
+    CONFIG,
+    PAD,
+    make_batch,
+    make_model,
+    make_stepper,
+    random_pairs,
+    weights_of,
+)
+
+
+def test_micro_batches_are_one_batch() -> None:
+    """Uneven micro-batches move the weights exactly as one batch of all their pairs does."""
+    pairs = random_pairs(12)
+    whole, split = make_model(), make_model()
+    split.load_state_dict(whole.state_dict())
+    one, three = make_stepper(whole), make_stepper(split)
+    for _ in range(3):  # so that Adam's moments count too
+        together = one([make_batch(pairs)], 1e-2)
+        apart = three([make_batch(pairs[:1]), make_batch(pairs[1:4]), make_batch(pairs[4:])], 1e-2)
+        assert apart.loss == pytest.approx(together.loss, abs=1e-12)
+        assert apart.grad_norm == pytest.approx(together.grad_norm, abs=1e-10)
+        assert apart.num_tokens == together.num_tokens
+    for ours, theirs in zip(split.parameters(), whole.parameters(), strict=True):
+        assert (ours - theirs).abs().max() < 1e-10
+
+
+def test_loss_is_the_mean_over_all_tokens() -> None:
+    """The loss of a step is the sum over all micro-batches by the sum of their target tokens."""
+    model = make_model()
+    batches = [make_batch(random_pairs(1)), make_batch(random_pairs(5))]
+    sums = []
+    for batch in batches:
+        real_BT = batch.tgt_out_BT != PAD
+        logits = model(batch.src_BS, batch.tgt_in_BT)[real_BT]
+        sums.append(reference_loss(logits, batch.tgt_out_BT[real_BT], 0.1).item())
+    expected = sum(sums) / sum(batch.num_tgt_tokens for batch in batches)
+    result = make_stepper(model)(batches, 1e-3)
+    assert result.loss == pytest.approx(expected, rel=1e-12)
+    assert result.learning_rate == 1e-3
+
+
+def test_step_is_the_gradient_of_the_mean() -> None:
+    """The norm that a step reports is that of the gradient of the mean loss."""
+    model = make_model()
+    batch = make_batch(random_pairs(5))
+    real_BT = batch.tgt_out_BT != PAD
+    logits = model(batch.src_BS, batch.tgt_in_BT)[real_BT]
+    mean = reference_loss(logits, batch.tgt_out_BT[real_BT], 0.1, "mean")
+    gradients = torch.autograd.grad(mean, list(model.parameters()))
+    expected = torch.stack([gradient.norm() for gradient in gradients]).norm().item()
+    assert make_stepper(model)([batch], 1e-3).grad_norm == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("clip_norm", [1e-3, None])
+def test_clipping(clip_norm: float | None) -> None:
+    """A gradient above the limit is scaled down to it before Adam sees it; None scales nothing."""
+    model = make_model()
+    stepper = make_stepper(model, replace(CONFIG, clip_norm=clip_norm))
+    result = stepper([make_batch(random_pairs(5))], 1e-3)
+    assert result.grad_norm > 1e-3
+    # after one step Adam's first moment is (1 - beta1) times the gradient that it was given
+    moments = [state["exp_avg"] for state in stepper.optimizer.state.values()]
+    seen = torch.stack([moment.norm() for moment in moments]).norm().item() / (1 - CONFIG.beta1)
+    assert seen == pytest.approx(clip_norm or result.grad_norm, rel=1e-4)
+
+
+def test_gradients_do_not_pile_up() -> None:
+    """A step starts from nothing: with no rate, the same batch gives the same gradient again."""
+    stepper = make_stepper(make_model())
+    batch = make_batch(random_pairs(5))
+    first, second = stepper([batch], 0.0), stepper([batch], 0.0)
+    assert second.grad_norm == pytest.approx(first.grad_norm, rel=1e-12)
+
+
+@pytest.mark.parametrize("what", ["loss", "gradient"])
+def test_not_finite_stops_before_the_weights_move(what: str) -> None:
+    """A loss or a gradient that is not finite is refused, with pairs named, and nothing moves."""
+    model = make_model()
+    stepper = make_stepper(model)
+    if what == "loss":
+        with torch.no_grad():
+            model.decoder.layers[0].ffn.down.weight[0, 0] = torch.inf
+    else:
+        model.output.weight.register_hook(lambda gradient: gradient * torch.nan)
+    before = weights_of(model)
+    with pytest.raises(DragomanError, match=r"the .* is nan.*pairs \[41, 42, 43\]") as raised:
+        stepper([make_batch(random_pairs(3), first=40)], 1e-3)
+    assert raised.value.exit_code == 1
+    for name, weight in model.named_parameters():
+        assert torch.equal(weight, before[name])
+    assert not stepper.optimizer.state
