@@ -1,14 +1,18 @@
 """``dragoman evaluate``: how good the translations of a test set are, and how quick."""
 
 import json
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.pipes import say, to_file_or_stdout, with_progress
 from dragoman.data.corpus import CorpusConfig, read_pairs
+
+if TYPE_CHECKING:
+    from dragoman.evaluate import Scores
 
 
 def evaluate(  # noqa: PLR0913 -- the options of the verb
@@ -31,8 +35,6 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     dragoman evaluate runs/en-zh --src test.en --ref test.zh --hyp test.out
     """
     pairs = list(read_pairs(CorpusConfig(src=str(src), tgt=str(ref))))
-    from dataclasses import replace
-
     from dragoman.evaluate import evaluate as compare
     from dragoman.models.folder import read_config
     from dragoman.tasks.translation import load
@@ -48,34 +50,43 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
         length_penalty=base.length_penalty if length_penalty is None else length_penalty,
         max_batch_tokens=base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens,
     )
-    hypotheses: list[str] = []
-    num_tokens = 0
     start = perf_counter()
     results = translator.stream((source for source, _ in pairs), options)
-    for translation in with_progress(results, "lines", total=len(pairs)):
-        hypotheses.append(translation.text)
-        num_tokens += len(translation.tokens)
+    translations = list(with_progress(results, "lines", total=len(pairs)))
     seconds = perf_counter() - start
+    hypotheses = [translation.text for translation in translations]
     if hyp is not None:
         with to_file_or_stdout(hyp) as write:
             for hypothesis in hypotheses:
                 write(hypothesis)
     scores = compare(hypotheses, references, tokenize=tokenize, tgt_lang=tgt_lang)
-    speed = {
-        "sentences": len(pairs),
-        "tokens": num_tokens,
-        "seconds": seconds,
-        "sentences_per_second": len(pairs) / seconds,
-        "tokens_per_second": num_tokens / seconds,
-    }
+    num_tokens = sum(len(translation.tokens) for translation in translations)
+    _print(scores, _Speed(len(pairs), num_tokens, seconds), as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Speed:
+    sentences: int
+    tokens: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, float]:
+        return asdict(self) | {
+            "sentences_per_second": self.sentences / self.seconds,
+            "tokens_per_second": self.tokens / self.seconds,
+        }
+
+
+def _print(scores: "Scores", speed: _Speed, *, as_json: bool) -> None:
+    figures = scores.to_dict() | speed.to_dict()
     with to_file_or_stdout(None) as write:
         if as_json:
-            write(json.dumps(scores.to_dict() | speed, ensure_ascii=False))
+            write(json.dumps(figures, ensure_ascii=False))
             return
         write(f"BLEU   {scores.bleu:.2f}  {scores.bleu_signature}")
         write(f"chrF2  {scores.chrf:.2f}  {scores.chrf_signature}")
         write(
-            f"speed  {speed['sentences_per_second']:,.1f} sentences/s, "
-            f"{speed['tokens_per_second']:,.0f} tokens/s"
+            f"speed  {figures['sentences_per_second']:,.1f} sentences/s, "
+            f"{figures['tokens_per_second']:,.0f} tokens/s"
         )
-    say(f"{len(pairs):,} sentences in {seconds:.1f} s")
+    say(f"{speed.sentences:,} sentences in {speed.seconds:.1f} s")

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,8 +46,6 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
     with lines_from(file) as lines:
-        from dataclasses import replace
-
         from dragoman.tasks.translation import load
 
         translator = load(model, device=device)

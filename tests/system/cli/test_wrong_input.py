@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.system.cli.command import LINES, Done, Run, in_own_process, write
 
 
-def refused(done: Done, *words: str) -> None:
+def assert_refused(done: Done, *words: str) -> None:
     """Exit code 2, one sentence on standard error with these words in it, nothing else."""
     assert (done.code, done.out) == (2, ""), done.err
     sentence = done.err.removesuffix("\n")
@@ -27,8 +27,8 @@ def test_a_missing_model_is_told_with_the_nearest(run: Run, model: Path, tmp_pat
         ["inspect", wrong],
     ]
     for arguments in calls:
-        refused(run(*arguments), "There is no model folder", "did you mean", "en-zh")
-    refused(run("inspect", file), "is a file")
+        assert_refused(run(*arguments), "There is no model folder", "did you mean", "en-zh")
+    assert_refused(run("inspect", file), "is a file")
 
 
 def test_a_broken_model_is_told(run: Run, model: Path, tmp_path: Path) -> None:
@@ -36,18 +36,18 @@ def test_a_broken_model_is_told(run: Run, model: Path, tmp_path: Path) -> None:
     broken = shutil.copytree(model, tmp_path / "broken")
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-50])
-    refused(run("translate", broken, write(tmp_path / "in", LINES)), "damaged or cut short")
+    assert_refused(run("translate", broken, write(tmp_path / "in", LINES)), "damaged or cut short")
 
 
 def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path: Path) -> None:
     """By their names, before the model is loaded."""
     there, missing = write(tmp_path / "in", LINES), tmp_path / "missing"
-    refused(run("translate", model, missing), "There is no file", "missing")
-    refused(run("translate", model, tmp_path), "is a directory")
-    refused(run("evaluate", model, "--src", there, "--ref", missing), "There is no file")
-    refused(run("evaluate", model, "--src", tmp_path, "--ref", there), "is a directory")
-    refused(run("score", model, "--src", missing, "--tgt", there), "There is no file")
-    refused(run("translate", model, there, "--output", tmp_path), "Cannot write")
+    assert_refused(run("translate", model, missing), "There is no file", "missing")
+    assert_refused(run("translate", model, tmp_path), "is a directory")
+    assert_refused(run("evaluate", model, "--src", there, "--ref", missing), "There is no file")
+    assert_refused(run("evaluate", model, "--src", tmp_path, "--ref", there), "is a directory")
+    assert_refused(run("score", model, "--src", missing, "--tgt", there), "There is no file")
+    assert_refused(run("translate", model, there, "--output", tmp_path), "Cannot write")
 
 
 def test_unequal_line_counts_are_told(run: Run, model: Path, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_unequal_line_counts_are_told(run: Run, model: Path, tmp_path: Path) -> 
         ["score", model, "--src", two, "--tgt", three],
     ]
     for arguments in calls:
-        refused(run(*arguments), "two has 2 lines", "three has 3")
+        assert_refused(run(*arguments), "two has 2 lines", "three has 3")
 
 
 def test_bytes_that_are_no_text_are_told_with_their_line(
@@ -68,24 +68,28 @@ def test_bytes_that_are_no_text_are_told_with_their_line(
     bad = tmp_path / "bad"
     bad.write_bytes(b"the cat\nthe \xff\n")
     good = write(tmp_path / "good", LINES[:2])
-    refused(run("translate", model, bad), "bad line 2 is not UTF-8")
-    refused(run("evaluate", model, "--src", good, "--ref", bad), "bad line 2 is not UTF-8")
-    refused(run("score", model, "--src", bad, "--tgt", good), "bad line 2 is not UTF-8")
+    assert_refused(run("translate", model, bad), "bad line 2 is not UTF-8")
+    assert_refused(run("evaluate", model, "--src", good, "--ref", bad), "bad line 2 is not UTF-8")
+    assert_refused(run("score", model, "--src", bad, "--tgt", good), "bad line 2 is not UTF-8")
     piped = in_own_process("translate", model, stdin=bad.read_bytes())
-    refused(piped, "standard input line 2 is not UTF-8")
+    assert_refused(piped, "standard input line 2 is not UTF-8")
 
 
 def test_nothing_to_evaluate_or_score_is_told(run: Run, model: Path, tmp_path: Path) -> None:
     """An empty file gives no figure."""
     empty = write(tmp_path / "empty", [])
-    refused(run("evaluate", model, "--src", empty, "--ref", empty), "is empty")
-    refused(run("score", model, "--src", empty, "--tgt", empty), "is empty")
+    assert_refused(run("evaluate", model, "--src", empty, "--ref", empty), "is empty")
+    assert_refused(run("score", model, "--src", empty, "--tgt", empty), "is empty")
 
 
 def test_impossible_options_are_told(run: Run, model: Path, tmp_path: Path) -> None:
     """By the name of the option."""
     file = write(tmp_path / "in", LINES)
-    refused(run("translate", model, file, "--beam-size", "0"), "beam_size is 0")
-    refused(run("translate", model, file, "--beam-size", "2", "--n-best", "3"), "n_best is 3")
-    refused(run("translate", model, file, "--device", "toaster"), 'no device "toaster"')
-    refused(run("evaluate", model, "--src", file, "--ref", file, "--tokenize", "13b"), "mean 13a?")
+    assert_refused(run("translate", model, file, "--beam-size", "0"), "beam_size is 0")
+    assert_refused(
+        run("translate", model, file, "--beam-size", "2", "--n-best", "3"), "n_best is 3"
+    )
+    assert_refused(run("translate", model, file, "--device", "toaster"), 'no device "toaster"')
+    assert_refused(
+        run("evaluate", model, "--src", file, "--ref", file, "--tokenize", "13b"), "mean 13a?"
+    )
