@@ -1,7 +1,8 @@
 """Tiny models, made batches and silent observers for the tests of the train room."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import resource
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from io import StringIO
 
@@ -93,6 +94,17 @@ def make_console(*, terminal: bool) -> tuple[Console, StringIO]:
     """A console, and where it writes."""
     file = StringIO()
     return Console(file=file, force_terminal=terminal, width=200, highlight=False), file
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """No file can grow beyond `size` bytes: for the writer the same as a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @dataclass

@@ -1,14 +1,12 @@
 """Checkpoints: whole or not there."""
 
 import json
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from tests.unit.train.made import file_size_limit
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.train.checkpoint import (
@@ -42,17 +40,6 @@ def save(folder: Path, step: int, keep: int = 3, every: int = 10) -> Path:
 def steps(folder: Path) -> list[int]:
     """The steps of the checkpoints that are there."""
     return [int(path.name.removeprefix("step-")) for path in checkpoints(folder)]
-
-
-@contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    """No file can grow beyond `size` bytes: for the writer the same as a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -107,7 +94,7 @@ def test_steps_sort_as_numbers(tmp_path: Path) -> None:
 
 
 def test_half_written_ones_do_not_count(tmp_path: Path) -> None:
-    """What a killed run left under a temporary name is no checkpoint, and the next save clears it."""
+    """What a killed run left under a temporary name does not count; the next save clears it."""
     save(tmp_path, 10)
     leftover = tmp_path / ".step-00000020.4711"
     leftover.mkdir()

@@ -1,14 +1,17 @@
 """The loss: output layer and label-smoothed cross-entropy in one."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.unit.train.made import PAD, VOCAB, make_batch, make_model, random_pairs
 from torch import Tensor, nn
 
 from dragoman.train.objective import CHUNK, _LinearCrossEntropy, summed_loss
-from tests.unit.train.made import PAD, VOCAB, make_batch, make_model, random_pairs
 
 D, V = 12, 37
+fused: Callable[..., Tensor] = _LinearCrossEntropy.apply
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
@@ -31,7 +34,7 @@ def close(ours: Tensor, theirs: Tensor) -> bool:
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_fused_equals_the_definition(
-    dtype: torch.dtype, count: int, smoothing: float, with_bias: bool
+    dtype: torch.dtype, count: int, smoothing: float, *, with_bias: bool
 ) -> None:
     """Loss and gradients of hidden states, weight and bias are those of F.cross_entropy."""
     hidden, weight = torch.randn(count, D, dtype=dtype), torch.randn(V, D, dtype=dtype)
@@ -39,7 +42,7 @@ def test_fused_equals_the_definition(
     targets = torch.randint(V, (count,))
     leaves = [leaf.requires_grad_() for leaf in (hidden, weight, bias) if leaf is not None]
     losses, gradients = [], []
-    for function in (_LinearCrossEntropy.apply, reference):
+    for function in (fused, reference):
         loss = function(hidden, weight, bias, targets, smoothing)
         losses.append(loss.detach())
         gradients.append(torch.autograd.grad(loss * 0.37, leaves))
@@ -56,7 +59,7 @@ def test_gradients_by_finite_differences() -> None:
     bias = torch.randn(6, dtype=torch.float64, requires_grad=True)
     targets = torch.randint(6, (5,))
     assert torch.autograd.gradcheck(
-        lambda h, w, b: _LinearCrossEntropy.apply(h, w, b, targets, 0.1), (hidden, weight, bias)
+        lambda h, w, b: fused(h, w, b, targets, 0.1), (hidden, weight, bias)
     )
 
 

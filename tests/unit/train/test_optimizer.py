@@ -1,20 +1,21 @@
 """Adam and its state as named tensors."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 import torch
+from tests.unit.train.made import CONFIG, make_batch, make_model, make_stepper, random_pairs
 
 from dragoman.train.optimizer import (
     load_optimizer_tensors,
     make_optimizer,
     optimizer_tensors,
 )
-from tests.unit.train.made import CONFIG, make_batch, make_model, make_stepper, random_pairs
 
 
 @pytest.mark.parametrize("kind", ["adam", "adamw"])
-def test_state_round_trip(kind: str) -> None:
+def test_state_round_trip(kind: Literal["adam", "adamw"]) -> None:
     """State saved by name and put into a new optimizer makes the next step the same to the bit."""
     config = replace(CONFIG, optimizer=kind, weight_decay=0.01 if kind == "adamw" else 0.0)
     model = make_model(dtype=torch.float32)

@@ -4,9 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-
-from dragoman.errors import DragomanError
-from dragoman.train.objective import reference_loss
 from tests.unit.train.made import (
     CONFIG,
     PAD,
@@ -16,6 +13,9 @@ from tests.unit.train.made import (
     random_pairs,
     weights_of,
 )
+
+from dragoman.errors import DragomanError
+from dragoman.train.objective import reference_loss
 
 
 def test_micro_batches_are_one_batch() -> None:
@@ -89,7 +89,7 @@ def test_not_finite_stops_before_the_weights_move(what: str) -> None:
     stepper = make_stepper(model)
     if what == "loss":
         with torch.no_grad():
-            model.decoder.layers[0].ffn.down.weight[0, 0] = torch.inf
+            model.get_parameter("decoder.layers.0.ffn.down.weight")[0, 0] = torch.inf
     else:
         model.output.weight.register_hook(lambda gradient: gradient * torch.nan)
     before = weights_of(model)

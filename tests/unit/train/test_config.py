@@ -1,0 +1,51 @@
+"""The options of a training run."""
+
+import re
+from typing import Any
+
+import pytest
+
+from dragoman.errors import InputError
+from dragoman.train.config import TrainConfig
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "a run needs an end: set max_steps, max_minutes or patience"),
+        ({"patience": 3}, 'schedule = "linear" falls to 0'),
+        ({"patience": 3, "schedule": "cosine"}, 'schedule = "cosine" falls to 0'),
+        ({"max_steps": 0}, "max_steps = 0 must be at least 1"),
+        ({"max_steps": 9, "patience": 0}, "patience = 0 must be"),
+        ({"max_minutes": 0.0}, "max_minutes = 0.0 must be above 0"),
+        ({"max_steps": 9, "save_every": 0}, "save_every = 0 must be"),
+        ({"max_steps": 9, "accumulate": 0}, "accumulate = 0 must be"),
+        ({"max_steps": 9, "average_last": 0}, "average_last = 0 must be"),
+        ({"max_steps": 9, "learning_rate": 0.0}, "learning_rate = 0.0 must be above"),
+        ({"max_steps": 9, "clip_norm": 0.0}, "clip_norm = 0.0 must be above"),
+        ({"max_steps": 9, "beta2": 1.0}, "beta2 = 1.0 is not"),
+        ({"max_steps": 9, "label_smoothing": 1.0}, "label_smoothing = 1.0 is not"),
+        ({"max_steps": 9, "warmup_steps": -1}, "warmup_steps = -1 is below 0"),
+        ({"max_steps": 9, "weight_decay": 0.1}, 'weight_decay needs optimizer = "adamw"'),
+        ({"max_steps": 9, "validate_limit": 0}, 'metric = "bleu" contradicts validate_limit = 0'),
+    ],
+)
+def test_conflicts(options: dict[str, Any], message: str) -> None:
+    """A run without an end, a number that means nothing and a conflict are each one sentence."""
+    with pytest.raises(InputError, match=re.escape(message)):
+        TrainConfig(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_steps": 1},
+        {"max_minutes": 0.1, "schedule": "cosine"},
+        {"patience": 1, "schedule": "noam"},
+        {"max_steps": 9, "optimizer": "adamw", "weight_decay": 0.1, "clip_norm": None},
+        {"max_steps": 9, "metric": "loss", "validate_limit": 0, "warmup_steps": 0},
+    ],
+)
+def test_what_must_work(options: dict[str, Any]) -> None:
+    """Each kind of end, and the edges of each range, are accepted."""
+    assert all(getattr(TrainConfig(**options), name) == value for name, value in options.items())

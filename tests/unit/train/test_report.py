@@ -1,0 +1,171 @@
+"""What a run shows and writes down."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.train.made import CONFIG, RESULT, file_size_limit, make_console
+
+from dragoman.errors import DragomanError
+from dragoman.train.loop import Progress
+from dragoman.train.report import ConsoleReport, MetricsFile, Speed, TensorBoardReport
+from dragoman.train.validate import Validation
+
+VALIDATION = Validation(loss=1.5, source_gain=0.4, scores={"bleu": 12.345, "chrf": 34.5})
+SHOW_CURSOR = "\x1b[?25h"
+HIDE_CURSOR = "\x1b[?25l"
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def make_metrics(path: Path, progress: Progress | None = None, every: int = 2) -> MetricsFile:
+    """A metrics file that writes every other step."""
+    return MetricsFile(path, replace(CONFIG, log_every=every), progress or Progress())
+
+
+def test_metrics_lines(tmp_path: Path) -> None:
+    """The first step and every `log_every`-th, each validation and the end are a JSON line each."""
+    metrics = make_metrics(tmp_path / "training" / "metrics.jsonl")
+    for step in range(1, 6):
+        metrics.stepped(Progress(step=step, seconds=step, tokens=10 * step), RESULT)
+    metrics.validated(Progress(step=5), VALIDATION)
+    metrics.stopped(Progress(step=5), "5 steps")
+    *steps, valid, stopped = lines_of(tmp_path / "training" / "metrics.jsonl")
+    assert [line["step"] for line in steps] == [1, 2, 4]
+    assert steps[-1]["loss"] == RESULT.loss
+    assert steps[-1]["learning_rate"] == RESULT.learning_rate
+    assert steps[-1]["grad_norm"] == RESULT.grad_norm
+    assert steps[-1]["tokens_per_second"] == pytest.approx(10.0)
+    assert valid["valid"] == {"loss": 1.5, "source_gain": 0.4, "bleu": 12.345, "chrf": 34.5}
+    assert stopped["stopped"] == "5 steps"
+
+
+def test_metrics_are_cut_where_the_run_goes_on(tmp_path: Path) -> None:
+    """What a resumed run will write again goes: later steps, a last line without its end."""
+    path = tmp_path / "metrics.jsonl"
+    lines = [
+        {"step": 2, "loss": 3.0},
+        {"step": 3, "valid": {}},
+        {"step": 4, "loss": 2.0},
+        {"step": 4, "valid": {}},
+        {"step": 4, "stopped": "interrupted"},
+        {"step": 5, "loss": 1.0},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines) + '{"step": 4, "lo'
+    path.write_text(text, encoding="utf-8")
+    make_metrics(path, Progress(step=4, validated_step=4))
+    assert lines_of(path) == lines[:4]
+    assert [p.name for p in tmp_path.iterdir()] == ["metrics.jsonl"]
+    make_metrics(path, Progress(step=4, validated_step=3))  # step 4's was not in the checkpoint
+    assert lines_of(path) == lines[:3]
+    make_metrics(path, Progress())
+    assert lines_of(path) == []
+
+
+def test_metrics_on_a_full_disk(tmp_path: Path) -> None:
+    """A metrics file that cannot be written is one sentence, not a traceback."""
+    metrics = make_metrics(tmp_path / "metrics.jsonl")
+    full = pytest.raises(DragomanError, match=r"cannot write .*metrics.jsonl: File too large; make")
+    with file_size_limit(0), full:
+        metrics.stopped(Progress(), "x")
+
+
+def test_speed_between_readings() -> None:
+    """The speed is that since the last reading, whatever went before."""
+    speed = Speed()
+    assert speed.read(Progress(seconds=100.0, tokens=5000)) == 0.0
+    assert speed.read(Progress(seconds=102.0, tokens=5600)) == 300.0
+    assert speed.read(Progress(seconds=102.5, tokens=9999), least_seconds=1.0) == 300.0
+
+
+def test_plain_lines_without_a_terminal() -> None:
+    """Without a terminal the first step is a plain line, then one now and then, no control code."""
+    console, file = make_console(terminal=False)
+    report = ConsoleReport(console, CONFIG)
+    for step in range(1, 51):
+        report.stepped(Progress(step=step, seconds=step, tokens=10 * step), RESULT)
+    report.validated(Progress(step=50, best_step=50, seconds=50), VALIDATION)
+    report.stopped(Progress(step=50, seconds=125.0), "50 steps")
+    first, valid, end = file.getvalue().splitlines()
+    assert first.startswith("step 1: loss 2.000, ")
+    assert "rate 1.00e-03" in first
+    assert "validation: none yet" in first
+    assert valid == "step 50: validation loss 1.500, bleu 12.35, chrf 34.50 (best so far)"
+    assert end == "Stopped at step 50 after 2:05: 50 steps."
+    assert "\x1b" not in file.getvalue()
+
+
+def test_live_line_on_a_terminal() -> None:
+    """On a terminal there is one live line with step, loss, rate and time left; it goes away."""
+    console, file = make_console(terminal=True)
+    report = ConsoleReport(console, CONFIG)
+    for step in range(1, 26):
+        report.stepped(Progress(step=step, seconds=2 * step, tokens=10 * step), RESULT)
+    report._live().refresh()
+    live = file.getvalue()
+    assert HIDE_CURSOR in live
+    assert SHOW_CURSOR not in live
+    last = live.rsplit("\r", 1)[-1]
+    assert "25 %" in last
+    assert "step 25: loss 2.000, 5 tokens/s, rate 1.00e-03, 2:30 left" in last
+    report.stopped(Progress(step=25, seconds=50.0), "interrupted")
+    after = file.getvalue()[len(live) :]
+    assert SHOW_CURSOR in after
+    assert after.rstrip().endswith("Stopped at step 25 after 0:50: interrupted.")
+
+
+def test_closing_gives_the_terminal_back() -> None:
+    """However the run ended, the cursor is shown again, once; unopened, nothing is done."""
+    console, file = make_console(terminal=True)
+    report = ConsoleReport(console, CONFIG)
+    report.close()
+    assert file.getvalue() == ""
+    report.stepped(Progress(step=1), RESULT)
+    report.close()
+    report.close()
+    assert file.getvalue().count(SHOW_CURSOR) == file.getvalue().count(HIDE_CURSOR) == 1
+
+
+@pytest.mark.parametrize(
+    ("gain", "step", "warned"), [(0.0, 5000, True), (0.0, 10, False), (0.5, 5000, False)]
+)
+def test_a_collapsed_model_is_reported(*, gain: float, step: int, warned: bool) -> None:
+    """After the warm-up, a decoder that ignores the source is a warning with advice."""
+    console, file = make_console(terminal=False)
+    validation = Validation(loss=3.0, source_gain=gain)
+    ConsoleReport(console, CONFIG).validated(Progress(step=step), validation)
+    assert ("decoder ignores the source" in file.getvalue()) == warned
+
+
+def test_tensorboard() -> None:
+    """Curves get the logged steps and every figure of a validation, and are written at the end."""
+
+    class Writer:
+        def __init__(self) -> None:
+            self.points: list[tuple[str, float, int]] = []
+            self.flushed = 0
+
+        def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
+            self.points.append((tag, scalar_value, global_step))
+
+        def flush(self) -> None:
+            self.flushed = len(self.points)
+
+    writer = Writer()
+    report = TensorBoardReport(writer, replace(CONFIG, log_every=2))
+    report.stepped(Progress(step=1), RESULT)
+    report.stepped(Progress(step=2), RESULT)
+    report.validated(Progress(step=2), VALIDATION)
+    report.stepped(Progress(step=4), RESULT)
+    report.stopped(Progress(step=4), "4 steps")
+    assert [point for point in writer.points if point[0] == "train/loss"] == [
+        ("train/loss", 2.0, 2),
+        ("train/loss", 2.0, 4),
+    ]
+    assert ("valid/bleu", 12.345, 2) in writer.points
+    assert writer.flushed == len(writer.points) == 8
