@@ -29,12 +29,11 @@ def demo(
 
     dragoman demo --out runs/demo
     """
-    from rich.console import Console
-
+    from dragoman.cli.talk import talk
     from dragoman.data.grammar import EXAMPLE, demo_corpus
     from dragoman.tasks.translation import load
 
-    console = Console(highlight=False)
+    console = talk(stderr=False)
     console.print(
         f"[bold]1. Sentences.[/] A small grammar of English and Chinese writes {TRAIN_SIZE:,} pairs"
         " to learn from. Their word order differs: time and place stand before the Chinese verb, a "
@@ -49,8 +48,8 @@ def demo(
     model = out / "model"
     if not _is_trained(model):
         console.print(
-            "\n[bold]2. Learning.[/] A Transformer of 3 encoder and 2 decoder layers reads them again "
-            "and again. The loss falls as it gets better at guessing the next piece of Chinese."
+            "\n[bold]2. Learning.[/] A Transformer of 3 encoder and 2 decoder layers reads them over "
+            "and over. The loss falls as it gets better at guessing the next piece of Chinese."
         )
         _train(texts, model, settings or [], console)
     else:
@@ -121,7 +120,7 @@ def _score(translator: "Translator", test: Sequence["Pair"], console: "Console")
         "words that training never showed:"
     )
     outputs = [t.text for t in translator.translate([pair.src for pair in test])]
-    scores = evaluate(outputs, [pair.tgt for pair in test], tgt_lang="zh")
+    scores = evaluate(outputs, [pair.tgt for pair in test], tokenize="zh")
     exact = sum(text == pair.tgt for text, pair in zip(outputs, test, strict=True))
     console.print(
         f"   BLEU {scores.bleu:.1f}, chrF {scores.chrf:.1f}; "

@@ -37,12 +37,12 @@ def train(
 
     dragoman train --src a.en --tgt a.zh --out runs/en-zh
     """
-    from rich.console import Console
+    from dragoman.cli.talk import talk
 
     words = arguments or []
     names = [word for word in words if "=" not in word]
     overrides = [word for word in words if "=" in word]
-    console = Console(stderr=True, highlight=False)
+    console = talk()
     recipe = _choose(names, overrides, src=src, tgt=tgt, out=out)
     console.print(recipe.description)
     if recipe.expect:
@@ -61,7 +61,7 @@ def train(
 
 def run_recipe(recipe: "Recipe", console: "Console") -> "TrainResult":
     """Train with validation by translating, which the floor of training cannot reach itself."""
-    from dragoman.evaluate import evaluate
+    from dragoman.evaluate import bleu_tokenizer, evaluate
     from dragoman.models import EncoderDecoder
     from dragoman.tasks.translation import Translator
     from dragoman.train.run import train as run
@@ -72,7 +72,7 @@ def run_recipe(recipe: "Recipe", console: "Console") -> "TrainResult":
     ) -> Mapping[str, float]:
         translator = Translator(model, tokenizers.src, tokenizers.tgt)
         hypotheses = [t.text for t in translator.translate(sources, beam_size=1)]
-        scores = evaluate(hypotheses, references, tgt_lang=recipe.data.tgt_lang)
+        scores = evaluate(hypotheses, references, tokenize=bleu_tokenizer(recipe.data.tgt_lang))
         return {"bleu": scores.bleu, "chrf": scores.chrf}
 
     return run(recipe, score=score, console=console)

@@ -8,6 +8,7 @@ Rows of zeros, added below and cut off again, lift such products over the limit.
 are ever touched: from 4097 multiplications on, these are the plain operators.
 """
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -21,12 +22,27 @@ class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """Map `(..., in_features)` to `(..., out_features)`."""
         rows = x.numel() // self.in_features
+        if rows == 0 or x.device.type != "cpu":
+            return super().forward(x)
         wanted = max(_least_rows(self.weight.numel()), 2 if self.in_features > LONG_ROW else 1)
-        if rows >= wanted or rows == 0 or x.device.type != "cpu":
+        if x.dtype is torch.bfloat16 or torch.backends.mkldnn.matmul.fp32_precision == "tf32":
+            wanted = max(wanted, _familiar_rows(rows))
+        if rows >= wanted:
             return super().forward(x)
         flat = x.reshape(rows, self.in_features)
         out = super().forward(F.pad(flat, (0, 0, 0, wanted - rows)))[:rows]
         return out.view(*x.shape[:-1], self.out_features)
+
+
+def _familiar_rows(rows: int) -> int:
+    """Round up to one of few numbers: multiples of 8 to 64, then of 64.
+
+    oneDNN compiles a kernel for each new shape, which takes as long as ten such products (measured:
+    5 to 10 ms). Batches of sentences hardly ever have the same number of tokens, and decoding
+    loses rows as sentences end.
+    """
+    grid = 1 if rows <= 4 else 8 if rows <= 64 else 64
+    return -(-rows // grid) * grid
 
 
 def head_product(a_BHTK: Tensor, b_BHKN: Tensor) -> Tensor:

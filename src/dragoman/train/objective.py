@@ -23,7 +23,10 @@ class Seq2Seq(Protocol):
     """What the objective asks of a model."""
 
     pad_id: int
-    output: nn.Linear
+
+    @property
+    def output(self) -> nn.Linear:
+        """The last layer, from hidden states to logits."""
 
     def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
         """Return the last hidden states `(B, T, D)`."""
