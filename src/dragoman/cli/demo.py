@@ -48,8 +48,8 @@ def demo(
     model = out / "model"
     if not _is_trained(model):
         console.print(
-            "\n[bold]2. Learning.[/] A Transformer of 3 encoder and 2 decoder layers reads them over "
-            "and over. The loss falls as it gets better at guessing the next piece of Chinese."
+            "\n[bold]2. Learning.[/] A Transformer of 3 encoder and 2 decoder layers reads them "
+            "over and over. The loss falls as it gets better at guessing the next piece of Chinese."
         )
         _train(texts, model, settings or [], console)
     else:

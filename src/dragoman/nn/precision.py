@@ -43,3 +43,9 @@ def row_invariant_products() -> Iterator[None]:
         yield
     finally:
         matmul.fp32_precision = before
+
+
+def uses_onednn(dtype: torch.dtype) -> bool:
+    """Return whether a CPU product of this dtype goes to oneDNN, here and now."""
+    matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
+    return dtype is torch.bfloat16 or bool(matmul.fp32_precision == "tf32")

@@ -8,9 +8,10 @@ Rows of zeros, added below and cut off again, lift such products over the limit.
 are ever touched: from 4097 multiplications on, these are the plain operators.
 """
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from dragoman.nn.precision import uses_onednn
 
 SMALL_PRODUCT = 16**3  # multiplications up to which PyTorch does not ask oneDNN
 LONG_ROW = 1024  # columns beyond which oneDNN sums a lone row in another order
@@ -25,7 +26,7 @@ class Linear(nn.Linear):
         if rows == 0 or x.device.type != "cpu":
             return super().forward(x)
         wanted = max(_least_rows(self.weight.numel()), 2 if self.in_features > LONG_ROW else 1)
-        if x.dtype is torch.bfloat16 or torch.backends.mkldnn.matmul.fp32_precision == "tf32":
+        if uses_onednn(x.dtype):
             wanted = max(wanted, _familiar_rows(rows))
         if rows >= wanted:
             return super().forward(x)
