@@ -10,6 +10,7 @@ from dragoman.data.dataset import PairDataset, Ragged
 __all__ = ["hold_out", "leave_out"]
 
 CHUNK = 1 << 16  # sentences that are hashed at a time
+MIXER, BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # splitmix64's
 
 
 def hold_out(
@@ -37,16 +38,20 @@ def leave_out(dataset: PairDataset, held: PairDataset) -> PairDataset:
 
 
 def _hashes(ragged: Ragged) -> npt.NDArray[np.uint64]:
-    """One number for each sentence: ``sum_j (id_j + 1) * 31^j`` modulo 2^64."""
+    """One number for each sentence: ``sum_j mix(id_j) * BASE^j`` modulo 2^64.
+
+    Both mixing and a large base are needed lest short sentences with near ids share a number.
+    """
     hashes = np.zeros(len(ragged), dtype=np.uint64)
     for start in range(0, len(ragged), CHUNK):
         offsets = ragged.offsets[start : start + CHUNK + 1]
         lengths = np.diff(offsets)
-        ids = ragged.ids[offsets[0] : offsets[-1]].astype(np.uint64) + np.uint64(1)
-        places = np.arange(len(ids)) - np.repeat(offsets[:-1] - offsets[0], lengths)
-        powers = np.uint64(31) ** np.arange(max(1, lengths.max(initial=0)), dtype=np.uint64)
-        sums = np.zeros(len(ids) + 1, dtype=np.uint64)
-        np.cumsum(ids * powers[places], dtype=np.uint64, out=sums[1:])
+        mixed = (ragged.ids[offsets[0] : offsets[-1]].astype(np.uint64) + np.uint64(1)) * MIXER
+        mixed ^= mixed >> np.uint64(29)
+        places = np.arange(len(mixed)) - np.repeat(offsets[:-1] - offsets[0], lengths)
+        powers = BASE ** np.arange(max(1, lengths.max(initial=0)), dtype=np.uint64)
+        sums = np.zeros(len(mixed) + 1, dtype=np.uint64)
+        np.cumsum(mixed * powers[places], dtype=np.uint64, out=sums[1:])
         bounds = offsets - offsets[0]
         hashes[start : start + CHUNK] = sums[bounds[1:]] - sums[bounds[:-1]]
     return hashes

@@ -1,0 +1,101 @@
+"""Validation pairs taken out of a training corpus."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.data.batch import BatchConfig, Batches
+from dragoman.data.check import Finding
+from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+from dragoman.data.holdout import hold_out, leave_out
+
+Rows = Sequence[Sequence[int]]
+
+
+def dataset_of(src: Rows, tgt: Rows | None = None) -> PairDataset:
+    """A corpus of these ids."""
+    return PairDataset(
+        name="made",
+        src=Ragged.of(src),
+        tgt=Ragged.of(src if tgt is None else tgt),
+        special=SpecialIds(0, 2, 3),
+        identical=Finding(),
+        content_hash="made",
+    )
+
+
+def sources(dataset: PairDataset, *, usable: bool = False) -> list[tuple[int, ...]]:
+    """The source sentences, or those that training sees."""
+    which = dataset.usable(100) if usable else np.ones(len(dataset), dtype=np.bool_)
+    return [tuple(dataset.src[i].tolist()) for i in np.nonzero(which)[0].tolist()]
+
+
+@given(
+    src=st.lists(st.lists(st.integers(4, 6), min_size=0, max_size=4), min_size=20, max_size=60),
+    count=st.integers(1, 30),
+    seed=st.integers(0, 5),
+)
+def test_no_source_is_on_both_sides(src: list[list[int]], count: int, seed: int) -> None:
+    """Training keeps exactly the usable pairs whose source is in no held-out pair."""
+    rest, held = hold_out(dataset_of(src), count, 100, seed)
+    taken, left = set(sources(held)), sources(rest, usable=True)
+    usable = [tuple(ids) for ids in src if ids]
+    if set(usable) - taken:
+        assert left == [ids for ids in usable if ids not in taken]
+    else:  # nothing would be left
+        assert left == usable
+    if len(usable) > 1:
+        assert len(held) == max(1, min(count, len(usable) // 10))
+
+
+def test_distinct_sources_all_stay() -> None:
+    """Of pairs with distinct sources, those and only those that are held out leave training."""
+    dataset = dataset_of([[4 + i // 100, 4 + i % 100] for i in range(5000)])
+    rest, held = hold_out(dataset, 100, 100, seed=1)
+    assert len(held) == 100
+    assert rest.usable(100).sum() == 4900
+
+
+def test_pairs_stay_together() -> None:
+    """A held-out source has its own target."""
+    src = [[4 + i] for i in range(50)]
+    tgt = [[4 + i, 4 + i] for i in range(50)]
+    _, held = hold_out(dataset_of(src, tgt), 5, 100, seed=3)
+    assert [held.tgt[i].tolist() for i in range(5)] == [held.src[i].tolist() * 2 for i in range(5)]
+
+
+def test_the_seed_decides() -> None:
+    """The same seed holds out the same pairs; another one others."""
+    dataset = dataset_of([[4 + i] for i in range(500)])
+    draws = [sources(hold_out(dataset, 50, 100, seed)[1]) for seed in (1, 1, 2)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_only_usable_pairs_are_held_out() -> None:
+    """Pairs that are empty on a side or too long are not what a model is validated by."""
+    src = [[4 + i] for i in range(40)]
+    tgt: list[list[int]] = [[] if i % 2 else [5] * (1 + 200 * (i % 4)) for i in range(40)]
+    _, held = hold_out(dataset_of(src, tgt), 10, 100, seed=0)
+    assert 0 < len(held) <= 10
+    assert held.usable(100).all()
+
+
+@pytest.mark.parametrize("src", [[[4, 5]], [[4, 5], [4, 5]]])
+def test_a_corpus_too_small_to_share(src: list[list[int]]) -> None:
+    """One pair, or one pair many times, is both learnt from and validated by."""
+    rest, held = hold_out(dataset_of(src), 1000, 100, seed=1)
+    assert sources(held) == [(4, 5)]
+    assert sources(rest, usable=True) == [(4, 5)] * len(src)
+    assert next(Batches([rest], BatchConfig(), seed=1)).num_tgt_tokens == 3 * len(src)
+
+
+def test_other_corpora_lose_held_out_sources_too() -> None:
+    """What one corpus holds out, another one does not teach."""
+    _, held = hold_out(dataset_of([[4], [5]]), 1, 100, seed=1)
+    other = dataset_of([[4], [5], [6], [4, 5]])
+    left = sources(leave_out(other, held), usable=True)
+    assert left == [ids for ids in [(4,), (5,), (6,), (4, 5)] if ids not in sources(held)]
+    assert len(left) == 3

@@ -1,0 +1,183 @@
+"""Recipes: the shipped ones, files, and where data is looked for."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from dragoman.data.corpus import CorpusConfig
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoder
+from dragoman.train.recipe import DataConfig, load_recipe, shipped_recipes
+
+SHIPPED = sorted(shipped_recipes())
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, no DRAGOMAN_DATA, and nothing beside it."""
+    folder = tmp_path / "here" / "repo"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("DRAGOMAN_DATA", raising=False)
+    return folder
+
+
+def write(path: Path, text: str = "x\n") -> Path:
+    """A file, with its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_demo_is_shipped() -> None:
+    """The recipe of `dragoman demo` is there."""
+    assert "demo" in SHIPPED
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_recipes_are_complete(name: str) -> None:
+    """Each shipped recipe loads and says what it is, what to expect, from where and to where."""
+    recipe = load_recipe(name)
+    assert recipe.description.endswith(".")
+    assert recipe.expect
+    assert recipe.data.source
+    assert recipe.data.src_lang
+    assert recipe.data.tgt_lang
+    assert recipe.train.max_steps or recipe.train.max_minutes
+    if name != "demo":  # which writes its own texts and names them itself
+        assert recipe.data.named
+        assert recipe.data.valid_src
+        assert recipe.data.valid_tgt
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_models_can_be_built(name: str) -> None:
+    """The model of each shipped recipe, at a small vocabulary, gives logits."""
+    config = replace(load_recipe(name).model, src_vocab_size=12, tgt_vocab_size=12)
+    model = EncoderDecoder(config).eval()
+    assert model(torch.tensor([[5, 3]]), torch.tensor([[2, 6, 7]])).shape == (1, 3, 12)
+
+
+def test_unknown_recipe() -> None:
+    """A name that is none is answered with the nearest one and with all of them."""
+    with pytest.raises(InputError, match="there is no recipe 'demos': did you mean demo") as raised:
+        load_recipe("demos")
+    assert all(name in str(raised.value) for name in SHIPPED)
+
+
+def test_unknown_file(here: Path) -> None:
+    """A TOML file that is not there is named."""
+    with pytest.raises(InputError, match=r"my\.toml"):
+        load_recipe("my.toml")
+    assert not any(here.iterdir())
+
+
+def test_recipe_of_ones_own(here: Path) -> None:
+    """A TOML file is a recipe, overrides lie over it, and what it does not say has defaults."""
+    write(here / "my.toml", 'description = "Mine."\n[train]\nmax_steps = 7\nseed = 3\n')
+    recipe = load_recipe("my.toml", ("train.max_steps=9", "out=runs/x"))
+    assert (recipe.train.max_steps, recipe.train.seed, recipe.out) == (9, 3, "runs/x")
+    assert recipe.model.d_model == 512
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[train]\nmax_step = 7\n", r"max_step.*max_steps"),
+        ("[train]\nmax_steps = 'many'\n", r"max_steps"),
+        ("[train]\nmax_steps = 7\nschedule = 'linaer'\n", r"schedule.*linear"),
+        ("[trian]\n", r"trian.*train"),
+        ("[tokenizer]\njoint = false\n", r"tokenizer.joint = false contradicts model.tie"),
+        ("[model]\nd_model = 10\nnum_heads = 4\n", r"d_model = 10 is not a multiple of num_heads"),
+        ("[data]\nsrc = 'a'\n", r"src and tgt"),
+    ],
+)
+def test_wrong_recipes(here: Path, text: str, message: str) -> None:
+    """An unknown key, a wrong type, a conflict: one sentence that names the key."""
+    write(here / "my.toml", text)
+    with pytest.raises(InputError, match=message):
+        load_recipe("my.toml").data.training  # noqa: B018 (the property checks)
+
+
+def test_two_vocabularies_need_two_matrices(here: Path) -> None:
+    """Separate tokenizers go with a tying that shares no matrix between the languages."""
+    text = "[tokenizer]\njoint = false\n[model]\ntie_embeddings = 'target-output'\n"
+    write(here / "my.toml", text)
+    assert not load_recipe("my.toml").tokenizer.joint
+
+
+def test_where_data_is_looked_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path starts here, then in DRAGOMAN_DATA, then in ../shared/data."""
+    data = DataConfig(src="a.en", tgt="a.de")
+    for folder in (here.parent / "shared" / "data", here.parent / "set", here):
+        write(folder / "a.en")
+        write(folder / "a.de")
+        if folder.name == "set":
+            monkeypatch.setenv("DRAGOMAN_DATA", str(folder))
+        found = Path(data.training[0].src or "")
+        assert found.resolve() == (folder / "a.en").resolve()
+
+
+def test_root_is_the_only_place(here: Path) -> None:
+    """Where a root is given, data is looked for there and nowhere else."""
+    write(here / "a.en")
+    write(here / "a.de")
+    write(here / "root" / "a.en")
+    data = DataConfig(src="a.en", tgt="a.de", root="root")
+    with pytest.raises(InputError, match=r"there is no file a\.de \(looked in: root\)"):
+        data.training  # noqa: B018 (the property checks)
+
+
+def test_missing_data_says_where_to_get_it(here: Path) -> None:
+    """A missing file is one sentence: where it was looked for, what to set, where others get it."""
+    data = DataConfig(src="a.en", tgt="a.de", source="https://example.org")
+    with pytest.raises(InputError) as raised:
+        data.training  # noqa: B018 (the property checks)
+    message = str(raised.value)
+    assert "there is no file a.en" in message
+    assert "data.root" in message
+    assert "DRAGOMAN_DATA" in message
+    assert "The data: https://example.org." in message
+    assert not any(here.iterdir())
+
+
+def test_validation_and_more_corpora(here: Path) -> None:
+    """Validation files and further corpora are found in the same way, of whatever layout."""
+    for name in ("a.en", "a.de", "v.en", "v.de", "b.tsv", "c.jsonl"):
+        write(here.parent / "shared" / "data" / name)
+    more = (CorpusConfig(tsv="b.tsv", weight=0.5), CorpusConfig(jsonl="c.jsonl"))
+    data = DataConfig(src="a.en", tgt="a.de", valid_src="v.en", valid_tgt="v.de", corpora=more)
+    paths = [path for corpus in data.training for path in corpus.paths]
+    assert [path.name for path in paths] == ["a.en", "a.de", "b.tsv", "c.jsonl"]
+    assert all(path.exists() for path in paths)
+    assert [corpus.weight for corpus in data.training] == [1.0, 0.5, 1.0]
+    assert data.validation is not None
+    assert [path.name for path in data.validation.paths] == ["v.en", "v.de"]
+    assert DataConfig(src="a.en", tgt="a.de").validation is None
+
+
+def test_nothing_to_learn_from() -> None:
+    """A recipe without texts is one sentence."""
+    with pytest.raises(InputError, match=r"set data\.src and data\.tgt"):
+        DataConfig().training  # noqa: B018 (the property checks)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (DataConfig(cache="/c"), lambda _: Path("/c")),
+        (DataConfig(), lambda home: home / "dragoman" / "corpora"),
+    ],
+)
+def test_cache_folder(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    data: DataConfig,
+    expected: Callable[[Path], Path],
+) -> None:
+    """Tokenised corpora are kept where the recipe says, else in the user's cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert data.cache_folder == expected(tmp_path)

@@ -1,0 +1,146 @@
+"""The folder of a run."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.train.made import file_size_limit
+
+from dragoman.errors import DragomanError, InputError
+from dragoman.settings import override_settings
+from dragoman.train.config import TrainConfig
+from dragoman.train.loop import Progress
+from dragoman.train.recipe import DataConfig, Recipe
+from dragoman.train.runfolder import RunFolder
+
+TRAIN = TrainConfig(max_steps=10)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Recipe:
+    """A recipe whose run goes to a folder that is not there yet."""
+    return Recipe(out=str(tmp_path / "run"), data=DataConfig(src="a", tgt="b"), train=TRAIN)
+
+
+def begin(recipe: Recipe, *, learnt: bool = True) -> RunFolder:
+    """Open the folder, as a run does, and put a checkpoint there."""
+    folder = RunFolder.open(Path(recipe.out), recipe)
+    if learnt:
+        (folder.checkpoints / "step-00000005").mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def test_going_on_with_the_same_settings(recipe: Recipe) -> None:
+    """The same recipe opens its own folder again; its file is the recipe."""
+    folder = begin(recipe)
+    assert begin(recipe) == folder
+    saved = json.loads((folder.training / "recipe.json").read_text(encoding="utf-8"))
+    assert saved["train"]["max_steps"] == 10
+    assert not list(folder.training.glob(".*"))
+
+
+def test_changed_settings_are_named(recipe: Recipe) -> None:
+    """Settings that change the numbers of a run are refused, each by its name."""
+    begin(recipe)
+    other = replace(recipe, train=replace(TRAIN, seed=2), model=replace(recipe.model, d_model=256))
+    with pytest.raises(InputError, match=r"\(model.d_model, train.seed; model.d_model was 512, is"):
+        begin(other)
+    begin(recipe)
+
+
+def test_free_settings(recipe: Recipe) -> None:
+    """The end of a run and what changes no number may be set anew while it goes on."""
+    begin(recipe)
+    train = replace(TRAIN, max_steps=20, max_minutes=3.0, patience=2, log_every=1)
+    data = replace(recipe.data, cache="/c", root="/r")
+    folder = begin(replace(recipe, train=train, data=data, description="Other words."))
+    saved = json.loads((folder.training / "recipe.json").read_text(encoding="utf-8"))
+    assert saved["train"]["max_steps"] == 20
+
+
+def test_a_run_that_learnt_nothing_begins_anew(recipe: Recipe) -> None:
+    """After a wrong path in the first command, the corrected command works in the same folder."""
+    folder = begin(recipe, learnt=False)
+    (folder.training / "tokenizer.json").write_text("of the wrong text", encoding="utf-8")
+    begin(replace(recipe, data=DataConfig(src="right", tgt="b")), learnt=False)
+    assert [path.name for path in folder.training.iterdir()] == ["recipe.json"]
+
+
+def test_a_folder_with_a_model_has_learnt(recipe: Recipe) -> None:
+    """A model that was written before the first checkpoint is not thrown away."""
+    folder = begin(recipe, learnt=False)
+    (folder.path / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="other settings"):
+        begin(replace(recipe, train=replace(TRAIN, seed=2)))
+
+
+def test_foreign_folder(recipe: Recipe, tmp_path: Path) -> None:
+    """A folder with other things in it, and a file, are left alone."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("years of work", encoding="utf-8")
+    with pytest.raises(InputError, match="is not the folder of a training run"):
+        begin(recipe)
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["thesis.tex"]
+    with pytest.raises(InputError, match="is not the folder of a training run"):
+        begin(replace(recipe, out=str(tmp_path / "run" / "thesis.tex")))
+
+
+def test_empty_and_nearly_begun_folders(recipe: Recipe, tmp_path: Path) -> None:
+    """An empty folder can be used, and one of a run that was killed before its recipe was whole."""
+    training = tmp_path / "run" / "training"
+    training.mkdir(parents=True)
+    (training / ".recipe.json").write_text('{"out', encoding="utf-8")
+    assert begin(recipe).path == tmp_path / "run"
+
+
+def test_where_no_folder_can_be(recipe: Recipe, tmp_path: Path) -> None:
+    """A folder below a file is one sentence; so is no folder at all."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"cannot write to .*: Not a directory; give another --out"
+    ):
+        begin(replace(recipe, out=str(tmp_path / "file" / "run")))
+    with pytest.raises(InputError, match="give --out DIR"):
+        RunFolder.open(Path(), replace(recipe, out=""))
+
+
+def test_a_finished_run(recipe: Recipe) -> None:
+    """A finished run says so and what can be done with it."""
+    begin(recipe).mark_finished("10 steps", Progress(step=10, best={"loss": 1.0}))
+    with pytest.raises(
+        InputError, match=r"is finished \(step 10, 10 steps\); use it with dragoman"
+    ):
+        begin(recipe)
+
+
+@pytest.mark.parametrize(
+    "change", [["train.max_steps=20"], ["train.max_minutes=1"], ["train.patience=3"]]
+)
+def test_a_finished_run_goes_on(recipe: Recipe, change: list[str]) -> None:
+    """With another limit a finished run goes on, and is unfinished until its new end."""
+    begin(recipe).mark_finished("10 steps", Progress(step=10))
+    more = override_settings(recipe, change)
+    folder = begin(more)
+    assert not (folder.training / "finished.json").exists()
+    assert begin(more) == folder
+
+
+def test_damaged_files(recipe: Recipe) -> None:
+    """A recipe or a marker that is no JSON any more is one sentence."""
+    folder = begin(recipe)
+    (folder.training / "finished.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"finished\.json is damaged"):
+        begin(recipe)
+    (folder.training / "recipe.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"recipe\.json is damaged"):
+        begin(recipe)
+
+
+def test_full_disk_at_the_end(recipe: Recipe) -> None:
+    """A marker that cannot be written is one sentence, and no half of it stays."""
+    folder = begin(recipe)
+    with file_size_limit(5), pytest.raises(DragomanError, match="cannot write to"):
+        folder.mark_finished("10 steps", Progress(step=10))
+    assert not (folder.training / "finished.json").exists()
+    begin(recipe)
