@@ -3,24 +3,27 @@
 docs/cli.md is the reference of the command line, taken from the verbs' own help texts.
 """
 
-import subprocess
-import sys
+import re
 from pathlib import Path
+
+import typer
+from typer.cli import get_docs_for_click
+from typer.main import get_command
+
+from dragoman.cli.main import make_app
 
 DOCS = Path(__file__).parent
 
 
-def write_cli() -> None:
-    """Write the help of every verb as Markdown."""
-    program = ("typer", "dragoman.cli.main", "utils", "docs", "--name", "dragoman")
-    page = subprocess.run(  # noqa: S603 -- our own program
-        [sys.executable, "-m", *program], capture_output=True, text=True, check=False
-    )
-    if page.returncode:
-        sys.exit(f"docs/cli.md: the command line cannot describe itself\n{page.stderr}")
-    (DOCS / "cli.md").write_text(page.stdout.rstrip() + "\n", encoding="utf-8")
-    print("docs/cli.md")
+def cli_page() -> str:
+    """The help of every verb as Markdown; example lines, which begin with the name, as code."""
+    command = get_command(make_app())
+    context = typer.Context(command, info_name="dragoman")
+    page = get_docs_for_click(obj=command, ctx=context, name="dragoman")
+    page = re.sub(r"^dragoman ", "    dragoman ", page, flags=re.MULTILINE)
+    return page.replace("<tab>", "&lt;tab&gt;").rstrip() + "\n"
 
 
 if __name__ == "__main__":
-    write_cli()
+    (DOCS / "cli.md").write_text(cli_page(), encoding="utf-8")
+    print("docs/cli.md")
