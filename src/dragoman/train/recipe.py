@@ -66,6 +66,10 @@ class DataConfig:
             return None
         return self._resolve(CorpusConfig(src=self.valid_src, tgt=self.valid_tgt))
 
+    def check(self) -> None:
+        """Raise InputError unless every file is there."""
+        _ = self.training, self.validation
+
     @property
     def cache_folder(self) -> Path:
         """Where tokenised corpora are kept."""

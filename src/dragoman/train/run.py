@@ -74,6 +74,7 @@ def train(recipe: Recipe, *, score: Score, console: Console) -> TrainResult:
     for a loss that is not finite and for a full disk; the checkpoints written before stay whole.
     """
     started = time.monotonic()
+    recipe.data.check()  # before there is a folder
     run_folder = RunFolder.open(Path(recipe.out), recipe)
     parts = _Parts.assemble(recipe, run_folder, score, console)
     progress = parts.resume(console)

@@ -1,0 +1,122 @@
+"""What the system tests share: the command line in processes of its own, that start at once."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PATIENCE = 120.0  # seconds that anything may take on a busy machine
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A command that has ended."""
+
+    code: int
+    """Its exit code; minus the number of the signal that killed it."""
+    said: str
+    """All of its output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A command that runs."""
+
+    pid: int
+    server: "subprocess.Popen[str]"
+    log: Path
+
+    def wait_until(self, condition: Callable[[], bool]) -> bool:
+        """Wait for something to be true; False when the command ends before it is."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail(f"waited in vain; the command said: {self.said()}")
+            if _has_ended(self.pid):
+                return condition()
+            time.sleep(0.0005)
+        return True
+
+    def said(self) -> str:
+        """Its output so far."""
+        return self.log.read_text(encoding="utf-8") if self.log.exists() else ""
+
+    def end(self, signal_number: int | None = None) -> Ended:
+        """Send a signal, if one is given, and wait for the end."""
+        if signal_number is not None:
+            os.kill(self.pid, signal_number)  # until waited for, an ended child keeps its number
+        code = int(_line_of(self.server))
+        return Ended(code, self.said())
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """Starts `dragoman` with arguments, one at a time."""
+
+    server: "subprocess.Popen[str]"
+    folder: Path
+
+    def start(self, arguments: Sequence[object]) -> Running:
+        """Start a command."""
+        log = self.folder / "log.txt"
+        log.unlink(missing_ok=True)
+        request = json.dumps({"arguments": list(map(str, arguments)), "log": str(log)})
+        assert self.server.stdin is not None
+        self.server.stdin.write(request + "\n")
+        self.server.stdin.flush()
+        return Running(int(_line_of(self.server)), self.server, log)
+
+    def run(self, *arguments: object) -> Ended:
+        """Run a command to its end."""
+        return self.start(arguments).end()
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """One thread, so that results repeat to the bit; a cache of our own; no data but our own."""
+    cache = tmp_path_factory.mktemp("cache")
+    ours = {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(cache), "PYTHONWARNINGS": "error"}
+    others = {k: v for k, v in os.environ.items() if k not in {"DRAGOMAN_DATA", "FORCE_COLOR"}}
+    return others | ours
+
+
+@pytest.fixture(scope="session")
+def server(environment: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
+    """The process that forks."""
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("server.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    with process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+
+
+@pytest.fixture
+def dragoman(server: "subprocess.Popen[str]", tmp_path: Path) -> CommandLine:
+    """The command line."""
+    return CommandLine(server, tmp_path)
+
+
+def _line_of(server: "subprocess.Popen[str]") -> str:
+    assert server.stdout is not None
+    return server.stdout.readline()
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a child of the server has ended (it stays a zombie until it is waited for)."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return True

@@ -1,0 +1,128 @@
+"""A run that is killed, at any moment, ends with the bits of one that was not."""
+
+import json
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.conftest import CommandLine, Running
+from tests.system.corpora import SMALL, reversed_digits
+
+STEPS = 30
+SETTINGS = (
+    *SMALL,
+    "model.dropout=0.3",
+    "batch.subword_sampling=0.2",
+    "batch.max_tokens=300",
+    f"train.max_steps={STEPS}",
+    "train.accumulate=2",
+    "train.save_every=2",
+    "train.average_last=3",
+    "train.validate_every=7",
+    "train.validate_limit=3",
+    "train.log_every=1",
+)
+
+
+def command(folder: Path, out: Path, precision: str) -> list[object]:
+    """The command of a run."""
+    texts = ["--src", folder / "a.src", "--tgt", folder / "a.tgt", "--out", out]
+    return ["train", *texts, *SETTINGS, f"train.precision={precision}"]
+
+
+def figures(out: Path) -> list[dict[str, Any]]:
+    """What metrics.jsonl holds, without times and ends."""
+    text = (out / "training" / "metrics.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    timed = ("seconds", "tokens_per_second")
+    return [
+        {key: value for key, value in line.items() if key not in timed}
+        for line in lines
+        if "stopped" not in line
+    ]
+
+
+def bits(out: Path) -> dict[str, bytes]:
+    """The tensors of a run: its model, its checkpoints, its optimizer, its random state."""
+    return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*.safetensors")}
+
+
+def a_moment(out: Path, draw: random.Random) -> Callable[[], bool]:
+    """Draw a moment for a kill: after some steps, while a checkpoint or the model is written."""
+    training = out / "training"
+    metrics = training / "metrics.jsonl"
+    enough = draw.randint(1, 9)
+
+    def lines() -> int:
+        return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
+
+    before = lines()
+
+    def stepped() -> bool:
+        return lines() >= before + enough
+
+    def saving() -> bool:
+        return stepped() and any((training / "checkpoints").glob(".step-*"))
+
+    def exporting() -> bool:
+        return (out / ".saving").exists()
+
+    return draw.choice([stepped, saving, saving, exporting])
+
+
+def kill(running: Running, out: Path, draw: random.Random) -> int:
+    """Kill a run at a random moment, unless it ends before; give back its exit code."""
+    if running.wait_until(a_moment(out, draw)):
+        time.sleep(draw.uniform(0, 0.004))
+    return running.end(signal.SIGKILL).code
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path, precision: str) -> None:
+    """Killed at random moments until it ends, a run has every bit of one that never was."""
+    reversed_digits(tmp_path, 120)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    ended = dragoman.run(*command(tmp_path, whole, precision))
+    assert ended.code == 0, ended.said
+    draw = random.Random()
+    codes = [kill(dragoman.start(command(tmp_path, killed, precision)), killed, draw)]
+    while codes[-1] != 0 and len(codes) < 12:
+        assert codes[-1] == -signal.SIGKILL
+        running = dragoman.start(command(tmp_path, killed, precision))
+        codes.append(kill(running, killed, draw))
+    if codes[-1] != 0:
+        ended = dragoman.run(*command(tmp_path, killed, precision))
+        assert ended.code in {0, 2}, ended.said
+    assert (killed / "training" / "finished.json").exists()
+    assert -signal.SIGKILL in codes
+    ours, theirs = bits(killed), bits(whole)
+    assert sorted(ours) == sorted(theirs)
+    assert [name for name in theirs if ours[name] != theirs[name]] == []
+    assert figures(killed) == figures(whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c(dragoman: CommandLine, tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C, or a polite kill, saves, says how to go on and exits with 130; going on works."""
+    reversed_digits(tmp_path, 120)
+    out = tmp_path / "run"
+    running = dragoman.start(command(tmp_path, out, "fp32"))
+    metrics = out / "training" / "metrics.jsonl"
+    assert running.wait_until(lambda: metrics.exists() and metrics.stat().st_size > 0)
+    ended = running.end(number)
+    assert ended.code == 130, ended.said
+    assert "interrupted" in ended.said
+    assert "The same command goes on from there." in ended.said
+    assert "Traceback" not in ended.said
+    ended = dragoman.run(*command(tmp_path, out, "fp32"))
+    assert ended.code == 0, ended.said
+    assert "Going on from step" in ended.said
+    steps = [line["step"] for line in figures(out) if "loss" in line]
+    assert steps == list(range(1, STEPS + 1))
+    again = dragoman.run(*command(tmp_path, out, "fp32"))
+    assert again.code == 2
+    assert "is finished" in again.said

@@ -1,0 +1,210 @@
+"""`dragoman train` from the outside: it learns, and wrong input is one sentence."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.system.conftest import CommandLine
+from tests.system.corpora import SMALL, reversed_digits
+
+QUICK = (*SMALL, "train.max_steps=3")
+
+
+@pytest.mark.slow
+def test_learns_to_turn_digits_round(environment: dict[str, str], tmp_path: Path) -> None:
+    """Whatever the seed, half a minute's training turns unseen rows of digits round."""
+    src, tgt = reversed_digits(tmp_path, 4000)
+    out = tmp_path / "run"
+    texts = [f"--src={src}", f"--tgt={tgt}", f"--out={out}"]
+    settings = [
+        *SMALL,
+        f"train.seed={random.randrange(10**6)}",
+        "train.max_steps=600",
+        "train.learning_rate=5e-3",
+        "train.validate_every=300",
+        "train.save_every=300",
+        "train.precision=fp32",
+        "model.dropout=0",
+        "batch.max_tokens=1000",
+        "data.hold_out=100",
+    ]
+    dragoman = [sys.executable, "-m", "dragoman"]
+    trained = subprocess.run(
+        [*dragoman, "train", *texts, *settings],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert trained.returncode == 0, trained.stderr
+    assert trained.stdout == ""
+    lines = [" ".join(random.choices("0123456789", k=random.randint(2, 5))) for _ in range(100)]
+    translated = subprocess.run(
+        [*dragoman, "translate", str(out)],
+        input="".join(line + "\n" for line in lines),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    outputs = translated.stdout.splitlines()
+    exact = sum(output == line[::-1] for output, line in zip(outputs, lines, strict=True))
+    assert exact >= 90, trained.stderr
+
+
+def test_two_files_and_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
+    """With two files and a folder the rest is chosen and said, and the folder is a model."""
+    src, tgt = reversed_digits(tmp_path, 60)
+    out = tmp_path / "run"
+    ended = dragoman.run("train", "--src", src, "--tgt", tgt, "--out", out, *QUICK)
+    assert ended.code == 0, ended.said
+    assert "Chosen for 60 pairs: tiny" in ended.said
+    assert "pairs are used" in ended.said
+    assert f"dragoman translate {out}" in ended.said
+    assert "\x1b" not in ended.said
+    names = {path.name for path in out.iterdir()}
+    assert names == {"config.json", "model.safetensors", "tokenizer.json", "README.md", "training"}
+    assert dragoman.run("translate", out, src).code == 0
+
+
+def test_one_pair(dragoman: CommandLine, tmp_path: Path) -> None:
+    """A corpus of one pair is learnt."""
+    (tmp_path / "a").write_text("hello world\n", encoding="utf-8")
+    (tmp_path / "b").write_text("hallo welt\n", encoding="utf-8")
+    texts = ("--src", tmp_path / "a", "--tgt", tmp_path / "b", "--out", tmp_path / "run")
+    settings = ("train.max_steps=60", "train.learning_rate=1e-2", "model.dropout=0")
+    ended = dragoman.run("train", *texts, *SMALL, *settings)
+    assert ended.code == 0, ended.said
+    translated = dragoman.run("translate", tmp_path / "run", tmp_path / "a")
+    assert translated.said.splitlines()[0] == "hallo welt"
+
+
+def _no_source(folder: Path) -> str:
+    (folder / "a.src").unlink()
+    return "no file"
+
+
+def _directory(folder: Path) -> str:
+    (folder / "a.src").unlink()
+    (folder / "a.src").mkdir()
+    return "a.src is a directory"
+
+
+def _empty(folder: Path) -> str:
+    (folder / "a.src").write_bytes(b"")
+    (folder / "a.tgt").write_bytes(b"")
+    return "is empty"
+
+
+def _only_spaces(folder: Path) -> str:
+    for name in ("a.src", "a.tgt"):
+        (folder / name).write_bytes(b"  \n\n \n")
+    return ""
+
+
+def _unequal(folder: Path) -> str:
+    (folder / "a.tgt").write_bytes(b"one line\n")
+    return "has 60 lines but"
+
+
+def _not_utf8(folder: Path) -> str:
+    with (folder / "a.tgt").open("ab") as file:
+        file.write(b"caf\xe9\n")
+    with (folder / "a.src").open("ab") as file:
+        file.write(b"1\n")
+    return "a.tgt line 61 is not UTF-8: byte 0xe9"
+
+
+def _file_as_folder(folder: Path) -> str:
+    (folder / "run").write_text("mine", encoding="utf-8")
+    return "is not the folder of a training run"
+
+
+def _below_a_file(folder: Path) -> str:
+    (folder / "run").symlink_to(folder / "a.src" / "run")
+    return "run"
+
+
+def _foreign_folder(folder: Path) -> str:
+    (folder / "run").mkdir()
+    (folder / "run" / "thesis.tex").write_text("mine", encoding="utf-8")
+    return "is not the folder of a training run"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _no_source,
+        _directory,
+        _empty,
+        _only_spaces,
+        _unequal,
+        _not_utf8,
+        _file_as_folder,
+        _below_a_file,
+        _foreign_folder,
+    ],
+)
+def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Path], str]) -> None:
+    """Whatever is wrong with a file or a folder is one sentence with exit code 2."""
+    src, tgt = reversed_digits(tmp_path, 60)
+    expected = spoil(tmp_path)
+    ended = dragoman.run("train", "--src", src, "--tgt", tgt, "--out", tmp_path / "run", *QUICK)
+    assert ended.code == 2, ended.said
+    assert expected in ended.said
+    assert "Traceback" not in ended.said
+    assert ended.said.splitlines()[-1].startswith("dragoman: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["multi30k-en-dee"], "there is no recipe 'multi30k-en-dee'"),
+        (["nowhere.toml"], "nowhere.toml"),
+        ([], "there is nothing to train"),
+        (["demo", "demo"], "one recipe at a time"),
+        (["demo", "train.max_step=3"], "max_steps"),
+        (["demo", "train.max_steps=many"], "max_steps"),
+        (["demo", "train.patience=0"], "patience = 0 must be at least 1"),
+        (["demo"], "data.src"),
+        (["--src", "a.src", "--tgt", "a.tgt"], "a.src"),
+    ],
+)
+def test_wrong_command(
+    dragoman: CommandLine, tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    """A wrong recipe, setting or option is one sentence with exit code 2, and writes nothing."""
+    ended = dragoman.run("train", *arguments, *[f"out={tmp_path / 'run'}"] * bool(arguments))
+    assert ended.code == 2, ended.said
+    assert expected in ended.said
+    assert "Traceback" not in ended.said
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_corrected_command_works(dragoman: CommandLine, tmp_path: Path) -> None:
+    """After a command with a wrong file, the right one works in the same folder."""
+    src, tgt = reversed_digits(tmp_path, 60)
+    recipe = tmp_path / "my.toml"
+    recipe.write_text("[train]\nmax_steps = 3\n", encoding="utf-8")
+    command = ["train", recipe, *QUICK, f"data.tgt={tgt}", f"out={tmp_path / 'run'}"]
+    (tmp_path / "b.src").write_text("other\n", encoding="utf-8")
+    wrong = dragoman.run(*command, f"data.src={tmp_path / 'b.src'}")
+    assert wrong.code == 2
+    assert "has 1 lines" in wrong.said
+    right = dragoman.run(*command, f"data.src={src}")
+    assert right.code == 0, right.said
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_read_only_folder(dragoman: CommandLine, tmp_path: Path) -> None:
+    """A folder that cannot be written to is one sentence."""
+    src, tgt = reversed_digits(tmp_path, 60)
+    (tmp_path / "closed").mkdir(mode=0o555)
+    texts = ("--src", src, "--tgt", tgt, "--out", tmp_path / "closed" / "run")
+    ended = dragoman.run("train", *texts, *QUICK)
+    assert ended.code == 2, ended.said
+    assert "Permission denied" in ended.said

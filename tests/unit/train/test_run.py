@@ -1,0 +1,331 @@
+"""A whole run in one process: what is in the folder at its end, and how it goes on."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.unit.train.made import TINY, make_console
+from torch import Tensor
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from dragoman.data.batch import BatchConfig
+from dragoman.data.corpus import CorpusConfig
+from dragoman.errors import DragomanError, InputError
+from dragoman.models import EncoderDecoder
+from dragoman.models.folder import load_model
+from dragoman.text.train import TokenizerConfig
+from dragoman.train.checkpoint import average_weights, checkpoints
+from dragoman.train.config import TrainConfig
+from dragoman.train.recipe import DataConfig, Recipe
+from dragoman.train.run import TrainResult, train
+from dragoman.train.texts import Tokenizers
+
+SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
+
+
+@dataclass
+class Scorer:
+    """Gives the scores that a test wants, one validation after the other."""
+
+    bleu: Iterator[float]
+    sources: list[str] = field(default_factory=list)
+    before: Callable[[], None] = lambda: None
+
+    def __call__(
+        self,
+        model: EncoderDecoder,  # noqa: ARG002 (a protocol)
+        tokenizers: Tokenizers,  # noqa: ARG002 (a protocol)
+        sources: list[str],
+        references: list[str],
+    ) -> Mapping[str, float]:
+        """Return the next score."""
+        assert len(sources) == len(references)
+        self.sources = sources
+        self.before()
+        return {"bleu": next(self.bleu), "chrf": 1.0}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Recipe:
+    """Six steps on forty pairs of numbers; validation and a checkpoint every second one."""
+    lines = [f"{i} {i + 1} {i + 2}" for i in range(40)]
+    (tmp_path / "a.src").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "a.tgt").write_text("\n".join(x[::-1] for x in lines) + "\n", encoding="utf-8")
+    return Recipe(
+        out=str(tmp_path / "run"),
+        data=DataConfig(
+            src=str(tmp_path / "a.src"),
+            tgt=str(tmp_path / "a.tgt"),
+            cache=str(tmp_path / "cache"),
+        ),
+        tokenizer=TokenizerConfig(vocab_size=300),
+        batch=BatchConfig(max_tokens=100),
+        model=replace(TINY, src_vocab_size=0, tgt_vocab_size=0, dropout=0.2),
+        train=TrainConfig(
+            max_steps=6,
+            warmup_steps=1,
+            validate_every=2,
+            save_every=2,
+            average_last=3,
+            log_every=1,
+            device="cpu",
+            precision="fp32",
+        ),
+    )
+
+
+def change(recipe: Recipe, **values: int) -> Recipe:
+    """The recipe with other numbers for training."""
+    return replace(recipe, train=replace(recipe.train, **values))  # type: ignore[arg-type]
+
+
+def run(recipe: Recipe, *bleu: float) -> tuple[TrainResult, str]:
+    """Train, with these scores for one validation after the other."""
+    console, file = make_console(terminal=False)
+    return train(recipe, score=Scorer(iter(bleu)), console=console), file.getvalue()
+
+
+def exported(recipe: Recipe) -> dict[str, Tensor]:
+    """The weights in the model folder."""
+    return load_file(Path(recipe.out) / "model.safetensors")
+
+
+def saved(recipe: Recipe) -> list[Path]:
+    """The checkpoints of the run."""
+    return checkpoints(Path(recipe.out) / "training" / "checkpoints")
+
+
+def same(one: Mapping[str, Tensor], two: Mapping[str, Tensor]) -> bool:
+    """Whether two sets of weights are equal to the bit."""
+    return set(one) == set(two) and all(torch.equal(one[name], two[name]) for name in two)
+
+
+def test_best_step_is_the_model(recipe: Recipe) -> None:
+    """Where the average of the last checkpoints is no better, the best step's weights stay."""
+    result, said = run(recipe, 10, 30, 20, 30)
+    assert "step 4 is better" in said
+    assert same(exported(recipe), load_file(saved(recipe)[1] / "weights.safetensors"))
+    assert result.progress.best is not None
+    assert result.progress.best["bleu"] == 30
+    assert (result.reason, result.interrupted, result.progress.step) == ("6 steps", False, 6)
+
+
+def test_average_is_the_model_where_it_is_better(recipe: Recipe) -> None:
+    """Where the average of the last checkpoints is better, it is the model, to the bit."""
+    result, said = run(recipe, 10, 30, 20, 31)
+    assert "it is the model" in said
+    assert same(exported(recipe), average_weights(saved(recipe)))
+    assert result.progress.best is not None
+    assert result.progress.best["bleu"] == 31
+    card = (Path(recipe.out) / "README.md").read_text(encoding="utf-8")
+    assert "- bleu: 31" in card
+
+
+def test_only_the_last_k_are_averaged(recipe: Recipe) -> None:
+    """The average is over the last `average_last` checkpoints; over one it is not made."""
+    run(change(recipe, average_last=2), 10, 30, 20, 31)
+    assert [path.name for path in saved(recipe)] == ["step-00000004", "step-00000006"]
+    assert same(exported(recipe), average_weights(saved(recipe)))
+    alone = replace(change(recipe, average_last=1), out=recipe.out + "1")
+    _, said = run(alone, 10, 30, 40)
+    assert "average" not in said
+    assert same(exported(alone), load_file(saved(alone)[0] / "weights.safetensors"))
+
+
+def test_the_folder_is_a_model(recipe: Recipe) -> None:
+    """At its end the run's folder loads as a model, with its card and what it was trained by."""
+    run(recipe, 1, 2, 3, 4)
+    _, config = load_model(Path(recipe.out))
+    assert config.model.src_vocab_size == config.model.tgt_vocab_size > 256
+    card = (Path(recipe.out) / "README.md").read_text(encoding="utf-8")
+    assert "a.src" in card
+    assert "held out" in card
+    finished = json.loads((Path(recipe.out) / "training" / "finished.json").read_text("utf-8"))
+    assert finished["step"] == 6
+    assert not [path for path in Path(recipe.out).rglob(".*") if path.name != ".gitignore"]
+
+
+def test_end_between_two_saves(recipe: Recipe) -> None:
+    """A run whose end is no multiple of anything still validates and saves its last step."""
+    run(change(recipe, max_steps=5), 1, 2, 9, 3)
+    assert [path.name[-1] for path in saved(recipe)] == ["2", "4", "5"]
+    assert same(exported(recipe), load_file(saved(recipe)[-1] / "weights.safetensors"))
+
+
+def test_shorter_than_the_first_validation(recipe: Recipe) -> None:
+    """A run that ends before its first validation and its first checkpoint still makes a model."""
+    run(change(recipe, max_steps=1), 5)
+    assert same(exported(recipe), load_file(saved(recipe)[0] / "weights.safetensors"))
+
+
+@pytest.mark.parametrize("at", [1, 2, 4, 5])
+def test_interrupted_run_ends_the_same(recipe: Recipe, at: int) -> None:
+    """A run stopped by Ctrl-C at any step, and gone on with, ends with the same bits."""
+    whole = replace(recipe, out=recipe.out + "-whole")
+    bleu = [10, 30, 20, 31]
+    run(whole, *bleu)
+
+    interrupted = _interrupt(recipe, at, bleu)
+    assert interrupted.interrupted
+    assert interrupted.reason == "interrupted"
+    assert not (Path(recipe.out) / "training" / "finished.json").exists()
+    result, said = run(recipe, *bleu[at // 2 :])
+    assert f"Going on from step {at}." in said
+    assert not result.interrupted
+    assert [p.name for p in saved(recipe)] == [p.name for p in saved(whole)]
+    for ours, theirs in zip(saved(recipe), saved(whole), strict=True):
+        assert same(
+            load_file(ours / "weights.safetensors"), load_file(theirs / "weights.safetensors")
+        )
+    assert same(exported(recipe), exported(whole))
+    assert _figures(recipe) == _figures(whole)
+
+
+def test_ctrl_c_during_the_last_validation(recipe: Recipe) -> None:
+    """One Ctrl-C while the average is being scored is held until the model is in its folder."""
+    console, _ = make_console(terminal=False)
+    calls: list[int] = []
+
+    def press() -> None:
+        calls.append(1)
+        if len(calls) == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    result = train(recipe, score=Scorer(iter([1, 2, 3, 4]), before=press), console=console)
+    assert not result.interrupted
+    assert (Path(recipe.out) / "training" / "finished.json").exists()
+
+
+def test_killed_before_the_last_validation(recipe: Recipe) -> None:
+    """A run killed after its last checkpoint, before its last validation, makes up for it."""
+    recipe = change(recipe, validate_every=4)
+    whole = replace(recipe, out=recipe.out + "-whole")
+    run(whole, 10, 30, 20)
+    console, _ = make_console(terminal=False)
+    with pytest.raises(ZeroDivisionError):
+        train(recipe, score=Scorer(_dying_after(10)), console=console)
+    assert saved(recipe)[-1].name == "step-00000006"
+    result, _ = run(recipe, 30, 20)
+    assert result.progress.best_step == 6
+    assert same(exported(recipe), exported(whole))
+    assert _figures(recipe) == _figures(whole)
+
+
+def test_killed_before_the_mark(recipe: Recipe) -> None:
+    """A run killed when all but its mark was written ends as if it had not been."""
+    run(recipe, 10, 30, 20, 31)
+    before = exported(recipe)
+    (Path(recipe.out) / "training" / "finished.json").unlink()
+    run(recipe, 31)  # no validation but that of the average
+    assert same(exported(recipe), before)
+
+
+def test_raising_the_limit(recipe: Recipe) -> None:
+    """A finished run says so; with more steps it goes on from its last checkpoint."""
+    run(recipe, 1, 2, 3, 4)
+    with pytest.raises(InputError, match="is finished"):
+        run(recipe)
+    result, said = run(change(recipe, max_steps=8), 5, 6)
+    assert "Going on from step 6." in said
+    assert result.progress.step == 8
+
+
+def test_patience_counts_over_a_resumption(recipe: Recipe) -> None:
+    """Validations without a better one before the interruption count after it."""
+    recipe = replace(recipe, train=replace(recipe.train, max_steps=100, patience=2))
+    bleu = [10, 30, 20, 25, 0]
+    assert _interrupt(recipe, 7, bleu).interrupted
+    result, _ = run(recipe, 25, 0)
+    assert result.reason == "no better validation in 2"
+    assert (result.progress.step, result.progress.best_step) == (8, 4)
+
+
+def test_failure_gives_the_terminal_back(recipe: Recipe) -> None:
+    """When training fails midway, the error comes through and the live display is closed."""
+    console, file = make_console(terminal=True)
+    recipe = replace(recipe, train=replace(recipe.train, learning_rate=1e38, clip_norm=None))
+    with pytest.raises(DragomanError, match="in a batch of the pairs"):
+        train(recipe, score=Scorer(iter([1, 2, 3])), console=console)
+    assert file.getvalue().count(SHOW_CURSOR) == file.getvalue().count(HIDE_CURSOR) > 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_validation_files_and_limit(recipe: Recipe) -> None:
+    """Given validation files are used as they are; at most `validate_limit` are translated."""
+    data = replace(recipe.data, valid_src=recipe.data.src, valid_tgt=recipe.data.tgt)
+    scorer = Scorer(iter([1, 2, 3, 4]))
+    console, file = make_console(terminal=False)
+    limited = replace(change(recipe, validate_limit=7), data=data)
+    train(limited, score=scorer, console=console)
+    assert scorer.sources == [f"{i} {i + 1} {i + 2}" for i in range(7)]
+    assert "held out" not in file.getvalue()
+
+
+def test_two_tokenizers(recipe: Recipe) -> None:
+    """Separate vocabularies are learnt, kept and loaded again when the run goes on."""
+    recipe = replace(
+        recipe,
+        tokenizer=replace(recipe.tokenizer, joint=False),
+        model=replace(recipe.model, tie_embeddings="target-output"),
+    )
+    assert _interrupt(recipe, 2, [1, 2]).interrupted
+    _, said = run(recipe, 2, 3, 4)
+    assert "Learning" not in said
+    names = {path.name for path in Path(recipe.out).iterdir()}
+    assert {"tokenizer.src.json", "tokenizer.tgt.json"} <= names
+    load_model(Path(recipe.out))
+
+
+def test_held_out_sources_leave_every_corpus(recipe: Recipe) -> None:
+    """A second corpus does not teach what the first one holds out."""
+    same_again = CorpusConfig(src=recipe.data.src, tgt=recipe.data.tgt)
+    _, said = run(replace(recipe, data=replace(recipe.data, corpora=(same_again,))), 1, 2, 3, 4)
+    assert said.count("36 of 40 pairs are used") == 2
+
+
+def test_changed_data(recipe: Recipe) -> None:
+    """A run whose texts have changed since it was saved is not gone on with."""
+    assert _interrupt(recipe, 3, [1, 2]).interrupted
+    for side in ("src", "tgt"):
+        with Path(getattr(recipe.data, side)).open("a", encoding="utf-8") as file:
+            file.write("one more line\n")
+    with pytest.raises(InputError, match="have changed"):
+        run(recipe)
+
+
+def _interrupt(recipe: Recipe, at: int, bleu: Sequence[float]) -> TrainResult:
+    """Run until Ctrl-C is pressed, in the middle of step `at`."""
+    console, _ = make_console(terminal=False)
+    steps: list[int] = []
+
+    def press(*_: object) -> None:
+        steps.append(1)
+        if len(steps) == at:
+            signal.raise_signal(signal.SIGINT)
+
+    handle = register_optimizer_step_post_hook(press)
+    try:
+        return train(recipe, score=Scorer(iter(bleu)), console=console)
+    finally:
+        handle.remove()
+
+
+def _figures(recipe: Recipe) -> list[tuple[object, ...]]:
+    """What metrics.jsonl says that is no time and no end."""
+    text = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    return [
+        (line["step"], line.get("loss"), line.get("grad_norm"), str(line.get("valid")))
+        for line in lines
+        if "stopped" not in line
+    ]
+
+
+def _dying_after(*bleu: float) -> Iterator[float]:
+    yield from bleu
+    yield 1 / 0
