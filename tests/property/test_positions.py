@@ -59,7 +59,8 @@ def test_a_grown_table_is_a_table_made_long(
 def test_positions_follow_the_vectors(dtype: torch.dtype) -> None:
     """The table is as exact as the dtype of the vectors, whatever came before."""
     positions = SinusoidalPositions(6)
-    positions(torch.zeros(1, 3, 6, dtype=torch.bfloat16))
+    for before in (torch.bfloat16, torch.float64, torch.float32):
+        assert positions(torch.zeros(1, 3, 6, dtype=before)).dtype == before
     got = positions(torch.zeros(1, 9, 6, dtype=dtype), 300)
     assert got.dtype == dtype
     assert torch.equal(got[0], sinusoidal_table(309, 6)[300:].to(dtype))
