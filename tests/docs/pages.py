@@ -1,0 +1,46 @@
+"""What the pages for people say: their code blocks and their links."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+READMES = (ROOT / "README.md", ROOT / "README.zh-CN.md")
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("benchmarks/*.md")])
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"\s+#.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of code between fences."""
+
+    language: str
+    """The word behind the first fence."""
+    text: str
+    """What is between the fences."""
+
+    @property
+    def commands(self) -> list[str]:
+        """Of a block for the shell: a command a line, a continued line joined with the next."""
+        lines = self.text.replace("\\\n", " ").splitlines()
+        return [line for line in lines if line.strip() and not line.startswith("#")]
+
+    @property
+    def code(self) -> str:
+        """The block without its comments, which differ between languages."""
+        return _COMMENT.sub("", self.text)
+
+
+def blocks(page: Path, *languages: str) -> list[Block]:
+    """The blocks of a page in these languages, in order."""
+    found = _BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [Block(language, text) for language, text in found if language in languages]
+
+
+def links(page: Path) -> list[str]:
+    """Where the links and pictures of a page lead, except into the network or into the page."""
+    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+    found = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'<img [^>]*src="([^"]+)"', text)
+    return [target for target in found if not target.startswith(("http", "mailto:", "#"))]

@@ -1,0 +1,97 @@
+"""Links lead somewhere, recipes that are named are shipped, examples of recipes are recipes."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import PAGES, READMES, ROOT, blocks, links
+
+from dragoman.settings import load_settings
+from dragoman.train.recipe import Recipe, shipped_recipes
+
+RECIPES = ROOT / "docs" / "recipes.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link and picture of every page is a file or folder of the repository."""
+    targets = [page.parent / target.partition("#")[0] for target in links(page)]
+    assert [str(target) for target in targets if not target.exists()] == []
+
+
+def test_links_into_pages_name_a_heading() -> None:
+    """The part of a link behind the hash is a heading of the page that it leads to."""
+    lost = []
+    for page in PAGES:
+        for target in links(page):
+            name, _, anchor = target.partition("#")
+            if anchor and anchor not in _anchors(page.parent / name):
+                lost.append(f"{page.name}: {target}")
+    assert lost == []
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*READMES, RECIPES], ids=lambda page: page.name)
+def test_the_recipes_named_are_those_shipped(page: Path) -> None:
+    """Each shipped recipe is named, and every name that looks like one is shipped."""
+    words = re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+|demo)`", page.read_text(encoding="utf-8"))
+    named = {word for word in words if word.startswith(("multi30k-", "tatoeba-", "demo"))}
+    assert named == set(shipped_recipes())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_recipes_that_commands_name_exist(page: Path) -> None:
+    """Wherever a page says `dragoman train NAME`, NAME is shipped, a file or a placeholder."""
+    text = page.read_text(encoding="utf-8")
+    names = set(re.findall(r"dragoman train ([a-z][\w.-]*)", text))
+    assert {name for name in names if not name.endswith(".toml")} <= set(shipped_recipes())
+
+
+def test_recipes_written_out_are_recipes(tmp_path: Path) -> None:
+    """A TOML block in the docs is a recipe that loads."""
+    written = [block for page in PAGES for block in blocks(page, "toml")]
+    assert written
+    for number, block in enumerate(written):
+        path = tmp_path / f"{number}.toml"
+        path.write_text(block.text, encoding="utf-8")
+        assert load_settings(Recipe, path).train is not None
+        assert tomllib.loads(block.text)
+
+
+def test_messages_that_are_explained_are_messages() -> None:
+    """Each message on the page of troubleshooting is in the sources, its variable parts aside."""
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    told = re.sub(r"""["']\s*\n\s*f?["']""", "", sources)  # a sentence over several lines
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    explained = [
+        m for bold in re.findall(r"\*\*(.+?)\*\*", page) for m in re.findall("`(.+?)`", bold)
+    ]
+    parts = [part for m in explained for part in re.split(r"\.\.\.|\b[A-Z]+\b|\W*$", m) if part]
+    assert len(explained) > 30
+    assert [part.strip() for part in parts if part.strip(" ()") not in told] == []
+
+
+def test_the_command_line_is_described_as_it_is() -> None:
+    """docs/cli.md has every verb and every option, and none that is gone (make docs)."""
+    from typer.main import get_command
+
+    from dragoman.cli.main import make_app
+
+    app = get_command(make_app())
+    verbs: dict[str, object] = app.commands  # type: ignore[attr-defined] # it is a group
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## `dragoman (\w+)`$", page, flags=re.MULTILINE)
+    described = dict(zip(sections[1::2], sections[2::2], strict=True))
+    options = {
+        name: {opt for parameter in verb.params for opt in parameter.opts if opt.startswith("--")}  # type: ignore[attr-defined] # a command
+        for name, verb in verbs.items()
+    }
+    assert {
+        name: set(re.findall(r"^\* `(--[\w-]+)", text, re.MULTILINE)) - {"--help"}
+        for name, text in described.items()
+    } == options

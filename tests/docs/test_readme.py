@@ -1,0 +1,157 @@
+"""Every command of the READMEs is executed, on a made corpus under the names that they use.
+
+Trainings are cut short by settings appended to their command. Targets of `make` are looked up,
+since a test cannot run the tests; what `make demo` calls is run. `pip install` is what
+`tests/project/test_wheel.py` does; here its extras are looked up.
+"""
+
+import lzma
+import os
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import READMES, ROOT, Block, blocks
+
+from dragoman.data.grammar import Pair, generate
+
+SHORT = (
+    "train.max_steps=20",
+    "train.validate_limit=10",
+    "model.d_model=32",
+    "model.num_heads=2",
+    "model.d_ff=64",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "tokenizer.vocab_size=600",
+    "batch.max_tokens=512",
+    "decoding.max_length_factor=0.5",
+    "decoding.max_length_constant=5",
+)
+"""Settings that make any training a matter of seconds."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every text that the READMEs name."""
+    folder = tmp_path_factory.mktemp("readme")
+    pairs = generate(450, seed=7)
+    train, valid, test = pairs[:400], pairs[400:420], pairs[420:]
+    (folder / "multi30k").mkdir()
+    for src, tgt, part in (
+        ("a.en", "a.zh", train),
+        ("test.en", "test.zh", test),
+        ("new.en", "new.zh.expected", test),
+        ("multi30k/train.en.xz", "multi30k/train.de.xz", train),
+        ("multi30k/val.en", "multi30k/val.de", valid),
+        ("multi30k/test_2016_flickr.en", "multi30k/test_2016_flickr.de", test),
+    ):
+        _write(folder / src, folder / tgt, part)
+    return folder
+
+
+def _write(src: Path, tgt: Path, pairs: list[Pair]) -> None:
+    for path, side in ((src, 0), (tgt, 1)):
+        content = "".join(f"{pair[side]}\n" for pair in pairs).encode()
+        path.write_bytes(lzma.compress(content) if path.suffix == ".xz" else content)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Where `dragoman` is found, texts are those of the test, and no cache outlives it."""
+    scripts = tmp_path_factory.mktemp("scripts")
+    own = scripts / "dragoman"
+    own.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dragoman "$@"\n', encoding="utf-8")
+    own.chmod(0o755)
+    path = os.pathsep.join([str(scripts), sysconfig.get_path("scripts"), os.environ["PATH"]])
+    cache = str(tmp_path_factory.mktemp("cache"))
+    own_data = {"DRAGOMAN_DATA": "", "XDG_CACHE_HOME": cache}
+    return os.environ | own_data | {"PATH": path, "OMP_NUM_THREADS": "1"}
+
+
+def test_both_languages_give_the_same_commands() -> None:
+    """Same blocks in the same order; only comments are translated."""
+    english, chinese = (
+        [(block.language, block.code) for block in blocks(page, "sh", "python")] for page in READMES
+    )
+    assert english == chinese
+    assert len(english) > 4
+
+
+def test_both_languages_have_the_same_shape() -> None:
+    """Same headings by level, same links, same pictures, same places for measured figures."""
+    english, chinese = (_shape(page) for page in READMES)
+    assert english == chinese
+
+
+def _shape(page: Path) -> list[str]:
+    """Headings as their level, links as their target, in order; the link to the other language."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    found = re.findall(r"^#+ |\]\([^)]+\)|<img src=\"[^\"]+\"|<!-- [\w-]+: \w+ -->", text, re.M)
+    return [item for item in found if "README" not in item]
+
+
+@pytest.mark.slow
+def test_every_command_works(folder: Path, environment: dict[str, str]) -> None:
+    """In the order of the page, each command ends with 0, and files that it promises are there."""
+    ran = [_run(command, folder, environment) for command in _commands(READMES[0])]
+    assert len(ran) > 6
+    sources, translations = ((folder / name).read_text("utf-8") for name in ("new.en", "new.zh"))
+    assert translations.count("\n") == sources.count("\n")
+    assert (folder / "runs" / "demo" / "model" / "config.json").exists()
+    assert (folder / "runs" / "demo" / "attention.png").exists()
+
+
+def _commands(page: Path) -> Iterator[Block]:
+    """Each line of a shell block by itself, each Python block as a whole."""
+    for block in blocks(page, "sh", "python"):
+        if block.language == "python":
+            yield block
+        else:
+            yield from (Block("sh", command) for command in block.commands)
+
+
+def _run(block: Block, folder: Path, environment: dict[str, str]) -> str:
+    """Run what can be run, look up what cannot; returns the program's name."""
+    words = shlex.split(block.text, comments=True) if block.language == "sh" else ["python"]
+    match words:
+        case ["python"]:
+            command = [sys.executable, "-c", block.text]
+        case ["make", target]:
+            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M)
+            if target != "demo":
+                return "make"
+            command = ["dragoman", "demo", *SHORT]
+        case ["pip", "install", requirement]:
+            _check_extras(requirement)
+            return "pip"
+        case ["dragoman", "train", *_]:
+            command = ["/bin/sh", "-c", f"{block.text} {shlex.join(SHORT)}"]
+        case _:
+            command = ["/bin/sh", "-c", block.text]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
+    return words[0]
+
+
+def _check_extras(requirement: str) -> None:
+    """`.[plot]`: each extra in the brackets is one of the package's."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = re.findall(r"\w+", requirement)
+    assert requirement.startswith(".")
+    assert set(extras) <= set(project["optional-dependencies"])
