@@ -105,7 +105,7 @@ def _train(texts: Path, model: Path, settings: Sequence[str], console: "Console"
         "valid_src": "valid.en",
         "valid_tgt": "valid.zh",
     }
-    data = [f"data.{key}={(texts / name).resolve()}" for key, name in paths.items()]
+    data = [f"data.{key}={texts / name}" for key, name in paths.items()]
     recipe = load_recipe("demo", (*data, *settings, f"out={model}"))
     if run_recipe(recipe, console).interrupted:
         console.print("Stopped and saved; the same command goes on from there.")

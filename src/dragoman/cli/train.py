@@ -1,6 +1,7 @@
 """`dragoman train`: from texts to a model folder."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,10 @@ from dragoman.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dragoman.models import EncoderDecoder
     from dragoman.train.recipe import Recipe
     from dragoman.train.run import TrainResult
+    from dragoman.train.texts import Tokenizers
 
 INTERRUPTED = 130
 
@@ -61,21 +64,37 @@ def train(
 
 def run_recipe(recipe: "Recipe", console: "Console") -> "TrainResult":
     """Train with validation by translating, which the floor of training cannot reach itself."""
-    from dragoman.evaluate import bleu_tokenizer, evaluate
-    from dragoman.models import EncoderDecoder
-    from dragoman.tasks.translation import Translator
+    from dragoman.evaluate import bleu_tokenizer
     from dragoman.train.run import train as run
-    from dragoman.train.texts import Tokenizers
 
-    def score(
-        model: EncoderDecoder, tokenizers: Tokenizers, sources: list[str], references: list[str]
+    score = _Score(bleu_tokenizer(recipe.data.tgt_lang))
+    return run(recipe, score=score, console=console)
+
+
+@dataclass(slots=True)
+class _Score:
+    """Translates the validation sources greedily and compares."""
+
+    tokenize: str
+    """BLEU's tokenizer."""
+    signature: str = ""
+    """BLEU's signature, once it was computed."""
+
+    def __call__(
+        self,
+        model: "EncoderDecoder",
+        tokenizers: "Tokenizers",
+        sources: list[str],
+        references: list[str],
     ) -> Mapping[str, float]:
+        from dragoman.evaluate import evaluate
+        from dragoman.tasks.translation import Translator
+
         translator = Translator(model, tokenizers.src, tokenizers.tgt)
         hypotheses = [t.text for t in translator.translate(sources, beam_size=1)]
-        scores = evaluate(hypotheses, references, tokenize=bleu_tokenizer(recipe.data.tgt_lang))
+        scores = evaluate(hypotheses, references, tokenize=self.tokenize)
+        self.signature = scores.bleu_signature
         return {"bleu": scores.bleu, "chrf": scores.chrf}
-
-    return run(recipe, score=score, console=console)
 
 
 def _choose(

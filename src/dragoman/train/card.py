@@ -12,7 +12,12 @@ from dragoman.train.recipe import Recipe
 
 
 def model_card(
-    recipe: Recipe, model: EncoderDecoderConfig, figures: Mapping[str, float], progress: Progress
+    recipe: Recipe,
+    model: EncoderDecoderConfig,
+    progress: Progress,
+    *,
+    figures: Mapping[str, float],
+    signature: str,
 ) -> str:
     """Write the card as Markdown: data, architecture, training, scores, versions, how to use."""
     data = recipe.data
@@ -48,7 +53,7 @@ def model_card(
         "",
         "## Validation",
         "",
-        "Greedy translations, sacreBLEU; the loss is in nats per target token.",
+        f"Greedy translations, sacreBLEU `{signature}`; the loss is in nats per target token.",
         "",
         *scores,
         "",

@@ -51,6 +51,10 @@ class Score(Protocol):
     ) -> Mapping[str, float]:
         """Return `bleu` and `chrf` of greedy translations."""
 
+    @property
+    def signature(self) -> str:
+        """How they were computed, as sacreBLEU writes it; known after the first call."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainResult:
@@ -204,7 +208,13 @@ class _Parts:
             self.model,
             self.config,
             tokenizers=(tokenizers.src, tokenizers.tgt),
-            card=model_card(self.recipe, self.config.model, validation.to_dict(), progress),
+            card=model_card(
+                self.recipe,
+                self.config.model,
+                progress,
+                figures=validation.to_dict(),
+                signature=self.score.signature,
+            ),
         )
 
     def save(self, progress: Progress) -> None:

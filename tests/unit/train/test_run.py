@@ -35,6 +35,7 @@ class Scorer:
     bleu: Iterator[float]
     sources: list[str] = field(default_factory=list)
     before: Callable[[], None] = lambda: None
+    signature: str = "counted by hand"
 
     def __call__(
         self,
