@@ -1,0 +1,134 @@
+"""Tokens per second of decoding: a model folder against Hugging Face's MarianMT class of its size.
+
+Both read the same random sources and must write exactly as many tokens as they have, so that
+neither gains by stopping early; the peer's weights are random. fp32, with a cache on both sides.
+Ours runs with the products that ``Translator`` uses, in which no row depends on the others.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.paired import environment, paired, save, show
+from dragoman.decode import Beam, Forbid, Greedy, Limits, search
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.models.folder import load_model
+from dragoman.nn import row_invariant_products
+
+SIZE = EncoderDecoderConfig(
+    src_vocab_size=8000,
+    tgt_vocab_size=8000,
+    d_model=256,
+    num_heads=4,
+    d_ff=1024,
+    num_encoder_layers=6,
+    num_decoder_layers=2,
+)
+"""What is measured when no folder is given, with random weights."""
+
+
+def our_decoder(
+    model: EncoderDecoder, config: EncoderDecoderConfig, beam_size: int
+) -> Callable[[Tensor], int]:
+    """Decodes as many tokens as the sources have; returns their number."""
+    strategy = Greedy() if beam_size == 1 else Beam(beam_size=beam_size)
+    forbid = Forbid((config.pad_id, config.bos_id, config.eos_id))
+
+    def decode(src_BS: Tensor) -> int:
+        max_B = torch.full(src_BS.shape[:1], src_BS.shape[1], device=src_BS.device)
+        limits = Limits(bos_id=config.bos_id, eos_id=config.eos_id, max_B=max_B)
+        with torch.inference_mode(), row_invariant_products():
+            found = search(model, src_BS, strategy, processors=[forbid], limits=limits)
+        return sum(len(best.ids) for best, *_ in found)
+
+    return decode
+
+
+def make_peer(config: EncoderDecoderConfig, device: torch.device) -> Any:  # noqa: ANN401 -- untyped library
+    """A MarianMTModel of the same size, or None without transformers."""
+    try:
+        from transformers import MarianConfig, MarianMTModel
+    except ImportError:
+        return None
+    return (
+        MarianMTModel(
+            MarianConfig(
+                vocab_size=config.tgt_vocab_size,
+                d_model=config.d_model,
+                encoder_layers=config.num_encoder_layers,
+                decoder_layers=config.num_decoder_layers,
+                encoder_attention_heads=config.num_heads,
+                decoder_attention_heads=config.num_heads,
+                encoder_ffn_dim=config.d_ff,
+                decoder_ffn_dim=config.d_ff,
+                activation_function="relu",
+                scale_embedding=True,
+                pad_token_id=config.pad_id,
+                decoder_start_token_id=config.bos_id,
+                eos_token_id=config.eos_id,
+                forced_eos_token_id=None,
+            )
+        )
+        .to(device)
+        .eval()
+    )
+
+
+def peer_decoder(peer: Any, beam_size: int) -> Callable[[Tensor], int]:  # noqa: ANN401 -- untyped library
+    """The same by the peer's ``generate``."""
+
+    def decode(src_BS: Tensor) -> int:
+        length = src_BS.shape[1]
+        with torch.inference_mode():
+            ids = peer.generate(
+                input_ids=src_BS,
+                attention_mask=torch.ones_like(src_BS),
+                num_beams=beam_size,
+                min_new_tokens=length,
+                max_new_tokens=length,
+                do_sample=False,
+            )
+        assert ids.shape[1] == length + 1
+        return len(src_BS) * length
+
+    return decode
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure each batch size with each beam size and print the ratios."""
+    parser = argparse.ArgumentParser(prog="benchmarks decoding", description=__doc__)
+    parser.add_argument("model", nargs="?", type=Path, help="a model folder")
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64])
+    parser.add_argument("--beam", type=int, nargs="+", default=[1, 5])
+    parser.add_argument("--length", type=int, default=32, help="tokens of source and of output")
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args(arguments)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if chosen.model is None:
+        model, config = EncoderDecoder(SIZE).eval(), SIZE
+    else:
+        model, folder = load_model(chosen.model)
+        config = folder.model
+    model.to(device)
+    peer = make_peer(config, device)
+    if peer is None:
+        print("decoding: skipped, there is no peer: pip install transformers")
+        return
+    generator = torch.Generator().manual_seed(1)
+    cases = {}
+    for batch in chosen.batch:
+        size = (batch, chosen.length)
+        ids_BS = torch.randint(4, config.src_vocab_size, size, generator=generator).to(device)
+        for beam in chosen.beam:
+            ours, theirs = our_decoder(model, config, beam), peer_decoder(peer, beam)
+            found = paired(partial(ours, ids_BS), partial(theirs, ids_BS), chosen.rounds)
+            cases[f"{batch}x{beam}"] = found
+            show(f"decoding {batch} x beam {beam}", found)
+    options = vars(chosen) | {"model": chosen.model and chosen.model.name}
+    machine = environment(["transformers"])
+    save("decoding", {"options": options, "environment": machine, "cases": cases})

@@ -1,0 +1,78 @@
+"""Train by a Multi30k recipe, translate test_2016_flickr, and print BLEU with what it came from.
+
+    python -m benchmarks multi30k
+    python -m benchmarks multi30k --recipe multi30k-en-de train.max_minutes=45
+
+The commands are those that a user types; the texts are found as the recipe finds its own.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.paired import environment, save
+from dragoman.train.recipe import load_recipe
+
+TEST = "multi30k/test_2016_flickr"
+
+
+def run(command: Sequence[str]) -> str:
+    """Run our program; its talk goes through, its output comes back."""
+    print("$", shlex.join(command), file=sys.stderr)
+    program = [sys.executable, "-m", *command]
+    return subprocess.run(program, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def train_and_score(name: str, settings: Sequence[str], out: Path) -> dict[str, Any]:
+    """The figures of a recipe: its run, and the test set translated by its model."""
+    data = load_recipe(name, tuple(settings)).data
+    test = replace(
+        data, valid_src=f"{TEST}.{data.src_lang}", valid_tgt=f"{TEST}.{data.tgt_lang}"
+    ).validation
+    assert test is not None
+    run(["dragoman", "train", name, f"out={out}", *settings])
+    scores = json.loads(
+        run(
+            [
+                "dragoman",
+                "evaluate",
+                str(out),
+                "--src",
+                f"{test.src}",
+                "--ref",
+                f"{test.tgt}",
+                "--json",
+            ]
+        )
+    )
+    finished = json.loads((out / "training" / "finished.json").read_text(encoding="utf-8"))
+    return {"test": scores, "validation": finished["valid"], "steps": finished["step"]} | {
+        "ended_by": finished["reason"]
+    }
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Train, score, print and save."""
+    parser = argparse.ArgumentParser(prog="benchmarks multi30k", description=__doc__)
+    parser.add_argument("--recipe", default="multi30k-en-de")
+    parser.add_argument("--out", type=Path, help="keep the run in this folder")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE")
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as scratch:
+        out = chosen.out or Path(scratch) / "run"
+        figures = train_and_score(chosen.recipe, chosen.settings, out)
+    command = shlex.join(["dragoman", "train", chosen.recipe, "out=DIR", *chosen.settings])
+    machine = environment(["sacrebleu", "tokenizers"])
+    scores = figures["test"]
+    print(f"{command}\n{TEST}: BLEU {scores['bleu']:.2f}  {scores['bleu_signature']}")
+    print(f"chrF2 {scores['chrf']:.2f}  {scores['chrf_signature']}")
+    print(f"{figures['steps']:,} steps, {machine['device']}, {machine['versions']}")
+    name = "-".join([chosen.recipe, *(setting.replace("=", "-") for setting in chosen.settings)])
+    save(name, {"command": command, "environment": machine, **figures})
