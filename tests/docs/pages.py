@@ -33,6 +33,11 @@ class Block:
         return _COMMENT.sub("", self.text)
 
 
+def name_of(page: Path) -> str:
+    """The page by its path in the repository."""
+    return page.relative_to(ROOT).as_posix()
+
+
 def blocks(page: Path, *languages: str) -> list[Block]:
     """The blocks of a page in these languages, in order."""
     found = _BLOCK.findall(page.read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.docs.pages import PAGES, READMES, ROOT, blocks, links
+from tests.docs.pages import PAGES, READMES, ROOT, blocks, links, name_of
 
 from dragoman.settings import load_settings
 from dragoman.train.recipe import Recipe, shipped_recipes
@@ -13,7 +13,7 @@ from dragoman.train.recipe import Recipe, shipped_recipes
 RECIPES = ROOT / "docs" / "recipes.md"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link and picture of every page is a file or folder of the repository."""
     targets = [page.parent / target.partition("#")[0] for target in links(page)]
@@ -36,7 +36,7 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", [*READMES, RECIPES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*READMES, RECIPES], ids=name_of)
 def test_the_recipes_named_are_those_shipped(page: Path) -> None:
     """Each shipped recipe is named, and every name that looks like one is shipped."""
     words = re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+|demo)`", page.read_text(encoding="utf-8"))
@@ -44,7 +44,7 @@ def test_the_recipes_named_are_those_shipped(page: Path) -> None:
     assert named == set(shipped_recipes())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_recipes_that_commands_name_exist(page: Path) -> None:
     """Wherever a page says `dragoman train NAME`, NAME is shipped, a file or a placeholder."""
     text = page.read_text(encoding="utf-8")
