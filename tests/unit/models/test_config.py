@@ -135,3 +135,11 @@ def test_what_cannot_be_built_is_named(options: dict[str, object], named: tuple[
         replace(EncoderDecoderConfig(), **options)  # type: ignore[arg-type]
     for words in named:
         assert words in str(caught.value)
+
+
+def test_the_deep_preset_is_pre_norm() -> None:
+    """Twelve encoder layers under two decoder layers, pre-norm so that they train."""
+    deep = preset("deep")
+    assert (deep.num_encoder_layers, deep.num_decoder_layers) == (12, 2)
+    assert deep.norm_position == "pre"
+    assert deep.has_final_norm
