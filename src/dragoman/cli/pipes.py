@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 import typer
 
@@ -27,14 +27,21 @@ def say(text: str) -> None:
 
 def is_typed(file: Path | None) -> bool:
     """Whether the lines come from somebody's keyboard."""
-    return file is None and sys.stdin.isatty()
+    return file is None and _stdin().isatty()
+
+
+def _stdin() -> TextIO:
+    """Standard input, which whoever started the command may have closed (``<&-``)."""
+    if sys.stdin is None:
+        raise InputError("There is no standard input; give a file to translate.")
+    return sys.stdin
 
 
 @contextmanager
 def lines_from(file: Path | None) -> Iterator[Iterator[str]]:
     """The lines of a file, compressed or not, or of standard input."""
     if file is None:
-        yield decode_lines(sys.stdin.buffer, "standard input")
+        yield decode_lines(_stdin().buffer, "standard input")
     else:
         with open_bytes(file) as stream:
             yield decode_lines(stream, str(file))

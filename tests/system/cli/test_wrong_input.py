@@ -1,6 +1,8 @@
 """Wrong input: exit code 2, one sentence that says what and where, no traceback."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.system.cli.command import LINES, Done, Run, in_own_process, write
@@ -93,3 +95,20 @@ def test_impossible_options_are_told(run: Run, model: Path, tmp_path: Path) -> N
     assert_refused(
         run("evaluate", model, "--src", file, "--ref", file, "--tokenize", "13b"), "mean 13a?"
     )
+
+
+def test_the_output_must_not_be_the_input(run: Run, model: Path, tmp_path: Path) -> None:
+    """Also under another name; the lines are still there afterwards."""
+    file, other = write(tmp_path / "in", LINES), tmp_path / "link"
+    other.symlink_to(file)
+    before = file.read_bytes()
+    assert_refused(run("translate", model, file, "--output", other), "is the file to translate")
+    assert file.read_bytes() == before
+
+
+def test_a_closed_standard_input_is_told(model: Path) -> None:
+    """Whoever starts the command may have closed it."""
+    call = [sys.executable, "-m", "dragoman", "translate", str(model)]
+    closing = ["sh", "-c", 'exec "$@" <&-', "sh", *call]
+    done = subprocess.run(closing, capture_output=True, text=True, check=False, timeout=120)
+    assert_refused(Done(done.returncode, done.stdout, done.stderr), "no standard input")
