@@ -8,6 +8,7 @@ The commands are those that a user types; the texts are found as the recipe find
 
 import argparse
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -74,5 +75,6 @@ def main(arguments: Sequence[str]) -> None:
     print(f"{command}\n{TEST}: BLEU {scores['bleu']:.2f}  {scores['bleu_signature']}")
     print(f"chrF2 {scores['chrf']:.2f}  {scores['chrf_signature']}")
     print(f"{figures['steps']:,} steps, {machine['device']}, {machine['versions']}")
-    name = "-".join([chosen.recipe, *(setting.replace("=", "-") for setting in chosen.settings)])
+    moment = re.sub(r"\W", "", machine["time"].partition("+")[0])
+    name = f"{chosen.recipe}-{moment}"  # settings may be long, and hold what no file name can
     save(name, {"command": command, "environment": machine, **figures})
