@@ -146,3 +146,12 @@ def test_dropout_takes_whole_weights() -> None:
     out = dense_attention(q, k, v, None, Dropout(0.5))
     assert out.unique().tolist() == [0.0, 1.0]
     assert abs(out.mean().item() - 0.5) < 0.03
+
+
+def test_long_causal_attention_needs_no_mask() -> None:
+    """Beyond the products the fused kernel's own causal pattern agrees with the reference."""
+    torch.manual_seed(0)
+    length = PRODUCT_KEYS + 3
+    inputs = draw_inputs((1, 1, length, length, 2), torch.float64)
+    out = Causal().attend(*inputs, None, NO_DROPOUT)
+    assert agrees(out, inputs, causal_mask(length, length))

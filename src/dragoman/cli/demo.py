@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.errors import InputError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -46,6 +48,11 @@ def demo(
     _show(console, [(pair.src, pair.tgt, "") for pair in training[:3]])
 
     model = out / "model"
+    if _is_trained(model) and settings:
+        raise InputError(
+            f"the demo in {model} is trained already, so {' '.join(settings)} would change nothing;"
+            " give another --out"
+        )
     if not _is_trained(model):
         console.print(
             "\n[bold]2. Learning.[/] A Transformer of 3 encoder and 2 decoder layers reads them "
@@ -78,8 +85,6 @@ def demo(
 
 
 def _write(folder: Path, name: str, pairs: Sequence["Pair"]) -> None:
-    from dragoman.errors import InputError
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for suffix, side in (("en", 0), ("zh", 1)):
@@ -129,7 +134,6 @@ def _score(translator: "Translator", test: Sequence["Pair"], console: "Console")
 
 
 def _draw(translator: "Translator", sentence: str, path: Path, console: "Console") -> None:
-    from dragoman.errors import InputError
     from dragoman.lens.attention import plot_alignment
 
     alignment = translator.translate(sentence).alignment()

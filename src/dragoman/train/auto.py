@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 
@@ -43,6 +44,11 @@ def auto_recipe(data: DataConfig, out: str) -> Recipe:
     batches, and fewer of them. Pre-norm, since it learns without a tuned warm-up (Xiong et al.,
     2020).
     """
+    data = replace(
+        data,
+        src_lang=data.src_lang or _language(data.src),
+        tgt_lang=data.tgt_lang or _language(data.tgt),
+    )
     num_pairs = sum(_count(corpus) for corpus in data.training)
     if not num_pairs:
         raise InputError("there is nothing to learn from: the training files hold no pair")
@@ -75,6 +81,12 @@ def preset_words(size: Size) -> str:
         f"{model.d_model}), dropout {size.dropout}, {size.vocab_size:,} pieces, {size.epochs:g} "
         f"passes, {os.cpu_count()} processors"
     )
+
+
+def _language(file: str | None) -> str | None:
+    """Read the language off a file's ending: `train.zh.xz` is zh, `train.txt` is unknown."""
+    endings = [e[1:] for e in Path(file or "").suffixes if e not in (".gz", ".xz", ".zst")]
+    return endings[-1] if endings and len(endings[-1]) == 2 and endings[-1].isalpha() else None
 
 
 def _count(corpus: CorpusConfig) -> int:

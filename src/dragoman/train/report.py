@@ -209,7 +209,10 @@ def _cut_after(path: Path, progress: Progress) -> None:
     """Drop the lines that a resumed run is going to write again."""
 
     def stays(line: str) -> bool:
-        values = json.loads(line)
+        try:
+            values = json.loads(line)
+        except ValueError:  # damaged: better lost than in the way
+            return False
         if values["step"] < progress.step or "loss" in values:
             return bool(values["step"] <= progress.step)
         return "valid" in values and bool(values["step"] == progress.validated_step)

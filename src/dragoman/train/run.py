@@ -73,7 +73,8 @@ class TrainResult:
 def train(recipe: Recipe, *, score: Score, console: Console) -> TrainResult:
     """Run a recipe to its end, or go on with the unfinished run in its folder.
 
-    A run that is killed at any moment, and gone on with, ends with the bits of one that was not.
+    A run limited by steps that is killed at any moment, and gone on with, ends with the bits of one
+    that was not; under `max_minutes` the falling learning rate follows the clock.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
     for a loss that is not finite and for a full disk; the checkpoints written before stay whole.
     """
@@ -242,7 +243,11 @@ class _Parts:
         self.batches.load_state_dict(checkpoint.state["batches"])
         set_random_state(checkpoint.random)
         console.print(f"Going on from step {checkpoint.step:,}.")
-        return Progress(**checkpoint.state["progress"])
+        progress = Progress(**checkpoint.state["progress"])
+        exported = self.folder.exported  # an average, say, which no checkpoint knows of
+        if exported and is_better(exported, progress.best, self.recipe.train.metric):
+            progress.best = exported
+        return progress
 
     def finish(self, progress: Progress, console: Console) -> None:
         """Put the average of the last checkpoints into the folder where it is the better model."""

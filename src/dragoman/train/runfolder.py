@@ -47,6 +47,18 @@ class RunFolder:
         """One JSON object a line."""
         return self.training / "metrics.jsonl"
 
+    @property
+    def _finished_before(self) -> Path:
+        return self.training / "finished.before.json"
+
+    @property
+    def exported(self) -> dict[str, float] | None:
+        """The validation of the model that the run wrote when it was finished a first time."""
+        if not self._finished_before.exists():
+            return None
+        valid: dict[str, float] | None = _read(self._finished_before)["valid"]
+        return valid
+
     @classmethod
     def open(cls, path: Path, recipe: Recipe) -> "RunFolder":
         """Begin a run in a new or empty folder, or go on with the same run in an old one."""
@@ -110,7 +122,7 @@ class RunFolder:
                 f"{finished['reason']}); use it with dragoman translate {self.path}, raise "
                 "train.max_steps or train.max_minutes to go on, or give another --out"
             )
-        marker.unlink()
+        marker.replace(self._finished_before)
 
 
 def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,5 +1,6 @@
 """The recipe that is chosen for two files."""
 
+import lzma
 from itertools import pairwise
 from pathlib import Path
 
@@ -60,3 +61,22 @@ def test_unequal_files(tmp_path: Path) -> None:
     (tmp_path / "a.tgt").write_text("x\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"has 3 lines but .* has 1"):
         auto_recipe(DataConfig(src=str(tmp_path / "a.src"), tgt=str(tmp_path / "a.tgt")), "")
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [("a.zh", "zh"), ("train.en.xz", "en"), ("de.txt", None), ("corpus", None), ("v1.2", None)],
+)
+def test_the_language_is_read_off_the_ending(
+    tmp_path: Path, name: str, language: str | None
+) -> None:
+    """The ending names the language, since BLEU of Chinese needs its own tokenizer."""
+    plain = tmp_path / "a.src"
+    plain.write_text("x\n" * 10, encoding="utf-8")
+    named = tmp_path / name
+    opener = lzma.open if name.endswith(".xz") else open
+    with opener(named, "wt", encoding="utf-8") as file:
+        file.write("x\n" * 10)
+    recipe = auto_recipe(DataConfig(src=str(plain), tgt=str(named)), "out")
+    assert recipe.data.tgt_lang == language
+    assert recipe.data.src_lang is None

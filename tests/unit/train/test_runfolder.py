@@ -126,6 +126,15 @@ def test_a_finished_run_goes_on(recipe: Recipe, change: list[str]) -> None:
     assert begin(more) == folder
 
 
+def test_the_exported_model_is_remembered(recipe: Recipe) -> None:
+    """What the finished run's model was worth is known when the run goes on, twice too."""
+    assert begin(recipe).exported is None
+    begin(recipe).mark_finished("10 steps", Progress(step=10, best={"loss": 1.0}))
+    more = override_settings(recipe, ["train.max_steps=20"])
+    assert begin(more).exported == {"loss": 1.0}
+    assert begin(more).exported == {"loss": 1.0}
+
+
 def test_damaged_files(recipe: Recipe) -> None:
     """A recipe or a marker that is no JSON any more is one sentence."""
     folder = begin(recipe)

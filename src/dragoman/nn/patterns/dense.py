@@ -65,8 +65,15 @@ class Causal:
     def attend(
         self, q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor | None, dropout: Dropout
     ) -> Tensor:
-        """Attend to the past and the present."""
-        own = self.mask(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
+        """Attend to the past and the present.
+
+        Without a cache and without padding the fused kernel knows the pattern by itself, and no
+        `T x S` mask is made.
+        """
+        num_queries, num_keys = q_BHTd.shape[2], k_BHSd.shape[2]
+        if mask is None and num_queries == num_keys and not _prefers_products(q_BHTd, num_keys):
+            return _fused(q_BHTd, k_BHSd, v_BHSd, None, dropout, is_causal=True)
+        own = self.mask(num_queries, num_keys, q_BHTd.device)
         if own is not None:
             mask = own if mask is None else own & mask
         return dense_attention(q_BHTd, k_BHSd, v_BHSd, mask, dropout)
@@ -104,10 +111,28 @@ def dense_attention(
     that of plain products does not (a translation must not depend on its neighbours). Beyond
     `PRODUCT_KEYS` keys, and on every other device, the fused kernel saves memory and time.
     """
-    if q_BHTd.device.type == "cpu" and k_BHSd.shape[2] <= PRODUCT_KEYS:
+    if _prefers_products(q_BHTd, k_BHSd.shape[2]):
         return _attention_by_products(q_BHTd, k_BHSd, v_BHSd, mask, dropout)
+    return _fused(q_BHTd, k_BHSd, v_BHSd, mask, dropout)
+
+
+def _prefers_products(q_BHTd: Tensor, num_keys: int) -> bool:
+    return q_BHTd.device.type == "cpu" and num_keys <= PRODUCT_KEYS
+
+
+def _fused(
+    q_BHTd: Tensor,
+    k_BHSd: Tensor,
+    v_BHSd: Tensor,
+    mask: Tensor | None,
+    dropout: Dropout,
+    *,
+    is_causal: bool = False,
+) -> Tensor:
     p = dropout.p if dropout.training else 0.0
-    out_BHTd = F.scaled_dot_product_attention(q_BHTd, k_BHSd, v_BHSd, attn_mask=mask, dropout_p=p)
+    out_BHTd = F.scaled_dot_product_attention(
+        q_BHTd, k_BHSd, v_BHSd, attn_mask=mask, dropout_p=p, is_causal=is_causal
+    )
     return out_BHTd if mask is None else hide_blind_rows(out_BHTd, mask)
 
 
