@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -129,24 +130,32 @@ class MetricsFile:
         """Write every `log_every`-th step, and the first."""
         if progress.step == 1 or progress.step % self._every == 0:
             self._write(
-                step=progress.step,
-                loss=result.loss,
-                grad_norm=result.grad_norm,
-                learning_rate=result.learning_rate,
-                tokens=progress.tokens,
-                tokens_per_second=self._speed.read(progress),
-                seconds=progress.seconds,
+                {
+                    "step": progress.step,
+                    "loss": result.loss,
+                    "grad_norm": result.grad_norm,
+                    "learning_rate": result.learning_rate,
+                    "tokens": progress.tokens,
+                    "tokens_per_second": self._speed.read(progress),
+                    "seconds": progress.seconds,
+                }
             )
 
     def validated(self, progress: Progress, validation: Validation) -> None:
         """Write what the validation found."""
-        self._write(step=progress.step, seconds=progress.seconds, valid=validation.to_dict())
+        self._write(
+            {
+                "step": progress.step,
+                "seconds": progress.seconds,
+                "valid": validation.to_dict(),
+            }
+        )
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Write why the run ended."""
-        self._write(step=progress.step, seconds=progress.seconds, stopped=reason)
+        self._write({"step": progress.step, "seconds": progress.seconds, "stopped": reason})
 
-    def _write(self, **values: Any) -> None:  # noqa: ANN401 (the keys of a line are what is given)
+    def _write(self, values: Mapping[str, Any]) -> None:
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(values) + "\n")
