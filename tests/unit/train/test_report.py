@@ -45,6 +45,14 @@ def test_metrics_lines(tmp_path: Path) -> None:
     assert stopped["stopped"] == "5 steps"
 
 
+def test_a_damaged_metrics_line_is_dropped(tmp_path: Path) -> None:
+    """A line that is no JSON any more does not stand in the way of going on."""
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "lo\n', encoding="utf-8")
+    make_metrics(path, Progress(step=3))
+    assert [line["step"] for line in lines_of(path)] == [1]
+
+
 def test_metrics_are_cut_where_the_run_goes_on(tmp_path: Path) -> None:
     """What a resumed run will write again goes: later steps, a last line without its end."""
     path = tmp_path / "metrics.jsonl"

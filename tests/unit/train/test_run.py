@@ -127,6 +127,16 @@ def test_average_is_the_model_where_it_is_better(recipe: Recipe) -> None:
     assert "- bleu: 31" in card
 
 
+def test_a_longer_run_keeps_the_better_average(recipe: Recipe) -> None:
+    """A finished run that goes on and gets no better keeps the average that it had written."""
+    run(recipe, 10, 20, 30, 99)
+    before = exported(recipe)
+    result, _ = run(change(recipe, max_steps=8), 50, 60)
+    assert same(exported(recipe), before)
+    assert result.progress.best is not None
+    assert result.progress.best["bleu"] == 99
+
+
 def test_only_the_last_k_are_averaged(recipe: Recipe) -> None:
     """The average is over the last `average_last` checkpoints; over one it is not made."""
     run(change(recipe, average_last=2), 10, 30, 20, 31)
