@@ -1,0 +1,178 @@
+"""From plain values to the fields of dataclasses, strictly."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path, PurePath
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from dragoman.errors import InputError, nearest
+from dragoman.settings.source import Place
+
+T = TypeVar("T")
+
+
+def section(cls: type[T], value: object, at: Place, base: object) -> T:
+    """Build the dataclass ``cls``; keys that ``value`` lacks come from ``base`` if it is one."""
+    if not isinstance(value, Mapping):
+        raise at.error(f"{at.key or 'all of it'} must be a section, not {_show(value)}")
+    types = get_type_hints(cls, include_extras=True)
+    known = keys_of(cls)
+    for name in value:
+        if name not in known:
+            raise at.child(name).error(_unknown(at.child(name), known))
+    given: dict[str, object] = {}
+    for name, field in known.items():
+        default = getattr(base, name) if isinstance(base, cls) else _default(field)
+        if name in value:
+            given[name] = _convert(types[name], value[name], at.child(name), default)
+        elif isinstance(base, cls):
+            given[name] = default
+        elif default is MISSING:
+            raise at.error(f"the key {at.child(name).key} is missing; it has no default")
+    try:
+        return cls(**given)
+    except (ValueError, InputError) as error:
+        within = f"section {at.key}: " if at.path else ""
+        raise at.error(f"{within}{error}") from error
+
+
+def _unknown(at: Place, known: Mapping[str, object]) -> str:
+    close = nearest(str(at.path[-1]), known)
+    if close:
+        return f"unknown key {at.key}; did you mean {Place(at.source, (*at.path[:-1], close)).key}?"
+    return f"unknown key {at.key}; known here: {', '.join(sorted(known))}"
+
+
+def _convert(expected: Any, value: object, at: Place, base: object) -> object:  # noqa: ANN401
+    """Turn ``value`` into what the type expression ``expected`` says."""
+    if is_dataclass(expected) and isinstance(expected, type):
+        return section(expected, value, at, base)
+    origin, arguments = get_origin(expected), get_args(expected)
+    if origin in {Union, UnionType}:
+        return _union(arguments, value, at, base)
+    if origin is list or (origin is tuple and arguments[1:] == (...,)):
+        if not isinstance(value, list | tuple):
+            raise at.error(f"{at.key} must be a list, not {_show(value)}")
+        items = (_convert(arguments[0], v, at.child(i), MISSING) for i, v in enumerate(value))
+        return origin(items)
+    if origin in {dict, Mapping} and arguments[0] is str and isinstance(value, Mapping):
+        return {k: _convert(arguments[1], v, at.child(k), MISSING) for k, v in value.items()}
+    return _leaf(expected, value, at)
+
+
+def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> object:
+    if value is None and NoneType in arms:
+        return None
+    arms = tuple(arm for arm in arms if arm is not NoneType)
+    if len(arms) == 1:
+        return _convert(arms[0], value, at, base)
+    sections = [arm for arm in arms if is_dataclass(arm)]
+    if sections and isinstance(value, Mapping):
+        return section(_choose(sections, value, at, base), value, at, base)
+    for arm in sorted(arms, key=lambda arm: arm in _TEXTUAL):  # text last: it takes any override
+        try:
+            return _convert(arm, value, at, base)
+        except InputError:
+            continue
+    wanted = " or ".join(_wanted(arm) for arm in arms)
+    raise at.error(f"{at.key} must be {wanted}, not {_show(value)}")
+
+
+def _choose(sections: list[Any], value: Mapping[str, Any], at: Place, base: object) -> Any:  # noqa: ANN401
+    """The dataclass that ``kind`` names; without one that of the default, or the best fit."""
+    if "kind" in value:
+        by_kind = {kind: section for section in sections for kind in _kinds(section)}
+        if value["kind"] in by_kind:
+            return by_kind[value["kind"]]
+        raise at.child("kind").error(not_among(at.child("kind"), tuple(by_kind), value["kind"]))
+    if type(base) in sections:
+        return type(base)
+    return min(sections, key=lambda section: len(set(value) - set(keys_of(section))))
+
+
+def _kinds(section: type) -> tuple[object, ...]:
+    return get_args(get_type_hints(section).get("kind"))
+
+
+def _leaf(expected: Any, value: object, at: Place) -> object:  # noqa: ANN401
+    given = at.override()
+    if given and given.path == at.path and expected in _TEXTUAL:
+        value = value if isinstance(value, str | list | dict) else given.right  # out=2024: a name
+    try:
+        return msgspec.convert(value, expected, strict=True, dec_hook=_to_path)
+    except msgspec.ValidationError as error:
+        if get_origin(expected) is Literal:
+            sentence = not_among(at, get_args(expected), value)
+        elif expected in _NAMES:
+            sentence = f"{at.key} must be {_wanted(expected)}, not {_show(value)}"
+        else:
+            detail = str(error)
+            sentence = f"{at.key}: {detail[:1].lower()}{detail[1:]}"
+        raise at.error(sentence) from error
+
+
+def _to_path(expected: type, value: object) -> object:
+    if issubclass(expected, PurePath) and isinstance(value, str):
+        return expected(value)
+    raise TypeError(f"expected {expected.__name__}, got {type(value).__name__}")
+
+
+# ---------------------------------------------------------------- fields and words
+
+
+def keys_of(cls: Any) -> dict[str, Field[Any]]:  # noqa: ANN401 -- a dataclass or an instance
+    """The fields that the constructor takes, by name."""
+    return {field.name: field for field in fields(cls) if field.init}
+
+
+def _default(field: Field[Any]) -> object:
+    if field.default is not MISSING:
+        return field.default
+    return field.default_factory() if field.default_factory is not MISSING else MISSING
+
+
+_TEXTUAL = frozenset[Any]({str, Path})
+_NAMES: Mapping[Any, str] = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    Path: "a path (a string)",
+}
+
+
+def _wanted(expected: Any) -> str:  # noqa: ANN401
+    if get_origin(expected) is Literal:
+        return " or ".join(_show(choice) for choice in get_args(expected))
+    if get_origin(expected) in {tuple, list}:
+        return "a list"
+    if is_dataclass(expected):
+        return "a section"
+    return _NAMES.get(expected, str(expected))
+
+
+def not_among(at: Place, choices: tuple[object, ...], value: object) -> str:
+    """The sentence about a value that is none of the choices, with the nearest one."""
+    close = (
+        nearest(value, [c for c in choices if isinstance(c, str)])
+        if isinstance(value, str)
+        else None
+    )
+    hint = f"; did you mean {_show(close)}?" if close else ""
+    return f"{at.key} must be one of {', '.join(map(_show, choices))}, not {_show(value)}{hint}"
+
+
+def _show(value: object) -> str:
+    """The value as TOML would write it, shortened."""
+    if isinstance(value, Mapping):
+        return "a section"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

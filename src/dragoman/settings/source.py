@@ -1,0 +1,161 @@
+"""Where a setting comes from: the TOML file, the overrides laid over it, and the line of a key."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import InputError
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One ``key=value`` of the command line."""
+
+    path: KeyPath
+    text: str
+
+    @property
+    def right(self) -> str:
+        """The value as it was typed."""
+        return self.text.partition("=")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The file (or other origin) and the overrides that were laid over it."""
+
+    name: str
+    text: str | None = None
+    overrides: tuple[Override, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A key in its source."""
+
+    source: Source
+    path: KeyPath = ()
+
+    @property
+    def key(self) -> str:
+        """The dotted path."""
+        return ".".join(str(part) for part in self.path)
+
+    def child(self, part: str | int) -> "Place":
+        """A key or an element of the section or list here."""
+        return Place(self.source, (*self.path, part))
+
+    def error(self, sentence: str) -> InputError:
+        """The error that names file and line, or the override."""
+        return InputError(f"{self._describe()}: {sentence}")
+
+    def override(self) -> Override | None:
+        """The last override that gave this key, or a section around it, its value."""
+        found = [o for o in self.source.overrides if o.path == self.path[: len(o.path)]]
+        return found[-1] if found else None
+
+    def _describe(self) -> str:
+        if given := self.override():
+            return f"override {given.text}"
+        line = _line_of(self.source.text, self.path) if self.source.text is not None else None
+        where = self.source.name if line is None else f"{self.source.name}, line {line}"
+        below = [o.text for o in self.source.overrides if o.path[: len(self.path)] == self.path]
+        return f"{where} with override {' '.join(below)}" if below else where
+
+
+def _line_of(text: str, path: KeyPath) -> int | None:
+    """The line where ``path`` begins: TOML parsers tell values, not places.
+
+    The shortest run of whole lines that parses and holds the path ends with its statement; the
+    statement begins after the run before it that parses. Quadratic, and only run for an error.
+    """
+    if not path:
+        return None
+    lines = text.split("\n")
+    complete = 0
+    for end in range(1, len(lines) + 1):
+        try:
+            data = tomllib.loads("\n".join(lines[:end]))
+        except tomllib.TOMLDecodeError:
+            continue
+        if _holds(data, path):
+            return complete + 1
+        complete = end
+    return None
+
+
+def _holds(data: object, path: KeyPath) -> bool:
+    for part in path:
+        inner = dict(enumerate(data)) if isinstance(data, list) else data
+        if not isinstance(inner, Mapping) or part not in inner:
+            return False
+        data = inner[part]
+    return True
+
+
+# ---------------------------------------------------------------- reading TOML and overrides
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, its lines ended by a newline alone."""
+    try:
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8; save it as UTF-8") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def parse_toml(text: str, path: Path) -> dict[str, Any]:
+    """The values of a TOML text; an error names the line."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message, _, place = str(error).rpartition(" (at ")
+        found = re.match(r"line (\d+)", place)
+        line = int(found[1]) if found else text.count("\n") + 1
+        raise InputError(f"{path}, line {line}: not valid TOML ({message.lower()})") from error
+
+
+def lay_over(data: dict[str, Any], text: str) -> Override:
+    """Set one override in ``data``, making the sections on its way."""
+    key, equals, right = text.partition("=")
+    parts = [part.strip() for part in key.split(".")]
+    if not equals or not all(parts):
+        raise InputError(f"override {text}: write it as key=value, such as train.max_steps=1000")
+    path: KeyPath = ()
+    inner: Any = data
+    for step, part in enumerate(parts):
+        index = _index(inner, part)
+        if index is None:
+            inside = ".".join(parts[:step])
+            raise InputError(f"override {text}: {inside} is no section that holds {part!r}")
+        path = (*path, index)
+        if step == len(parts) - 1:
+            inner[index] = _toml_value(right)
+        elif isinstance(inner, dict):
+            inner = inner.setdefault(part, {})
+        else:
+            inner = inner[index]
+    return Override(path, text)
+
+
+def _index(container: object, part: str) -> str | int | None:
+    if isinstance(container, dict):
+        return part
+    if isinstance(container, list) and part.isdecimal() and int(part) < len(container):
+        return int(part)
+    return None
+
+
+def _toml_value(text: str) -> object:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return parsed["value"] if len(parsed) == 1 else text
