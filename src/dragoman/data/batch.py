@@ -1,13 +1,14 @@
-"""The tensors of one batch, and the endless stream of batches of a training run.
+"""Batches of pairs: their tensors, their endless stream in training, their fixed row in validation.
 
 In the names of tensors: B pairs, S source and T target positions.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,8 @@ import torch
 from torch import Tensor
 
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
-from dragoman.data.plan import Plan, plan_batches
+from dragoman.data.plan import plan_batches
+from dragoman.data.stream import Planned, Stream
 from dragoman.errors import InputError
 
 __all__ = ["Batch", "BatchConfig", "Batches", "Splits", "evaluation_batches", "source_tensor"]
@@ -23,12 +25,12 @@ __all__ = ["Batch", "BatchConfig", "Batches", "Splits", "evaluation_batches", "s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchConfig:
-    """How pairs are put into batches."""
+    """How examples are put into batches under a budget of tokens."""
 
     max_tokens: int = 4096
-    """Source and target tokens of a batch, with padding; a longer pair makes a batch alone."""
+    """Tokens of a batch, source and target, with padding; a longer example makes one alone."""
     max_length: int = 256
-    """Pairs with more tokens on a side are left out of training, and reported."""
+    """Pairs with more tokens on a side are left out of training; longer single texts are cut."""
     subword_sampling: float = 0.0
     """Probability that a piece is taken apart, drawn anew each epoch; 0.1 suits small corpora."""
 
@@ -83,13 +85,12 @@ class Splits(Protocol):
         """Take pieces of many texts apart; text i is ``ids[offsets[i]:offsets[i + 1]]``."""
 
 
-class Batches(Iterator[Batch]):
-    """Training batches without end, epoch after epoch, in an order that a seed decides.
+class Batches(Stream[Batch]):
+    """Training batches of pairs without end.
 
-    An epoch passes over each corpus as often as its weight says. Its plan follows from seed and
-    epoch alone, so that ``state_dict`` needs no more than two counters to go on exactly where it
-    was. ``splits`` (of source and target) are needed for subword sampling only: the whole epoch is
-    sampled before its batches are planned, which keeps the budget exact.
+    An epoch passes over each corpus as often as its weight says. ``splits`` (of source and target)
+    are needed for subword sampling only: the whole epoch is sampled before its batches are
+    planned, which keeps the budget exact.
     """
 
     def __init__(
@@ -102,7 +103,6 @@ class Batches(Iterator[Batch]):
     ) -> None:
         self._datasets = datasets
         self._config = config
-        self._seed = seed
         self._splits = splits
         self._first = np.cumsum([0, *map(len, datasets)])
         self._usable = [np.nonzero(d.usable(config.max_length))[0] for d in datasets]
@@ -116,53 +116,18 @@ class Batches(Iterator[Batch]):
             raise ValueError("the datasets were made with different tokenizers")
         if config.subword_sampling and splits is None:
             raise ValueError("subword sampling needs the splits of both tokenizers")
-        self._begin(epoch=0)
-
-    def __next__(self) -> Batch:
-        while self.position >= len(self._plan):
-            self._begin(self.epoch + 1)
-        rows = self._rows[self._plan[int(self._shuffled[self.position])]]
-        self.position += 1
-        return self._batch(np.sort(rows))
+        super().__init__(seed=seed)
 
     @property
-    def num_batches(self) -> int:
-        """Batches of the present epoch."""
-        return len(self._plan)
+    def fingerprint(self) -> str:
+        """A hash of the corpora, their weights and the settings."""
+        content = [[dataset.content_hash, dataset.weight] for dataset in self._datasets]
+        text = json.dumps([content, astuple(self._config)])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    @property
-    def padding(self) -> float:
-        """The share of padding in the tokens of the present epoch."""
-        return self._plan.padding
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where the stream is: plain numbers and a text, fit for JSON."""
-        return {
-            "seed": self._seed,
-            "epoch": self.epoch,
-            "position": self.position,
-            "fingerprint": self._fingerprint(),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state_dict`` was taken, with its seed.
-
-        Raises InputError when the corpora or the settings of batches are no longer the same.
-        """
-        if state["fingerprint"] != self._fingerprint():
-            raise InputError(
-                "The training data or its batch settings have changed since the run was saved; "
-                "put them back, or start a new run in another folder."
-            )
-        self._seed = state["seed"]
-        self._begin(state["epoch"])
-        self.position = state["position"]
-
-    def _begin(self, epoch: int) -> None:
+    def draw(self, rng: np.random.Generator) -> Planned[Batch]:
         """Choose the pairs of the epoch, sample their pieces, plan the batches, shuffle them."""
-        self.epoch, self.position = epoch, 0
-        rng = np.random.default_rng([self._seed, epoch])
-        self._rows = np.concatenate(
+        rows = np.concatenate(
             [
                 first + usable[_passes(len(usable), dataset.weight, rng)]
                 for first, usable, dataset in zip(
@@ -170,13 +135,13 @@ class Batches(Iterator[Batch]):
                 )
             ]
         )
-        self._sides = self._sampled_sides(rng)
+        sides = self._sampled_sides(rng)
         src_lengths, tgt_lengths = (
-            np.concatenate([ragged.lengths for ragged in side])[self._rows] + 1
-            for side in self._sides
+            np.concatenate([ragged.lengths for ragged in side])[rows] + 1 for side in sides
         )
-        self._plan: Plan = plan_batches(src_lengths, tgt_lengths, self._config.max_tokens, rng)
-        self._shuffled = rng.permutation(len(self._plan))
+        plan = plan_batches(src_lengths, tgt_lengths, self._config.max_tokens, rng)
+        order = rng.permutation(len(plan))
+        return Planned(rows=rows, plan=plan, order=order, make=partial(self._batch, sides))
 
     def _sampled_sides(self, rng: np.random.Generator) -> tuple[list[Ragged], list[Ragged]]:
         """The ids of source and target of each corpus, sampled if that was asked for."""
@@ -190,7 +155,9 @@ class Batches(Iterator[Batch]):
             [_sampled(ragged, of_tgt, probability, rng) for ragged in tgt],
         )
 
-    def _batch(self, rows: npt.NDArray[np.int64]) -> Batch:
+    def _batch(
+        self, sides: tuple[list[Ragged], list[Ragged]], rows: npt.NDArray[np.int64]
+    ) -> Batch:
         """The pairs with the ascending numbers ``rows``, counted over all corpora."""
         bounds = np.searchsorted(rows, self._first)
         src, tgt = (
@@ -201,14 +168,9 @@ class Batches(Iterator[Batch]):
                     if bounds[i] < bounds[i + 1]
                 ]
             )
-            for side in self._sides
+            for side in sides
         )
         return _make_batch(src, tgt, self._datasets[0].special, rows)
-
-    def _fingerprint(self) -> str:
-        content = [[dataset.content_hash, dataset.weight] for dataset in self._datasets]
-        text = json.dumps([content, astuple(self._config)])
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def evaluation_batches(dataset: PairDataset, max_tokens: int) -> Iterator[Batch]:
