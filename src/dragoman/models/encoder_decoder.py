@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from dragoman.models.config import EncoderDecoderConfig
+from dragoman.models.embedding import Embedding
 from dragoman.nn import (
     Cache,
     Decoder,
-    Dropout,
     Encoder,
     KeyValue,
     Linear,
+    Memory,
     NoPast,
     Past,
-    SinusoidalPositions,
-    TokenEmbedding,
+    deepnorm_pair,
     padding_mask,
 )
 
@@ -27,10 +27,8 @@ class DecodingState:
 
     past: Cache
     """Keys and values of the tokens decoded so far, `N` rows."""
-    memory_kv: list[KeyValue]
-    """Keys and values of the source for each decoder layer, `B` rows."""
-    memory_mask_B11S: Tensor
-    """True where the source is no padding."""
+    memory: list[Memory]
+    """Keys, values and mask of the source for each decoder layer, `B` rows."""
     beam_size: int
     """`W`: adjacent rows that share a sentence."""
 
@@ -38,9 +36,12 @@ class DecodingState:
         """Let row `n` become what row `rows[n]` was; each group of `W` stays in one sentence."""
         self.past.select(rows_N)
         sentences_B = rows_N[:: self.beam_size] // self.beam_size
-        if len(sentences_B) != self.memory_mask_B11S.shape[0]:
-            self.memory_mask_B11S = self.memory_mask_B11S[sentences_B]
-            self.memory_kv = [KeyValue(k[sentences_B], v[sentences_B]) for k, v in self.memory_kv]
+        mask = self.memory[0].mask
+        if mask is not None and len(sentences_B) != len(mask):
+            kept = mask[sentences_B]
+            self.memory = [
+                Memory(KeyValue(k[sentences_B], v[sentences_B]), kept) for (k, v), _ in self.memory
+            ]
 
 
 class EncoderDecoder(nn.Module):
@@ -53,13 +54,25 @@ class EncoderDecoder(nn.Module):
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
         self.pad_id = config.pad_id
-        self.src_embedding = _make_embedding(config, config.src_vocab_size)
-        self.tgt_embedding = _make_embedding(config, config.tgt_vocab_size)
-        self.positions = SinusoidalPositions(config.d_model)
-        self.dropout = Dropout(config.dropout)
-        final_norm = config.has_final_norm
-        self.encoder = Encoder(config.layer, config.num_encoder_layers, final_norm=final_norm)
-        self.decoder = Decoder(config.layer, config.num_decoder_layers, final_norm=final_norm)
+        self.src_embedding = Embedding(config, config.src_vocab_size)
+        self.tgt_embedding = Embedding(config, config.tgt_vocab_size)
+        layers = (config.num_encoder_layers, config.num_decoder_layers)
+        deep = config.norm_position == "deepnorm"
+        encoder_depth, decoder_depth = deepnorm_pair(*layers) if deep else (None, None)
+        self.encoder = Encoder(
+            config,
+            config.num_encoder_layers,
+            final_norm=config.has_final_norm,
+            patterns=config.encoder_patterns,
+            depth=encoder_depth,
+        )
+        self.decoder = Decoder(
+            config,
+            config.num_decoder_layers,
+            final_norm=config.has_final_norm,
+            patterns=config.decoder_patterns,
+            depth=decoder_depth,
+        )
         self.output = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
         if config.tie_embeddings in ("all", "source-target"):
             self.tgt_embedding.weight = self.src_embedding.weight
@@ -69,6 +82,7 @@ class EncoderDecoder(nn.Module):
             nn.init.xavier_uniform_(self.output.weight)
         if self.output.bias is not None:
             nn.init.zeros_(self.output.bias)
+        self.logit_scale = config.logit_scale
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
         """Return the logits `(B, T, V)` of the token after each prefix of the target."""
@@ -76,9 +90,7 @@ class EncoderDecoder(nn.Module):
 
     def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
         """Return the decoder's last hidden states `(B, T, D)`, before the output layer."""
-        memory_BSD, mask_B11S = self.encode(src_BS)
-        memory_kv = self.decoder.project_memory(memory_BSD)
-        return self._decode(tgt_BT, NoPast(), memory_kv, mask_B11S)
+        return self._decode(tgt_BT, NoPast(), self._remember(src_BS))
 
     def project(self, hidden_BTD: Tensor) -> Tensor:
         """Turn hidden states into logits over the target vocabulary."""
@@ -88,15 +100,13 @@ class EncoderDecoder(nn.Module):
     def encode(self, src_BS: Tensor) -> tuple[Tensor, Tensor]:
         """Return the memory `(B, S, D)` and the mask `(B, 1, 1, S)` of its real positions."""
         mask_B11S = padding_mask(src_BS, self.pad_id)
-        x_BSD = self.dropout(self.positions(self.src_embedding(src_BS)))
+        x_BSD = self.src_embedding.embed(src_BS, range(src_BS.shape[1]))
         memory_BSD: Tensor = self.encoder(x_BSD, mask_B11S)
         return memory_BSD, mask_B11S
 
     def start(self, src_BS: Tensor, beam_size: int) -> DecodingState:
         """Encode the sources and return the state in which `beam_size` rows each await bos."""
-        memory_BSD, mask_B11S = self.encode(src_BS)
-        memory_kv = self.decoder.project_memory(memory_BSD)
-        return DecodingState(self.decoder.make_cache(), memory_kv, mask_B11S, beam_size)
+        return DecodingState(self.decoder.make_cache(), self._remember(src_BS), beam_size)
 
     def step(self, ids_N: Tensor, state: DecodingState) -> Tensor:
         """Feed each row its last token and return the logits `(N, V)` of the next one."""
@@ -104,18 +114,15 @@ class EncoderDecoder(nn.Module):
 
     def extend(self, ids_NT: Tensor, state: DecodingState) -> Tensor:
         """Feed each row several tokens (a forced prefix) and return the logits `(N, T, V)`."""
-        hidden_NTD = self._decode(ids_NT, state.past, state.memory_kv, state.memory_mask_B11S)
-        return self.project(hidden_NTD)
+        return self.project(self._decode(ids_NT, state.past, state.memory))
 
-    def _decode(
-        self, tgt_NT: Tensor, past: Past, memory_kv: Sequence[KeyValue], memory_mask: Tensor
-    ) -> Tensor:
-        x_NTD = self.dropout(self.positions(self.tgt_embedding(tgt_NT), past.length))
-        hidden_NTD: Tensor = self.decoder(x_NTD, past, memory_kv, memory_mask)
-        return hidden_NTD
+    def _remember(self, src_BS: Tensor) -> list[Memory]:
+        """Encode the sources and make the keys and values of cross-attention, once for all."""
+        memory_BSD, mask_B11S = self.encode(src_BS)
+        return [Memory(kv, mask_B11S) for kv in self.decoder.project_memory(memory_BSD)]
 
-
-def _make_embedding(config: EncoderDecoderConfig, vocab_size: int) -> TokenEmbedding:
-    return TokenEmbedding(
-        vocab_size, config.d_model, pad_id=config.pad_id, scale=config.scale_embedding
-    )
+    def _decode(self, tgt_NT: Tensor, past: Past, memory: Sequence[Memory]) -> Tensor:
+        positions = range(past.length, past.length + tgt_NT.shape[1])
+        x_NTD = self.tgt_embedding.embed(tgt_NT, positions)
+        hidden_NTD: Tensor = self.decoder(x_NTD, past, memory=memory)
+        return hidden_NTD if self.logit_scale == 1.0 else hidden_NTD * self.logit_scale

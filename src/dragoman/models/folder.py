@@ -29,8 +29,14 @@ from torch import Tensor
 
 from dragoman import __version__
 from dragoman.errors import DragomanError, InputError, nearest
-from dragoman.models.config import EncoderDecoderConfig
-from dragoman.models.encoder_decoder import EncoderDecoder
+from dragoman.models.build import Model, build
+from dragoman.models.config import (
+    DecoderOnlyConfig,
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    ModelConfig,
+)
+from dragoman.models.heads import MaskedLanguageHead
 from dragoman.settings import parse_settings, to_plain
 
 __all__ = [
@@ -76,7 +82,7 @@ class FolderConfig:
     """The format of the folder."""
     dragoman: str = __version__
     """The version that wrote it."""
-    model: EncoderDecoderConfig
+    model: ModelConfig
     """The architecture; its `kind` is the folder's kind."""
     decoding: DecodingDefaults = field(default_factory=DecodingDefaults)
     """How to decode."""
@@ -100,7 +106,7 @@ class Saves(Protocol):
 
 def save_model(
     folder: Path,
-    weights: EncoderDecoder | Mapping[str, Tensor],
+    weights: Model | Mapping[str, Tensor],
     config: FolderConfig,
     *,
     tokenizers: tuple[Saves, Saves],
@@ -172,23 +178,27 @@ def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
     save_file({name: value.contiguous() for name, value in weights.items()}, path, {"format": "pt"})
 
 
-def _stored_once(
-    weights: EncoderDecoder | Mapping[str, Tensor], config: EncoderDecoderConfig
-) -> dict[str, Tensor]:
+def _stored_once(weights: Model | Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
     """The weights on the CPU without the second and third names of tied matrices."""
-    state = weights.state_dict() if isinstance(weights, EncoderDecoder) else weights
+    state = weights if isinstance(weights, Mapping) else weights.state_dict()
     again = _tied_names(config)
     return {name: value.detach().cpu() for name, value in state.items() if name not in again}
 
 
-def _tied_names(config: EncoderDecoderConfig) -> frozenset[str]:
+def _tied_names(config: ModelConfig) -> frozenset[str]:
     """The names under which a matrix appears again."""
-    return {
-        "none": frozenset[str](),
-        "target-output": frozenset({"output.weight"}),
-        "source-target": frozenset({"tgt_embedding.weight"}),
-        "all": frozenset({"tgt_embedding.weight", "output.weight"}),
-    }[config.tie_embeddings]
+    match config:
+        case EncoderDecoderConfig(tie_embeddings="target-output"):
+            return frozenset({"output.weight"})
+        case EncoderDecoderConfig(tie_embeddings="source-target"):
+            return frozenset({"tgt_embedding.weight"})
+        case EncoderDecoderConfig(tie_embeddings="all"):
+            return frozenset({"tgt_embedding.weight", "output.weight"})
+        case DecoderOnlyConfig(tie_embeddings=True):
+            return frozenset({"output.weight"})
+        case EncoderOnlyConfig(head=MaskedLanguageHead()):
+            return frozenset({"head.output.weight"})
+    return frozenset()
 
 
 def _flush(path: Path) -> None:
@@ -204,7 +214,7 @@ def _sha256(path: Path) -> str:
 # ---------------------------------------------------------------- loading
 
 
-def load_model(folder: Path) -> tuple[EncoderDecoder, FolderConfig]:
+def load_model(folder: Path) -> tuple[Model, FolderConfig]:
     """Read a model folder: the model in evaluation mode, on the CPU, and the config.
 
     Raises InputError, with one sentence, for a folder that is missing or unfinished, a file that
@@ -214,7 +224,7 @@ def load_model(folder: Path) -> tuple[EncoderDecoder, FolderConfig]:
     config = read_config(folder)
     tokenizer_paths(folder, config)
     with torch.random.fork_rng(devices=[]):  # the drawn weights are overwritten
-        model = EncoderDecoder(config.model)
+        model = build(config.model)
     wanted = dict(model.named_parameters())
     path = folder / WEIGHTS
     with _reading(path) as stored:

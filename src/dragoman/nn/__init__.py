@@ -19,20 +19,54 @@ from dragoman.nn.cache import Cache, GrowingStorage, KeyValue, NoPast, Past
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerShape, Residual
-from dragoman.nn.mask import causal_mask, length_mask, padding_mask
+from dragoman.nn.init import deepnorm, deepnorm_pair
+from dragoman.nn.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, Memory, Residual
+from dragoman.nn.mask import Documents, causal_mask, length_mask, padding_mask
 from dragoman.nn.norm import LayerNorm, RMSNorm
-from dragoman.nn.patterns import Causal, Full, Pattern, reference_attention
-from dragoman.nn.position import SinusoidalPositions, sinusoidal_table
+from dragoman.nn.patterns import (
+    AttentionPattern,
+    Causal,
+    Full,
+    Packed,
+    Pattern,
+    Weighting,
+    reference_attention,
+)
+from dragoman.nn.position import (
+    NOWHERE,
+    ALiBi,
+    DynamicScaling,
+    Learned,
+    LearnedPositions,
+    LinearScaling,
+    Llama3Scaling,
+    NoPositions,
+    Place,
+    Positions,
+    PositionScheme,
+    RelativeBias,
+    Rotary,
+    Sinusoidal,
+    SinusoidalPositions,
+    YaRN,
+    rotate,
+    sinusoidal_table,
+)
 from dragoman.nn.precision import Precision, autocast, row_invariant_products
 from dragoman.nn.products import Linear, head_product
+from dragoman.nn.shape import LayerShape
 
 __all__ = [
+    "NOWHERE",
+    "ALiBi",
+    "AttentionPattern",
     "Cache",
     "Causal",
     "Decoder",
     "DecoderLayer",
+    "Documents",
     "Dropout",
+    "DynamicScaling",
     "Encoder",
     "EncoderLayer",
     "FeedForward",
@@ -41,22 +75,40 @@ __all__ = [
     "KeyValue",
     "LayerNorm",
     "LayerShape",
+    "Learned",
+    "LearnedPositions",
     "Linear",
+    "LinearScaling",
+    "Llama3Scaling",
+    "Memory",
     "MultiHeadAttention",
     "NoPast",
+    "NoPositions",
+    "Packed",
     "Past",
     "Pattern",
+    "Place",
+    "PositionScheme",
+    "Positions",
     "Precision",
     "RMSNorm",
+    "RelativeBias",
     "Residual",
+    "Rotary",
+    "Sinusoidal",
     "SinusoidalPositions",
     "TokenEmbedding",
+    "Weighting",
+    "YaRN",
     "autocast",
     "causal_mask",
+    "deepnorm",
+    "deepnorm_pair",
     "head_product",
     "length_mask",
     "padding_mask",
     "reference_attention",
+    "rotate",
     "row_invariant_products",
     "sinusoidal_table",
 ]

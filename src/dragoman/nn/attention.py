@@ -6,7 +6,9 @@ from dragoman.nn.cache import KeyValue
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.init import init_linear
 from dragoman.nn.mask import check_mask
-from dragoman.nn.patterns import Full, Pattern, reference_attention
+from dragoman.nn.norm import RMSNorm
+from dragoman.nn.patterns import Full, Packed, Pattern, Weighting, reference_attention
+from dragoman.nn.position import NOWHERE, Place, rotate
 from dragoman.nn.products import Linear
 
 
@@ -23,6 +25,10 @@ class MultiHeadAttention(nn.Module):
     `W_K` above `W_V`, `out_proj` holds `W_O`. With `num_kv_heads` below `num_heads`, groups of
     query heads share a key-value head (grouped-query attention, Ainslie et al., 2023; one head:
     multi-query, Shazeer, 2019). `head_dim` is `D / H` unless given.
+
+    `qk_norm` normalises each head's queries and keys by RMSNorm (Henry et al., 2020); `scale`
+    replaces `1 / sqrt(d)` (T5 has 1); `soft_cap` bounds the scores. Where the tokens stand is told
+    by a `Place`: rotary angles turn queries and keys, a bias is added to the scores.
     """
 
     def __init__(  # noqa: PLR0913 (the choices of the paper and its heirs, each one a word)
@@ -33,6 +39,11 @@ class MultiHeadAttention(nn.Module):
         num_kv_heads: int | None = None,
         head_dim: int | None = None,
         bias: bool = True,
+        qkv_bias: bool | None = None,
+        qk_norm: bool = False,
+        norm_eps: float = 1e-6,
+        scale: float | None = None,
+        soft_cap: float | None = None,
         dropout: float = 0.0,
         pattern: Pattern | None = None,
     ) -> None:
@@ -44,9 +55,14 @@ class MultiHeadAttention(nn.Module):
         if num_heads % self.num_kv_heads:
             raise ValueError(f"num_heads {num_heads} is no multiple of num_kv_heads {num_kv_heads}")
         self.head_dim = head_dim or d_model // num_heads
-        self.q_proj = Linear(d_model, num_heads * self.head_dim, bias=bias)
-        self.kv_proj = Linear(d_model, 2 * self.num_kv_heads * self.head_dim, bias=bias)
+        self.scale = self.head_dim**-0.5 if scale is None else scale
+        self.soft_cap = soft_cap
+        qkv_bias = bias if qkv_bias is None else qkv_bias
+        self.q_proj = Linear(d_model, num_heads * self.head_dim, bias=qkv_bias)
+        self.kv_proj = Linear(d_model, 2 * self.num_kv_heads * self.head_dim, bias=qkv_bias)
         self.out_proj = Linear(num_heads * self.head_dim, d_model, bias=bias)
+        self.q_norm = RMSNorm(self.head_dim, eps=norm_eps) if qk_norm else nn.Identity()
+        self.k_norm = RMSNorm(self.head_dim, eps=norm_eps) if qk_norm else nn.Identity()
         self.dropout = Dropout(dropout)
         self.pattern: Pattern = pattern or Full()
         self.reset_parameters()
@@ -57,39 +73,63 @@ class MultiHeadAttention(nn.Module):
         init_linear(self.kv_proj, parts=2)
         init_linear(self.out_proj)
 
-    def project_kv(self, source_BSD: Tensor) -> KeyValue:
-        """Make the keys and values of `(B, S, D)`, each `(B, K, S, d)`."""
+    def project_kv(self, source_BSD: Tensor, place: Place = NOWHERE) -> KeyValue:
+        """Make the keys and values of `(B, S, D)`, each `(B, K, S, d)`; keys are turned here."""
         kv_BS2Kd = self.kv_proj(source_BSD).unflatten(-1, (2, self.num_kv_heads, self.head_dim))
         k_BSKd, v_BSKd = kv_BS2Kd.unbind(dim=2)
-        return KeyValue(k_BSKd.transpose(1, 2), v_BSKd.transpose(1, 2))
+        k_BKSd = self.k_norm(k_BSKd).transpose(1, 2)
+        if place.angles is not None:
+            k_BKSd = rotate(k_BKSd, place.angles)
+        return KeyValue(k_BKSd, v_BSKd.transpose(1, 2))
 
-    def forward(self, query_BTD: Tensor, kv: KeyValue, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        query_BTD: Tensor,
+        kv: KeyValue,
+        mask: Tensor | None = None,
+        place: Place = NOWHERE,
+    ) -> Tensor:
         """Attend from `(B, T, D)` to `kv` where the pattern and `mask` allow it: `(B, T, D)`."""
-        q_BHTd, k_BHSd, v_BHSd = self._heads(query_BTD, kv, mask)
-        out_BHTd = self.pattern.attend(q_BHTd, k_BHSd, v_BHSd, mask, self.dropout)
+        q_BHTd, kv = self._heads(query_BTD, kv, mask, place)
+        weighting = self._weighting(place)
+        out_BHTd = self._pattern(place).attend(q_BHTd, kv, mask, weighting)
         out_BTD: Tensor = self.out_proj(out_BHTd.transpose(1, 2).flatten(2))
         return out_BTD
 
-    def weights(self, query_BTD: Tensor, kv: KeyValue, mask: Tensor | None = None) -> Tensor:
+    def weights(
+        self,
+        query_BTD: Tensor,
+        kv: KeyValue,
+        mask: Tensor | None = None,
+        place: Place = NOWHERE,
+    ) -> Tensor:
         """Return the attention weights `(B, H, T, S)`, computed by the reference."""
-        q_BHTd, k_BHSd, v_BHSd = self._heads(query_BTD, kv, mask)
-        own = self.pattern.mask(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
+        q_BHTd, (k_BHSd, v_BHSd) = self._heads(query_BTD, kv, mask, place)
+        own = self._pattern(place).mask(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
         if own is not None:
             mask = own if mask is None else own & mask
-        return reference_attention(q_BHTd, k_BHSd, v_BHSd, mask)[1]
+        return reference_attention(q_BHTd, k_BHSd, v_BHSd, mask, self._weighting(place))[1]
+
+    def _pattern(self, place: Place) -> Pattern:
+        return self.pattern if place.documents is None else Packed(self.pattern, place.documents)
+
+    def _weighting(self, place: Place) -> Weighting:
+        return Weighting(
+            scale=self.scale, soft_cap=self.soft_cap, bias=place.bias, dropout=self.dropout
+        )
 
     def _heads(
-        self, query_BTD: Tensor, kv: KeyValue, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        self, query_BTD: Tensor, kv: KeyValue, mask: Tensor | None, place: Place
+    ) -> tuple[Tensor, KeyValue]:
         """Split the query by head and repeat key-value heads that a group of queries shares."""
         q_BTHd = self.q_proj(query_BTD).unflatten(-1, (self.num_heads, self.head_dim))
-        k_BHSd, v_BHSd = kv
+        q_BHTd = self.q_norm(q_BTHd).transpose(1, 2)
+        if place.angles is not None:
+            q_BHTd = rotate(q_BHTd, place.angles)
         if self.num_kv_heads != self.num_heads:
             group = self.num_heads // self.num_kv_heads
-            k_BHSd = k_BHSd.repeat_interleave(group, dim=1)
-            v_BHSd = v_BHSd.repeat_interleave(group, dim=1)
-        q_BHTd = q_BTHd.transpose(1, 2)
+            kv = KeyValue(*(x.repeat_interleave(group, dim=1) for x in kv))
         if mask is not None:
             batch, heads, num_queries, _ = q_BHTd.shape
-            check_mask(mask, (batch, heads, num_queries, k_BHSd.shape[2]))
-        return q_BHTd, k_BHSd, v_BHSd
+            check_mask(mask, (batch, heads, num_queries, kv.k_BKSd.shape[2]))
+        return q_BHTd, kv

@@ -1,115 +1,79 @@
-"""Layers and stacks of the encoder and the decoder (paper, section 3.1, figure 1)."""
+"""Layers and stacks of the encoder and the decoder (paper, section 3.1, figure 1).
+
+One set of parts for the three variants: an encoder, a decoder with cross-attention (the paper), and
+a decoder without it (GPT). Where the tokens stand and what hides them is made once for each call
+of a stack and handed down to its layers.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from itertools import cycle, islice
+from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.cache import Cache, KeyValue, Past
+from dragoman.nn.cache import Cache, KeyValue, NoPast, Past
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.feedforward import Activation, FeedForward
-from dragoman.nn.norm import NormName, make_norm
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.init import DeepNorm, init_gpt2, scale_weights
+from dragoman.nn.mask import Documents
 from dragoman.nn.patterns import Causal, Full, Pattern
+from dragoman.nn.position import NOWHERE, ALiBi, Place, Positions, RelativeBias, Rotary
+from dragoman.nn.shape import LayerShape
 
-NormPosition = Literal["post", "pre"]
 
+class Memory(NamedTuple):
+    """What cross-attention attends to."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerShape:
-    """Everything that one layer is built from."""
-
-    d_model: int
-    """Width of the residual stream."""
-    num_heads: int
-    """Query heads."""
-    d_ff: int
-    """Width of the feed-forward network."""
-    num_kv_heads: int | None = None
-    """Key-value heads; as many as query heads unless given."""
-    head_dim: int | None = None
-    """Width of a head; `d_model / num_heads` unless given."""
-    activation: Activation = "relu"
-    """Of the feed-forward network."""
-    gated: bool = False
-    """Whether the feed-forward network is gated."""
-    bias: bool = True
-    """Whether projections and norms have a bias."""
-    norm: NormName = "layer"
-    """LayerNorm or RMSNorm."""
-    norm_eps: float = 1e-5
-    """Added to the variance inside the root."""
-    norm_position: NormPosition = "post"
-    """Post-norm as in the paper, or pre-norm."""
-    dropout: float = 0.1
-    """On the output of each sublayer."""
-    attention_dropout: float = 0.0
-    """On the attention weights."""
-    ffn_dropout: float = 0.0
-    """Inside the feed-forward network."""
-
-    def make_attention(self, pattern: Pattern) -> MultiHeadAttention:
-        """Build an attention of this shape."""
-        return MultiHeadAttention(
-            self.d_model,
-            self.num_heads,
-            num_kv_heads=self.num_kv_heads,
-            head_dim=self.head_dim,
-            bias=self.bias,
-            dropout=self.attention_dropout,
-            pattern=pattern,
-        )
-
-    def make_ffn(self) -> FeedForward:
-        """Build a feed-forward network of this shape."""
-        return FeedForward(
-            self.d_model,
-            self.d_ff,
-            activation=self.activation,
-            gated=self.gated,
-            bias=self.bias,
-            dropout=self.ffn_dropout,
-        )
-
-    def make_norm(self) -> nn.Module:
-        """Build a norm of this shape."""
-        return make_norm(self.norm, self.d_model, eps=self.norm_eps, bias=self.bias)
+    kv: KeyValue
+    """Keys and values of the source, `B` rows."""
+    mask: Tensor | None
+    """True where the source is no padding."""
 
 
 class Residual(nn.Module):
-    """Wrap a sublayer `f`: post-norm `norm(x + drop(f(x)))`, pre-norm `x + drop(f(norm(x)))`."""
+    """Wrap a sublayer `f`: post-norm `norm(x + drop(f(x)))`, pre-norm `x + drop(f(norm(x)))`.
 
-    def __init__(self, shape: LayerShape) -> None:
+    DeepNorm is post-norm with the branch past the sublayer made stronger, `norm(alpha x + ...)`.
+    """
+
+    def __init__(self, shape: LayerShape, alpha: float = 1.0) -> None:
         super().__init__()
         self.norm = shape.make_norm()
         self.dropout = Dropout(shape.dropout)
         self.pre = shape.norm_position == "pre"
+        self.alpha = alpha
 
     def forward(self, x_BLD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply the sublayer, dropout, the residual connection and the norm."""
         if self.pre:
             out_BLD: Tensor = x_BLD + self.dropout(sublayer(self.norm(x_BLD)))
         else:
-            out_BLD = self.norm(x_BLD + self.dropout(sublayer(x_BLD)))
+            kept_BLD = x_BLD if self.alpha == 1.0 else self.alpha * x_BLD
+            out_BLD = self.norm(kept_BLD + self.dropout(sublayer(x_BLD)))
         return out_BLD
 
 
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
 
-    def __init__(self, shape: LayerShape, pattern: Pattern | None = None) -> None:
+    def __init__(
+        self, shape: LayerShape, pattern: Pattern | None = None, *, alpha: float = 1.0
+    ) -> None:
         super().__init__()
         self.self_attn = shape.make_attention(pattern or Full())
-        self.self_attn_residual = Residual(shape)
+        self.self_attn_residual = Residual(shape, alpha)
         self.ffn = shape.make_ffn()
-        self.ffn_residual = Residual(shape)
+        self.ffn_residual = Residual(shape, alpha)
 
-    def forward(self, x_BSD: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x_BSD: Tensor, mask: Tensor | None = None, place: Place = NOWHERE) -> Tensor:
         """Map `(B, S, D)` to `(B, S, D)`; `mask` says which keys are no padding."""
 
         def self_attention(x_BSD: Tensor) -> Tensor:
-            out_BSD: Tensor = self.self_attn(x_BSD, self.self_attn.project_kv(x_BSD), mask)
+            kv = self.self_attn.project_kv(x_BSD, place)
+            out_BSD: Tensor = self.self_attn(x_BSD, kv, mask, place)
             return out_BSD
 
         x_BSD = self.self_attn_residual(x_BSD, self_attention)
@@ -118,72 +82,173 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, cross-attention over the encoder's output, then feed-forward."""
+    """Causal self-attention, cross-attention over the encoder's output, then feed-forward.
 
-    def __init__(self, shape: LayerShape, index: int, pattern: Pattern | None = None) -> None:
+    Without an encoder (`cross_attention=False`) the middle one is left out.
+    """
+
+    def __init__(
+        self,
+        shape: LayerShape,
+        index: int,
+        pattern: Pattern | None = None,
+        *,
+        cross_attention: bool = True,
+        alpha: float = 1.0,
+    ) -> None:
         super().__init__()
         self.index = index
         self.self_attn = shape.make_attention(pattern or Causal())
-        self.self_attn_residual = Residual(shape)
-        self.cross_attn = shape.make_attention(Full())
-        self.cross_attn_residual = Residual(shape)
+        self.self_attn_residual = Residual(shape, alpha)
+        self.cross_attn = shape.make_attention(Full()) if cross_attention else None
+        self.cross_attn_residual = Residual(shape, alpha) if cross_attention else None
         self.ffn = shape.make_ffn()
-        self.ffn_residual = Residual(shape)
+        self.ffn_residual = Residual(shape, alpha)
 
     def forward(
-        self, x_NTD: Tensor, past: Past, memory_kv: KeyValue, memory_mask: Tensor | None
+        self,
+        x_NTD: Tensor,
+        past: Past,
+        mask: Tensor | None = None,
+        place: Place = NOWHERE,
+        memory: Memory | None = None,
     ) -> Tensor:
-        """Map `(N, T, D)` to `(N, T, D)`.
-
-        `memory_kv` has a row for each of `B` sentences and `N = B * W`: the `W` beams of a
-        sentence stand side by side and share its row. For cross-attention they are folded to
-        `(B, W * T, D)`, which is no more than a view, since queries do not see each other there.
-        """
-        num_sentences = memory_kv.k_BKSd.shape[0]
+        """Map `(N, T, D)` to `(N, T, D)`; `mask` hides padding among the target's own keys."""
 
         def self_attention(x_NTD: Tensor) -> Tensor:
-            kv = past.extend(self.index, self.self_attn.project_kv(x_NTD))
-            out_NTD: Tensor = self.self_attn(x_NTD, kv)
+            kv = past.extend(self.index, self.self_attn.project_kv(x_NTD, place))
+            out_NTD: Tensor = self.self_attn(x_NTD, kv, mask, place)
             return out_NTD
 
-        def cross_attention(x_NTD: Tensor) -> Tensor:
-            folded = x_NTD.reshape(num_sentences, -1, x_NTD.shape[-1])
-            out: Tensor = self.cross_attn(folded, memory_kv, memory_mask)
-            return out.view_as(x_NTD)
-
         x_NTD = self.self_attn_residual(x_NTD, self_attention)
-        x_NTD = self.cross_attn_residual(x_NTD, cross_attention)
+        if memory is not None and self.cross_attn_residual is not None:
+            x_NTD = self.cross_attn_residual(x_NTD, lambda x: self._cross_attention(x, memory))
         out_NTD: Tensor = self.ffn_residual(x_NTD, self.ffn)
         return out_NTD
 
+    def project_memory(self, memory_BSD: Tensor) -> KeyValue:
+        """Make the keys and values of cross-attention."""
+        return self._crossing.project_kv(memory_BSD)
 
-class Encoder(nn.Module):
-    """A stack of encoder layers, and a last norm where asked for (pre-norm needs it)."""
+    @property
+    def _crossing(self) -> MultiHeadAttention:
+        if self.cross_attn is None:
+            raise ValueError("this decoder was built without cross-attention")
+        return self.cross_attn
 
-    def __init__(self, shape: LayerShape, num_layers: int, *, final_norm: bool) -> None:
+    def _cross_attention(self, x_NTD: Tensor, memory: Memory) -> Tensor:
+        """Attend to the memory, which has a row for each of `B` sentences, `N = B * W`.
+
+        The `W` beams of a sentence stand side by side and share its row: they are folded to
+        `(B, W * T, D)`, which is no more than a view, since queries do not see each other here.
+        """
+        folded = x_NTD.reshape(memory.kv.k_BKSd.shape[0], -1, x_NTD.shape[-1])
+        out: Tensor = self._crossing(folded, memory.kv, memory.mask)
+        return out.view_as(x_NTD)
+
+
+class Stack(nn.Module):
+    """Layers one after another, and a last norm where asked for (pre-norm needs it).
+
+    What position schemes make for attention (rotary angles, the bias of the scores) belongs to the
+    stack: all layers share it, as in T5.
+    """
+
+    def __init__(
+        self, shape: LayerShape, layers: Sequence[nn.Module], *, final_norm: bool, causal: bool
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(shape) for _ in range(num_layers))
+        self.layers = nn.ModuleList(layers)
         self.final_norm = shape.make_norm() if final_norm else nn.Identity()
+        self.layer_drop = shape.layer_drop
+        self.checkpointing = False
+        """Whether activations are computed again in the backward pass instead of kept."""
+        scheme = shape.positions
+        self.rotation = scheme.make_rotation(shape.width) if isinstance(scheme, Rotary) else None
+        self.bias = None
+        if isinstance(scheme, RelativeBias | ALiBi):
+            self.bias = scheme.make_bias(shape.num_heads, bidirectional=not causal)
 
-    def forward(self, x_BSD: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map embeddings `(B, S, D)` to the memory `(B, S, D)`."""
+    def place(
+        self, x_BLD: Tensor, positions: Positions, documents: Documents | None = None
+    ) -> Place:
+        """Make what attention is told about the positions of this call."""
+        angles = None if self.rotation is None else self.rotation.angles(positions, x_BLD)
+        return Place(angles, self.bias, documents)
+
+    def _run(self, layer: nn.Module, x_BLD: Tensor, *rest: object) -> Tensor:
+        """Run one layer; in training it may be dropped, or forget its activations.
+
+        A layer is left out as a whole with probability `layer_drop` (Fan et al., 2020). Activation
+        checkpointing (Chen et al., 2016) keeps a layer's input alone and computes the rest again,
+        with the same random numbers, so it changes no number.
+        """
+        if self.training and self.layer_drop and float(torch.rand(())) < self.layer_drop:
+            return x_BLD
+        if self.checkpointing and torch.is_grad_enabled():
+            out_BLD: Tensor = checkpoint(layer, x_BLD, *rest, use_reentrant=False)
+        else:
+            out_BLD = layer(x_BLD, *rest)
+        return out_BLD
+
+
+class Encoder(Stack):
+    """A stack of encoder layers; `patterns` of attention are repeated over the layers."""
+
+    def __init__(
+        self,
+        shape: LayerShape,
+        num_layers: int,
+        *,
+        final_norm: bool,
+        patterns: Sequence[Pattern] = (),
+        depth: DeepNorm | None = None,
+    ) -> None:
+        alpha = 1.0 if depth is None else depth.alpha
+        chosen = islice(cycle(patterns or (Full(),)), num_layers)
+        layers = [EncoderLayer(shape, pattern, alpha=alpha) for pattern in chosen]
+        super().__init__(shape, layers, final_norm=final_norm, causal=False)
+        init_stack(self, shape, depth)
+
+    def forward(
+        self, x_BSD: Tensor, mask: Tensor | None = None, place: Place | None = None
+    ) -> Tensor:
+        """Map embeddings `(B, S, D)` to the memory `(B, S, D)`; places are `0 ... S - 1`."""
+        place = place or self.place(x_BSD, range(x_BSD.shape[1]))
         for layer in self.layers:
-            x_BSD = layer(x_BSD, mask)
+            x_BSD = self._run(layer, x_BSD, mask, place)
         memory_BSD: Tensor = self.final_norm(x_BSD)
         return memory_BSD
 
 
-class Decoder(nn.Module):
-    """A stack of decoder layers, and a last norm where asked for."""
+class Decoder(Stack):
+    """A stack of decoder layers, with cross-attention (the paper) or without (GPT).
 
-    def __init__(self, shape: LayerShape, num_layers: int, *, final_norm: bool) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(shape, index) for index in range(num_layers))
-        self.final_norm = shape.make_norm() if final_norm else nn.Identity()
+    `patterns` of self-attention, all of them causal, are repeated over the layers.
+    """
+
+    def __init__(
+        self,
+        shape: LayerShape,
+        num_layers: int,
+        *,
+        final_norm: bool,
+        cross_attention: bool = True,
+        patterns: Sequence[Pattern] = (),
+        depth: DeepNorm | None = None,
+    ) -> None:
+        alpha = 1.0 if depth is None else depth.alpha
+        chosen = islice(cycle(patterns or (Causal(),)), num_layers)
+        layers = [
+            DecoderLayer(shape, index, pattern, cross_attention=cross_attention, alpha=alpha)
+            for index, pattern in enumerate(chosen)
+        ]
+        super().__init__(shape, layers, final_norm=final_norm, causal=True)
+        init_stack(self, shape, depth)
 
     def project_memory(self, memory_BSD: Tensor) -> list[KeyValue]:
         """Make the keys and values of cross-attention, once for each source and layer."""
-        return [layer.cross_attn.project_kv(memory_BSD) for layer in self._decoder_layers()]
+        return [layer.project_memory(memory_BSD) for layer in self._decoder_layers()]
 
     def make_cache(self) -> Cache:
         """Make an empty cache; each layer's pattern chooses its storage."""
@@ -192,15 +257,37 @@ class Decoder(nn.Module):
     def forward(
         self,
         x_NTD: Tensor,
-        past: Past,
-        memory_kv: Sequence[KeyValue],
-        memory_mask: Tensor | None,
+        past: Past | None = None,
+        mask: Tensor | None = None,
+        place: Place | None = None,
+        memory: Sequence[Memory] | None = None,
     ) -> Tensor:
-        """Map embeddings of the target `(N, T, D)` to hidden states `(N, T, D)`."""
-        for layer, kv in zip(self.layers, memory_kv, strict=True):
-            x_NTD = layer(x_NTD, past, kv, memory_mask)
+        """Map embeddings of the target `(N, T, D)` to hidden states `(N, T, D)`.
+
+        `memory` holds what each layer's cross-attention attends to. Unless `place` is given, the
+        tokens are the next ones after `past`.
+        """
+        past = past or NoPast()
+        place = place or self.place(x_NTD, range(past.length, past.length + x_NTD.shape[1]))
+        for index, layer in enumerate(self.layers):
+            own = None if memory is None else memory[index]
+            x_NTD = self._run(layer, x_NTD, past, mask, place, own)
         hidden_NTD: Tensor = self.final_norm(x_NTD)
         return hidden_NTD
 
     def _decoder_layers(self) -> list[DecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
+
+
+def init_stack(stack: Stack, shape: LayerShape, depth: DeepNorm | None) -> None:
+    """Draw or scale the weights again where the initialisation depends on the depth."""
+    attentions = [m for m in stack.modules() if isinstance(m, MultiHeadAttention)]
+    ffns = [m for m in stack.modules() if isinstance(m, FeedForward)]
+    ups = [ffn.up for ffn in ffns] + [ffn.value for ffn in ffns if ffn.value is not None]
+    ends = [attention.out_proj for attention in attentions] + [ffn.down for ffn in ffns]
+    if shape.init == "gpt2":
+        inner = [linear for a in attentions for linear in (a.q_proj, a.kv_proj)]
+        init_gpt2([*inner, *ups], ends, len(stack.layers))
+    if depth is not None:
+        values = [attention.kv_proj.weight.chunk(2)[1] for attention in attentions]
+        scale_weights([*values, *(linear.weight for linear in (*ups, *ends))], depth.beta)

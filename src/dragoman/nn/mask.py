@@ -4,6 +4,8 @@ Masks compose by `&` and broadcast to `(B, H, T, S)`. The additive form that the
 made here and nowhere else, so minus infinity has one place.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -26,6 +28,24 @@ def causal_mask(num_queries: int, num_keys: int, device: torch.device | None = N
     """
     square = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
     return square.tril(num_keys - num_queries)
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Documents packed one after another into rows: none sees another, each begins at place 0."""
+
+    lengths: tuple[int, ...]
+    """Of the documents; together as long as the row."""
+
+    def positions(self, device: torch.device | None = None) -> Tensor:
+        """Count each document's places from 0: shape `(L)`."""
+        return torch.cat([torch.arange(length, device=device) for length in self.lengths])
+
+    def mask(self, device: torch.device | None = None) -> Tensor:
+        """Let a query see the keys of its own document: `mask[i, j] = (doc(i) = doc(j))`."""
+        lengths = torch.tensor(self.lengths, device=device)
+        document_L = torch.arange(len(self.lengths), device=device).repeat_interleave(lengths)
+        return document_L[:, None] == document_L[None, :]
 
 
 def check_mask(mask: Tensor, shape_BHTS: tuple[int, int, int, int]) -> None:

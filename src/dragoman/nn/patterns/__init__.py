@@ -1,5 +1,19 @@
 """Patterns of attention: values that say who may see whom and run themselves fast."""
 
-from dragoman.nn.patterns.dense import Causal, Full, Pattern, reference_attention
+from dragoman.nn.patterns.dense import Causal, Full, Pattern
+from dragoman.nn.patterns.packed import Packed
+from dragoman.nn.patterns.weighting import Weighting, distances, reference_attention
 
-__all__ = ["Causal", "Full", "Pattern", "reference_attention"]
+__all__ = [
+    "AttentionPattern",
+    "Causal",
+    "Full",
+    "Packed",
+    "Pattern",
+    "Weighting",
+    "distances",
+    "reference_attention",
+]
+
+AttentionPattern = Full | Causal
+"""The patterns that a config can name."""

@@ -5,15 +5,15 @@ A pattern is a value. It can say who may see whom (`mask`: the reference), run i
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.nn.cache import GrowingStorage, Storage
-from dragoman.nn.dropout import Dropout
+from dragoman.nn.cache import GrowingStorage, KeyValue, Storage
 from dragoman.nn.mask import additive, causal_mask, hide_blind_rows
+from dragoman.nn.patterns.weighting import Weighting, distances
 from dragoman.nn.products import head_product
 
 PRODUCT_KEYS = 2048  # up to this many keys a CPU is served best by plain products
@@ -23,126 +23,139 @@ VECTOR_KEYS = 16  # float32 numbers in the widest vector register of a CPU
 class Pattern(Protocol):
     """What attention asks of a pattern. `T` queries are the last ones of the `S` positions."""
 
+    @property
+    def is_causal(self) -> bool:
+        """Whether no query sees a later key, which a decoder needs."""
+
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
         """Who may see whom, `(T, S)`; None when everybody sees everybody."""
 
     def attend(
-        self, q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor | None, dropout: Dropout
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
     ) -> Tensor:
-        """Return `softmax(q k^T / sqrt(d)) v` under this pattern and under `mask`."""
+        """Return `weights v`, `(B, H, T, d)`, under this pattern and under `mask`.
+
+        Keys and values have as many heads as queries.
+        """
 
     def make_storage(self) -> Storage:
         """Make the storage in which decoding keeps one layer's keys and values."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Full:
     """Every query sees every key: encoders and cross-attention."""
+
+    kind: Literal["full"] = "full"
+    """Which of the patterns this is."""
+
+    is_causal = False
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002 (the protocol's form)
         """Nothing is hidden."""
         return None
 
     def attend(
-        self, q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor | None, dropout: Dropout
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
     ) -> Tensor:
         """Attend with the caller's mask alone."""
-        return dense_attention(q_BHTd, k_BHSd, v_BHSd, mask, dropout)
+        return dense_attention(q_BHTd, kv, mask, weighting)
 
     def make_storage(self) -> Storage:
         """Keep every position."""
         return GrowingStorage()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Causal:
     """A query sees the keys up to its own place: decoders."""
+
+    kind: Literal["causal"] = "causal"
+    """Which of the patterns this is."""
+
+    is_causal = True
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
         """`j <= i`; None for a single query, which stands last and sees all."""
         return None if num_queries == 1 else causal_mask(num_queries, num_keys, device)
 
     def attend(
-        self, q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor | None, dropout: Dropout
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
     ) -> Tensor:
         """Attend to the past and the present.
 
         Without a cache and without padding the fused kernel knows the pattern by itself, and no
         `T x S` mask is made.
         """
-        num_queries, num_keys = q_BHTd.shape[2], k_BHSd.shape[2]
-        if mask is None and num_queries == num_keys and not _prefers_products(q_BHTd, num_keys):
-            return _fused(q_BHTd, k_BHSd, v_BHSd, None, dropout, is_causal=True)
+        num_queries, num_keys = q_BHTd.shape[2], kv.k_BKSd.shape[2]
+        alone = mask is None and weighting.bias is None and num_queries == num_keys
+        if alone and not _prefers_products(q_BHTd, num_keys, weighting):
+            return _fused(q_BHTd, kv, None, weighting, is_causal=True)
         own = self.mask(num_queries, num_keys, q_BHTd.device)
         if own is not None:
             mask = own if mask is None else own & mask
-        return dense_attention(q_BHTd, k_BHSd, v_BHSd, mask, dropout)
+        return dense_attention(q_BHTd, kv, mask, weighting)
 
     def make_storage(self) -> Storage:
         """Keep every position."""
         return GrowingStorage()
 
 
-def reference_attention(
-    q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Compute the paper's formula (section 3.2.1) as it stands: outputs and weights.
-
-    `weights = softmax(q k^T / sqrt(d))` over the keys that the mask lets a query see, and
-    `out = weights v`. A query that sees nothing has weights and an output of zeros. This is the
-    readable twin of every fast path and the one that returns the weights `(B, H, T, S)`.
-    """
-    scores_BHTS = q_BHTd @ k_BHSd.transpose(-2, -1) / q_BHTd.shape[-1] ** 0.5
-    if mask is None:
-        weights_BHTS = scores_BHTS.softmax(dim=-1)
-    else:
-        weights_BHTS = (scores_BHTS + additive(mask, scores_BHTS.dtype)).softmax(dim=-1)
-        weights_BHTS = weights_BHTS.masked_fill(~mask, 0.0)
-    return weights_BHTS @ v_BHSd, weights_BHTS
-
-
 def dense_attention(
-    q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor | None, dropout: Dropout
+    q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
 ) -> Tensor:
     """Run dense attention the fast way for the device: the one place where that is decided.
 
     Measured (`docs/decisions.md`): on a CPU the fused kernel's backward pass takes up to nine times
     as long as plain products on sentences, and its result changes when keys are padded, while
     that of plain products does not (a translation must not depend on its neighbours). Beyond
-    `PRODUCT_KEYS` keys, and on every other device, the fused kernel saves memory and time.
+    `PRODUCT_KEYS` keys, and on every other device, the fused kernel saves memory and time. It has
+    no soft-cap, which products serve everywhere.
     """
-    if _prefers_products(q_BHTd, k_BHSd.shape[2]):
-        return _attention_by_products(q_BHTd, k_BHSd, v_BHSd, mask, dropout)
-    return _fused(q_BHTd, k_BHSd, v_BHSd, mask, dropout)
+    if _prefers_products(q_BHTd, kv.k_BKSd.shape[2], weighting):
+        return _attention_by_products(q_BHTd, kv, mask, weighting)
+    return _fused(q_BHTd, kv, mask, weighting, is_causal=False)
 
 
-def _prefers_products(q_BHTd: Tensor, num_keys: int) -> bool:
+def _prefers_products(q_BHTd: Tensor, num_keys: int, weighting: Weighting) -> bool:
+    if weighting.soft_cap is not None:
+        return True
     return q_BHTd.device.type == "cpu" and num_keys <= PRODUCT_KEYS
 
 
 def _fused(
-    q_BHTd: Tensor,
-    k_BHSd: Tensor,
-    v_BHSd: Tensor,
-    mask: Tensor | None,
-    dropout: Dropout,
-    *,
-    is_causal: bool = False,
+    q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting, *, is_causal: bool
 ) -> Tensor:
-    p = dropout.p if dropout.training else 0.0
+    k_BHSd, v_BHSd = kv
+    added = mask
+    if weighting.bias is not None:
+        distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
+        added = weighting.bias(distance_TS).to(q_BHTd.dtype)[None]
+        if mask is not None:
+            added = added + additive(mask, q_BHTd.dtype)
     out_BHTd = F.scaled_dot_product_attention(
-        q_BHTd, k_BHSd, v_BHSd, attn_mask=mask, dropout_p=p, is_causal=is_causal
+        q_BHTd,
+        k_BHSd,
+        v_BHSd,
+        attn_mask=added,
+        dropout_p=weighting.dropout_p,
+        is_causal=is_causal,
+        scale=weighting.scale,
     )
     return out_BHTd if mask is None else hide_blind_rows(out_BHTd, mask)
 
 
 def _attention_by_products(
-    q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor | None, dropout: Dropout
+    q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
 ) -> Tensor:
-    scores_BHTS = head_product(q_BHTd * q_BHTd.shape[-1] ** -0.5, k_BHSd.transpose(-2, -1))
+    k_BHSd, v_BHSd = kv
+    scores_BHTS = weighting.cap(head_product(q_BHTd * weighting.scale, k_BHSd.transpose(-2, -1)))
+    if weighting.bias is not None:
+        distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
+        scores_BHTS = scores_BHTS + weighting.bias(distance_TS).to(scores_BHTS.dtype)
     if mask is not None:
         scores_BHTS = scores_BHTS + additive(mask, scores_BHTS.dtype)
-    out_BHTd = head_product(dropout(_softmax(scores_BHTS)), v_BHSd)
+    out_BHTd = head_product(weighting.drop(_softmax(scores_BHTS)), v_BHSd)
     return out_BHTd if mask is None else hide_blind_rows(out_BHTd, mask)
 
 

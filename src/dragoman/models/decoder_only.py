@@ -1,0 +1,148 @@
+"""The decoder-only Transformer: GPT, Llama, Mistral."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.models.config import DecoderOnlyConfig
+from dragoman.models.embedding import Embedding
+from dragoman.nn import (
+    Cache,
+    Decoder,
+    Documents,
+    Linear,
+    NoPast,
+    Past,
+    Positions,
+    deepnorm,
+)
+
+
+@dataclass(slots=True)
+class GenerationState:
+    """What decoding carries from token to token: `N` rows."""
+
+    past: Cache
+    """Keys and values of the tokens so far."""
+    mask_NS: Tensor | None = None
+    """True where a position is no padding; None where there is none."""
+
+    def select(self, rows_N: Tensor) -> None:
+        """Let row `n` become what row `rows[n]` was."""
+        self.past.select(rows_N)
+        if self.mask_NS is not None:
+            self.mask_NS = self.mask_NS[rows_N]
+
+
+class DecoderOnly(nn.Module):
+    """`softmax(W_out decoder(ids))`: the probability of each next token given those before it.
+
+    `forward` gives the logits after every prefix at once (training, scoring); `start` and `step`
+    give them token by token with a cache (generation). Both run the same layers.
+    """
+
+    def __init__(self, config: DecoderOnlyConfig) -> None:
+        super().__init__()
+        self.pad_id = config.pad_id
+        self.bos_id = config.bos_id
+        self.embedding = Embedding(config, config.vocab_size)
+        self.decoder = Decoder(
+            config,
+            config.num_layers,
+            final_norm=config.has_final_norm,
+            cross_attention=False,
+            patterns=config.patterns,
+            depth=deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None,
+        )
+        self.output = Linear(config.d_model, config.vocab_size, bias=config.output_bias)
+        if config.tie_embeddings:
+            self.output.weight = self.embedding.weight
+        else:
+            nn.init.normal_(self.output.weight, std=0.02)
+        if self.output.bias is not None:
+            nn.init.zeros_(self.output.bias)
+        self.logit_scale = config.logit_scale
+        self.logit_soft_cap = config.logit_soft_cap
+
+    def forward(
+        self,
+        ids_BL: Tensor,
+        mask_BL: Tensor | None = None,
+        documents: Documents | None = None,
+    ) -> Tensor:
+        """Return the logits `(B, L, V)` of the token after each prefix.
+
+        `mask` is False where a row is padded in front (positions are counted without it);
+        `documents` are those packed into each row.
+        """
+        return self.project(self.hidden(ids_BL, mask_BL, documents))
+
+    def hidden(
+        self,
+        ids_BL: Tensor,
+        mask_BL: Tensor | None = None,
+        documents: Documents | None = None,
+    ) -> Tensor:
+        """Return the last hidden states `(B, L, D)`, before the output layer."""
+        positions: Positions = range(ids_BL.shape[1])
+        if documents is not None:
+            positions = documents.positions(ids_BL.device)
+        elif mask_BL is not None:
+            positions = _places(mask_BL)
+        return self._decode(ids_BL, NoPast(), positions, mask_BL, documents)
+
+    def project(self, hidden_BLD: Tensor) -> Tensor:
+        """Turn hidden states into logits over the vocabulary."""
+        logits_BLV: Tensor = self.output(hidden_BLD)
+        if self.logit_soft_cap is not None:
+            logits_BLV = self.logit_soft_cap * torch.tanh(logits_BLV / self.logit_soft_cap)
+        return logits_BLV
+
+    def start(self, prompt_BS: Tensor, beam_size: int) -> GenerationState:
+        """Read prompts, all but their last token, for `beam_size` rows each.
+
+        Shorter prompts are padded in front. The first `step` is given each prompt's last token.
+        """
+        ids_NS = prompt_BS.repeat_interleave(beam_size, dim=0)
+        mask_NS = ids_NS != self.pad_id
+        padded = not bool(mask_NS.all())
+        state = GenerationState(self.decoder.make_cache(), mask_NS[:, :0] if padded else None)
+        if ids_NS.shape[1] > 1:
+            self._extend(ids_NS[:, :-1], state, mask_NS[:, :-1])
+        return state
+
+    def step(self, ids_N: Tensor, state: GenerationState) -> Tensor:
+        """Feed each row its last token and return the logits `(N, V)` of the next one."""
+        return self.extend(ids_N[:, None], state)[:, -1]
+
+    def extend(self, ids_NT: Tensor, state: GenerationState) -> Tensor:
+        """Feed each row several tokens and return the logits `(N, T, V)`."""
+        return self.project(self._extend(ids_NT, state, torch.ones_like(ids_NT, dtype=torch.bool)))
+
+    def _extend(self, ids_NT: Tensor, state: GenerationState, real_NT: Tensor) -> Tensor:
+        offset = state.past.length
+        positions: Positions = range(offset, offset + ids_NT.shape[1])
+        if state.mask_NS is not None:
+            state.mask_NS = torch.cat([state.mask_NS, real_NT], dim=1)
+            positions = _places(state.mask_NS)[:, offset:]
+        return self._decode(ids_NT, state.past, positions, state.mask_NS, None)
+
+    def _decode(
+        self,
+        ids_BL: Tensor,
+        past: Past,
+        positions: Positions,
+        mask_BS: Tensor | None,
+        documents: Documents | None,
+    ) -> Tensor:
+        x_BLD = self.embedding.embed(ids_BL, positions)
+        place = self.decoder.place(x_BLD, positions, documents)
+        mask = None if mask_BS is None else mask_BS[:, None, None, :]
+        hidden_BLD: Tensor = self.decoder(x_BLD, past, mask, place)
+        return hidden_BLD if self.logit_scale == 1.0 else hidden_BLD * self.logit_scale
+
+
+def _places(mask_BS: Tensor) -> Tensor:
+    """Count the real tokens of each row from 0; padding in front counts as 0 too."""
+    return (mask_BS.long().cumsum(dim=1) - 1).clamp(min=0)

@@ -1,0 +1,59 @@
+"""The encoder-only Transformer: BERT, and with patches for words ViT."""
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.models.config import EncoderOnlyConfig
+from dragoman.models.embedding import Embedding
+from dragoman.models.heads import make_head
+from dragoman.nn import Encoder, deepnorm
+
+
+class EncoderOnly(nn.Module):
+    """`head(encoder(ids))`: words in the gaps, a class, a tag for each token, or hidden states."""
+
+    def __init__(self, config: EncoderOnlyConfig) -> None:
+        super().__init__()
+        self.pad_id = config.pad_id
+        self.embedding = Embedding(
+            config, config.vocab_size, num_token_types=config.num_token_types
+        )
+        self.encoder = Encoder(
+            config,
+            config.num_layers,
+            final_norm=config.has_final_norm,
+            patterns=config.patterns,
+            depth=deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None,
+        )
+        self.head = make_head(config.head, config, self.embedding.weight)
+
+    def forward(
+        self, ids_BL: Tensor, mask_BL: Tensor | None = None, types_BL: Tensor | None = None
+    ) -> Tensor:
+        """Return what the head makes of `(B, L)` ids; `mask` is False at padding (else by pad_id).
+
+        Logits `(B, L, V)` of masked words, `(B, C)` of classes, `(B, L, C)` of tags, or `(B, L, D)`.
+        """
+        mask_BL = self._mask(ids_BL, mask_BL)
+        out: Tensor = self.head(self.hidden(ids_BL, mask_BL, types_BL), mask_BL)
+        return out
+
+    def hidden(
+        self, ids_BL: Tensor, mask_BL: Tensor | None = None, types_BL: Tensor | None = None
+    ) -> Tensor:
+        """Return the last hidden states `(B, L, D)`."""
+        mask_BL = self._mask(ids_BL, mask_BL)
+        x_BLD = self.embedding.embed(ids_BL, range(ids_BL.shape[1]), types_BL)
+        out_BLD: Tensor = self.encoder(x_BLD, mask_BL[:, None, None, :])
+        return out_BLD
+
+    def encode(self, x_BLD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
+        """Return what the head makes of vectors `(B, L, D)` that are no words: patches, sounds."""
+        if mask_BL is None:
+            mask_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device)
+        x_BLD = self.embedding.complete(x_BLD, range(x_BLD.shape[1]))
+        out: Tensor = self.head(self.encoder(x_BLD, mask_BL[:, None, None, :]), mask_BL)
+        return out
+
+    def _mask(self, ids_BL: Tensor, mask_BL: Tensor | None) -> Tensor:
+        return ids_BL != self.pad_id if mask_BL is None else mask_BL

@@ -1,0 +1,141 @@
+"""What is made of an encoder's hidden states: words in the gaps, a class, a tag for each token."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.errors import InputError
+from dragoman.nn import Dropout, LayerShape, Linear
+from dragoman.nn.feedforward import ACTIVATIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoHead:
+    """The hidden states themselves."""
+
+    kind: Literal["none"] = "none"
+    """Which of the heads this is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedLanguageHead:
+    """The words that were masked (Devlin et al., 2019, section 3.1)."""
+
+    kind: Literal["masked-language"] = "masked-language"
+    """Which of the heads this is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassificationHead:
+    """One of several labels for the whole text."""
+
+    kind: Literal["classify"] = "classify"
+    """Which of the heads this is."""
+    labels: tuple[str, ...] = ()
+    """What the classes are called; training sets them from the data."""
+    pooling: Literal["first", "mean"] = "mean"
+    """The vector of the text: that of its first token, or the mean of all."""
+    pooler: bool = False
+    """A layer `tanh(W x + b)` on that vector (BERT)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggingHead:
+    """One of several labels for each token."""
+
+    kind: Literal["tag"] = "tag"
+    """Which of the heads this is."""
+    labels: tuple[str, ...] = ()
+    """What the tags are called; training sets them from the data."""
+
+
+Head = NoHead | MaskedLanguageHead | ClassificationHead | TaggingHead
+
+
+class MaskedLanguageOutput(nn.Module):
+    """`logits = norm(act(x W + b)) E^T + c`, with the matrix `E` of the embedding."""
+
+    def __init__(self, shape: LayerShape, embedding: nn.Parameter) -> None:
+        super().__init__()
+        self.dense = Linear(shape.d_model, shape.d_model)
+        self.norm = shape.make_norm()
+        self.activation = ACTIVATIONS[shape.activation]
+        self.output = Linear(shape.d_model, len(embedding))
+        self.output.weight = embedding
+        nn.init.zeros_(self.output.bias)
+
+    def features(self, hidden: Tensor) -> Tensor:
+        """Map hidden states `(..., D)` to what the output layer takes, `(..., D)`."""
+        out: Tensor = self.norm(self.activation(self.dense(hidden)))
+        return out
+
+    def forward(self, hidden_BLD: Tensor, mask_BL: Tensor) -> Tensor:  # noqa: ARG002 (the form of all heads)
+        """Map `(B, L, D)` to logits over the vocabulary `(B, L, V)`."""
+        logits_BLV: Tensor = self.output(self.features(hidden_BLD))
+        return logits_BLV
+
+
+class ClassificationOutput(nn.Module):
+    """`logits = pool(x) W + b`, one row for each text."""
+
+    def __init__(self, shape: LayerShape, head: ClassificationHead) -> None:
+        super().__init__()
+        self.pooling = head.pooling
+        self.pooler = Linear(shape.d_model, shape.d_model) if head.pooler else None
+        self.dropout = Dropout(shape.dropout)
+        self.output = Linear(shape.d_model, _count(head.labels))
+
+    def forward(self, hidden_BLD: Tensor, mask_BL: Tensor) -> Tensor:
+        """Map `(B, L, D)` to logits `(B, C)`; padding takes no part in the mean."""
+        if self.pooling == "first":
+            pooled_BD = hidden_BLD[:, 0]
+        else:
+            real_BL1 = mask_BL[..., None].to(hidden_BLD.dtype)
+            pooled_BD = (hidden_BLD * real_BL1).sum(1) / real_BL1.sum(1).clamp(min=1)
+        if self.pooler is not None:
+            pooled_BD = torch.tanh(self.pooler(pooled_BD))
+        logits_BC: Tensor = self.output(self.dropout(pooled_BD))
+        return logits_BC
+
+
+class TaggingOutput(nn.Module):
+    """`logits = x W + b`, one row for each token."""
+
+    def __init__(self, shape: LayerShape, head: TaggingHead) -> None:
+        super().__init__()
+        self.dropout = Dropout(shape.dropout)
+        self.output = Linear(shape.d_model, _count(head.labels))
+
+    def forward(self, hidden_BLD: Tensor, mask_BL: Tensor) -> Tensor:  # noqa: ARG002 (the form of all heads)
+        """Map `(B, L, D)` to logits `(B, L, C)`."""
+        logits_BLC: Tensor = self.output(self.dropout(hidden_BLD))
+        return logits_BLC
+
+
+class NoOutput(nn.Module):
+    """The hidden states as they are."""
+
+    def forward(self, hidden_BLD: Tensor, mask_BL: Tensor) -> Tensor:  # noqa: ARG002 (the form of all heads)
+        """Give back `(B, L, D)`."""
+        return hidden_BLD
+
+
+def make_head(head: Head, shape: LayerShape, embedding: nn.Parameter) -> nn.Module:
+    """Build the head that a config names."""
+    match head:
+        case MaskedLanguageHead():
+            return MaskedLanguageOutput(shape, embedding)
+        case ClassificationHead():
+            return ClassificationOutput(shape, head)
+        case TaggingHead():
+            return TaggingOutput(shape, head)
+        case NoHead():
+            return NoOutput()
+
+
+def _count(labels: tuple[str, ...]) -> int:
+    if len(labels) < 2:
+        raise InputError(f"a head needs at least two labels, not {len(labels)}: {labels}")
+    return len(labels)

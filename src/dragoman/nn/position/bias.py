@@ -1,0 +1,101 @@
+"""Positions that are added to the scores: what counts is how far a key is from its query."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelativeBias:
+    """A learned number for each head and bucket of distances, as in T5."""
+
+    kind: Literal["relative-bias"] = "relative-bias"
+    """Which of the schemes this is."""
+    num_buckets: int = 32
+    """Rows of the table; half of them for each direction where both can be seen."""
+    max_distance: int = 128
+    """All distances from here on share a bucket."""
+
+    def make_bias(self, num_heads: int, *, bidirectional: bool) -> "RelativeBiasTable":
+        """Make the table of one stack."""
+        return RelativeBiasTable(self, num_heads, bidirectional=bidirectional)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ALiBi:
+    """Scores fall with the distance, by a slope that each head has for itself."""
+
+    kind: Literal["alibi"] = "alibi"
+    """Which of the schemes this is."""
+
+    def make_bias(self, num_heads: int, *, bidirectional: bool) -> "ALiBiBias":  # noqa: ARG002 (both directions have one formula)
+        """Make the slopes of one stack."""
+        return ALiBiBias(num_heads)
+
+
+class RelativeBiasTable(nn.Module):
+    """`bias[h, i, j] = table[bucket(j - i), h]` (Raffel et al., 2020, section 2.1).
+
+    Half of the buckets hold one distance each; the other half grow with the logarithm of the
+    distance up to `max_distance`. Where a query sees both directions, one half of all buckets is
+    for keys behind it and the other for keys before it. Agrees with `T5Attention` of Hugging Face,
+    float32 logarithm included: at a border of two buckets rounding decides.
+    """
+
+    def __init__(self, scheme: RelativeBias, num_heads: int, *, bidirectional: bool) -> None:
+        super().__init__()
+        self.scheme = scheme
+        self.bidirectional = bidirectional
+        self.weight = nn.Parameter(torch.empty(scheme.num_buckets, num_heads))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, distance_TS: Tensor) -> Tensor:
+        """Look up the bias of distances `j - i`: `(T, S)` to `(H, T, S)`."""
+        return self.weight[self.buckets(distance_TS)].permute(2, 0, 1)
+
+    def buckets(self, distance_TS: Tensor) -> Tensor:
+        """Return the bucket of each distance."""
+        num_buckets = self.scheme.num_buckets
+        if self.bidirectional:
+            num_buckets //= 2
+            offset_TS = (distance_TS > 0) * num_buckets
+            far_TS = distance_TS.abs()
+        else:
+            offset_TS = torch.zeros_like(distance_TS)
+            far_TS = (-distance_TS).clamp(min=0)
+        exact = num_buckets // 2
+        share_TS = torch.log(far_TS.float().clamp(min=1) / exact) / math.log(
+            self.scheme.max_distance / exact
+        )
+        coarse_TS = exact + (share_TS * (num_buckets - exact)).long()
+        coarse_TS = coarse_TS.clamp(max=num_buckets - 1)
+        return offset_TS + torch.where(far_TS < exact, far_TS, coarse_TS)
+
+
+class ALiBiBias(nn.Module):
+    """`bias[h, i, j] = -m_h |i - j|` with slopes `m_h = 2^(-8h/H)` (Press et al., 2022, section 3).
+
+    For a number of heads that is no power of two the paper's code takes the slopes of the next
+    lower power, and between them every other one of the next higher power. No parameters: slopes
+    are made where they are needed.
+    """
+
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        self.slopes = alibi_slopes(num_heads)
+
+    def forward(self, distance_TS: Tensor) -> Tensor:
+        """Compute the bias of distances `j - i`: `(T, S)` to `(H, T, S)`."""
+        slopes_H11 = torch.tensor(self.slopes, device=distance_TS.device)[:, None, None]
+        return -slopes_H11 * distance_TS.abs()
+
+
+def alibi_slopes(num_heads: int) -> list[float]:
+    """Return the slope of each head."""
+    lower = 2 ** int(math.log2(num_heads))
+    slopes = [2.0 ** (-8.0 * h / lower) for h in range(1, lower + 1)]
+    between = [2.0 ** (-4.0 * h / lower) for h in range(1, 2 * lower + 1, 2)]
+    return (slopes + between)[:num_heads]

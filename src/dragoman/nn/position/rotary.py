@@ -1,0 +1,202 @@
+"""Rotary positions (Su et al., 2021): queries and keys are turned by an angle `pos * theta_i`.
+
+A pair of numbers of a head, turned by its position's angle, has with another pair turned by
+another position's angle a dot product that depends on the difference of the two angles alone: the
+score of a query and a key knows how far they are apart and nothing else.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dragoman.nn.position.table import end_of
+
+Pairing = Literal["halves", "adjacent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearScaling:
+    """Squeeze positions: `theta_i / factor` (Chen et al., 2023)."""
+
+    kind: Literal["linear"] = "linear"
+    """Which of the scalings this is."""
+    factor: float
+    """How many times as long as in training the context is."""
+
+    def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
+        """Return `theta_i`, `(d/2)`."""
+        return inverse_frequencies(base, head_dim) / self.factor
+
+    attention_factor = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamicScaling:
+    """Raise the base with the length of the text, beyond that of training (NTK-aware, dynamic).
+
+    `base' = base (factor L / L_train - (factor - 1))^(d / (d - 2))`. Every call takes the base of
+    its own last position; keys in a cache keep the base that they were written with, as in
+    Hugging Face, so beyond `trained_length` cached and uncached decoding differ.
+    """
+
+    kind: Literal["dynamic"] = "dynamic"
+    """Which of the scalings this is."""
+    factor: float
+    """How fast the base grows."""
+    trained_length: int
+    """The context of training, up to which nothing changes."""
+
+    def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:
+        """Return `theta_i`, `(d/2)`, for a text of this length."""
+        ratio = max(length, self.trained_length) / self.trained_length
+        grown = self.factor * ratio - (self.factor - 1)
+        return inverse_frequencies(base * grown ** (head_dim / (head_dim - 2)), head_dim)
+
+    attention_factor = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YaRN:
+    """Squeeze slow frequencies, keep fast ones, sharpen the softmax (Peng et al., 2024).
+
+    A frequency that turns more than `beta_fast` times within the context of training is kept, one
+    that turns fewer than `beta_slow` times is divided by `factor`, and between the two lies a ramp.
+    Queries and keys are multiplied by `0.1 ln(factor) + 1`.
+    """
+
+    kind: Literal["yarn"] = "yarn"
+    """Which of the scalings this is."""
+    factor: float
+    """How many times as long as in training the context is."""
+    trained_length: int
+    """The context of training."""
+    beta_fast: float = 32.0
+    """Turns above which a frequency is kept."""
+    beta_slow: float = 1.0
+    """Turns below which a frequency is squeezed in full."""
+
+    def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
+        """Return `theta_i`, `(d/2)`."""
+
+        def pair_that_turns(times: float) -> float:
+            ratio = self.trained_length / (times * 2 * math.pi)
+            return head_dim * math.log(ratio) / (2 * math.log(base))
+
+        low = max(math.floor(pair_that_turns(self.beta_fast)), 0)
+        high = min(math.ceil(pair_that_turns(self.beta_slow)), head_dim - 1)
+        pairs = torch.arange(head_dim // 2, dtype=torch.float64)
+        squeezed = ((pairs - low) / max(high - low, 0.001)).clamp(0, 1)
+        theta = inverse_frequencies(base, head_dim)
+        return theta / self.factor * squeezed + theta * (1 - squeezed)
+
+    @property
+    def attention_factor(self) -> float:
+        """What queries and keys are multiplied by."""
+        return 0.1 * math.log(self.factor) + 1.0 if self.factor > 1 else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Llama3Scaling:
+    """Squeeze wavelengths longer than the context of training, with a ramp (Llama 3.1)."""
+
+    kind: Literal["llama3"] = "llama3"
+    """Which of the scalings this is."""
+    factor: float = 8.0
+    """How many times as long as in training the context is."""
+    trained_length: int = 8192
+    """The context of training."""
+    low_freq_factor: float = 1.0
+    """Wavelengths above `trained_length / low_freq_factor` are squeezed in full."""
+    high_freq_factor: float = 4.0
+    """Wavelengths below `trained_length / high_freq_factor` are kept."""
+
+    def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
+        """Return `theta_i`, `(d/2)`."""
+        theta = inverse_frequencies(base, head_dim)
+        waves_in_context = self.trained_length * theta / (2 * math.pi)
+        ramp = (waves_in_context - self.low_freq_factor) / (
+            self.high_freq_factor - self.low_freq_factor
+        )
+        kept = ramp.clamp(0, 1)
+        return theta / self.factor * (1 - kept) + theta * kept
+
+    attention_factor = 1.0
+
+
+RotaryScaling = LinearScaling | DynamicScaling | YaRN | Llama3Scaling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotary:
+    """Turn queries and keys by their positions."""
+
+    kind: Literal["rotary"] = "rotary"
+    """Which of the schemes this is."""
+    base: float = 10000.0
+    """Of the frequencies `theta_i = base^(-2i/d)`."""
+    pairing: Pairing = "halves"
+    """Which numbers turn together: `x_i` and `x_(i+d/2)` (Llama), or neighbours (the paper)."""
+    scaling: RotaryScaling | None = None
+    """How frequencies change for contexts longer than those of training."""
+
+    def make_rotation(self, head_dim: int) -> "Rotation":
+        """Make what knows the angles of heads of this width."""
+        return Rotation(self, head_dim)
+
+
+class Angles(NamedTuple):
+    """Cosine and sine of each position and pair, `(L, d/2)` or `(B, 1, L, d/2)`."""
+
+    cos_Lp: Tensor
+    sin_Lp: Tensor
+    pairing: Pairing
+
+
+class Rotation:
+    """The angles of positions; computed in float64, since float32 loses those of far ones."""
+
+    def __init__(self, scheme: Rotary, head_dim: int) -> None:
+        if head_dim % 2:
+            raise ValueError(f"rotary positions need an even head_dim, not {head_dim}")
+        self.scheme = scheme
+        self.head_dim = head_dim
+
+    def angles(self, positions: range | Tensor, like: Tensor) -> Angles:
+        """Return the angles of positions, in the dtype and on the device of `like`."""
+        scaling = self.scheme.scaling
+        if scaling is None:
+            theta = inverse_frequencies(self.scheme.base, self.head_dim)
+        else:
+            theta = scaling.frequencies(self.scheme.base, self.head_dim, end_of(positions))
+        if isinstance(positions, range):
+            places = torch.arange(positions.start, positions.stop, dtype=torch.float64)
+        else:
+            places = positions.double()
+            theta = theta.to(places.device)
+        angles_Lp = places[..., None] * theta
+        if angles_Lp.dim() == 3:
+            angles_Lp = angles_Lp[:, None]
+        factor = 1.0 if scaling is None else scaling.attention_factor
+        cos_Lp, sin_Lp = angles_Lp.cos() * factor, angles_Lp.sin() * factor
+        return Angles(cos_Lp.to(like), sin_Lp.to(like), self.scheme.pairing)
+
+
+def inverse_frequencies(base: float, head_dim: int) -> Tensor:
+    """Return `theta_i = base^(-2i/d)` for `i = 0 ... d/2 - 1`, in float64."""
+    return base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+
+
+def rotate(x_BHLd: Tensor, angles: Angles) -> Tensor:
+    """Turn each pair `(a, b)` of `(B, H, L, d)` to `(a cos - b sin, b cos + a sin)`."""
+    cos_Lp, sin_Lp, pairing = angles
+    if pairing == "halves":
+        a_BHLp, b_BHLp = x_BHLd.chunk(2, dim=-1)
+    else:
+        a_BHLp, b_BHLp = x_BHLd.unflatten(-1, (-1, 2)).unbind(-1)
+    turned = (a_BHLp * cos_Lp - b_BHLp * sin_Lp, b_BHLp * cos_Lp + a_BHLp * sin_Lp)
+    if pairing == "halves":
+        return torch.cat(turned, dim=-1)
+    return torch.stack(turned, dim=-1).flatten(-2)

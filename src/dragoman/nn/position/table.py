@@ -1,0 +1,139 @@
+"""Positions that are added to the embeddings (paper, section 3.5)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.errors import InputError
+
+Layout = Literal["interleaved", "halves"]
+Exponent = Literal["d/2", "d/2-1"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sinusoidal:
+    """Sines and cosines of the position, as in the paper."""
+
+    kind: Literal["sinusoidal"] = "sinusoidal"
+    """Which of the schemes this is."""
+    layout: Layout = "interleaved"
+    """Sine and cosine of a frequency side by side, or all sines before all cosines (Marian)."""
+    exponent: Exponent = "d/2"
+    """The paper's `i / (D/2)`, or tensor2tensor's `i / (D/2 - 1)` (fairseq, M2M100)."""
+    first: int = 0
+    """Position of the first token; fairseq counts from pad_id + 1."""
+
+    def make_table(self, d_model: int) -> "SinusoidalPositions":
+        """Make what adds the positions to vectors of this width."""
+        return SinusoidalPositions(d_model, self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """A learned vector for each position; none beyond the last one."""
+
+    kind: Literal["learned"] = "learned"
+    """Which of the schemes this is."""
+    max_length: int = 1024
+    """Positions that have a vector."""
+
+    def make_table(self, d_model: int) -> "LearnedPositions":
+        """Make what adds the positions to vectors of this width."""
+        return LearnedPositions(self.max_length, d_model)
+
+
+def sinusoidal_table(
+    num_positions: int,
+    d_model: int,
+    *,
+    layout: Layout = "interleaved",
+    exponent: Exponent = "d/2",
+    device: torch.device | None = None,
+) -> Tensor:
+    """Compute `PE(pos, 2i) = sin(pos / 10000^(2i/D))`, `PE(pos, 2i+1) = cos(same)`, `(L, D)`.
+
+    For each offset `k` there is one linear map `M_k` with `PE(pos + k) = M_k PE(pos)` for every
+    `pos`: a rotation of each sine-cosine pair. The angles are computed in float64, since a float32
+    product of a large position and a frequency has lost its fraction. The other layout is a
+    permutation of the columns; the other exponent, `i / (D/2 - 1)`, makes the last frequency
+    exactly 1/10000.
+    """
+    if d_model % 2:
+        raise ValueError(f"sinusoidal positions need an even d_model, not {d_model}")
+    positions_L1 = torch.arange(num_positions, dtype=torch.float64, device=device)[:, None]
+    steps = d_model / 2 if exponent == "d/2" else max(d_model / 2 - 1, 1)
+    exponents = torch.arange(d_model // 2, dtype=torch.float64, device=device) / steps
+    angles = positions_L1 / 10000.0**exponents
+    if layout == "halves":
+        return torch.cat([angles.sin(), angles.cos()], dim=-1)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
+class SinusoidalPositions(nn.Module):
+    """Add `PE(position)` to each vector; no parameter, not in the checkpoint.
+
+    A length never seen before works: the table grows by doubling. It is kept in the dtype and on
+    the device of the vectors, and computed anew where they change; it is no buffer, since moving
+    a module would move it in float64, which some devices lack.
+    """
+
+    def __init__(
+        self, d_model: int, scheme: Sinusoidal | None = None, *, initial_length: int = 256
+    ) -> None:
+        super().__init__()
+        self.scheme = scheme or Sinusoidal()
+        self._table_LD = self._make(initial_length, d_model)
+
+    def forward(self, x_BLD: Tensor, positions: range | Tensor | None = None) -> Tensor:
+        """Add to `(B, L, D)` the vectors of its positions; unless given, `0 ... L - 1`."""
+        if positions is None:
+            positions = range(x_BLD.shape[1])
+        first = self.scheme.first
+        end = first + end_of(positions)
+        table_LD = self._table_LD
+        length = table_LD.shape[0]
+        if end > length or (table_LD.dtype, table_LD.device) != (x_BLD.dtype, x_BLD.device):
+            length = max(end, 2 * length) if end > length else length
+            self._table_LD = table_LD = self._make(length, x_BLD.shape[2]).to(x_BLD)
+        if isinstance(positions, range):
+            return x_BLD + table_LD[first + positions.start : end]
+        return x_BLD + table_LD[first + positions]
+
+    def _make(self, length: int, d_model: int) -> Tensor:
+        layout, exponent = self.scheme.layout, self.scheme.exponent
+        return sinusoidal_table(length, d_model, layout=layout, exponent=exponent)
+
+
+class LearnedPositions(nn.Module):
+    """Add row `position` of a learned matrix to each vector (Gehring et al., 2017)."""
+
+    def __init__(self, max_length: int, d_model: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(max_length, d_model))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, x_BLD: Tensor, positions: range | Tensor | None = None) -> Tensor:
+        """Add to `(B, L, D)` the rows of its positions; unless given, `0 ... L - 1`.
+
+        Raises InputError for a position that has no row.
+        """
+        if positions is None:
+            positions = range(x_BLD.shape[1])
+        end = end_of(positions)
+        if end > len(self.weight):
+            raise InputError(
+                f"the text has {end:,} tokens, but the model has learned positions for "
+                f"{len(self.weight):,} only; cut the text, or train with rotary positions or ALiBi"
+            )
+        if isinstance(positions, range):
+            return x_BLD + self.weight[positions.start : end].to(x_BLD.dtype)
+        return x_BLD + self.weight[positions].to(x_BLD.dtype)
+
+
+def end_of(positions: range | Tensor) -> int:
+    """Return the position after the last one; of a tensor, which is asked for it, this waits."""
+    if isinstance(positions, range):
+        return positions.stop
+    return int(positions.max()) + 1 if positions.numel() else 0

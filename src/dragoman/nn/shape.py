@@ -1,0 +1,142 @@
+"""What every layer of a stack is built from: the part that the configs of all models share."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import nn
+
+from dragoman.errors import InputError
+from dragoman.nn.attention import MultiHeadAttention
+from dragoman.nn.feedforward import Activation, FeedForward
+from dragoman.nn.init import InitName
+from dragoman.nn.norm import NormName, make_norm
+from dragoman.nn.patterns import Pattern
+from dragoman.nn.position import PositionScheme, Rotary, Sinusoidal
+
+NormPosition = Literal["post", "pre", "deepnorm"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerShape:
+    """Everything that one layer is built from. The defaults are the paper's base model."""
+
+    d_model: int = 512
+    """Width of the residual stream."""
+    num_heads: int = 8
+    """Attention heads."""
+    num_kv_heads: int | None = None
+    """Key-value heads, shared by groups of query heads; as many as heads unless given."""
+    head_dim: int | None = None
+    """Width of a head; d_model / num_heads unless given."""
+    d_ff: int = 2048
+    """Width of the feed-forward network."""
+    activation: Activation = "relu"
+    """Activation of the feed-forward network."""
+    gated: bool = False
+    """Whether the feed-forward network is gated (GLU, GEGLU, SwiGLU by activation)."""
+    bias: bool = True
+    """Whether projections and norms have a bias."""
+    qkv_bias: bool | None = None
+    """Whether the projections to queries, keys and values have one; as `bias` unless given."""
+    qk_norm: bool = False
+    """RMSNorm over each head's queries and keys."""
+    attention_scale: float | None = None
+    """On the scores; head_dim^-0.5 unless given (T5 has 1)."""
+    score_soft_cap: float | None = None
+    """Bound of the scores, c tanh(score / c); none unless given."""
+    positions: PositionScheme = field(default_factory=Sinusoidal)
+    """How a token's place is told."""
+    norm: NormName = "layer"
+    """LayerNorm or RMSNorm."""
+    norm_eps: float = 1e-5
+    """Added to the variance inside the root."""
+    norm_position: NormPosition = "post"
+    """Post-norm as in the paper, pre-norm, or DeepNorm for deep post-norm stacks."""
+    init: InitName = "xavier"
+    """How matrices are drawn: Xavier-uniform, or as GPT-2 scaled by depth."""
+    dropout: float = 0.1
+    """On sublayer outputs and on the sums of embeddings and positions."""
+    attention_dropout: float = 0.0
+    """On attention weights."""
+    ffn_dropout: float = 0.0
+    """Inside the feed-forward network."""
+    layer_drop: float = 0.0
+    """Probability that training leaves a layer out."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be built, naming both options of a conflict."""
+        self._check_numbers()
+        if self.head_dim is None and self.d_model % self.num_heads:
+            raise InputError(
+                f"d_model = {self.d_model} is not a multiple of num_heads = {self.num_heads}; "
+                "change one of them or set head_dim"
+            )
+        if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
+            raise InputError(
+                f"num_heads = {self.num_heads} is not a multiple of "
+                f"num_kv_heads = {self.num_kv_heads}"
+            )
+        if isinstance(self.positions, Sinusoidal) and self.d_model % 2:
+            raise InputError(f"d_model = {self.d_model} is odd, which sinusoidal positions forbid")
+        if isinstance(self.positions, Rotary) and self.width % 2:
+            raise InputError(f"head_dim = {self.width} is odd, which rotary positions forbid")
+
+    def _check_numbers(self) -> None:
+        """Refuse a number that is out of its range by itself."""
+        self._check_counts("d_model", "num_heads", "num_kv_heads", "head_dim", "d_ff")
+        for name in ("dropout", "attention_dropout", "ffn_dropout", "layer_drop"):
+            p: float = getattr(self, name)
+            if not 0.0 <= p < 1.0:
+                raise InputError(f"{name} = {p} is not a probability below 1")
+        for name in ("attention_scale", "score_soft_cap", "norm_eps"):
+            size: float | None = getattr(self, name)
+            if size is not None and not size > 0.0:
+                raise InputError(f"{name} = {size} is not above 0")
+
+    def _check_counts(self, *names: str) -> None:
+        for name in names:
+            count: int | None = getattr(self, name)
+            if count is not None and count < 1:
+                raise InputError(f"{name} = {count} is not at least 1")
+
+    @property
+    def width(self) -> int:
+        """The width of a head."""
+        return self.head_dim or self.d_model // self.num_heads
+
+    @property
+    def ends_in_norm(self) -> bool:
+        """Whether a stack ends in a norm unless told otherwise: pre-norm ones must."""
+        return self.norm_position == "pre"
+
+    def make_attention(self, pattern: Pattern) -> MultiHeadAttention:
+        """Build an attention of this shape."""
+        return MultiHeadAttention(
+            self.d_model,
+            self.num_heads,
+            num_kv_heads=self.num_kv_heads,
+            head_dim=self.head_dim,
+            bias=self.bias,
+            qkv_bias=self.qkv_bias,
+            qk_norm=self.qk_norm,
+            norm_eps=self.norm_eps,
+            scale=self.attention_scale,
+            soft_cap=self.score_soft_cap,
+            dropout=self.attention_dropout,
+            pattern=pattern,
+        )
+
+    def make_ffn(self) -> FeedForward:
+        """Build a feed-forward network of this shape."""
+        return FeedForward(
+            self.d_model,
+            self.d_ff,
+            activation=self.activation,
+            gated=self.gated,
+            bias=self.bias,
+            dropout=self.ffn_dropout,
+        )
+
+    def make_norm(self) -> nn.Module:
+        """Build a norm of this shape."""
+        return make_norm(self.norm, self.d_model, eps=self.norm_eps, bias=self.bias)
