@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,9 @@ from torch import Tensor
 
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.data.plan import plan_batches
+from dragoman.data.sampling import Splits, sampled
 from dragoman.data.stream import Planned, Stream
+from dragoman.data.tensors import ended
 from dragoman.errors import InputError
 
 __all__ = ["Batch", "BatchConfig", "Batches", "Splits", "evaluation_batches", "source_tensor"]
@@ -61,6 +62,16 @@ class Batch:
     indices: npt.NDArray[np.int64]
     """Which pairs these are, counted over all corpora in order."""
 
+    @property
+    def num_targets(self) -> int:
+        """Predictions that the loss sums over."""
+        return self.num_tgt_tokens
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of both sides, without padding."""
+        return self.num_src_tokens + self.num_tgt_tokens
+
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
         return replace(
@@ -69,20 +80,6 @@ class Batch:
             tgt_in_BT=self.tgt_in_BT.to(device, non_blocking=True),
             tgt_out_BT=self.tgt_out_BT.to(device, non_blocking=True),
         )
-
-
-class Splits(Protocol):
-    """What this room asks of subword sampling."""
-
-    def sample(
-        self,
-        ids: npt.NDArray[np.integer],
-        offsets: npt.NDArray[np.int64],
-        *,
-        probability: float,
-        rng: np.random.Generator,
-    ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
-        """Take pieces of many texts apart; text i is ``ids[offsets[i]:offsets[i + 1]]``."""
 
 
 class Batches(Stream[Batch]):
@@ -145,14 +142,11 @@ class Batches(Stream[Batch]):
 
     def _sampled_sides(self, rng: np.random.Generator) -> tuple[list[Ragged], list[Ragged]]:
         """The ids of source and target of each corpus, sampled if that was asked for."""
-        src, tgt = [d.src for d in self._datasets], [d.tgt for d in self._datasets]
+        of_src, of_tgt = self._splits or (None, None)
         probability = self._config.subword_sampling
-        if not probability or self._splits is None:
-            return src, tgt
-        of_src, of_tgt = self._splits
         return (
-            [_sampled(ragged, of_src, probability, rng) for ragged in src],
-            [_sampled(ragged, of_tgt, probability, rng) for ragged in tgt],
+            [sampled(d.src, of_src, probability, rng) for d in self._datasets],
+            [sampled(d.tgt, of_tgt, probability, rng) for d in self._datasets],
         )
 
     def _batch(
@@ -184,7 +178,7 @@ def evaluation_batches(dataset: PairDataset, max_tokens: int) -> Iterator[Batch]
 
 def source_tensor(rows: Sequence[Sequence[int]], special: SpecialIds) -> Tensor:
     """Sentences as the encoder takes them: ids, eos, padding; shape (B, S)."""
-    return _with_eos(Ragged.of(rows), special)
+    return ended(Ragged.of(rows), special)
 
 
 def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -197,42 +191,18 @@ def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[
     return np.concatenate([np.tile(np.arange(count), whole), rng.permutation(count)[:extra]])
 
 
-def _sampled(
-    ragged: Ragged, splits: Splits, probability: float, rng: np.random.Generator
-) -> Ragged:
-    """All sequences with pieces taken apart, a part of them at a time to spare memory."""
-    chunk = 1 << 16
-    parts = []
-    for start in range(0, len(ragged), chunk):
-        offsets = ragged.offsets[start : start + chunk + 1]
-        ids = ragged.ids[offsets[0] : offsets[-1]]
-        parts.append(
-            Ragged(*splits.sample(ids, offsets - offsets[0], probability=probability, rng=rng))
-        )
-    return Ragged.concatenate(parts)
-
-
 def _make_batch(
     src: Ragged, tgt: Ragged, special: SpecialIds, indices: npt.NDArray[np.int64]
 ) -> Batch:
-    tgt_out_BT = _with_eos(tgt, special)
+    tgt_out_BT = ended(tgt, special)
     tgt_in_BT = tgt_out_BT.roll(1, dims=1)
     tgt_in_BT[tgt_in_BT == special.eos_id] = special.pad_id
     tgt_in_BT[:, 0] = special.bos_id
     return Batch(
-        src_BS=_with_eos(src, special),
+        src_BS=ended(src, special),
         tgt_in_BT=tgt_in_BT,
         tgt_out_BT=tgt_out_BT,
         num_src_tokens=len(src.ids) + len(src),
         num_tgt_tokens=len(tgt.ids) + len(tgt),
         indices=indices,
     )
-
-
-def _with_eos(ragged: Ragged, special: SpecialIds) -> Tensor:
-    """Each sequence and eos, padded to the longest; shape (B, L)."""
-    lengths = ragged.lengths
-    ids_BL = np.full((len(ragged), lengths.max(initial=0) + 1), special.pad_id, dtype=np.int64)
-    ids_BL[np.arange(ids_BL.shape[1]) < lengths[:, None]] = ragged.ids
-    ids_BL[np.arange(len(ragged)), lengths] = special.eos_id
-    return torch.from_numpy(ids_BL)

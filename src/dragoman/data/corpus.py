@@ -1,6 +1,5 @@
 """Where pairs of sentences come from: two parallel files, a TSV, or JSON lines."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman.data.files import read_lines
+from dragoman.data.records import read_records, text_at
 from dragoman.errors import InputError
 
 __all__ = ["CorpusConfig", "CorpusTexts", "Side", "read_pairs"]
@@ -112,34 +112,9 @@ def _tsv_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _jsonl_pairs(path: Path, src_key: str, tgt_key: str) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(read_lines(path), start=1):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{path} line {number} is not JSON: {error.msg} at column {error.colno}."
-            ) from None
-        place = f"{path} line {number}"
-        yield _text_at(record, src_key, place), _text_at(record, tgt_key, place)
-
-
-def _text_at(record: object, key: str, place: str) -> str:
-    """The text at a dotted key of a JSON object."""
-    value = record
-    for part in key.split("."):
-        if not isinstance(value, dict) or part not in value:
-            known = ", ".join(map(repr, value)) if isinstance(value, dict) else "no object"
-            raise InputError(
-                f"{place} has no key {key!r} (there is {known}); set src_key, tgt_key."
-            )
-        value = value[part]
-    if not isinstance(value, str):
-        raise InputError(f"{place}: the value of {key!r} is not a text.")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{place}: {key!r} holds half of a surrogate pair; mend it.") from None
-    return value
+    settings = "src_key, tgt_key"
+    for place, record in read_records(path):
+        yield text_at(record, src_key, place, settings), text_at(record, tgt_key, place, settings)
 
 
 def _count(rest: Iterable[str]) -> int:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dragoman.data.check import CorpusReport, Finding
 
-__all__ = ["PairDataset", "Ragged", "SpecialIds"]
+__all__ = ["PairDataset", "Ragged", "SpecialIds", "gather"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,21 @@ class Ragged:
     def take(self, indices: npt.NDArray[np.int64]) -> "Ragged":
         """The sequences at ``indices``, in that order, copied into memory."""
         starts = self.offsets[indices]
-        lengths = self.offsets[indices + 1] - starts
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        return Ragged(self.ids[np.repeat(starts, lengths) + within], offsets)
+        return gather(self.ids, starts, self.offsets[indices + 1] - starts)
+
+    def cut(self, limit: int) -> "Ragged":
+        """Each sequence, or its first ``limit`` ids."""
+        lengths = np.minimum(self.lengths, limit)
+        return gather(self.ids, self.offsets[:-1], lengths)
+
+
+def gather(
+    ids: npt.NDArray[np.integer], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> Ragged:
+    """The stretches ``ids[starts[i]:starts[i] + lengths[i]]``, copied into memory."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    return Ragged(ids[np.repeat(starts, lengths) + within], offsets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

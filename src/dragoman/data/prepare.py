@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ import numpy.typing as npt
 from dragoman.data.check import Finding
 from dragoman.data.corpus import CorpusConfig, Side, read_pairs
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+from dragoman.data.encode import CHUNK, Encoder, id_type, special_ids
 from dragoman.data.files import open_bytes
 from dragoman.errors import DragomanError, InputError
 
@@ -37,26 +38,7 @@ __all__ = ["Encoder", "prepare"]
 FORMAT = 1
 """Counts up when the files of a tokenised corpus change their meaning."""
 
-CHUNK = 8192
-"""Pairs that are read and tokenised at a time."""
-
 SIDES: tuple[Side, Side] = ("src", "tgt")
-
-
-class Encoder(Protocol):
-    """What this room asks of a tokenizer."""
-
-    vocab_size: int
-    pad_id: int
-    bos_id: int
-    eos_id: int
-
-    @property
-    def content_hash(self) -> str:
-        """A hash of everything that decides how a text is encoded."""
-
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without bos and eos."""
 
 
 def prepare(
@@ -90,7 +72,7 @@ def prepare(
 
 
 def _special_ids(src: Encoder, tgt: Encoder) -> SpecialIds:
-    ours, theirs = (SpecialIds(e.pad_id, e.bos_id, e.eos_id) for e in (src, tgt))
+    ours, theirs = special_ids(src), special_ids(tgt)
     if ours != theirs:
         raise InputError(
             f"The tokenizers of source and target number their special tokens differently ({ours}, "
@@ -131,7 +113,7 @@ def _build(corpus: CorpusConfig, encoders: Sequence[Encoder], folder: Path) -> N
 
 def _write_pairs(corpus: CorpusConfig, encoders: Sequence[Encoder], folder: Path) -> dict[str, Any]:
     """Write the ids and offsets of all pairs; gives the content of ``meta.json``."""
-    types = ["<u2" if encoder.vocab_size <= 1 << 16 else "<u4" for encoder in encoders]
+    types = [id_type(encoder) for encoder in encoders]
     lengths: tuple[list[npt.NDArray[np.int32]], ...] = ([], [])
     identical = Finding()
     num_pairs = 0

@@ -8,10 +8,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.data.plan import Plan
+from dragoman.data.plan import Plan, plan_batches
 from dragoman.errors import InputError
 
-__all__ = ["Epoch", "Planned", "Stream"]
+__all__ = ["Epoch", "Planned", "Stream", "fixed_batches", "plan_epoch"]
 
 BatchT = TypeVar("BatchT")
 BatchT_co = TypeVar("BatchT_co", covariant=True)
@@ -118,3 +118,25 @@ class Planned(Generic[BatchT]):
 
     def __getitem__(self, number: int, /) -> BatchT:
         return self.make(np.sort(self.rows[self.plan[int(self.order[number])]]))
+
+
+def plan_epoch(
+    lengths: npt.NDArray[np.int64],
+    max_tokens: int,
+    rng: np.random.Generator,
+    make: Callable[[npt.NDArray[np.int64]], BatchT],
+) -> Planned[BatchT]:
+    """An epoch of single sequences, each once, those of like length together."""
+    plan = plan_batches(lengths, np.zeros_like(lengths), max_tokens, rng)
+    rows, order = np.arange(len(lengths)), rng.permutation(len(plan))
+    return Planned(rows=rows, plan=plan, order=order, make=make)
+
+
+def fixed_batches(
+    lengths: npt.NDArray[np.int64],
+    max_tokens: int,
+    make: Callable[[npt.NDArray[np.int64]], BatchT],
+) -> Iterator[BatchT]:
+    """All sequences, each once, always in the same batches: what is measured on."""
+    epoch = plan_epoch(lengths, max_tokens, np.random.default_rng(0), make)
+    return (epoch[number] for number in range(len(epoch)))

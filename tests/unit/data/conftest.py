@@ -62,10 +62,18 @@ def make_dataset() -> Callable[..., PairDataset]:
 
 
 @pytest.fixture
-def multi30k() -> Path:
-    """The folder of Multi30k, or a skip."""
+def data_folder() -> Path:
+    """Where the public corpora lie, or a skip."""
     root = Path(os.environ.get("DRAGOMAN_DATA", Path(__file__).parents[4] / "shared" / "data"))
-    folder = root / "multi30k"
+    if not root.is_dir():
+        pytest.skip(f"there are no corpora at {root}; set DRAGOMAN_DATA")
+    return root
+
+
+@pytest.fixture
+def multi30k(data_folder: Path) -> Path:
+    """The folder of Multi30k, or a skip."""
+    folder = data_folder / "multi30k"
     if not folder.is_dir():
-        pytest.skip(f"there is no Multi30k under {root}; set DRAGOMAN_DATA")
+        pytest.skip(f"there is no Multi30k under {data_folder}; set DRAGOMAN_DATA")
     return folder

@@ -1,0 +1,259 @@
+"""Texts with a label each: read, tokenised, put into batches for classification.
+
+A file is lines of label, tab, text, or (``.jsonl``) JSON objects; both may be compressed.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from dragoman.data.batch import BatchConfig
+from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.encode import Encoder, encode_all, special_ids
+from dragoman.data.files import read_lines
+from dragoman.data.records import read_records, text_at, value_at
+from dragoman.data.sampling import Splits, sampled
+from dragoman.data.stream import Planned, Stream, fixed_batches, plan_epoch
+from dragoman.data.tensors import framed
+from dragoman.errors import InputError, nearest
+
+__all__ = [
+    "ClassBatch",
+    "ClassBatches",
+    "LabelledDataset",
+    "LabelledLayout",
+    "evaluation_batches",
+    "load_labelled",
+    "read_labelled",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledLayout:
+    """Where a file of labelled texts has what."""
+
+    label_column: int = 1
+    """Column of the label in a TSV, counted from 1."""
+    text_column: int = 2
+    """Column of the text in a TSV."""
+    header: bool = False
+    """Whether the first line of a TSV names the columns."""
+    label_key: str = "label"
+    """Where the label is in a JSON object; dots lead into inner objects."""
+    text_key: str = "text"
+    """Where the text is in a JSON object."""
+    rename: Mapping[str, str] = field(default_factory=dict)
+    """What labels of the file are called from here on: {0 = "negative", 1 = "positive"}."""
+
+    def __post_init__(self) -> None:
+        if min(self.label_column, self.text_column) < 1 or self.label_column == self.text_column:
+            raise InputError(
+                f"label_column ({self.label_column}) and text_column ({self.text_column}) must be "
+                "two different columns, counted from 1."
+            )
+
+
+def read_labelled(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, str]]:
+    """Place (as messages call it), label and text of each example.
+
+    Raises InputError with the line for whatever is no label and text.
+    """
+    is_jsonl = ".jsonl" in path.suffixes
+    rows = _jsonl_rows(path, layout) if is_jsonl else _tsv_rows(path, layout)
+    for place, label, text in rows:
+        if not label.strip():
+            raise InputError(f"{place} has an empty label; give it one or remove the line.")
+        if not text.strip():
+            raise InputError(f"{place} has an empty text; remove the line.")
+        yield place, layout.rename.get(label, label), text
+
+
+def _tsv_rows(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, str]]:
+    last = max(layout.label_column, layout.text_column)
+    width = None
+    for number, line in enumerate(read_lines(path), start=1):
+        columns = line.split("\t")
+        width = width or max(last, len(columns))
+        if len(columns) != width:
+            count = f"{len(columns)} column{'s' * (len(columns) != 1)}"
+            layout_said = f"label in column {layout.label_column}, text in {layout.text_column}"
+            raise InputError(
+                f"{path} line {number} has {count}, not {width} ({layout_said}); part the columns "
+                "by one tab each, or set label_column and text_column."
+            )
+        if number > 1 or not layout.header:
+            label, text = columns[layout.label_column - 1], columns[layout.text_column - 1]
+            yield f"{path} line {number}", label, text
+
+
+def _jsonl_rows(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, str]]:
+    settings = "label_key, text_key"
+    for place, record in read_records(path):
+        label = value_at(record, layout.label_key, place, settings)
+        if not isinstance(label, str | int):
+            raise InputError(
+                f"{place}: the value of {layout.label_key!r} is neither a text nor a whole number."
+            )
+        label = label if isinstance(label, str) else json.dumps(label)
+        yield place, label, text_at(record, layout.text_key, place, settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledDataset:
+    """Texts as ids and their labels as numbers; example i is the i-th of the file."""
+
+    name: str
+    texts: Ragged
+    """Piece ids, without bos and eos."""
+    targets: npt.NDArray[np.int64]
+    """The number of each text's label; shape (examples,)."""
+    labels: tuple[str, ...]
+    """The labels by number."""
+    special: SpecialIds
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def content_hash(self) -> str:
+        """A hash of the ids, the labels and their names."""
+        digest = hashlib.sha256(json.dumps([self.labels, astuple(self.special)]).encode())
+        for array in (self.texts.ids, self.texts.offsets, self.targets):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()[:32]
+
+    def take(self, rows: npt.NDArray[np.int64]) -> "LabelledDataset":
+        """The examples with these numbers."""
+        return replace(self, texts=self.texts.take(rows), targets=self.targets[rows])
+
+    def report(self, max_length: int) -> Iterator[str]:
+        """What is in it, in sentences; ``max_length`` is the limit beyond which texts are cut."""
+        counts = Counter(self.targets.tolist())
+        shares = ", ".join(f"{label} {counts[i]:,}" for i, label in enumerate(self.labels))
+        yield f"{self.name}: {len(self):,} texts; labels: {shares}."
+        longer = int((self.texts.lengths > max_length).sum())
+        if longer:
+            yield f"{self.name}: {longer:,} texts are cut to their first {max_length:,} tokens."
+
+
+def load_labelled(
+    path: Path, layout: LabelledLayout, encoder: Encoder, labels: Sequence[str] = ()
+) -> LabelledDataset:
+    """Read and tokenise a file.
+
+    The labels are numbered in the order of ``labels``, or else sorted. Raises InputError for a
+    label that is not among those given, and for whatever ``read_labelled`` refuses.
+    """
+    names: list[str] = []
+
+    def texts() -> Iterator[str]:
+        for place, label, text in read_labelled(path, layout):
+            if labels and label not in labels:
+                close = nearest(label, labels)
+                hint = f"; did you mean {close!r}?" if close else ""
+                raise InputError(
+                    f"{place} has the label {label!r}, which is not among {', '.join(labels)}{hint}"
+                )
+            names.append(label)
+            yield text
+
+    encoded = encode_all(texts(), encoder)
+    ordered = tuple(labels) or tuple(sorted(set(names)))
+    if len(ordered) < 2:
+        raise InputError(
+            f"{path} has no label but {names[0]!r}: there is nothing to tell apart; look whether "
+            f"label_column ({layout.label_column}) or label_key ({layout.label_key}) is right."
+        )
+    numbers = {name: number for number, name in enumerate(ordered)}
+    return LabelledDataset(
+        name=str(path),
+        texts=encoded,
+        targets=np.array([numbers[name] for name in names], dtype=np.int64),
+        labels=ordered,
+        special=special_ids(encoder),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassBatch:
+    """Padded texts and their labels. In the names of tensors: B texts, L positions."""
+
+    ids_BL: Tensor
+    """bos, piece ids, eos, padding."""
+    labels_B: Tensor
+    """The number of each text's label."""
+    num_tokens: int
+    """Tokens without padding, with bos and eos."""
+    indices: npt.NDArray[np.int64]
+    """Which examples of the dataset these are."""
+
+    @property
+    def num_targets(self) -> int:
+        """The predictions that the loss sums over."""
+        return len(self.indices)
+
+    def to(self, device: torch.device | str) -> "ClassBatch":
+        """The same batch on another device."""
+        return replace(
+            self,
+            ids_BL=self.ids_BL.to(device, non_blocking=True),
+            labels_B=self.labels_B.to(device, non_blocking=True),
+        )
+
+
+class ClassBatches(Stream[ClassBatch]):
+    """Training batches of labelled texts without end, those of like length together.
+
+    ``splits`` are needed for subword sampling only.
+    """
+
+    def __init__(
+        self,
+        dataset: LabelledDataset,
+        config: BatchConfig,
+        *,
+        seed: int,
+        splits: Splits | None = None,
+    ) -> None:
+        self._dataset = dataset
+        self._config = config
+        self._splits = splits
+        super().__init__(seed=seed)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the dataset and the settings."""
+        text = json.dumps([self._dataset.content_hash, astuple(self._config)])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def draw(self, rng: np.random.Generator) -> Planned[ClassBatch]:
+        """Sample the pieces of all texts, plan the batches, shuffle them."""
+        texts = sampled(self._dataset.texts, self._splits, self._config.subword_sampling, rng)
+        texts = texts.cut(self._config.max_length)
+        make = partial(_make_batch, self._dataset, texts)
+        return plan_epoch(texts.lengths + 2, self._config.max_tokens, rng, make)
+
+
+def evaluation_batches(dataset: LabelledDataset, config: BatchConfig) -> Iterator[ClassBatch]:
+    """All texts, each once, always in the same batches; cut as in training."""
+    texts = dataset.texts.cut(config.max_length)
+    return fixed_batches(texts.lengths + 2, config.max_tokens, partial(_make_batch, dataset, texts))
+
+
+def _make_batch(dataset: LabelledDataset, texts: Ragged, rows: npt.NDArray[np.int64]) -> ClassBatch:
+    chosen = texts.take(rows)
+    return ClassBatch(
+        ids_BL=framed(chosen, dataset.special),
+        labels_B=torch.from_numpy(dataset.targets[rows]),
+        num_tokens=len(chosen.ids) + 2 * len(rows),
+        indices=rows,
+    )

@@ -1,0 +1,230 @@
+"""Labelled texts: files and their mistakes, numbers of labels, batches."""
+
+import json
+import lzma
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.data.batch import BatchConfig
+from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.labelled import (
+    ClassBatch,
+    ClassBatches,
+    LabelledDataset,
+    LabelledLayout,
+    evaluation_batches,
+    load_labelled,
+    read_labelled,
+)
+from dragoman.errors import InputError
+
+MakeEncoder = Callable[..., Any]
+
+
+def written(folder: Path, text: str, name: str = "reviews.tsv") -> Path:
+    """A file with that text."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def made(count: int = 200) -> LabelledDataset:
+    """Texts of random lengths; every id of text i is 4 + i, its label i % 3."""
+    lengths = np.random.default_rng(0).integers(1, 40, count)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return LabelledDataset(
+        name="made",
+        texts=Ragged((np.repeat(np.arange(count), lengths) + 4).astype(np.uint16), offsets),
+        targets=np.arange(count) % 3,
+        labels=("a", "b", "c"),
+        special=SpecialIds(0, 2, 3),
+    )
+
+
+def epoch_of(stream: ClassBatches) -> list[ClassBatch]:
+    """The batches up to the end of the epoch that the next one belongs to."""
+    return [next(stream) for _ in range(stream.num_batches - stream.position)]
+
+
+def test_a_tsv_is_label_tab_text(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """Texts become ids, labels become their places among the sorted labels."""
+    path = written(tmp_path, "pos\tgood\nneg\tbad  one\npos\t好吃\n")
+    dataset = load_labelled(path, LabelledLayout(), make_encoder())
+    assert dataset.labels == ("neg", "pos")
+    assert dataset.targets.tolist() == [1, 0, 1]
+    assert dataset.texts[1].tolist() == [ord(char) + 4 for char in "bad  one"]
+    assert dataset.texts[2].tolist() == [ord(char) + 4 for char in "好吃"]
+
+
+def test_columns_header_and_names_can_be_set(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """Any two columns of a wider file, a header that is no example, names for bare numbers."""
+    path = written(tmp_path, "id\tsentence\tgold\n1\tgood\t1\n2\tbad\t0\n")
+    layout = LabelledLayout(
+        label_column=3, text_column=2, header=True, rename={"0": "negative", "1": "positive"}
+    )
+    dataset = load_labelled(path, layout, make_encoder())
+    assert dataset.labels == ("negative", "positive")
+    assert dataset.targets.tolist() == [1, 0]
+    assert dataset.texts.lengths.tolist() == [4, 3]
+
+
+def test_json_lines_and_compression(tmp_path: Path) -> None:
+    """Keys are dotted, whole numbers and truth values are labels, files may be compressed."""
+    rows = [
+        {"gold": {"label": 1}, "body": "good"},
+        {"gold": {"label": "no"}, "body": "a\tb"},
+        {"gold": {"label": True}, "body": "x"},
+    ]
+    path = tmp_path / "a.jsonl.xz"
+    path.write_bytes(lzma.compress("\n".join(map(json.dumps, rows)).encode()))
+    layout = LabelledLayout(label_key="gold.label", text_key="body")
+    found = [(label, text) for _, label, text in read_labelled(path, layout)]
+    assert found == [("1", "good"), ("no", "a\tb"), ("true", "x")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\tgood\n0 bad\n", "line 2 has 1 column, not 2"),
+        ("1\tgood\n0\tbad\tworse\n", "line 2 has 3 columns, not 2"),
+        ("1\n", "line 1 has 1 column, not 2"),
+        ("1\tgood\n0\t \n", "line 2 has an empty text"),
+        ("1\tgood\n\tbad\n", "line 2 has an empty label"),
+        ("1\tgood\n1\tbad\n", "no label but '1'"),
+    ],
+)
+def test_what_is_no_label_and_text_is_refused(
+    make_encoder: MakeEncoder, tmp_path: Path, text: str, message: str
+) -> None:
+    """File, line and fault are named."""
+    path = written(tmp_path, text)
+    with pytest.raises(InputError, match=f"reviews.tsv.*{message}"):
+        load_labelled(path, LabelledLayout(), make_encoder())
+
+
+def test_given_labels_decide_the_numbers(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """Validation takes the numbers of training, and a label that it lacks is an error."""
+    path = written(tmp_path, "pos\tgood\nneg\tbad\n")
+    given = ("pos", "neutral", "neg")
+    dataset = load_labelled(path, LabelledLayout(), make_encoder(), labels=given)
+    assert dataset.labels == given
+    assert dataset.targets.tolist() == [0, 2]
+    with pytest.raises(InputError, match=r"line 2 .*'neg'.*did you mean 'nega'"):
+        load_labelled(path, LabelledLayout(), make_encoder(), labels=("pos", "nega"))
+
+
+def test_a_json_label_that_is_no_name_is_refused(tmp_path: Path) -> None:
+    """A list or a fraction is no label."""
+    path = written(tmp_path, '{"label": 0.5, "text": "x"}\n', "a.jsonl")
+    with pytest.raises(InputError, match=r"line 1: the value of 'label'"):
+        list(read_labelled(path, LabelledLayout()))
+    path = written(tmp_path, '{"text": "x"}\n', "b.jsonl")
+    with pytest.raises(InputError, match=r"line 1 has no key 'label'.*set label_key, text_key"):
+        list(read_labelled(path, LabelledLayout()))
+
+
+@pytest.mark.parametrize("change", [{"label_column": 0}, {"text_column": 1}])
+def test_impossible_columns_are_refused(change: dict[str, int]) -> None:
+    """Label and text are two columns, counted from 1."""
+    with pytest.raises(InputError, match="label_column"):
+        LabelledLayout(**change)  # type: ignore[arg-type]
+
+
+def test_the_report_counts_labels_and_cut_texts() -> None:
+    """How many of each label, and how many texts lose their end."""
+    longer = int((made().texts.lengths > 30).sum())
+    assert longer > 0
+    assert list(made().report(30)) == [
+        "made: 200 texts; labels: a 67, b 67, c 66.",
+        f"made: {longer} texts are cut to their first 30 tokens.",
+    ]
+    assert len(list(made().report(40))) == 1
+
+
+@pytest.mark.parametrize("max_length", [10, 40])
+def test_rows_are_framed_and_cut(max_length: int) -> None:
+    """bos, the first max_length ids, eos, padding; the label belongs to the text."""
+    dataset = made()
+    config = BatchConfig(max_tokens=300, max_length=max_length)
+    seen = Counter[int]()
+    for batch in epoch_of(ClassBatches(dataset, config, seed=1)):
+        assert batch.ids_BL.numel() <= 300
+        assert batch.num_targets == len(batch.indices) == len(batch.ids_BL)
+        assert batch.num_tokens == int((batch.ids_BL != 0).sum())
+        for row, index in enumerate(batch.indices):
+            ids = [2, *dataset.texts[index][:max_length].tolist(), 3]
+            assert batch.ids_BL[row, : len(ids)].tolist() == ids
+            assert (batch.ids_BL[row, len(ids) :] == 0).all()
+            assert batch.labels_B[row] == index % 3
+        seen.update(batch.indices.tolist())
+    assert seen == Counter(range(200))
+
+
+def test_evaluation_holds_all_texts_in_fixed_batches() -> None:
+    """Every text once, in the same batches each time."""
+    config = BatchConfig(max_tokens=300)
+    first, second = (list(evaluation_batches(made(), config)) for _ in range(2))
+    assert sorted(i for batch in first for i in batch.indices.tolist()) == list(range(200))
+    assert all(torch.equal(a.ids_BL, b.ids_BL) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("after", [0, 3, 40])
+def test_resuming_goes_on_with_the_same_batches(after: int) -> None:
+    """A state that went through JSON continues exactly, whatever seed the new stream had."""
+    config = BatchConfig(max_tokens=300)
+    running = ClassBatches(made(), config, seed=5)
+    for _ in range(after):
+        next(running)
+    state = json.loads(json.dumps(running.state_dict()))
+    resumed = ClassBatches(made(), config, seed=99)
+    resumed.load_state_dict(state)
+    for _ in range(2 * running.num_batches):
+        one, two = next(running), next(resumed)
+        assert torch.equal(one.ids_BL, two.ids_BL)
+        assert torch.equal(one.labels_B, two.labels_B)
+
+
+def test_resuming_with_other_data_is_refused() -> None:
+    """Other texts, labels or settings would give other batches."""
+    config = BatchConfig(max_tokens=300)
+    state = ClassBatches(made(), config, seed=5).state_dict()
+    relabelled = made()
+    relabelled.targets[7] += 1
+    for dataset, changed in [
+        (made(201), config),
+        (relabelled, config),
+        (made(), BatchConfig(max_tokens=301)),
+    ]:
+        with pytest.raises(InputError, match="have changed"):
+            ClassBatches(dataset, changed, seed=5).load_state_dict(state)
+
+
+def test_a_batch_moves_and_a_part_is_taken() -> None:
+    """Tensors move with the batch; the examples at some rows keep their labels."""
+    moved = next(ClassBatches(made(), BatchConfig(), seed=0)).to("meta")
+    assert {moved.ids_BL.device.type, moved.labels_B.device.type} == {"meta"}
+    part = made().take(np.array([5, 3]))
+    assert part.targets.tolist() == [2, 0]
+    assert set(part.texts[0].tolist()) == {9}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "count", "positive"), [("sst2", 6920, 3610), ("waimai", 9579, None)]
+)
+def test_the_sentiment_files_load(
+    data_folder: Path, make_encoder: MakeEncoder, name: str, count: int, positive: int | None
+) -> None:
+    """All lines of the real files are examples of two labels."""
+    path = data_folder / "sentiment" / f"{name}.train.tsv.xz"
+    if not path.exists():
+        pytest.skip(f"there is no {path}; set DRAGOMAN_DATA")
+    dataset = load_labelled(path, LabelledLayout(), make_encoder())
+    assert (len(dataset), dataset.labels) == (count, ("0", "1"))
+    assert positive is None or int(dataset.targets.sum()) == positive
