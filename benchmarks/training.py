@@ -19,6 +19,7 @@ from dragoman.data.batch import Batch
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import autocast, causal_mask, sinusoidal_table
 from dragoman.train.config import TrainConfig
+from dragoman.train.objective import summed_loss
 from dragoman.train.optimizer import make_optimizer
 from dragoman.train.step import Stepper
 
@@ -81,7 +82,7 @@ def make_batches(vocab_size: int, max_tokens: int, device: torch.device) -> list
     return batches
 
 
-def our_epoch(stepper: Stepper, batches: Sequence[Batch]) -> int:
+def our_epoch(stepper: Stepper[Batch], batches: Sequence[Batch]) -> int:
     """Our step on every batch; returns the tokens."""
     return sum(stepper([batch], 1e-4).num_tokens for batch in batches)
 
@@ -134,7 +135,9 @@ def main(arguments: Sequence[str]) -> None:
         model=model,
         optimizer=make_optimizer(model, settings),
         precision=precision,
-        label_smoothing=settings.label_smoothing,
+        loss=lambda batch: summed_loss(
+            model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, settings.label_smoothing
+        ),
         clip_norm=settings.clip_norm,
     )
     peer_optimizer = make_optimizer(peer, settings)

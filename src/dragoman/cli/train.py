@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.models import EncoderDecoder
-    from dragoman.train.recipe import Recipe
+    from dragoman.train.recipe import RunRecipe
     from dragoman.train.run import TrainResult
     from dragoman.train.texts import Tokenizers
 
@@ -62,13 +62,22 @@ def train(
     )
 
 
-def run_recipe(recipe: "Recipe", console: "Console") -> "TrainResult":
-    """Train with validation by translating, which the floor of training cannot reach itself."""
-    from dragoman.evaluate import bleu_tokenizer
+def run_recipe(recipe: "RunRecipe", console: "Console") -> "TrainResult":
+    """Train with validation by decoding, which the floor of training cannot reach itself."""
     from dragoman.train.run import train as run
 
-    score = _Score(bleu_tokenizer(recipe.data.tgt_lang))
-    return run(recipe, score=score, console=console)
+    return run(recipe, score=_score_of(recipe), console=console)
+
+
+def _score_of(recipe: "RunRecipe") -> object:
+    """What judges a task by decoding; None for tasks that are judged without."""
+    from dragoman.evaluate import bleu_tokenizer
+    from dragoman.train.recipe import TranslateRecipe
+
+    match recipe:
+        case TranslateRecipe():
+            return _Score(bleu_tokenizer(recipe.data.tgt_lang))
+    return None
 
 
 @dataclass(slots=True)
@@ -104,7 +113,7 @@ def _choose(
     src: Path | None,
     tgt: Path | None,
     out: Path | None,
-) -> "Recipe":
+) -> "RunRecipe":
     """Find the recipe, or choose one from two files."""
     from dragoman.settings import override_settings
     from dragoman.train.auto import auto_recipe

@@ -13,7 +13,7 @@ from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig, preset
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
-from dragoman.train.recipe import DataConfig, Recipe
+from dragoman.train.recipes.translate import DataConfig, TranslateRecipe
 
 TOKENS_PER_PAIR = 30  # source and target pieces of an average sentence pair
 
@@ -37,7 +37,7 @@ SIZES = (
 )
 
 
-def auto_recipe(data: DataConfig, out: str) -> Recipe:
+def auto_recipe(data: DataConfig, out: str) -> TranslateRecipe:
     """Choose preset, dropout, vocabulary and steps from the number of pairs.
 
     The less text, the smaller the model and its vocabulary and the more passes; a GPU gets larger
@@ -56,7 +56,7 @@ def auto_recipe(data: DataConfig, out: str) -> Recipe:
     max_tokens = 25_000 if torch.cuda.is_available() else 4096
     steps = max(300, round(size.epochs * num_pairs * TOKENS_PER_PAIR / max_tokens))
     every = max(100, min(2000, steps // 20))
-    return Recipe(
+    return TranslateRecipe(
         description=f"Chosen for {num_pairs:,} pairs: {preset_words(size)}.",
         out=out,
         data=data,

@@ -4,46 +4,36 @@ import platform
 from collections.abc import Mapping
 
 import torch
+from torch import nn
 
 from dragoman import __version__
-from dragoman.models import EncoderDecoderConfig, count_parameters
+from dragoman.train.job import CardPart
 from dragoman.train.loop import Progress
-from dragoman.train.recipe import Recipe
+from dragoman.train.recipes.base import RunRecipe
 
 
 def model_card(
-    recipe: Recipe,
-    model: EncoderDecoderConfig,
+    recipe: RunRecipe,
+    part: CardPart,
+    model: nn.Module,
     progress: Progress,
-    *,
     figures: Mapping[str, float],
-    signature: str,
 ) -> str:
     """Write the card as Markdown: data, architecture, training, scores, versions, how to use."""
-    data = recipe.data
-    corpora = [f"- training: `{path}`" for corpus in data.named for path in corpus.paths]
-    if data.valid_src:
-        corpora.append(f"- validation: `{data.valid_src}`, `{data.valid_tgt}`")
-    else:
-        corpora.append(f"- validation: up to {data.hold_out} pairs held out from the training data")
-    scores = [f"- {name}: {value:.4g}" for name, value in figures.items()]
-    pair = f"{data.src_lang or 'source'} to {data.tgt_lang or 'target'}"
-    parameters = sum(count_parameters(model).values())
     lines = [
-        f"# Translation model, {pair}",
+        f"# {part.title}",
         "",
         recipe.description,
         "",
         "## Data",
         "",
-        *corpora,
-        *([f"- from: {data.source}"] if data.source else []),
+        *(f"- {line}" for line in part.data),
+        *([f"- from: {recipe.data.source}"] if recipe.data.source else []),
+        *([f"- started from: `{recipe.start.model}`"] if recipe.start.model else []),
         "",
         "## Model",
         "",
-        f"Encoder-decoder Transformer, {parameters:,} parameters: {model.num_encoder_layers} "
-        f"encoder and {model.num_decoder_layers} decoder layers, d_model {model.d_model}, "
-        f"{model.num_heads} heads, d_ff {model.d_ff}, {model.norm_position}-norm.",
+        f"{sum(p.numel() for p in model.parameters()):,} parameters: {part.architecture}.",
         "",
         "## Training",
         "",
@@ -53,13 +43,13 @@ def model_card(
         "",
         "## Validation",
         "",
-        f"Greedy translations, sacreBLEU `{signature}`; the loss is in nats per target token.",
+        part.judged,
         "",
-        *scores,
+        *(f"- {name}: {value:.4g}" for name, value in figures.items()),
         "",
         "## Use",
         "",
-        "    dragoman translate THIS_FOLDER < input.txt",
+        f"    {part.use}",
         "",
         f"Made by dragoman {__version__}, torch {torch.__version__}, "
         f"Python {platform.python_version()}.",

@@ -21,7 +21,7 @@ class Progress:
     seconds: float = 0.0
     """Wall time spent, over all resumptions."""
     tokens: int = 0
-    """Source and target tokens seen."""
+    """Tokens seen, without padding."""
     best: dict[str, float] | None = None
     """What the best validation so far found."""
     best_step: int = 0

@@ -9,9 +9,13 @@ from dragoman.train.config import TrainConfig
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """Build Adam (Kingma and Ba, 2015) or AdamW (Loshchilov and Hutter, 2019), fused by torch."""
-    matrices = [p for p in model.parameters() if p.dim() > 1]
-    vectors = [p for p in model.parameters() if p.dim() <= 1]
+    """Build Adam (Kingma and Ba, 2015) or AdamW (Loshchilov and Hutter, 2019), fused by torch.
+
+    Parts that are frozen are none of its business.
+    """
+    learning = [p for p in model.parameters() if p.requires_grad]
+    matrices = [p for p in learning if p.dim() > 1]
+    vectors = [p for p in learning if p.dim() <= 1]
     kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
     return kind(
         [
@@ -30,7 +34,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
     return {
         f"{name}/{key}": value
         for name, parameter in model.named_parameters()
-        for key, value in optimizer.state[parameter].items()
+        for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 

@@ -75,12 +75,9 @@ class ConsoleReport:
         self._validation = str(validation)
         best = " (best so far)" if progress.best_step == progress.step else ""
         self._console.print(f"step {progress.step:,}: validation {self._validation}{best}")
-        if validation.collapsed and progress.step > 2 * self._config.warmup_steps:
-            self._console.print(
-                "Warning: the model's losses are the same whatever source it is given, so the "
-                "decoder ignores the source; lower train.learning_rate, lengthen "
-                'train.warmup_steps or use model.norm_position = "pre".'
-            )
+        if progress.step > 2 * self._config.warmup_steps:
+            for warning in validation.warnings:
+                self._console.print(f"Warning: {warning}.")
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Take the live line away."""

@@ -1,20 +1,19 @@
-"""A training run, assembled from a recipe: the parts, the loop, and the model folder at the end."""
+"""A training run around any job: optimizer, loop, checkpoints, and the model folder at the end."""
 
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import torch
 from rich.console import Console
-from torch import Tensor
+from torch import Tensor, nn
 
-from dragoman.data.batch import Batches
-from dragoman.models import EncoderDecoder
-from dragoman.models.folder import FolderConfig, save_model
+from dragoman.models.folder import save_model
+from dragoman.nn import Decoder, Encoder
 from dragoman.nn.precision import autocast
 from dragoman.train.card import model_card
 from dragoman.train.checkpoint import (
@@ -27,33 +26,18 @@ from dragoman.train.checkpoint import (
     set_random_state,
 )
 from dragoman.train.device import choose_device, choose_precision
+from dragoman.train.job import Job
+from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Interrupt, Progress, fit, stop_rule
 from dragoman.train.observers import Saver, Validator
 from dragoman.train.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
-from dragoman.train.recipe import Recipe
+from dragoman.train.recipes.base import RunRecipe
 from dragoman.train.report import ConsoleReport, MetricsFile, Reporter, tensorboard
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.schedule import learning_rate
+from dragoman.train.start import check_start
 from dragoman.train.step import Stepper, StepResult
-from dragoman.train.texts import Texts, Tokenizers, read_texts
-from dragoman.train.validate import Validation, is_better, validate
-
-
-class Score(Protocol):
-    """Translates and scores; handed in from the floor above, where text is translated."""
-
-    def __call__(
-        self,
-        model: EncoderDecoder,
-        tokenizers: Tokenizers,
-        sources: list[str],
-        references: list[str],
-    ) -> Mapping[str, float]:
-        """Return `bleu` and `chrf` of greedy translations."""
-
-    @property
-    def signature(self) -> str:
-        """How they were computed, as sacreBLEU writes it; known after the first call."""
+from dragoman.train.validate import Validation, is_better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,50 +54,57 @@ class TrainResult:
     """Where it stood; `progress.best` is the validation of the model in the folder."""
 
 
-def train(recipe: Recipe, *, score: Score, console: Console) -> TrainResult:
+def train(recipe: RunRecipe, *, console: Console, score: object = None) -> TrainResult:
     """Run a recipe to its end, or go on with the unfinished run in its folder.
 
-    A run limited by steps that is killed at any moment, and gone on with, ends with the bits of one
-    that was not; under `max_minutes` the falling learning rate follows the clock.
+    `score` is what the recipe's task asks for to judge by decoding, where it does. A run limited by
+    steps that is killed at any moment, and gone on with, ends with the bits of one that was not;
+    under `max_minutes` the falling learning rate follows the clock.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
     for a loss that is not finite and for a full disk; the checkpoints written before stay whole.
     """
     started = time.monotonic()
     recipe.data.check()  # before there is a folder
-    run_folder = RunFolder.open(Path(recipe.out), recipe)
-    parts = _Parts.assemble(recipe, run_folder, score, console)
+    check_start(recipe)
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        job = TASKS[recipe.task].assemble(recipe, folder, console.print, score)
+        return _run(_Parts.around(job, recipe, folder, console), console, started)
+
+
+def _run(parts: "_Parts", console: Console, started: float) -> TrainResult:
+    config, folder = parts.recipe.train, parts.folder
     progress = parts.resume(console)
-    display = ConsoleReport(console, recipe.train)
+    display = ConsoleReport(console, config)
     reporters: list[Reporter] = [
         display,
-        MetricsFile(run_folder.metrics, recipe.train, progress),
-        *tensorboard(run_folder.training / "tensorboard", recipe.train),
+        MetricsFile(folder.metrics, config, progress),
+        *tensorboard(folder.training / "tensorboard", config),
     ]
     validator = Validator(
-        every=recipe.train.validate_every,
-        metric=recipe.train.metric,
+        every=config.validate_every,
+        metric=parts.recipe.metric,
         measure=parts.measure,
         keep=lambda validation: parts.export(validation, progress),
         reporters=reporters,
     )
     saver = Saver(
-        every=recipe.train.save_every, save=lambda: parts.save(progress), last_step=progress.step
+        every=config.save_every, save=lambda: parts.save(progress), last_step=progress.step
     )
     interrupt = Interrupt()
     with interrupt.listen(), closing(display):
         reason = fit(
             progress,
             parts.take_step,
-            stop_rule(recipe.train, interrupt),
+            stop_rule(config, interrupt),
             [*reporters, validator, saver],
             started=started,
         )
         interrupted = interrupt.pressed
         if not interrupted:
             parts.finish(progress, console)
-            run_folder.mark_finished(reason, progress)
+            folder.mark_finished(reason, progress)
     return TrainResult(
-        folder=run_folder.path, reason=reason, interrupted=interrupted, progress=progress
+        folder=folder.path, reason=reason, interrupted=interrupted, progress=progress
     )
 
 
@@ -121,111 +112,82 @@ def train(recipe: Recipe, *, score: Score, console: Console) -> TrainResult:
 class _Parts:
     """What a run is made of."""
 
-    recipe: Recipe
+    recipe: RunRecipe
     folder: RunFolder
-    config: FolderConfig
-    texts: Texts
+    job: Job[Any]
     device: torch.device
-    model: EncoderDecoder
     optimizer: torch.optim.Optimizer
-    batches: Batches
-    stepper: Stepper
-    score: Score
+    stepper: Stepper[Any]
 
     @classmethod
-    def assemble(
-        cls, recipe: Recipe, folder: RunFolder, score: Score, console: Console
+    def around(
+        cls, job: Job[Any], recipe: RunRecipe, folder: RunFolder, console: Console
     ) -> "_Parts":
-        """Read the texts and build everything else; say what was decided."""
-        device = choose_device(recipe.train.device)
-        precision = choose_precision(recipe.train.precision, device)
-        texts = read_texts(recipe, folder.training, console.print)
-        config = FolderConfig(
-            model=replace(
-                recipe.model,
-                src_vocab_size=texts.tokenizers.src.vocab_size,
-                tgt_vocab_size=texts.tokenizers.tgt.vocab_size,
-            ),
-            decoding=recipe.decoding,
-            src_lang=recipe.data.src_lang,
-            tgt_lang=recipe.data.tgt_lang,
-        )
-        torch.manual_seed(recipe.train.seed)
-        model = EncoderDecoder(config.model).to(device)
-        model.train()
-        optimizer = make_optimizer(model, recipe.train)
-        splits = (texts.tokenizers.src.splits(), texts.tokenizers.tgt.splits())
-        batches = Batches(texts.training, recipe.batch, seed=recipe.train.seed, splits=splits)
+        """Bring the job's model to its device and build the optimizer; say what was decided."""
+        config = recipe.train
+        device = choose_device(config.device)
+        precision = choose_precision(config.precision, device)
+        model = job.model.to(device).train()
+        if config.activation_checkpointing:
+            for stack in model.modules():
+                if isinstance(stack, Encoder | Decoder):
+                    stack.checkpointing = True
+        optimizer = make_optimizer(model, config)
         console.print(
-            f"{sum(p.numel() for p in model.parameters()):,} parameters; {device} in {precision}, "
-            f"{torch.get_num_threads()} threads; {batches.num_batches:,} batches an epoch, "
-            f"{batches.padding:.1%} padding."
+            f"{_parameters(model)}; {device} in {precision}, {torch.get_num_threads()} threads; "
+            f"{job.batches.num_batches:,} batches an epoch, {job.batches.padding:.1%} padding."
         )
         stepper = Stepper(
             model=model,
             optimizer=optimizer,
+            loss=job.loss,
             precision=partial(autocast, precision, device),
-            label_smoothing=recipe.train.label_smoothing,
-            clip_norm=recipe.train.clip_norm,
+            clip_norm=config.clip_norm,
         )
         return cls(
             recipe=recipe,
             folder=folder,
-            config=config,
-            texts=texts,
+            job=job,
             device=device,
-            model=model,
             optimizer=optimizer,
-            batches=batches,
             stepper=stepper,
-            score=score,
         )
 
     def take_step(self, progress: Progress) -> StepResult:
         """Draw the batches of one step and learn from them."""
         config = self.recipe.train
-        group = [next(self.batches).to(self.device) for _ in range(config.accumulate)]
+        group = [next(self.job.batches).to(self.device) for _ in range(config.accumulate)]
         done = progress.done(config)
         return self.stepper(
-            group, learning_rate(config, progress.step + 1, done, self.config.model.d_model)
+            group, learning_rate(config, progress.step + 1, done, self.job.config.model.d_model)
         )
 
     def measure(self) -> Validation:
         """Validate the model as it is now."""
-        sources, references = self.texts.validation_lines(self.recipe.train.validate_limit)
-        batches = self.texts.validation_batches(self.recipe.batch.max_tokens)
         with self.stepper.precision():
-            return validate(
-                self.model,
-                [batch.to(self.device) for batch in batches],
-                lambda: self.score(self.model, self.texts.tokenizers, sources, references),
-            )
+            return self.job.measure()
 
     def export(self, validation: Validation, progress: Progress) -> None:
         """Write the model folder from the weights as they are now."""
-        tokenizers = self.texts.tokenizers
+        job = self.job
+        figures = validation.to_dict()
         save_model(
             self.folder.path,
-            self.model,
-            self.config,
-            tokenizers=(tokenizers.src, tokenizers.tgt),
-            card=model_card(
-                self.recipe,
-                self.config.model,
-                progress,
-                figures=validation.to_dict(),
-                signature=self.score.signature,
-            ),
+            job.model.state_dict(),
+            job.config,
+            tokenizers=job.tokenizers,
+            card=model_card(self.recipe, job.card(), job.model, progress, figures),
         )
 
     def save(self, progress: Progress) -> None:
         """Write a checkpoint: everything that resuming needs."""
+        model = self.job.model
         checkpoint = Checkpoint(
             step=progress.step,
-            weights=dict(self.model.named_parameters()),
-            optimizer=optimizer_tensors(self.optimizer, self.model),
+            weights=dict(model.named_parameters()),
+            optimizer=optimizer_tensors(self.optimizer, model),
             random=random_state(),
-            state={"progress": progress.to_dict(), "batches": self.batches.state_dict()},
+            state={"progress": progress.to_dict(), "batches": self.job.batches.state_dict()},
         )
         config = self.recipe.train
         save_checkpoint(
@@ -238,14 +200,14 @@ class _Parts:
         if not saved:
             return Progress()
         checkpoint = load_checkpoint(saved[-1])
-        _set_weights(self.model, checkpoint.weights)
-        load_optimizer_tensors(self.optimizer, self.model, checkpoint.optimizer)
-        self.batches.load_state_dict(checkpoint.state["batches"])
+        _set_weights(self.job.model, checkpoint.weights)
+        load_optimizer_tensors(self.optimizer, self.job.model, checkpoint.optimizer)
+        self.job.batches.load_state_dict(checkpoint.state["batches"])
         set_random_state(checkpoint.random)
         console.print(f"Going on from step {checkpoint.step:,}.")
         progress = Progress(**checkpoint.state["progress"])
         exported = self.folder.exported  # an average, say, which no checkpoint knows of
-        if exported and is_better(exported, progress.best, self.recipe.train.metric):
+        if exported and is_better(exported, progress.best, self.recipe.metric):
             progress.best = exported
         return progress
 
@@ -253,9 +215,9 @@ class _Parts:
         """Put the average of the last checkpoints into the folder where it is the better model."""
         last = checkpoints(self.folder.checkpoints)[-self.recipe.train.average_last :]
         if len(last) > 1:
-            _set_weights(self.model, average_weights(last))
+            _set_weights(self.job.model, average_weights(last))
             averaged = self.measure()
-            better = is_better(averaged.to_dict(), progress.best, self.recipe.train.metric)
+            better = is_better(averaged.to_dict(), progress.best, self.recipe.metric)
             console.print(
                 f"The average of the last {len(last)} checkpoints: {averaged}; "
                 + ("it is the model." if better else f"step {progress.best_step:,} is better.")
@@ -265,7 +227,14 @@ class _Parts:
                 self.export(averaged, progress)
 
 
+def _parameters(model: nn.Module) -> str:
+    total = sum(p.numel() for p in model.parameters())
+    learning = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    frozen = f", {total - learning:,} of them frozen" if learning < total else ""
+    return f"{total:,} parameters{frozen}"
+
+
 @torch.no_grad()
-def _set_weights(model: EncoderDecoder, weights: Mapping[str, Tensor]) -> None:
+def _set_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     for name, parameter in model.named_parameters():
         parameter.copy_(weights[name])

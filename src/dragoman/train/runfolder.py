@@ -3,14 +3,16 @@
 import json
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.settings import to_plain
+from dragoman.settings import parse_settings, to_plain
+from dragoman.train.lock import lock
 from dragoman.train.loop import Progress
-from dragoman.train.recipe import Recipe
+from dragoman.train.recipes.base import RunRecipe
 
 FREE = (
     "description",
@@ -24,6 +26,8 @@ FREE = (
     "train.log_every",
 )
 """Settings that may differ when a run goes on: its end, and what changes no number."""
+
+LOCK = ".lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +64,34 @@ class RunFolder:
         return valid
 
     @classmethod
-    def open(cls, path: Path, recipe: Recipe) -> "RunFolder":
-        """Begin a run in a new or empty folder, or go on with the same run in an old one."""
+    @contextmanager
+    def open(cls, path: Path, recipe: RunRecipe) -> Iterator["RunFolder"]:
+        """Begin a run in a new or empty folder, or go on with the same run in an old one.
+
+        While it is open, no other process can open it.
+        """
         if not recipe.out:
             raise InputError("a run needs a folder to write to: give --out DIR or out=DIR")
         folder = cls(path)
-        try:
-            if (folder.training / "recipe.json").exists():
-                folder._go_on(recipe)
-            elif path.exists() and not _is_empty(path):
+        with ExitStack() as stack:
+            try:
+                begun = (folder.training / "recipe.json").exists()
+                if not begun and path.exists() and not _is_empty(path):
+                    raise InputError(
+                        f"{path} exists and is not the folder of a training run; give another one "
+                        "with --out, or remove it"
+                    )
+                folder.training.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(lock(folder.training / LOCK))
+                if begun:
+                    folder._go_on(recipe)
+                text = json.dumps(to_plain(recipe), indent=2, sort_keys=True, ensure_ascii=False)
+                _write_whole(folder.training / "recipe.json", text)
+            except OSError as error:
                 raise InputError(
-                    f"{path} exists and is not the folder of a training run; give another one with "
-                    "--out, or remove it"
-                )
-            folder.training.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(to_plain(recipe), indent=2, sort_keys=True, ensure_ascii=False)
-            _write_whole(folder.training / "recipe.json", text)
-        except OSError as error:
-            raise InputError(
-                f"cannot write to {path}: {error.strerror}; give another --out"
-            ) from error
-        return folder
+                    f"cannot write to {path}: {error.strerror}; give another --out"
+                ) from error
+            yield folder
 
     def mark_finished(self, reason: str, progress: Progress) -> None:
         """Remember that the run reached its end."""
@@ -90,14 +101,13 @@ class RunFolder:
         except OSError as error:
             raise DragomanError(f"cannot write to {self.training}: {error.strerror}") from error
 
-    def _go_on(self, recipe: Recipe) -> None:
-        old = dict(_flat(_read(self.training / "recipe.json")))
-        new = dict(_flat(to_plain(recipe)))
+    def _go_on(self, recipe: RunRecipe) -> None:
+        old, new = _deciding(self._begun(recipe)), _deciding(recipe)
         changed = [
             key for key in sorted(old | new) if key not in FREE and old.get(key) != new.get(key)
         ]
         if changed and not self._has_learnt:
-            shutil.rmtree(self.training)  # of a run that failed on its first steps
+            _empty(self.training)  # of a run that failed on its first steps
         elif changed:
             key = changed[0]
             raise InputError(
@@ -106,6 +116,18 @@ class RunFolder:
             )
         limits = ("train.max_steps", "train.max_minutes", "train.patience")
         self._check_unfinished(limits_changed=any(old[name] != new[name] for name in limits))
+
+    def _begun(self, recipe: RunRecipe) -> RunRecipe:
+        """The recipe that the run was begun with; keys younger than it have their defaults."""
+        path = self.training / "recipe.json"
+        data = _read(path)
+        task = data.get("task", "translate")
+        if task != recipe.task:
+            raise InputError(
+                f'{self.path} holds a run of task = "{task}", not "{recipe.task}"; give another '
+                "--out"
+            )
+        return parse_settings(type(recipe), data, str(path))
 
     @property
     def _has_learnt(self) -> bool:
@@ -123,6 +145,11 @@ class RunFolder:
                 "train.max_steps or train.max_minutes to go on, or give another --out"
             )
         marker.replace(self._finished_before)
+
+
+def _deciding(recipe: RunRecipe) -> dict[str, Any]:
+    """The settings of a recipe by dotted key, the task's own metric by its name."""
+    return dict(_flat(to_plain(recipe))) | {"train.metric": recipe.metric}
 
 
 def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -150,4 +177,14 @@ def _write_whole(path: Path, text: str) -> None:
 
 def _is_empty(path: Path) -> bool:
     """Whether there is a folder with nothing in it but what a run left that was killed at once."""
-    return path.is_dir() and all(p.is_dir() or p.name == ".recipe.json" for p in path.rglob("*"))
+    ours = (".recipe.json", LOCK)
+    return path.is_dir() and all(p.is_dir() or p.name in ours for p in path.rglob("*"))
+
+
+def _empty(training: Path) -> None:
+    """Remove all but the lock, which is held."""
+    for path in training.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK:
+            path.unlink()

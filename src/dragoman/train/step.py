@@ -3,14 +3,13 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Generic
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from dragoman.data.batch import Batch
 from dragoman.errors import DragomanError
-from dragoman.models import EncoderDecoder
-from dragoman.train.objective import summed_loss
+from dragoman.train.job import BatchT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,44 +17,39 @@ class StepResult:
     """What one step saw."""
 
     loss: float
-    """Mean over the step's target tokens, with label smoothing, in nats."""
+    """Mean over the step's targets, with label smoothing, in nats."""
     grad_norm: float
     """Of all gradients, before clipping."""
     learning_rate: float
     """That was used."""
     num_tokens: int
-    """Source and target tokens, without padding."""
+    """Tokens of all batches, without padding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stepper:
-    """`step(batches, rate)`: the gradient of the mean loss over all tokens of all batches.
+class Stepper(Generic[BatchT]):
+    """`step(batches, rate)`: the gradient of the mean loss over all targets of all batches.
 
-    The loss of each micro-batch is a sum; it is divided by the tokens of the whole step, so `k`
+    The loss of each micro-batch is a sum; it is divided by the targets of the whole step, so `k`
     micro-batches are one batch (a mean of means would weigh short batches too high).
     """
 
-    model: EncoderDecoder
+    model: nn.Module
     optimizer: torch.optim.Optimizer
+    loss: Callable[[BatchT], Tensor]
+    """Sums the loss over a batch's targets."""
     precision: Callable[[], AbstractContextManager[object]]
     """Makes the autocast context of the forward pass."""
-    label_smoothing: float
     clip_norm: float | None
 
-    def __call__(self, batches: Sequence[Batch], learning_rate: float) -> StepResult:
+    def __call__(self, batches: Sequence[BatchT], learning_rate: float) -> StepResult:
         """Take one step. A loss or gradient that is not finite stops before the weights move."""
-        num_tgt_tokens = sum(batch.num_tgt_tokens for batch in batches)
+        num_targets = sum(batch.num_targets for batch in batches)
         loss = 0.0
         for batch in batches:
             with self.precision():
-                summed = summed_loss(
-                    self.model,
-                    batch.src_BS,
-                    batch.tgt_in_BT,
-                    batch.tgt_out_BT,
-                    self.label_smoothing,
-                )
-            mean = summed / num_tgt_tokens
+                summed = self.loss(batch)
+            mean = summed / num_targets
             mean.backward()
             loss += mean.item()
         limit = float("inf") if self.clip_norm is None else self.clip_norm
@@ -69,15 +63,15 @@ class Stepper:
             loss=loss,
             grad_norm=grad_norm,
             learning_rate=learning_rate,
-            num_tokens=num_tgt_tokens + sum(batch.num_src_tokens for batch in batches),
+            num_tokens=sum(batch.num_tokens for batch in batches),
         )
 
-    def _check_finite(self, loss: float, grad_norm: float, batches: Sequence[Batch]) -> None:
+    def _check_finite(self, loss: float, grad_norm: float, batches: Sequence[BatchT]) -> None:
         for what, value in (("loss", loss), ("gradient norm", grad_norm)):
             if not torch.isfinite(torch.tensor(value)):
-                pairs = [int(i) + 1 for batch in batches for i in batch.indices[:5]]
+                examples = [int(i) + 1 for batch in batches for i in batch.indices[:5]]
                 raise DragomanError(
-                    f"the {what} is {value}, in a batch of the pairs {pairs} ...; the weights are "
-                    "as they were before it: lower train.learning_rate, lengthen "
-                    "train.warmup_steps, or look at those pairs"
+                    f"the {what} is {value}, in a batch of the examples {examples} ...; the "
+                    "weights are as they were before it: lower train.learning_rate, lengthen "
+                    "train.warmup_steps, or look at those examples"
                 )

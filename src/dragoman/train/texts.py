@@ -1,6 +1,5 @@
 """From a recipe's files to tokenizers, datasets and validation texts."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +9,13 @@ from dragoman.data.dataset import PairDataset, Ragged
 from dragoman.data.holdout import hold_out, leave_out
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
+from dragoman.models.folder import read_config, tokenizer_paths
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
-from dragoman.train.recipe import Recipe
+from dragoman.train.job import Say
+from dragoman.train.recipes.translate import TranslateRecipe
 
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,13 @@ class Texts:
         )
 
 
-def read_texts(recipe: Recipe, tokenizer_folder: Path, say: Say) -> Texts:
+def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Texts:
     """Train the tokenizers (or load those of a run begun earlier), tokenise, report findings."""
     corpora = recipe.data.training
     validation = recipe.data.validation
     tokenizers = _load_tokenizers(tokenizer_folder)
     if tokenizers is None:
-        say(f"Learning {recipe.tokenizer.vocab_size:,} pieces ({recipe.tokenizer.model}) ...")
-        tokenizers = _train_tokenizers(corpora, recipe.tokenizer)
+        tokenizers = _begin_tokenizers(recipe, corpora, say)
         tokenizers.save(tokenizer_folder)
     max_length = recipe.batch.max_length
     cache = recipe.data.cache_folder
@@ -80,6 +79,16 @@ def read_texts(recipe: Recipe, tokenizer_folder: Path, say: Say) -> Texts:
     return Texts(tokenizers, training, held)
 
 
+def _begin_tokenizers(recipe: TranslateRecipe, corpora: list[CorpusConfig], say: Say) -> Tokenizers:
+    """Take those of the model that the run starts from, or learn them from the texts."""
+    if recipe.start.model is not None:
+        say(f"The tokenizers are those of {recipe.start.model}; none is learnt.")
+        folder = Path(recipe.start.model)
+        return _load(*tokenizer_paths(folder, read_config(folder)))
+    say(f"Learning {recipe.tokenizer.vocab_size:,} pieces ({recipe.tokenizer.model}) ...")
+    return _train_tokenizers(corpora, recipe.tokenizer)
+
+
 def _train_tokenizers(corpora: list[CorpusConfig], config: TokenizerConfig) -> Tokenizers:
     if config.joint:
         joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), config)
@@ -92,11 +101,15 @@ def _train_tokenizers(corpora: list[CorpusConfig], config: TokenizerConfig) -> T
 
 def _load_tokenizers(folder: Path) -> Tokenizers | None:
     if (folder / JOINT).exists():
-        joint = Tokenizer.load(folder / JOINT)
-        return Tokenizers(joint, joint)
+        return _load(folder / JOINT, folder / JOINT)
     if (folder / SRC).exists() and (folder / TGT).exists():
-        return Tokenizers(Tokenizer.load(folder / SRC), Tokenizer.load(folder / TGT))
+        return _load(folder / SRC, folder / TGT)
     return None
+
+
+def _load(src: Path, tgt: Path) -> Tokenizers:
+    tokenizer = Tokenizer.load(src)
+    return Tokenizers(tokenizer, tokenizer if tgt == src else Tokenizer.load(tgt))
 
 
 def _check_validation(held: PairDataset) -> None:

@@ -1,19 +1,11 @@
-"""Validation: the loss, what the model makes of the source, and the scores of its translations."""
+"""What a validation found, and which of two is better."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
-
-from dragoman.data.batch import Batch
-from dragoman.models import EncoderDecoder
-from dragoman.train.objective import reference_loss
-
-Scorer = Callable[[], Mapping[str, float]]
-"""Translates the validation sources and returns `bleu` and `chrf`; made by the caller."""
-
-COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at
+from torch import nn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,21 +13,17 @@ class Validation:
     """What one validation found."""
 
     loss: float
-    """Mean over the target's tokens in nats, without label smoothing: ln of the perplexity."""
-    source_gain: float | None = None
-    """How much the loss grows, in nats, when each sentence is given another one's source."""
+    """Mean over the targets in nats, without label smoothing: ln of the perplexity."""
     scores: Mapping[str, float] = field(default_factory=dict)
-    """`bleu` and `chrf` of greedy translations."""
-
-    @property
-    def collapsed(self) -> bool:
-        """Whether the decoder has learnt to ignore the source."""
-        return self.source_gain is not None and self.source_gain < COLLAPSE
+    """What the task is judged by, such as `bleu` or `accuracy`: more is better."""
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    """More figures, which are written down and judge nothing."""
+    warnings: tuple[str, ...] = ()
+    """What is wrong with a model that finds such figures when its warm-up is long over."""
 
     def to_dict(self) -> dict[str, float]:
         """Return the figures by name, fit for JSON."""
-        gain = {} if self.source_gain is None else {"source_gain": self.source_gain}
-        return {"loss": self.loss, **gain, **self.scores}
+        return {"loss": self.loss, **self.diagnostics, **self.scores}
 
     def __str__(self) -> str:
         scores = "".join(f", {name} {value:.2f}" for name, value in self.scores.items())
@@ -43,35 +31,16 @@ class Validation:
 
 
 def is_better(new: Mapping[str, float], old: Mapping[str, float] | None, metric: str) -> bool:
-    """Compare two validations by `loss` (smaller is better), `bleu` or `chrf`."""
+    """Compare two validations by the loss (less is better) or by a score (more is better)."""
     if old is None:
         return True
     return new[metric] < old[metric] if metric == "loss" else new[metric] > old[metric]
 
 
-@torch.inference_mode()
-def validate(model: EncoderDecoder, batches: Sequence[Batch], scorer: Scorer) -> Validation:
-    """Measure a model on fixed batches, in evaluation mode, and leave it in training mode."""
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[torch.device]:
+    """Evaluate a model without gradients, then put it back to training; gives its device."""
     model.eval()
-    loss = sum(_summed_loss(model, batch.src_BS, batch) for batch in batches)
-    num_tokens = sum(batch.num_tgt_tokens for batch in batches)
-    validation = Validation(
-        loss=loss / num_tokens, source_gain=_source_gain(model, batches), scores=scorer()
-    )
+    with torch.inference_mode():
+        yield next(model.parameters()).device
     model.train()
-    return validation
-
-
-def _source_gain(model: EncoderDecoder, batches: Sequence[Batch]) -> float | None:
-    """Compare the loss of one batch with the loss when its sources are passed on by one place."""
-    sample = max(batches, key=lambda batch: len(batch.src_BS))
-    if len(sample.src_BS) == 1:
-        return None
-    swapped = _summed_loss(model, sample.src_BS.roll(1, dims=0), sample)
-    return (swapped - _summed_loss(model, sample.src_BS, sample)) / sample.num_tgt_tokens
-
-
-def _summed_loss(model: EncoderDecoder, src_BS: Tensor, batch: Batch) -> float:
-    logits_BTV = model(src_BS, batch.tgt_in_BT)
-    real_BT = batch.tgt_out_BT != model.pad_id
-    return reference_loss(logits_BTV[real_BT], batch.tgt_out_BT[real_BT], 0.0).item()

@@ -4,6 +4,7 @@ import resource
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
 
 import numpy as np
@@ -15,6 +16,7 @@ from dragoman.data.batch import Batch
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Progress
+from dragoman.train.objective import summed_loss
 from dragoman.train.optimizer import make_optimizer
 from dragoman.train.step import Stepper, StepResult
 
@@ -45,15 +47,20 @@ def make_model(
 
 def make_stepper(
     model: EncoderDecoder, config: TrainConfig = CONFIG, smoothing: float = 0.1
-) -> Stepper:
+) -> Stepper[Batch]:
     """What takes steps with `model`, with the optimizer of `config`."""
     return Stepper(
         model=model,
         optimizer=make_optimizer(model, config),
         precision=no_autocast,
-        label_smoothing=smoothing,
+        loss=partial(batch_loss, model, smoothing),
         clip_norm=config.clip_norm,
     )
+
+
+def batch_loss(model: EncoderDecoder, smoothing: float, batch: Batch) -> Tensor:
+    """The sum over the target's tokens, as the job of translating takes it."""
+    return summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, smoothing)
 
 
 def no_autocast() -> AbstractContextManager[object]:

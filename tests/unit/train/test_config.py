@@ -27,7 +27,6 @@ from dragoman.train.config import TrainConfig
         ({"max_steps": 9, "label_smoothing": 1.0}, "label_smoothing = 1.0 is not"),
         ({"max_steps": 9, "warmup_steps": -1}, "warmup_steps = -1 is below 0"),
         ({"max_steps": 9, "weight_decay": 0.1}, 'weight_decay needs optimizer = "adamw"'),
-        ({"max_steps": 9, "validate_limit": 0}, 'metric = "bleu" contradicts validate_limit = 0'),
     ],
 )
 def test_conflicts(options: dict[str, Any], message: str) -> None:

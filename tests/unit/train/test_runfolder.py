@@ -25,9 +25,9 @@ def recipe(tmp_path: Path) -> Recipe:
 
 def begin(recipe: Recipe, *, learnt: bool = True) -> RunFolder:
     """Open the folder, as a run does, and put a checkpoint there."""
-    folder = RunFolder.open(Path(recipe.out), recipe)
-    if learnt:
-        (folder.checkpoints / "step-00000005").mkdir(parents=True, exist_ok=True)
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        if learnt:
+            (folder.checkpoints / "step-00000005").mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -37,7 +37,7 @@ def test_going_on_with_the_same_settings(recipe: Recipe) -> None:
     assert begin(recipe) == folder
     saved = json.loads((folder.training / "recipe.json").read_text(encoding="utf-8"))
     assert saved["train"]["max_steps"] == 10
-    assert not list(folder.training.glob(".*"))
+    assert [path.name for path in folder.training.glob(".*")] == [".lock"]
 
 
 def test_changed_settings_are_named(recipe: Recipe) -> None:
@@ -64,7 +64,7 @@ def test_a_run_that_learnt_nothing_begins_anew(recipe: Recipe) -> None:
     folder = begin(recipe, learnt=False)
     (folder.training / "tokenizer.json").write_text("of the wrong text", encoding="utf-8")
     begin(replace(recipe, data=DataConfig(src="right", tgt="b")), learnt=False)
-    assert [path.name for path in folder.training.iterdir()] == ["recipe.json"]
+    assert {path.name for path in folder.training.iterdir()} == {".lock", "recipe.json"}
 
 
 def test_a_folder_with_a_model_has_learnt(recipe: Recipe) -> None:
@@ -102,7 +102,7 @@ def test_where_no_folder_can_be(recipe: Recipe, tmp_path: Path) -> None:
     ):
         begin(replace(recipe, out=str(tmp_path / "file" / "run")))
     with pytest.raises(InputError, match="give --out DIR"):
-        RunFolder.open(Path(), replace(recipe, out=""))
+        begin(replace(recipe, out=""))
 
 
 def test_a_finished_run(recipe: Recipe) -> None:

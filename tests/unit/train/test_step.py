@@ -84,7 +84,7 @@ def test_gradients_do_not_pile_up() -> None:
 
 @pytest.mark.parametrize("what", ["loss", "gradient"])
 def test_not_finite_stops_before_the_weights_move(what: str) -> None:
-    """A loss or a gradient that is not finite is refused, with pairs named, and nothing moves."""
+    """A loss or a gradient that is not finite is refused, names examples, and nothing moves."""
     model = make_model()
     stepper = make_stepper(model)
     if what == "loss":
@@ -93,7 +93,7 @@ def test_not_finite_stops_before_the_weights_move(what: str) -> None:
     else:
         model.output.weight.register_hook(lambda gradient: gradient * torch.nan)
     before = weights_of(model)
-    with pytest.raises(DragomanError, match=r"the .* is nan.*pairs \[41, 42, 43\]") as raised:
+    with pytest.raises(DragomanError, match=r"the .* is nan.*examples \[41, 42, 43\]") as raised:
         stepper([make_batch(random_pairs(3), first=40)], 1e-3)
     assert raised.value.exit_code == 1
     for name, weight in model.named_parameters():

@@ -1,0 +1,87 @@
+"""What a run needs to know of a task: what is learnt, from what, and how it is judged.
+
+`train.run` runs any `Job`; each file in `train/jobs/` assembles one from a recipe.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.stream import Stream
+from dragoman.models.folder import FolderConfig, Saves
+from dragoman.train.validate import Validation
+
+Say = Callable[[str], None]
+"""Where a run says what it decides."""
+
+
+class TrainingBatch(Protocol):
+    """A part of a step."""
+
+    @property
+    def num_targets(self) -> int:
+        """Predictions that the loss sums over: what the step's mean is taken of."""
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens without padding, for the speed."""
+
+    @property
+    def indices(self) -> npt.NDArray[np.int64]:
+        """Which examples these are, for the message about a loss that is not finite."""
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same batch on another device."""
+
+
+BatchT = TypeVar("BatchT", bound=TrainingBatch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardPart:
+    """What a task says of its model on the model card."""
+
+    title: str
+    """What it is."""
+    data: tuple[str, ...]
+    """What it learnt from and was judged on, a line each."""
+    architecture: str
+    """Kind, layers and widths, as the rest of a sentence after the number of parameters."""
+    judged: str
+    """How the figures of the validation came about, in a sentence."""
+    use: str
+    """A command that uses it."""
+
+
+class Job(Protocol[BatchT]):
+    """A model and its task."""
+
+    @property
+    def model(self) -> nn.Module:
+        """What learns: on the CPU when the job is assembled, then moved by the run."""
+
+    @property
+    def config(self) -> FolderConfig:
+        """What the model folder says of it."""
+
+    @property
+    def tokenizers(self) -> tuple[Saves, Saves]:
+        """Those of source and target, the same object twice where there is one."""
+
+    @property
+    def batches(self) -> Stream[BatchT]:
+        """What it learns from."""
+
+    def loss(self, batch: BatchT) -> Tensor:
+        """Sum the loss over the batch's targets."""
+
+    def measure(self) -> Validation:
+        """Judge the model as it is now, in evaluation mode, and leave it in training mode."""
+
+    def card(self) -> CardPart:
+        """What the model card says of the task; after a validation."""

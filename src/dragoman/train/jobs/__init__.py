@@ -1,0 +1,30 @@
+"""The tasks that a model can be trained for: one file each, and its line in `TASKS`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.train.job import Job, Say
+from dragoman.train.jobs import translate
+from dragoman.train.recipes.base import RunRecipe
+from dragoman.train.recipes.translate import TranslateRecipe
+from dragoman.train.runfolder import RunFolder
+
+Assemble = Callable[[Any, RunFolder, Say, Any], Job[Any]]
+"""Makes the job of a recipe of the task; the last argument scores, where a score needs decoding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What can be learnt."""
+
+    recipe: type[RunRecipe]
+    """What can be set."""
+    assemble: Assemble
+    """From a recipe to a job."""
+
+
+TASKS: Mapping[str, Task] = {
+    "translate": Task(TranslateRecipe, translate.assemble),
+}
+"""By the key `task` of a recipe; one without it is the first."""

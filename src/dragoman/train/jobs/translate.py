@@ -1,0 +1,156 @@
+"""Learning to translate: pairs of texts, an encoder-decoder, judged by BLEU and chrF."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from torch import Tensor
+
+from dragoman.data.batch import Batch, Batches
+from dragoman.models import EncoderDecoder
+from dragoman.models.folder import FolderConfig
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.job import CardPart, Say
+from dragoman.train.objective import reference_loss, summed_loss
+from dragoman.train.recipes.translate import TranslateRecipe
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_model
+from dragoman.train.texts import Texts, Tokenizers, read_texts
+from dragoman.train.validate import Validation, evaluating
+
+COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at
+COLLAPSED = (
+    "the model's losses are the same whatever source it is given, so the decoder ignores the "
+    "source; lower train.learning_rate, lengthen train.warmup_steps or use "
+    'model.norm_position = "pre"'
+)
+
+
+class Score(Protocol):
+    """Translates and scores; handed in from the floor above, where text is translated."""
+
+    def __call__(
+        self,
+        model: EncoderDecoder,
+        tokenizers: Tokenizers,
+        sources: list[str],
+        references: list[str],
+    ) -> Mapping[str, float]:
+        """Return `bleu` and `chrf` of greedy translations."""
+
+    @property
+    def signature(self) -> str:
+        """How they were computed, as sacreBLEU writes it; known after the first call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslateJob:
+    """An encoder-decoder and pairs of texts."""
+
+    recipe: TranslateRecipe
+    config: FolderConfig
+    model: EncoderDecoder
+    texts: Texts
+    batches: Batches
+    score: Score
+
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Of source and target."""
+        return self.texts.tokenizers.src, self.texts.tokenizers.tgt
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Sum the smoothed cross-entropy over the target's tokens."""
+        smoothing = self.recipe.train.label_smoothing
+        return summed_loss(self.model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, smoothing)
+
+    def measure(self) -> Validation:
+        """Find the loss, what the source is worth, and the scores of greedy translations."""
+        sources, references = self.texts.validation_lines(self.recipe.train.validate_limit)
+        batches = self.texts.validation_batches(self.recipe.batch.max_tokens)
+        return validate(
+            self.model,
+            batches,
+            lambda: self.score(self.model, self.texts.tokenizers, sources, references),
+        )
+
+    def card(self) -> CardPart:
+        """Say which languages, which texts and how BLEU was computed."""
+        data, model = self.recipe.data, self.recipe.model
+        if data.valid_src:
+            validation = f"validation: `{data.valid_src}`, `{data.valid_tgt}`"
+        else:
+            validation = f"validation: up to {data.hold_out} pairs held out from the training data"
+        paths = [path for corpus in data.named for path in corpus.paths]
+        return CardPart(
+            title=f"Translation model, {data.src_lang or 'source'} to {data.tgt_lang or 'target'}",
+            data=(*(f"training: `{path}`" for path in paths), validation),
+            architecture=f"an encoder-decoder Transformer of {model.num_encoder_layers} encoder "
+            f"and {model.num_decoder_layers} decoder layers, d_model {model.d_model}, "
+            f"{model.num_heads} heads, d_ff {model.d_ff}, {model.norm_position}-norm",
+            judged=f"Greedy translations, sacreBLEU `{self.score.signature}`; the loss is in nats "
+            "per target token.",
+            use="dragoman translate THIS_FOLDER < input.txt",
+        )
+
+
+def assemble(recipe: TranslateRecipe, folder: RunFolder, say: Say, score: Score) -> TranslateJob:
+    """Read the texts, learn or load the tokenizers, and build model and batches."""
+    texts = read_texts(recipe, folder.training, say)
+    src, tgt = texts.tokenizers.src, texts.tokenizers.tgt
+    architecture = recipe.model
+    if recipe.start.model is None:
+        architecture = replace(
+            architecture, src_vocab_size=src.vocab_size, tgt_vocab_size=tgt.vocab_size
+        )
+    config = FolderConfig(
+        model=architecture,
+        decoding=recipe.decoding,
+        src_lang=recipe.data.src_lang,
+        tgt_lang=recipe.data.tgt_lang,
+    )
+    splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
+    batches = Batches(texts.training, recipe.batch, seed=recipe.train.seed, splits=splits)
+    return TranslateJob(
+        recipe=recipe,
+        config=config,
+        model=begin_model(EncoderDecoder, architecture, recipe, say),
+        texts=texts,
+        batches=batches,
+        score=score,
+    )
+
+
+def validate(
+    model: EncoderDecoder, batches: Sequence[Batch], score: Callable[[], Mapping[str, float]]
+) -> Validation:
+    """Measure a model on fixed batches, in evaluation mode, and leave it in training mode."""
+    with evaluating(model) as device:
+        batches = [batch.to(device) for batch in batches]
+        loss = sum(_summed_loss(model, batch.src_BS, batch) for batch in batches)
+        gain = _source_gain(model, batches)
+        scores = score()
+    return Validation(
+        loss=loss / sum(batch.num_targets for batch in batches),
+        scores=scores,
+        diagnostics={} if gain is None else {"source_gain": gain},
+        warnings=(COLLAPSED,) if gain is not None and gain < COLLAPSE else (),
+    )
+
+
+def _source_gain(model: EncoderDecoder, batches: Sequence[Batch]) -> float | None:
+    """How much the loss grows, in nats per token, when each sentence gets another one's source.
+
+    Measured on one batch, whose sources are passed on by one place; None for a batch of one pair.
+    """
+    sample = max(batches, key=lambda batch: len(batch.src_BS))
+    if len(sample.src_BS) == 1:
+        return None
+    swapped = _summed_loss(model, sample.src_BS.roll(1, dims=0), sample)
+    return (swapped - _summed_loss(model, sample.src_BS, sample)) / sample.num_targets
+
+
+def _summed_loss(model: EncoderDecoder, src_BS: Tensor, batch: Batch) -> float:
+    logits_BTV = model(src_BS, batch.tgt_in_BT)
+    real_BT = batch.tgt_out_BT != model.pad_id
+    return reference_loss(logits_BTV[real_BT], batch.tgt_out_BT[real_BT], 0.0).item()

@@ -1,0 +1,125 @@
+"""The parts of a recipe that all tasks share."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Self
+
+from dragoman.errors import InputError, nearest
+from dragoman.models import ModelConfig
+from dragoman.models.folder import FolderConfig
+from dragoman.text.train import TokenizerConfig
+from dragoman.train.config import TrainConfig
+
+DATA_VARIABLE = "DRAGOMAN_DATA"
+NEIGHBOUR = Path("../shared/data")  # where a checkout's data may lie beside it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFiles:
+    """Where a run's files are looked for; each task's data extends it by the files' names."""
+
+    root: str | None = None
+    """Folder that relative paths start from; unless given: here, then $DRAGOMAN_DATA."""
+    source: str = ""
+    """Where others get the data; part of the message when it is not found."""
+    cache: str | None = None
+    """Folder of tokenised corpora; the user's cache folder unless given."""
+
+    def check(self) -> None:
+        """Raise InputError unless every file is there; each task knows which."""
+        raise NotImplementedError
+
+    def find(self, name: str) -> Path:
+        """Return the path of a file that the recipe names, or say where it was looked for."""
+        if self.root is not None:
+            folders = [Path(self.root)]
+        else:
+            variable = os.environ.get(DATA_VARIABLE)
+            folders = [Path(), *([Path(variable)] if variable else []), NEIGHBOUR]
+        for folder in folders:
+            if (folder / name).exists():
+                return folder / name
+        looked = ", ".join(str(folder) for folder in folders)
+        where = f" The data: {self.source}." if self.source else ""
+        raise InputError(
+            f"there is no file {name} (looked in: {looked}); set data.root or the environment "
+            f"variable {DATA_VARIABLE} to the folder that holds it.{where}"
+        )
+
+    @property
+    def cache_folder(self) -> Path:
+        """Where tokenised corpora are kept."""
+        if self.cache is not None:
+            return Path(self.cache)
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path(base) / "dragoman" / "corpora"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartConfig:
+    """What a run begins with instead of drawn weights: fine-tuning."""
+
+    model: str | None = None
+    """Model folder whose weights, architecture and tokenizers the run starts from."""
+    freeze: tuple[str, ...] = ()
+    """Parts that stay as they are there, by the beginning of their names, such as "encoder"."""
+
+    def __post_init__(self) -> None:
+        """Refuse to freeze what was drawn at random."""
+        if self.freeze and self.model is None:
+            raise InputError(
+                f'freeze = ["{self.freeze[0]}", ...] without model would keep random weights; '
+                "give the model folder to start from"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecipe:
+    """What `dragoman train` runs; each task extends it by its data, its model and its batches."""
+
+    metrics: ClassVar[tuple[str, ...]] = ()
+    """What the task measures beside the loss; the best model is chosen by the first."""
+
+    task: str
+    """What is learnt; chooses the class of the recipe."""
+    description: str = ""
+    """What this trains, in a sentence."""
+    expect: str = ""
+    """The score to expect, with its conditions."""
+    out: str = ""
+    """The run's folder; becomes the model folder."""
+    data: DataFiles
+    """The texts."""
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    """How text becomes pieces."""
+    model: ModelConfig
+    """The architecture."""
+    train: TrainConfig = field(default_factory=lambda: TrainConfig(max_steps=100_000))
+    """How it learns."""
+    start: StartConfig = field(default_factory=StartConfig)
+    """What it starts from."""
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        known = (*self.metrics, "loss")
+        if self.metric not in known:
+            close = nearest(self.metric, known)
+            hint = f"; did you mean {close}?" if close else ""
+            raise InputError(
+                f'train.metric = "{self.metric}" is nothing that task = "{self.task}" measures: '
+                f"that is {', '.join(known)}{hint}"
+            )
+        self.check()
+
+    @property
+    def metric(self) -> str:
+        """What the best model is chosen by; of all but the loss, more is better."""
+        return self.train.metric or (*self.metrics, "loss")[0]
+
+    def check(self) -> None:
+        """Refuse what contradicts itself in this task."""
+
+    def taking_over(self, folder: FolderConfig) -> Self:  # noqa: ARG002 (for those who extend it)
+        """Return the recipe with what a model folder decides beside the architecture."""
+        return self

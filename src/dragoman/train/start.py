@@ -1,0 +1,117 @@
+"""What a run begins with: weights drawn from the seed, or those of a model folder (fine-tuning)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+from dragoman.errors import InputError, nearest
+from dragoman.models import EncoderOnlyConfig, ModelConfig
+from dragoman.models.folder import load_model, read_config
+from dragoman.train.job import Say
+from dragoman.train.recipes.base import RunRecipe
+
+ConfigT = TypeVar("ConfigT", bound=ModelConfig)
+ModelT = TypeVar("ModelT", bound=nn.Module)
+RecipeT = TypeVar("RecipeT", bound=RunRecipe)
+
+MAY_DIFFER = ("dropout", "attention_dropout", "ffn_dropout", "layer_drop", "init", "head")
+"""Settings of a model that its weights do not depend on; those of the head are drawn anew."""
+
+
+def start_from(recipe: RecipeT, folder: str) -> RecipeT:
+    """Return the recipe with the architecture of a model folder, and starting from its weights.
+
+    Raises InputError for a folder that holds no model, or one of another kind.
+    """
+    config = read_config(Path(folder))
+    _check_kind(recipe, folder, config.model)
+    start = replace(recipe.start, model=folder)
+    return replace(recipe.taking_over(config), model=config.model, start=start)
+
+
+def check_start(recipe: RunRecipe) -> None:
+    """Raise InputError where the recipe's model contradicts the folder that it starts from."""
+    if recipe.start.model is None:
+        return
+    theirs = read_config(Path(recipe.start.model)).model
+    _check_kind(recipe, recipe.start.model, theirs)
+    for name in (field.name for field in fields(theirs) if field.name not in MAY_DIFFER):
+        wanted, found = getattr(recipe.model, name), getattr(theirs, name)
+        if wanted != found:
+            raise InputError(
+                f"model.{name} = {wanted} contradicts start.model = {recipe.start.model}, where it "
+                f"is {found}: leave it out, and it is taken from there"
+            )
+
+
+def begin_model(
+    build: Callable[[ConfigT], ModelT], config: ConfigT, recipe: RunRecipe, say: Say
+) -> ModelT:
+    """Build a model from the seed, give it the weights that the recipe starts from, and freeze.
+
+    The random numbers of the whole run come after the seed that is set here.
+    """
+    torch.manual_seed(recipe.train.seed)
+    model = build(config)
+    if recipe.start.model is not None:
+        drawn = _copy_weights(Path(recipe.start.model), model, config)
+        but = f"; drawn anew: {', '.join(drawn)}" if drawn else ""
+        say(f"The weights are those of {recipe.start.model}{but}.")
+        freeze(model, recipe.start.freeze)
+    return model
+
+
+def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
+    """Take the parts whose names begin so out of learning, whole words of the name at a time."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))  # each by all of its names
+    for prefix in prefixes:
+        chosen = [p for name, p in parameters.items() if f"{name}.".startswith(f"{prefix}.")]
+        if not chosen:
+            parts = {name[:end] for name in parameters for end in _ends(name)}
+            hint = f"did you mean {close}? " if (close := nearest(prefix, parts)) else ""
+            tops = dict.fromkeys(name.partition(".")[0] for name in parameters)
+            raise InputError(
+                f'start.freeze: no weight has a name that begins with "{prefix}"; {hint}the parts '
+                f"are {', '.join(tops)}"
+            )
+        for parameter in chosen:
+            parameter.requires_grad = False
+    if not any(parameter.requires_grad for parameter in parameters.values()):
+        raise InputError("start.freeze leaves nothing to learn: it names every part of the model")
+
+
+def _ends(name: str) -> list[int]:
+    return [i for i, letter in enumerate(name) if letter == "."] + [len(name)]
+
+
+def _check_kind(recipe: RunRecipe, folder: str, theirs: ModelConfig) -> None:
+    if theirs.kind != recipe.model.kind:
+        raise InputError(
+            f"start.model = {folder} holds a model of the kind {theirs.kind}, and task = "
+            f'"{recipe.task}" trains {recipe.model.kind}; give a folder of that kind'
+        )
+
+
+@torch.no_grad()
+def _copy_weights(folder: Path, model: nn.Module, config: ModelConfig) -> list[str]:
+    """Copy weights by name, and return the names of those that stay as drawn: of another head."""
+    source, theirs = load_model(folder)
+    stored = dict(source.named_parameters())
+    drawn = []
+    for name, parameter in model.named_parameters():
+        if name.startswith("head.") and not _same_head(config, theirs.model):
+            drawn.append(name)
+        else:
+            parameter.copy_(stored[name])
+    return drawn
+
+
+def _same_head(ours: ModelConfig, theirs: ModelConfig) -> bool:
+    """Whether two encoders end alike, labels included; other models have nothing to exchange."""
+    if isinstance(ours, EncoderOnlyConfig) and isinstance(theirs, EncoderOnlyConfig):
+        return ours.head == theirs.head
+    return True
