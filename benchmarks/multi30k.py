@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.paired import environment, save
-from dragoman.train.recipe import load_recipe
+from dragoman.train.recipe import TranslateRecipe, load_recipe
 
 TEST = "multi30k/test_2016_flickr"
 
@@ -33,7 +33,9 @@ def run(command: Sequence[str]) -> str:
 
 def train_and_score(name: str, settings: Sequence[str], out: Path) -> dict[str, Any]:
     """The figures of a recipe: its run, and the test set translated by its model."""
-    data = load_recipe(name, tuple(settings)).data
+    recipe = load_recipe(name, tuple(settings))
+    assert isinstance(recipe, TranslateRecipe)
+    data = recipe.data
     test = replace(
         data, valid_src=f"{TEST}.{data.src_lang}", valid_tgt=f"{TEST}.{data.tgt_lang}"
     ).validation

@@ -131,7 +131,7 @@ def main(arguments: Sequence[str]) -> None:
     precision = partial(autocast, chosen.precision, device)
     model, peer = EncoderDecoder(config).to(device), PeerModel(config).to(device)
     settings = TrainConfig(max_steps=1)
-    stepper = Stepper(
+    stepper = Stepper[Batch](
         model=model,
         optimizer=make_optimizer(model, settings),
         precision=precision,

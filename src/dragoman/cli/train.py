@@ -33,12 +33,17 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="The run's folder, which becomes the model.")
     ] = None,
+    start: Annotated[
+        Path | None, typer.Option("--from", help="Model folder to start from: fine-tuning.")
+    ] = None,
 ) -> None:
     """Train a translator, or go on with the unfinished run in its folder.
 
     dragoman train multi30k-en-de out=runs/en-de train.max_minutes=45
 
     dragoman train --src a.en --tgt a.zh --out runs/en-zh
+
+    dragoman train --from runs/en-zh --src b.en --tgt b.zh --out runs/en-zh-news
     """
     from dragoman.cli.talk import talk
 
@@ -46,7 +51,9 @@ def train(
     names = [word for word in words if "=" not in word]
     overrides = [word for word in words if "=" in word]
     console = talk()
-    recipe = _choose(names, overrides, src=src, tgt=tgt, out=out)
+    options = {"out": out, "start.model": start, "data.src": src, "data.tgt": tgt}
+    overrides += [f"{key}={path}" for key, path in options.items() if path is not None]
+    recipe = _choose(names, overrides)
     console.print(recipe.description)
     if recipe.expect:
         console.print(f"To expect: {recipe.expect}")
@@ -106,14 +113,7 @@ class _Score:
         return {"bleu": scores.bleu, "chrf": scores.chrf}
 
 
-def _choose(
-    names: Sequence[str],
-    overrides: Sequence[str],
-    *,
-    src: Path | None,
-    tgt: Path | None,
-    out: Path | None,
-) -> "RunRecipe":
+def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
     """Find the recipe, or choose one from two files."""
     from dragoman.settings import override_settings
     from dragoman.train.auto import auto_recipe
@@ -123,14 +123,14 @@ def _choose(
         raise InputError(
             f"one recipe at a time, not {', '.join(names)}; settings are written KEY=VALUE"
         )
-    if out is not None:
-        overrides = [*overrides, f"out={out}"]
     if names:
-        given = [f"data.src={src}"] * (src is not None) + [f"data.tgt={tgt}"] * (tgt is not None)
-        return load_recipe(names[0], (*overrides, *given))
+        return load_recipe(names[0], overrides)
+    given = dict(override.split("=", 1) for override in overrides)
+    src, tgt = given.get("data.src"), given.get("data.tgt")
     if src is None or tgt is None:
         raise InputError(
             "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
             "and --tgt with --out"
         )
-    return override_settings(auto_recipe(DataConfig(src=str(src), tgt=str(tgt)), ""), overrides)
+    recipe = auto_recipe(DataConfig(src=src, tgt=tgt), "", given.get("start.model"))
+    return override_settings(recipe, overrides)

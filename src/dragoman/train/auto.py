@@ -14,6 +14,7 @@ from dragoman.models import EncoderDecoderConfig, preset
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 from dragoman.train.recipes.translate import DataConfig, TranslateRecipe
+from dragoman.train.start import start_from
 
 TOKENS_PER_PAIR = 30  # source and target pieces of an average sentence pair
 
@@ -37,12 +38,17 @@ SIZES = (
 )
 
 
-def auto_recipe(data: DataConfig, out: str) -> TranslateRecipe:
+FINE_TUNING_EPOCHS = 10  # at most: the model has learnt the languages, and shall not forget them
+FINE_TUNING_RATE = 3e-4
+
+
+def auto_recipe(data: DataConfig, out: str, start: str | None = None) -> TranslateRecipe:
     """Choose preset, dropout, vocabulary and steps from the number of pairs.
 
     The less text, the smaller the model and its vocabulary and the more passes; a GPU gets larger
     batches, and fewer of them. Pre-norm, since it learns without a tuned warm-up (Xiong et al.,
-    2020).
+    2020). A run that starts from the model folder `start` has its sizes, a lower rate and at most
+    ten passes.
     """
     data = replace(
         data,
@@ -54,22 +60,34 @@ def auto_recipe(data: DataConfig, out: str) -> TranslateRecipe:
         raise InputError("there is nothing to learn from: the training files hold no pair")
     size = next(size for size in SIZES if num_pairs <= size.up_to)
     max_tokens = 25_000 if torch.cuda.is_available() else 4096
-    steps = max(300, round(size.epochs * num_pairs * TOKENS_PER_PAIR / max_tokens))
-    every = max(100, min(2000, steps // 20))
-    return TranslateRecipe(
+    recipe = TranslateRecipe(out=out, data=data, batch=BatchConfig(max_tokens=max_tokens))
+    num_batches = num_pairs * TOKENS_PER_PAIR / max_tokens
+    if start is not None:
+        epochs = min(size.epochs, FINE_TUNING_EPOCHS)
+        return replace(
+            start_from(recipe, start),
+            description=f"Chosen for {num_pairs:,} pairs: {epochs:g} more passes with {start}.",
+            train=replace(_limits(epochs * num_batches), learning_rate=FINE_TUNING_RATE),
+        )
+    return replace(
+        recipe,
         description=f"Chosen for {num_pairs:,} pairs: {preset_words(size)}.",
-        out=out,
-        data=data,
         tokenizer=TokenizerConfig(vocab_size=size.vocab_size),
-        batch=BatchConfig(max_tokens=max_tokens),
         model=replace(preset(size.preset), norm_position="pre", dropout=size.dropout),
-        train=TrainConfig(
-            max_steps=steps,
-            warmup_steps=min(1000, steps // 10),
-            validate_every=every,
-            save_every=every,
-            patience=8,
-        ),
+        train=_limits(size.epochs * num_batches),
+    )
+
+
+def _limits(num_batches: float) -> TrainConfig:
+    """When to stop, to validate and to save."""
+    steps = max(300, round(num_batches))
+    every = max(100, min(2000, steps // 20))
+    return TrainConfig(
+        max_steps=steps,
+        warmup_steps=min(1000, steps // 10),
+        validate_every=every,
+        save_every=every,
+        patience=8,
     )
 
 

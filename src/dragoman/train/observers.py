@@ -24,6 +24,10 @@ class Validator:
     reporters: Sequence[Reporter]
     """Are told."""
 
+    def begin(self, progress: Progress) -> None:
+        """Validate what a run starts from: a model that it may not come to surpass."""
+        self._validate(progress)
+
     def stepped(self, progress: Progress, result: StepResult) -> None:  # noqa: ARG002 (an observer)
         """Validate after every `every`-th step."""
         if progress.step % self.every == 0:

@@ -221,7 +221,7 @@ def _cut_after(path: Path, progress: Progress) -> None:
             return False
         if values["step"] < progress.step or "loss" in values:
             return bool(values["step"] <= progress.step)
-        return "valid" in values and bool(values["step"] == progress.validated_step)
+        return "valid" in values and 0 < values["step"] == progress.validated_step
 
     if path.exists():
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # the last one was cut off

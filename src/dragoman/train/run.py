@@ -92,6 +92,8 @@ def _run(parts: "_Parts", console: Console, started: float) -> TrainResult:
     )
     interrupt = Interrupt()
     with interrupt.listen(), closing(display):
+        if parts.recipe.start.model is not None and progress.step == 0:
+            validator.begin(progress)
         reason = fit(
             progress,
             parts.take_step,

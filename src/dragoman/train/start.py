@@ -30,7 +30,8 @@ def start_from(recipe: RecipeT, folder: str) -> RecipeT:
     config = read_config(Path(folder))
     _check_kind(recipe, folder, config.model)
     start = replace(recipe.start, model=folder)
-    return replace(recipe.taking_over(config), model=config.model, start=start)
+    model = _with_head(config.model, recipe.model)
+    return replace(recipe.taking_over(config), model=model, start=start)
 
 
 def check_start(recipe: RunRecipe) -> None:
@@ -86,6 +87,13 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
 
 def _ends(name: str) -> list[int]:
     return [i for i, letter in enumerate(name) if letter == "."] + [len(name)]
+
+
+def _with_head(theirs: ModelConfig, ours: ModelConfig) -> ModelConfig:
+    """Their model; of two encoders that end otherwise, with our head."""
+    if isinstance(ours, EncoderOnlyConfig) and isinstance(theirs, EncoderOnlyConfig):
+        return theirs if theirs.head.kind == ours.head.kind else replace(theirs, head=ours.head)
+    return theirs
 
 
 def _check_kind(recipe: RunRecipe, folder: str, theirs: ModelConfig) -> None:

@@ -10,9 +10,17 @@ import torch
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
-from dragoman.train.recipe import DataConfig, load_recipe, shipped_recipes
+from dragoman.train.recipe import DataConfig, TranslateRecipe, load_recipe, shipped_recipes
 
 SHIPPED = sorted(shipped_recipes())
+TRANSLATING = [name for name in SHIPPED if load_recipe(name).task == "translate"]
+
+
+def load_pairs(name: str, overrides: tuple[str, ...] = ()) -> TranslateRecipe:
+    """A recipe of the task of translating."""
+    recipe = load_recipe(name, overrides)
+    assert isinstance(recipe, TranslateRecipe)
+    return recipe
 
 
 @pytest.fixture
@@ -44,19 +52,25 @@ def test_shipped_recipes_are_complete(name: str) -> None:
     assert recipe.description.endswith(".")
     assert recipe.expect
     assert recipe.data.source
+    assert recipe.train.max_steps or recipe.train.max_minutes
+
+
+@pytest.mark.parametrize("name", TRANSLATING)
+def test_shipped_recipes_of_pairs_are_complete(name: str) -> None:
+    """Each shipped recipe for translating says its languages and its texts."""
+    recipe = load_pairs(name)
     assert recipe.data.src_lang
     assert recipe.data.tgt_lang
-    assert recipe.train.max_steps or recipe.train.max_minutes
     if name != "demo":  # which writes its own texts and names them itself
         assert recipe.data.named
         assert recipe.data.valid_src
         assert recipe.data.valid_tgt
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", TRANSLATING)
 def test_shipped_models_can_be_built(name: str) -> None:
-    """The model of each shipped recipe, at a small vocabulary, gives logits."""
-    config = replace(load_recipe(name).model, src_vocab_size=12, tgt_vocab_size=12)
+    """The model of each shipped recipe for translating, at a small vocabulary, gives logits."""
+    config = replace(load_pairs(name).model, src_vocab_size=12, tgt_vocab_size=12)
     model = EncoderDecoder(config).eval()
     assert model(torch.tensor([[5, 3]]), torch.tensor([[2, 6, 7]])).shape == (1, 3, 12)
 
@@ -99,7 +113,7 @@ def test_wrong_recipes(here: Path, text: str, message: str) -> None:
     """An unknown key, a wrong type, a conflict: one sentence that names the key."""
     write(here / "my.toml", text)
     with pytest.raises(InputError, match=message):
-        load_recipe("my.toml").data.training  # noqa: B018 (the property checks)
+        load_pairs("my.toml").data.training  # noqa: B018 (the property checks)
 
 
 def test_two_vocabularies_need_two_matrices(here: Path) -> None:

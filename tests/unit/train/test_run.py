@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from dragoman.data.batch import BatchConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import DragomanError, InputError
-from dragoman.models import EncoderDecoder
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import load_model
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.checkpoint import average_weights, checkpoints
@@ -152,6 +152,7 @@ def test_the_folder_is_a_model(recipe: Recipe) -> None:
     """At its end the run's folder loads as a model, with its card and what it was trained by."""
     run(recipe, 1, 2, 3, 4)
     _, config = load_model(Path(recipe.out))
+    assert isinstance(config.model, EncoderDecoderConfig)
     assert config.model.src_vocab_size == config.model.tgt_vocab_size > 256
     card = (Path(recipe.out) / "README.md").read_text(encoding="utf-8")
     assert "a.src" in card

@@ -27,10 +27,9 @@ def test_in_words() -> None:
 
 def test_evaluating() -> None:
     """Inside there is no dropout and no gradient; afterwards the model learns again."""
-    model = make_model()
+    model, modes = make_model(), []
     with evaluating(model) as device:
-        assert not model.training
-        assert torch.is_inference_mode_enabled()
-        assert device == torch.device("cpu")
-    assert model.training
-    assert not torch.is_inference_mode_enabled()
+        modes.append((model.training, torch.is_inference_mode_enabled()))
+    modes.append((model.training, torch.is_inference_mode_enabled()))
+    assert modes == [(False, True), (True, False)]
+    assert device == torch.device("cpu")

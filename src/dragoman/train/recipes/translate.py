@@ -103,6 +103,10 @@ class TranslateRecipe(RunRecipe):
             )
 
     def taking_over(self, folder: FolderConfig) -> Self:
-        """Return the recipe with the folder's languages and its ways of decoding."""
-        data = replace(self.data, src_lang=folder.src_lang, tgt_lang=folder.tgt_lang)
+        """Return the recipe with the folder's ways of decoding, and its languages if it has none."""
+        data = replace(
+            self.data,
+            src_lang=self.data.src_lang or folder.src_lang,
+            tgt_lang=self.data.tgt_lang or folder.tgt_lang,
+        )
         return replace(self, data=data, decoding=folder.decoding)

@@ -1,0 +1,234 @@
+"""What a run begins with: drawn weights, or those of a model folder, some of them frozen."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import pytest
+import torch
+from tests.unit.train.made import (
+    CONFIG,
+    TINY,
+    batch_loss,
+    make_batch,
+    make_model,
+    make_stepper,
+    random_pairs,
+    weights_of,
+)
+
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoder, EncoderOnlyConfig, ModelConfig, build
+from dragoman.models.folder import DecodingDefaults, FolderConfig, load_model, save_model
+from dragoman.models.heads import ClassificationHead, MaskedLanguageHead
+from dragoman.train.recipe import DataConfig, StartConfig, TranslateRecipe
+from dragoman.train.recipes.base import DataFiles, RunRecipe
+from dragoman.train.start import begin_model, check_start, freeze, start_from
+
+MASKED = EncoderOnlyConfig(
+    vocab_size=20, d_model=16, num_heads=2, d_ff=24, num_layers=2, head=MaskedLanguageHead()
+)
+CLASSES = ClassificationHead(labels=("no", "yes"))
+
+
+class Words:
+    """A tokenizer as far as a folder knows one."""
+
+    def save(self, path: Path) -> None:
+        """Write something."""
+        path.write_text("{}", encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderRecipe(RunRecipe):
+    """A recipe of a task that puts a head on an encoder."""
+
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+
+    task: Literal["guess"] = "guess"
+    data: DataFiles = field(default_factory=DataFiles)
+    model: EncoderOnlyConfig = field(default_factory=lambda: EncoderOnlyConfig(head=CLASSES))
+
+
+def save(folder: Path, config: ModelConfig) -> str:
+    """Write a model with random weights."""
+    words = Words()
+    decoding = DecodingDefaults(beam_size=3)
+    described = FolderConfig(model=config, decoding=decoding, src_lang="en", tgt_lang="zh")
+    save_model(folder, build(config), described, tokenizers=(words, words))
+    return str(folder)
+
+
+@pytest.fixture
+def pairs_model(tmp_path: Path) -> str:
+    """The folder of a translator."""
+    return save(tmp_path / "pairs", replace(TINY, dropout=0.3))
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> str:
+    """The folder of an encoder with a masked-language head."""
+    return save(tmp_path / "encoder", MASKED)
+
+
+def begin(recipe: RunRecipe, config: ModelConfig) -> tuple[torch.nn.Module, list[str]]:
+    """The model of a run, and what was said."""
+    said: list[str] = []
+    return begin_model(build, config, recipe, said.append), said
+
+
+def test_drawn_from_the_seed() -> None:
+    """Without a folder the weights follow from the seed alone, and nothing is said."""
+    one, said = begin(TranslateRecipe(train=CONFIG), TINY)
+    torch.rand(5)
+    two, _ = begin(TranslateRecipe(train=CONFIG), TINY)
+    three, _ = begin(TranslateRecipe(train=replace(CONFIG, seed=2)), TINY)
+    ours, same, other = (model.state_dict()["output.weight"] for model in (one, two, three))
+    assert torch.equal(ours, same)
+    assert not torch.equal(ours, other)
+    assert said == []
+
+
+def test_all_weights_are_taken(pairs_model: str) -> None:
+    """A run that starts from a folder has all its weights, and the recipe its sizes."""
+    recipe = start_from(TranslateRecipe(train=CONFIG), pairs_model)
+    assert recipe.model == replace(TINY, dropout=0.3)
+    assert recipe.start.model == pairs_model
+    assert recipe.decoding.beam_size == 3
+    assert (recipe.data.src_lang, recipe.data.tgt_lang) == ("en", "zh")
+    model, said = begin(recipe, recipe.model)
+    assert said == [f"The weights are those of {pairs_model}."]
+    theirs = load_model(Path(pairs_model))[0].state_dict()
+    assert all(torch.equal(value, theirs[name]) for name, value in model.state_dict().items())
+
+
+def test_what_follows_the_seed_does_not_depend_on_the_folder(pairs_model: str) -> None:
+    """Loading draws no random number: dropout is that of a run with drawn weights."""
+    begin(TranslateRecipe(train=CONFIG), replace(TINY, dropout=0.3))
+    expected = torch.rand(3)
+    recipe = start_from(TranslateRecipe(train=CONFIG), pairs_model)
+    begin(recipe, recipe.model)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_own_languages_stay(pairs_model: str) -> None:
+    """Languages that the recipe names go before those of the folder."""
+    recipe = start_from(TranslateRecipe(data=DataConfig(tgt_lang="de")), pairs_model)
+    assert (recipe.data.src_lang, recipe.data.tgt_lang) == ("en", "de")
+
+
+def test_dropout_may_differ(pairs_model: str) -> None:
+    """What no weight depends on may be set anew."""
+    recipe = start_from(TranslateRecipe(), pairs_model)
+    check_start(replace(recipe, model=replace(recipe.model, dropout=0.5)))
+
+
+def test_a_contradiction_is_named(pairs_model: str) -> None:
+    """A size that is not the folder's is refused, with both values."""
+    recipe = start_from(TranslateRecipe(), pairs_model)
+    with pytest.raises(InputError, match=r"model\.d_ff = 48 contradicts start\.model = .*it is 24"):
+        check_start(replace(recipe, model=replace(recipe.model, d_ff=48)))
+
+
+def test_another_kind(encoder: str) -> None:
+    """A folder with a model of another kind is refused, with both kinds and the task."""
+    kinds = r"of the kind encoder-only, and task = \"translate\" trains encoder-decoder"
+    with pytest.raises(InputError, match=kinds):
+        start_from(TranslateRecipe(), encoder)
+    with pytest.raises(InputError, match=kinds):
+        check_start(TranslateRecipe(start=StartConfig(model=encoder)))
+
+
+def test_no_model(tmp_path: Path) -> None:
+    """A folder that is not there is the sentence that every command has for it."""
+    with pytest.raises(InputError, match="There is no model folder"):
+        start_from(TranslateRecipe(), str(tmp_path / "nothing"))
+
+
+def test_another_head_is_drawn_anew(encoder: str) -> None:
+    """Of an encoder with another head the body is taken, the head is drawn and named."""
+    recipe = start_from(EncoderRecipe(train=CONFIG), encoder)
+    assert recipe.model == replace(MASKED, head=CLASSES)
+    check_start(recipe)
+    model, (said,) = begin(recipe, recipe.model)
+    theirs = load_model(Path(encoder))[0].state_dict()
+    for name, value in model.state_dict().items():
+        assert name.startswith("head.") == (f" {name}" in said)
+        if not name.startswith("head."):
+            assert torch.equal(value, theirs[name])
+
+
+def test_the_same_head_is_taken(tmp_path: Path) -> None:
+    """A classifier of the same labels goes on with its head; of other labels, it is drawn anew."""
+    config = replace(MASKED, head=CLASSES)
+    recipe = start_from(EncoderRecipe(train=CONFIG), save(tmp_path / "classes", config))
+    assert "anew" not in begin(recipe, recipe.model)[1][0]
+    others = replace(config, head=replace(CLASSES, labels=("yes", "no")))
+    assert "anew: head." in begin(recipe, others)[1][0]
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "frozen"),
+    [
+        (["encoder"], ["encoder."]),
+        (["encoder.layers.1"], ["encoder.layers.1."]),
+        (["tgt_embedding", "decoder.layers.0.ffn"], ["src_embedding.", "decoder.layers.0.ffn."]),
+        (["decoder.layers.0.ffn.down.weight"], ["decoder.layers.0.ffn.down.weight"]),
+    ],
+)
+def test_frozen_parts_stay(prefixes: list[str], frozen: list[str]) -> None:
+    """Exactly the parts that are named stay as they are, a tied matrix under any of its names."""
+    config = replace(TINY, num_encoder_layers=11)
+    model = EncoderDecoder(config).double().train()
+    freeze(model, prefixes)
+    before = weights_of(model)
+    stepper = make_stepper(model)
+    stepper([make_batch(random_pairs(6))], 1e-2)
+    for name, parameter in model.named_parameters():
+        stays = torch.equal(parameter, before[name])
+        assert stays == name.startswith(tuple(frozen)), name
+    assert len(stepper.optimizer.state) == sum(p.requires_grad for p in model.parameters())
+
+
+def test_frozen_output_still_teaches_the_rest() -> None:
+    """Freezing the matrix of the output changes no gradient of the other parts."""
+    free, fixed = make_model(), make_model()
+    fixed.load_state_dict(free.state_dict())
+    freeze(fixed, ["output"])
+    batch = make_batch(random_pairs(4))
+    for model in (free, fixed):
+        batch_loss(model, 0.1, batch).backward()
+    for name, parameter in fixed.named_parameters():
+        if parameter.requires_grad:
+            assert parameter.grad is not None
+            expected = free.get_parameter(name).grad
+            assert expected is not None
+            assert (parameter.grad - expected).abs().max() < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("prefix", "message"),
+    [
+        ("encodr", "did you mean encoder?"),
+        ("encoder.layer", "did you mean encoder.layers?"),
+        ("zzz", "the parts are src_embedding, tgt_embedding, encoder, decoder, output"),
+        ("", "no weight has a name"),
+    ],
+)
+def test_a_prefix_of_nothing(prefix: str, message: str) -> None:
+    """A name that no part has is refused, with the nearest and with the parts."""
+    with pytest.raises(InputError, match=r"start\.freeze") as raised:
+        freeze(make_model(), [prefix])
+    assert message in str(raised.value)
+
+
+def test_nothing_left_to_learn() -> None:
+    """Freezing everything is refused."""
+    with pytest.raises(InputError, match="leaves nothing to learn"):
+        freeze(make_model(), ["src_embedding", "encoder", "decoder"])
+
+
+def test_freezing_random_weights() -> None:
+    """To freeze without a model to start from is refused."""
+    with pytest.raises(InputError, match=r"freeze = \[\"encoder\", ...\] without model"):
+        StartConfig(freeze=("encoder",))
