@@ -1,0 +1,285 @@
+"""Tagged words: files and their mistakes, BIO, pieces, batches and the way back."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from dragoman.data.batch import BatchConfig
+from dragoman.data.dataset import Ragged
+from dragoman.data.tag_batch import NO_TAG, TagBatch, TagBatches, evaluation_batches
+from dragoman.data.tagged import TaggedDataset, TaggedLayout, load_tagged, read_tagged
+from dragoman.errors import InputError
+
+MakeEncoder = Callable[..., Any]
+
+IOB1 = """-DOCSTART- -X- O O
+
+Anna NNP I-NP I-PER
+Bell NNP I-NP I-PER
+met VBD I-VP O
+Carl NNP I-NP I-PER
+Dee NNP I-NP B-PER
+
+in IN I-PP O
+Ulm NNP I-NP I-LOC
+"""
+
+
+class Doubling:
+    """Subword sampling by protocol: each id is doubled with the probability."""
+
+    def sample(
+        self,
+        ids: npt.NDArray[np.integer],
+        offsets: npt.NDArray[np.int64],
+        *,
+        probability: float,
+        rng: np.random.Generator,
+    ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
+        """Double ids."""
+        lengths = 1 + (rng.random(len(ids)) < probability)
+        return np.repeat(ids, lengths), np.concatenate([[0], np.cumsum(lengths)])[offsets]
+
+
+def written(folder: Path, text: str) -> Path:
+    """A file with that text."""
+    path = folder / "words.conll"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def made(make_encoder: MakeEncoder, count: int = 60) -> TaggedDataset:
+    """Sentences of 1 to 12 words of 1 to 5 pieces; all pieces of word w are 4 + w."""
+    rng = np.random.default_rng(0)
+    sentences = np.concatenate([[0], np.cumsum(rng.integers(1, 13, count))])
+    words = int(sentences[-1])
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 6, words))])
+    pieces = Ragged(np.repeat(np.arange(words), np.diff(offsets)) + 4, offsets)
+    empty = TaggedDataset.of_words([], make_encoder(), ("O", "B-X", "I-X"))
+    return TaggedDataset(
+        name="made",
+        pieces=pieces,
+        tags=np.arange(words) % 3,
+        sentences=sentences,
+        labels=empty.labels,
+        scheme="bio",
+        malformed=0,
+        special=empty.special,
+    )
+
+
+def epoch_of(stream: TagBatches) -> list[TagBatch]:
+    """The batches up to the end of the epoch that the next one belongs to."""
+    return [next(stream) for _ in range(stream.num_batches - stream.position)]
+
+
+def test_a_conll_file_becomes_bio(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """First column the word, last the tag, document lines no words, spans as BIO."""
+    dataset = load_tagged(written(tmp_path, IOB1), TaggedLayout(), make_encoder())
+    assert dataset.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+    assert dataset.by_sentence(dataset.tags) == [
+        ["B-PER", "I-PER", "O", "B-PER", "B-PER"],
+        ["O", "B-LOC"],
+    ]
+    assert dataset.pieces[6].tolist() == [ord(char) + 4 for char in "Ulm"]
+    assert list(dataset.report(100)) == [
+        f"{tmp_path}/words.conll: 2 sentences, 7 words.",
+        f"{tmp_path}/words.conll: 4 spans, written as IOB1, learnt as BIO.",
+    ]
+
+
+def test_other_columns_and_plain_tags(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """A part of speech stands for its own word; its column is chosen from either end."""
+    for column in (2, -3):
+        layout = TaggedLayout(tag_column=column)
+        dataset = load_tagged(written(tmp_path, IOB1), layout, make_encoder())
+        assert dataset.scheme == "plain"
+        assert dataset.labels == ("IN", "NNP", "VBD")
+        assert dataset.by_sentence(dataset.tags)[1] == ["IN", "NNP"]
+    assert list(dataset.report(100))[1].endswith("3 tags, each for one word.")
+
+
+def test_what_parts_columns_and_sentences(tmp_path: Path) -> None:
+    """Blanks or tabs part columns, other spaces are words; several blank lines are one."""
+    path = written(tmp_path, "\n\na\tO\r\n\u3000  O\n \t\n\nb O")
+    found = [(s.words, s.tags, s.line) for s in read_tagged(path, TaggedLayout())]
+    assert found == [(["a", "\u3000"], ["O", "O"], 3), (["b"], ["O"], 7)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a O\nb\n", "line 2 has 1 column"),
+        ("a B-X\n\nb PER\n", "line 3 has the tag 'PER', neither O nor"),
+        ("\n\n", "holds no word"),
+    ],
+)
+def test_what_is_no_word_and_tag_is_refused(
+    make_encoder: MakeEncoder, tmp_path: Path, text: str, message: str
+) -> None:
+    """File, line and fault are named."""
+    with pytest.raises(InputError, match=f"words.conll.*{message}"):
+        load_tagged(written(tmp_path, text), TaggedLayout(), make_encoder())
+
+
+def test_given_labels_decide_the_numbers(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """Validation takes the numbers of training, and a tag that it lacks is an error."""
+    path, encoder = written(tmp_path, IOB1), make_encoder()
+    given = ("I-PER", "B-PER", "O", "I-LOC", "B-LOC")
+    dataset = load_tagged(path, TaggedLayout(), encoder, labels=given)
+    assert dataset.tags.tolist() == [1, 0, 2, 1, 1, 2, 4]
+    with pytest.raises(InputError, match=r"line 10 has the tag 'B-LOC'.*not among I-PER"):
+        load_tagged(path, TaggedLayout(), encoder, labels=given[:3])
+
+
+def test_malformed_tags_are_counted_and_said(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """An I without a beginning is read as one; a scheme that is given is not guessed."""
+    path = written(tmp_path, "a B-X\nb O\nc I-X\n")
+    dataset = load_tagged(path, TaggedLayout(), make_encoder())
+    assert dataset.by_sentence(dataset.tags) == [["B-X", "O", "B-X"]]
+    assert "1 tags do not follow the scheme" in list(dataset.report(100))[2]
+    as_iob1 = load_tagged(path, TaggedLayout(scheme="iob1"), make_encoder())
+    assert (as_iob1.scheme, as_iob1.malformed) == ("iob1", 1)  # there it is the B that is wrong
+    assert as_iob1.tags.tolist() == dataset.tags.tolist()
+
+
+@pytest.mark.parametrize("change", [{"word_column": 0}, {"tag_column": 1}])
+def test_impossible_columns_are_refused(change: dict[str, int]) -> None:
+    """Word and tag are two columns, counted from 1 or from the end."""
+    with pytest.raises(InputError, match="word_column"):
+        TaggedLayout(**change)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("limit", [7, 100])
+@pytest.mark.parametrize("sampling", [0.0, 0.5])
+def test_first_pieces_carry_the_tags(
+    make_encoder: MakeEncoder, limit: int, sampling: float
+) -> None:
+    """Every word is predicted once, at its first piece, whether or not its sentence is parted."""
+    dataset = made(make_encoder)
+    config = BatchConfig(max_tokens=100, max_length=limit, subword_sampling=sampling)
+    seen = Counter[int]()
+    for batch in epoch_of(TagBatches(dataset, config, seed=1, splits=Doubling())):
+        assert batch.ids_BL.numel() <= 100 or len(batch.ids_BL) == 1
+        assert batch.ids_BL.shape[1] <= limit + 2
+        assert batch.num_tokens == int((batch.ids_BL != 0).sum())
+        assert batch.num_targets == len(batch.words) == int((batch.tags_BL >= 0).sum())
+        at = batch.tags_BL >= 0
+        assert (batch.ids_BL[at] - 4).tolist() == batch.words.tolist()
+        assert batch.tags_BL[at].tolist() == (batch.words % 3).tolist()
+        assert (batch.ids_BL[at] != batch.ids_BL.roll(1, 1)[at]).all()
+        assert (batch.tags_BL[~at] == NO_TAG).all()
+        assert (batch.ids_BL[:, 0] == 2).all()
+        assert ((batch.ids_BL == 3).sum(dim=1) == 1).all()
+        seen.update(batch.words.tolist())
+        rows = at.nonzero()[:, 0]
+        of_row = np.searchsorted(dataset.sentences, batch.words, side="right") - 1
+        assert batch.indices[rows].tolist() == of_row.tolist()
+    assert seen == Counter(range(len(dataset.tags)))
+
+
+def test_a_sentence_is_parted_only_when_it_must_be(make_encoder: MakeEncoder) -> None:
+    """Parts are as long as the limit allows, and the report counts such sentences."""
+    dataset = made(make_encoder)
+    lengths = np.diff(dataset.pieces.offsets[dataset.sentences])
+    limit = int(np.sort(lengths)[-5])
+    parts = [
+        row for b in evaluation_batches(dataset, BatchConfig(max_length=limit)) for row in b.indices
+    ]
+    assert sorted(parts) == sorted([*range(len(dataset)), *np.nonzero(lengths > limit)[0].tolist()])
+    assert (
+        f"{int((lengths > limit).sum())} sentences over {limit}" in list(dataset.report(limit))[-1]
+    )
+
+
+def test_predictions_find_their_words(make_encoder: MakeEncoder) -> None:
+    """What a model says at first pieces, put back by the recipe in TagBatch, is in order."""
+    dataset = made(make_encoder)
+    predicted = np.full(len(dataset.tags), -9)
+    for batch in evaluation_batches(dataset, BatchConfig(max_tokens=80, max_length=9)):
+        choices_BL = (batch.ids_BL - 4) % 3  # a perfect model of these data
+        predicted[batch.words] = choices_BL[batch.tags_BL >= 0]
+    assert predicted.tolist() == dataset.tags.tolist()
+    assert dataset.by_sentence(predicted)[2] == dataset.by_sentence(dataset.tags)[2]
+
+
+def test_words_without_tags(make_encoder: MakeEncoder) -> None:
+    """Sentences to be tagged, an empty one among them, come back with as many tags as words."""
+    sentences = [["ab", "c"], [], ["d"]]
+    dataset = TaggedDataset.of_words(sentences, make_encoder(), ("O", "B-X", "I-X"))
+    (batch,) = evaluation_batches(dataset, BatchConfig())
+    assert sorted(batch.indices.tolist()) == [0, 2]
+    assert dataset.by_sentence(dataset.tags) == [["O", "O"], [], ["O"]]
+    nothing = TaggedDataset.of_words([], make_encoder(), ("O",))
+    assert list(evaluation_batches(nothing, BatchConfig())) == []
+
+
+def test_a_word_without_pieces_is_a_bug() -> None:
+    """Tags would slip to the next word."""
+
+    class Silent:
+        vocab_size, pad_id, bos_id, eos_id, content_hash = 9, 0, 2, 3, ""
+
+        def encode_batch(self, texts: list[str]) -> list[list[int]]:
+            return [[] for _ in texts]
+
+    with pytest.raises(ValueError, match="no piece"):
+        TaggedDataset.of_words([["a"]], Silent(), ("O",))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("after", [0, 3, 40])
+def test_resuming_goes_on_with_the_same_batches(make_encoder: MakeEncoder, after: int) -> None:
+    """A state that went through JSON continues exactly; with other tags it is refused."""
+    config = BatchConfig(max_tokens=100, subword_sampling=0.3)
+    dataset, splits = made(make_encoder), Doubling()
+    running = TagBatches(dataset, config, seed=5, splits=splits)
+    for _ in range(after):
+        next(running)
+    state = json.loads(json.dumps(running.state_dict()))
+    resumed = TagBatches(dataset, config, seed=99, splits=splits)
+    resumed.load_state_dict(state)
+    for _ in range(2 * running.num_batches):
+        one, two = next(running), next(resumed)
+        assert torch.equal(one.ids_BL, two.ids_BL)
+        assert torch.equal(one.tags_BL, two.tags_BL)
+    dataset.tags[3] += 1
+    with pytest.raises(InputError, match="have changed"):
+        resumed.load_state_dict(state)
+
+
+def test_a_batch_moves_and_a_part_is_taken(make_encoder: MakeEncoder) -> None:
+    """Tensors move with the batch; chosen sentences keep words and tags."""
+    dataset = made(make_encoder)
+    moved = next(TagBatches(dataset, BatchConfig(), seed=0)).to("meta")
+    assert {moved.ids_BL.device.type, moved.tags_BL.device.type} == {"meta"}
+    part = dataset.take(np.array([7, 2]))
+    assert part.by_sentence(part.tags) == [dataset.by_sentence(dataset.tags)[i] for i in (7, 2)]
+    first = dataset.sentences[7]
+    assert part.pieces[0].tolist() == dataset.pieces[int(first)].tolist()
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("conll2003", (14041, 203621, "iob1", 2, 9)),
+        ("resume", (3821, 124099, "bioes", 4, 17)),
+    ],
+)
+def test_the_entity_files_load(
+    data_folder: Path, make_encoder: MakeEncoder, name: str, said: tuple[int, int, str, int, int]
+) -> None:
+    """The real files are whole, their schemes are recognised, their slips are counted."""
+    path = data_folder / "ner" / f"{name}.train.conll.xz"
+    if not path.exists():
+        pytest.skip(f"there is no {path}; set DRAGOMAN_DATA")
+    found = load_tagged(path, TaggedLayout(), make_encoder())
+    words, labels = len(found.tags), len(found.labels)
+    assert (len(found), words, found.scheme, found.malformed, labels) == said
