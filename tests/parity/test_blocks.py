@@ -165,7 +165,9 @@ def test_positions_are_added_from_the_offset_on() -> None:
     """Place `l` of the input receives `PE(offset + l)`."""
     x = inputs(2, 3, 6)
     expected = x.numpy() + sinusoidal_table(12, 6).numpy()[9:12]
-    np.testing.assert_allclose(SinusoidalPositions(6)(x, 9).numpy(), expected, atol=1e-14)
+    np.testing.assert_allclose(
+        SinusoidalPositions(6)(x, range(9, 12)).numpy(), expected, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize(("scale", "factor"), [(True, 4.0), (False, 1.0)])

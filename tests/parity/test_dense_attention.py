@@ -8,12 +8,20 @@ from hypothesis import strategies as st
 from tests.unit.models.small import distance
 from torch import Tensor
 
-from dragoman.nn import Causal, Dropout, Full, Pattern, causal_mask, reference_attention
+from dragoman.nn import (
+    Causal,
+    Dropout,
+    Full,
+    KeyValue,
+    Pattern,
+    Weighting,
+    causal_mask,
+    reference_attention,
+)
 from dragoman.nn.mask import hide_blind_rows
-from dragoman.nn.patterns.dense import PRODUCT_KEYS, dense_attention
+from dragoman.nn.patterns.dense import PRODUCT_KEYS
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
-NO_DROPOUT = Dropout(0.0)
 
 SIZES = st.tuples(
     st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 40), st.integers(1, 9)
@@ -37,6 +45,13 @@ def draw_inputs(sizes: tuple[int, int, int, int, int], dtype: torch.dtype) -> In
         for length in (num_queries, num_keys, num_keys)
     )
     return q_BHTd, k_BHSd, v_BHSd
+
+
+def attended(pattern: Pattern, inputs: Inputs, mask: Tensor | None) -> Tensor:
+    """Attend as the paper weighs: `1 / sqrt(d)` and nothing else."""
+    q_BHTd, k_BHSd, v_BHSd = inputs
+    weighting = Weighting(scale=q_BHTd.shape[-1] ** -0.5)
+    return pattern.attend(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, weighting)
 
 
 def draw_mask(
@@ -81,7 +96,7 @@ def test_products_equal_the_reference(
     """On a CPU's usual lengths, T = 1, S = 1 and fully blind rows among them."""
     torch.manual_seed(seed)
     inputs, mask = draw_inputs(sizes, dtype), draw_mask(sizes, kind)
-    assert agrees(dense_attention(*inputs, mask, NO_DROPOUT), inputs, mask)
+    assert agrees(attended(Full(), inputs, mask), inputs, mask)
 
 
 @given(SIZES, DTYPES, SEEDS, st.booleans())
@@ -104,7 +119,7 @@ def test_patterns_equal_the_reference(
         (Causal(), causal if mask is None else causal & mask),
     ]
     for pattern, expected in patterns:
-        assert agrees(pattern.attend(*inputs, mask, NO_DROPOUT), inputs, expected)
+        assert agrees(attended(pattern, inputs, mask), inputs, expected)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
@@ -120,7 +135,7 @@ def test_the_fused_kernel_equals_the_reference(
     mask = torch.rand(2, 1, num_queries, sizes[3]) < 0.5 if masked else None
     if mask is not None:
         mask[1, 0, 0] = False
-    assert agrees(dense_attention(*inputs, mask, NO_DROPOUT), inputs, mask)
+    assert agrees(attended(Full(), inputs, mask), inputs, mask)
 
 
 @given(SIZES, DTYPES, MASKS, SEEDS)
@@ -143,7 +158,7 @@ def test_dropout_takes_whole_weights() -> None:
     torch.manual_seed(0)
     q, k = torch.zeros(1, 1, 4000, 2), torch.zeros(1, 1, 2, 2)
     v = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]])
-    out = dense_attention(q, k, v, None, Dropout(0.5))
+    out = Full().attend(q, KeyValue(k, v), None, Weighting(scale=1.0, dropout=Dropout(0.5)))
     assert out.unique().tolist() == [0.0, 1.0]
     assert abs(out.mean().item() - 0.5) < 0.03
 
@@ -153,5 +168,5 @@ def test_long_causal_attention_needs_no_mask() -> None:
     torch.manual_seed(0)
     length = PRODUCT_KEYS + 3
     inputs = draw_inputs((1, 1, length, length, 2), torch.float64)
-    out = Causal().attend(*inputs, None, NO_DROPOUT)
+    out = attended(Causal(), inputs, None)
     assert agrees(out, inputs, causal_mask(length, length))

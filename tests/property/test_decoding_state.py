@@ -15,7 +15,7 @@ from tests.unit.models.small import (
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder
-from dragoman.nn import Cache, GrowingStorage, KeyValue
+from dragoman.nn import Cache, GrowingStorage, KeyValue, Memory
 from dragoman.nn.cache import GROWTH
 
 SEEDS = st.integers(0, 2**32)
@@ -100,14 +100,16 @@ def test_folded_beams_are_copied_memory(
     with torch.no_grad():
         shared = model.start(src_BS, beam_size)
         copied = model.start(src_BS, beam_size)
-        copied.memory_kv = [
-            KeyValue(*(x.repeat_interleave(beam_size, dim=0) for x in kv))
-            for kv in copied.memory_kv
+        copied.memory = [
+            Memory(
+                KeyValue(*(x.repeat_interleave(beam_size, dim=0) for x in kv)),
+                None if mask is None else mask.repeat_interleave(beam_size, dim=0),
+            )
+            for kv, mask in copied.memory
         ]
-        copied.memory_mask_B11S = copied.memory_mask_B11S.repeat_interleave(beam_size, dim=0)
         for piece in tgt_NT.split([1, 2, 1], dim=1):
             assert distance(model.extend(piece, shared), model.extend(piece, copied)) < 1e-14
-    assert shared.memory_kv[0].k_BKSd.shape[0] == len(lengths)
+    assert shared.memory[0].kv.k_BKSd.shape[0] == len(lengths)
 
 
 @dataclass

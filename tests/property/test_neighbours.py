@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
@@ -12,9 +11,15 @@ from tests.unit.models.small import PAD, SMALL, VARIANTS, V, make_model, random_
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder
-from dragoman.nn import Dropout, causal_mask, length_mask, row_invariant_products
+from dragoman.nn import (
+    Full,
+    KeyValue,
+    Weighting,
+    causal_mask,
+    length_mask,
+    row_invariant_products,
+)
 from dragoman.nn.feedforward import ACTIVATIONS
-from dragoman.nn.patterns.dense import dense_attention
 from dragoman.nn.products import Linear
 
 pytestmark = pytest.mark.skipif(
@@ -23,6 +28,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 SEEDS = st.integers(0, 2**32)
+
+
+def attend(q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor) -> Tensor:
+    """Attend as the paper weighs."""
+    weighting = Weighting(scale=q_BHTd.shape[-1] ** -0.5)
+    return Full().attend(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, weighting)
+
+
 # Sentences on both sides of the borders where kernels change, 16 and 32 among them.
 SENTENCES = st.lists(
     st.tuples(st.one_of(st.integers(1, 20), st.integers(1, 70)), SEEDS), min_size=1, max_size=6
@@ -111,7 +124,6 @@ def test_a_row_of_a_product_knows_no_other(columns: int, rows: int) -> None:
 def test_attention_knows_neither_padding_nor_company(head_dim: int, num_queries: int) -> None:
     """Masked keys and other sentences change no bit of a query's result."""
     q, k, v = (torch.randn(5, 2, n, head_dim) for n in (num_queries, 200, 200))
-    attend = partial(dense_attention, dropout=Dropout(0.0))
     for length in (1, 2, 3, 11, 15, 16, 17, 31, 40):
         alone = q[:1], k[:1, :, :length], v[:1, :, :length]
         expected = attend(*alone, length_mask(torch.tensor([length]), length))
@@ -125,7 +137,6 @@ def test_attention_knows_neither_padding_nor_company(head_dim: int, num_queries:
 def test_causal_attention_knows_no_padding_behind() -> None:
     """Targets that are padded for their neighbours' sake keep their bits."""
     q, k, v = (torch.randn(3, 2, 70, 8) for _ in range(3))
-    attend = partial(dense_attention, dropout=Dropout(0.0))
     expected = attend(q, k, v, causal_mask(70, 70))
     for length in (1, 2, 3, 15, 16, 17, 40):
         short = q[:1, :, :length], k[:1, :, :length], v[:1, :, :length]

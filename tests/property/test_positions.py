@@ -51,7 +51,9 @@ def test_a_grown_table_is_a_table_made_long(
     positions = SinusoidalPositions(d_model, initial_length=initial)
     table = sinusoidal_table(offset + length + later, d_model)
     for end in (length, length + later, length):
-        got = positions(torch.zeros(2, end, d_model, dtype=torch.float64), offset)
+        got = positions(
+            torch.zeros(2, end, d_model, dtype=torch.float64), range(offset, offset + end)
+        )
         assert torch.equal(got, table[offset : offset + end].expand(2, -1, -1))
 
 
@@ -61,7 +63,7 @@ def test_positions_follow_the_vectors(dtype: torch.dtype) -> None:
     positions = SinusoidalPositions(6)
     for before in (torch.bfloat16, torch.float64, torch.float32):
         assert positions(torch.zeros(1, 3, 6, dtype=before)).dtype == before
-    got = positions(torch.zeros(1, 9, 6, dtype=dtype), 300)
+    got = positions(torch.zeros(1, 9, 6, dtype=dtype), range(300, 309))
     assert got.dtype == dtype
     assert torch.equal(got[0], sinusoidal_table(309, 6)[300:].to(dtype))
 

@@ -32,7 +32,8 @@ class EncoderOnly(nn.Module):
     ) -> Tensor:
         """Return what the head makes of `(B, L)` ids; `mask` is False at padding (else by pad_id).
 
-        Logits `(B, L, V)` of masked words, `(B, C)` of classes, `(B, L, C)` of tags, or `(B, L, D)`.
+        Logits of masked words `(B, L, V)`, of classes `(B, C)`, of tags `(B, L, C)`, or the hidden
+        states `(B, L, D)`.
         """
         mask_BL = self._mask(ids_BL, mask_BL)
         out: Tensor = self.head(self.hidden(ids_BL, mask_BL, types_BL), mask_BL)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.nn import ALiBi, Learned, NoPositions, RelativeBias, Rotary, Sinusoidal
 
 PAD, BOS, EOS = 0, 2, 3
 V = 23
@@ -40,6 +41,19 @@ VARIANTS = {
     "two-vocabularies": replace(SMALL, tgt_vocab_size=V + 4, tie_embeddings="target-output"),
     "one-embedding": replace(SMALL, tie_embeddings="source-target"),
     "unscaled": replace(SMALL, scale_embedding=False),
+    "halves": replace(SMALL, positions=Sinusoidal(layout="halves", exponent="d/2-1", first=2)),
+    "learned": replace(SMALL, positions=Learned(max_length=200), embedding_norm=True),
+    "rotary": replace(SMALL, positions=Rotary()),
+    "adjacent-rotary": replace(SMALL, positions=Rotary(pairing="adjacent"), num_kv_heads=2),
+    "relative-bias": replace(
+        SMALL, positions=RelativeBias(num_buckets=8, max_distance=12), attention_scale=1.0
+    ),
+    "alibi": replace(SMALL, positions=ALiBi()),
+    "no-positions": replace(SMALL, positions=NoPositions()),
+    "qk-norm": replace(SMALL, qk_norm=True, qkv_bias=False),
+    "soft-cap": replace(SMALL, score_soft_cap=3.0, logit_scale=0.5),
+    "deepnorm": replace(SMALL, norm_position="deepnorm", tie_embeddings="none"),
+    "gpt2-init": replace(SMALL, init="gpt2", norm_position="pre", tie_embeddings="none"),
     "llama-like": replace(
         SMALL, norm="rms", norm_position="pre", bias=False, activation="silu", gated=True
     ),

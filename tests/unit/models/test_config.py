@@ -13,8 +13,8 @@ from dragoman.errors import InputError
 from dragoman.models import PRESETS, EncoderDecoder, EncoderDecoderConfig, count_parameters, preset
 from dragoman.models.config import Tying
 from dragoman.nn.feedforward import Activation
-from dragoman.nn.layers import NormPosition
 from dragoman.nn.norm import NormName
+from dragoman.nn.shape import NormPosition
 
 
 def built(config: EncoderDecoderConfig) -> EncoderDecoder:

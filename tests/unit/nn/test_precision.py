@@ -5,6 +5,7 @@ import torch
 from torch.backends import mkldnn
 
 from dragoman.nn import Linear, autocast, head_product, row_invariant_products
+from dragoman.nn.precision import onednn_setting
 from dragoman.nn.products import LONG_ROW, SMALL_PRODUCT
 
 CPU = torch.device("cpu")
@@ -31,8 +32,8 @@ def test_the_setting_is_put_back() -> None:
     before = setting()
     with row_invariant_products():
         with row_invariant_products():
-            assert setting() == "tf32"
-        assert setting() == "tf32"
+            assert setting() == onednn_setting()
+        assert setting() == onednn_setting()
     assert setting() == before
     with pytest.raises(ZeroDivisionError), row_invariant_products():
         1 / 0  # noqa: B018 (it raises)
@@ -69,3 +70,11 @@ def test_head_product_is_torchs(num_queries: int) -> None:
     """Small and large products are `a @ b`."""
     a, b = torch.randn(2, 3, num_queries, 2).double(), torch.randn(2, 3, 2, 2).double()
     torch.testing.assert_close(head_product(a, b), a @ b)
+
+
+def test_products_inside_are_full_float32() -> None:
+    """What sends products to oneDNN must not cost digits on the processor at hand."""
+    a, b = torch.randn(2, 70, 300, generator=torch.Generator().manual_seed(0))
+    exact = a.double() @ b.double().T
+    with row_invariant_products():
+        assert float((a @ b.T - exact).abs().max()) < 1e-4
