@@ -68,11 +68,15 @@ def train(recipe: RunRecipe, *, console: Console, score: object = None) -> Train
     check_start(recipe)
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         job = TASKS[recipe.task].assemble(recipe, folder, console.print, score)
-        return _run(_Parts.around(job, recipe, folder, console), console, started)
+        return run_job(job, recipe, folder, console=console, started=started)
 
 
-def _run(parts: "_Parts", console: Console, started: float) -> TrainResult:
-    config, folder = parts.recipe.train, parts.folder
+def run_job(
+    job: Job[Any], recipe: RunRecipe, folder: RunFolder, *, console: Console, started: float
+) -> TrainResult:
+    """Run a job, as `recipe.train` says, in an open folder; `started` is when the clock began."""
+    config = recipe.train
+    parts = _Parts.around(job, recipe, folder, console)
     progress = parts.resume(console)
     display = ConsoleReport(console, config)
     reporters: list[Reporter] = [
@@ -82,7 +86,7 @@ def _run(parts: "_Parts", console: Console, started: float) -> TrainResult:
     ]
     validator = Validator(
         every=config.validate_every,
-        metric=parts.recipe.metric,
+        metric=recipe.metric,
         measure=parts.measure,
         keep=lambda validation: parts.export(validation, progress),
         reporters=reporters,
@@ -92,7 +96,7 @@ def _run(parts: "_Parts", console: Console, started: float) -> TrainResult:
     )
     interrupt = Interrupt()
     with interrupt.listen(), closing(display):
-        if parts.recipe.start.model is not None and progress.step == 0:
+        if recipe.start.model is not None and progress.step == 0:
             validator.begin(progress)
         reason = fit(
             progress,

@@ -2,108 +2,36 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from safetensors.torch import load_file
-from tests.unit.train.made import TINY, make_console
-from torch import Tensor
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from tests.unit.train.made import make_console
+from tests.unit.train.runs import (
+    Scorer,
+    change,
+    dying_after,
+    exported,
+    figures,
+    interrupt,
+    run,
+    same,
+    saved,
+)
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 
-from dragoman.data.batch import BatchConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import DragomanError, InputError
-from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.models import EncoderDecoderConfig
 from dragoman.models.folder import load_model
-from dragoman.text.train import TokenizerConfig
-from dragoman.train.checkpoint import average_weights, checkpoints
-from dragoman.train.config import TrainConfig
-from dragoman.train.recipe import DataConfig, Recipe
-from dragoman.train.run import TrainResult, train
-from dragoman.train.texts import Tokenizers
+from dragoman.nn import FeedForward
+from dragoman.train.checkpoint import average_weights
+from dragoman.train.recipe import Recipe
+from dragoman.train.run import train
 
 SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
-
-
-@dataclass
-class Scorer:
-    """Gives the scores that a test wants, one validation after the other."""
-
-    bleu: Iterator[float]
-    sources: list[str] = field(default_factory=list)
-    before: Callable[[], None] = lambda: None
-    signature: str = "counted by hand"
-
-    def __call__(
-        self,
-        model: EncoderDecoder,  # noqa: ARG002 (a protocol)
-        tokenizers: Tokenizers,  # noqa: ARG002 (a protocol)
-        sources: list[str],
-        references: list[str],
-    ) -> Mapping[str, float]:
-        """Return the next score."""
-        assert len(sources) == len(references)
-        self.sources = sources
-        self.before()
-        return {"bleu": next(self.bleu), "chrf": 1.0}
-
-
-@pytest.fixture
-def recipe(tmp_path: Path) -> Recipe:
-    """Six steps on forty pairs of numbers; validation and a checkpoint every second one."""
-    lines = [f"{i} {i + 1} {i + 2}" for i in range(40)]
-    (tmp_path / "a.src").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (tmp_path / "a.tgt").write_text("\n".join(x[::-1] for x in lines) + "\n", encoding="utf-8")
-    return Recipe(
-        out=str(tmp_path / "run"),
-        data=DataConfig(
-            src=str(tmp_path / "a.src"),
-            tgt=str(tmp_path / "a.tgt"),
-            cache=str(tmp_path / "cache"),
-        ),
-        tokenizer=TokenizerConfig(vocab_size=300),
-        batch=BatchConfig(max_tokens=100),
-        model=replace(TINY, src_vocab_size=0, tgt_vocab_size=0, dropout=0.2),
-        train=TrainConfig(
-            max_steps=6,
-            warmup_steps=1,
-            validate_every=2,
-            save_every=2,
-            average_last=3,
-            log_every=1,
-            device="cpu",
-            precision="fp32",
-        ),
-    )
-
-
-def change(recipe: Recipe, **values: int) -> Recipe:
-    """The recipe with other numbers for training."""
-    return replace(recipe, train=replace(recipe.train, **values))  # type: ignore[arg-type]
-
-
-def run(recipe: Recipe, *bleu: float) -> tuple[TrainResult, str]:
-    """Train, with these scores for one validation after the other."""
-    console, file = make_console(terminal=False)
-    return train(recipe, score=Scorer(iter(bleu)), console=console), file.getvalue()
-
-
-def exported(recipe: Recipe) -> dict[str, Tensor]:
-    """The weights in the model folder."""
-    return load_file(Path(recipe.out) / "model.safetensors")
-
-
-def saved(recipe: Recipe) -> list[Path]:
-    """The checkpoints of the run."""
-    return checkpoints(Path(recipe.out) / "training" / "checkpoints")
-
-
-def same(one: Mapping[str, Tensor], two: Mapping[str, Tensor]) -> bool:
-    """Whether two sets of weights are equal to the bit."""
-    return set(one) == set(two) and all(torch.equal(one[name], two[name]) for name in two)
 
 
 def test_best_step_is_the_model(recipe: Recipe) -> None:
@@ -184,7 +112,7 @@ def test_interrupted_run_ends_the_same(recipe: Recipe, at: int) -> None:
     bleu = [10, 30, 20, 31]
     run(whole, *bleu)
 
-    interrupted = _interrupt(recipe, at, bleu)
+    interrupted = interrupt(recipe, at, bleu)
     assert interrupted.interrupted
     assert interrupted.reason == "interrupted"
     assert not (Path(recipe.out) / "training" / "finished.json").exists()
@@ -197,7 +125,7 @@ def test_interrupted_run_ends_the_same(recipe: Recipe, at: int) -> None:
             load_file(ours / "weights.safetensors"), load_file(theirs / "weights.safetensors")
         )
     assert same(exported(recipe), exported(whole))
-    assert _figures(recipe) == _figures(whole)
+    assert figures(recipe) == figures(whole)
 
 
 def test_ctrl_c_during_the_last_validation(recipe: Recipe) -> None:
@@ -222,12 +150,12 @@ def test_killed_before_the_last_validation(recipe: Recipe) -> None:
     run(whole, 10, 30, 20)
     console, _ = make_console(terminal=False)
     with pytest.raises(ZeroDivisionError):
-        train(recipe, score=Scorer(_dying_after(10)), console=console)
+        train(recipe, score=Scorer(dying_after(10)), console=console)
     assert saved(recipe)[-1].name == "step-00000006"
     result, _ = run(recipe, 30, 20)
     assert result.progress.best_step == 6
     assert same(exported(recipe), exported(whole))
-    assert _figures(recipe) == _figures(whole)
+    assert figures(recipe) == figures(whole)
 
 
 def test_killed_before_the_mark(recipe: Recipe) -> None:
@@ -253,7 +181,7 @@ def test_patience_counts_over_a_resumption(recipe: Recipe) -> None:
     """Validations without a better one before the interruption count after it."""
     recipe = replace(recipe, train=replace(recipe.train, max_steps=100, patience=2))
     bleu = [10, 30, 20, 25, 0]
-    assert _interrupt(recipe, 7, bleu).interrupted
+    assert interrupt(recipe, 7, bleu).interrupted
     result, _ = run(recipe, 25, 0)
     assert result.reason == "no better validation in 2"
     assert (result.progress.step, result.progress.best_step) == (8, 4)
@@ -287,7 +215,7 @@ def test_two_tokenizers(recipe: Recipe) -> None:
         tokenizer=replace(recipe.tokenizer, joint=False),
         model=replace(recipe.model, tie_embeddings="target-output"),
     )
-    assert _interrupt(recipe, 2, [1, 2]).interrupted
+    assert interrupt(recipe, 2, [1, 2]).interrupted
     _, said = run(recipe, 2, 3, 4)
     assert "Learning" not in said
     names = {path.name for path in Path(recipe.out).iterdir()}
@@ -304,7 +232,7 @@ def test_held_out_sources_leave_every_corpus(recipe: Recipe) -> None:
 
 def test_changed_data(recipe: Recipe) -> None:
     """A run whose texts have changed since it was saved is not gone on with."""
-    assert _interrupt(recipe, 3, [1, 2]).interrupted
+    assert interrupt(recipe, 3, [1, 2]).interrupted
     for side in ("src", "tgt"):
         with Path(getattr(recipe.data, side)).open("a", encoding="utf-8") as file:
             file.write("one more line\n")
@@ -312,34 +240,19 @@ def test_changed_data(recipe: Recipe) -> None:
         run(recipe)
 
 
-def _interrupt(recipe: Recipe, at: int, bleu: Sequence[float]) -> TrainResult:
-    """Run until Ctrl-C is pressed, in the middle of step `at`."""
-    console, _ = make_console(terminal=False)
-    steps: list[int] = []
+def test_checkpointing_changes_no_bit(recipe: Recipe) -> None:
+    """Computing activations again, dropout included, gives the weights of keeping them."""
+    setting = replace(recipe.train, activation_checkpointing=True)
+    again = replace(recipe, out=recipe.out + "-again", train=setting)
+    calls = [0, 0]
+    for number, each in enumerate((recipe, again)):
 
-    def press(*_: object) -> None:
-        steps.append(1)
-        if len(steps) == at:
-            signal.raise_signal(signal.SIGINT)
+        def count(module: nn.Module, *_: object, number: int = number) -> None:
+            calls[number] += isinstance(module, FeedForward) and module.training
 
-    handle = register_optimizer_step_post_hook(press)
-    try:
-        return train(recipe, score=Scorer(iter(bleu)), console=console)
-    finally:
-        handle.remove()
-
-
-def _figures(recipe: Recipe) -> list[tuple[object, ...]]:
-    """What metrics.jsonl says that is no time and no end."""
-    text = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")
-    lines = [json.loads(line) for line in text.splitlines()]
-    return [
-        (line["step"], line.get("loss"), line.get("grad_norm"), str(line.get("valid")))
-        for line in lines
-        if "stopped" not in line
-    ]
-
-
-def _dying_after(*bleu: float) -> Iterator[float]:
-    yield from bleu
-    yield 1 / 0
+        hook = register_module_forward_hook(count)
+        run(each, 1, 2, 3, 4)
+        hook.remove()
+    assert calls[1] == 2 * calls[0] > 0
+    assert same(exported(again), exported(recipe))
+    assert figures(again) == figures(recipe)

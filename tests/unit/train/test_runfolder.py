@@ -153,3 +153,42 @@ def test_full_disk_at_the_end(recipe: Recipe) -> None:
         folder.mark_finished("10 steps", Progress(step=10))
     assert not (folder.training / "finished.json").exists()
     begin(recipe)
+
+
+def test_one_run_at_a_time(recipe: Recipe) -> None:
+    """While a run has a folder open, another is refused and changes nothing; then it may."""
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        (folder.training / "tokenizer.json").write_text("mine", encoding="utf-8")
+        other = replace(recipe, train=replace(TRAIN, seed=2))
+        with pytest.raises(InputError, match=r"another process is training in .*run; wait"):
+            begin(other)
+        assert (folder.training / "tokenizer.json").exists()
+    assert begin(other) == folder
+
+
+def test_the_lock_is_let_go_of_after_a_failure(recipe: Recipe) -> None:
+    """A run that ends by an error leaves a folder that can be opened."""
+    with pytest.raises(ZeroDivisionError), RunFolder.open(Path(recipe.out), recipe):
+        _ = 1 / 0
+    assert begin(recipe).path == Path(recipe.out)
+
+
+def test_settings_younger_than_the_run(recipe: Recipe) -> None:
+    """A run that an older version began, which knew fewer settings, goes on."""
+    path = begin(recipe).training / "recipe.json"
+    old = json.loads(path.read_text(encoding="utf-8"))
+    del old["task"], old["start"], old["train"]["activation_checkpointing"]
+    old["train"]["metric"] = "bleu"  # what is the task's own today
+    path.write_text(json.dumps(old), encoding="utf-8")
+    begin(recipe)
+    path.write_text(json.dumps(old), encoding="utf-8")
+    with pytest.raises(InputError, match=r"train\.metric was 'bleu', is 'chrf'"):
+        begin(replace(recipe, train=replace(TRAIN, metric="chrf")))
+
+
+def test_a_run_of_another_task(recipe: Recipe) -> None:
+    """A folder of another task's run is named as that."""
+    path = begin(recipe).training / "recipe.json"
+    path.write_text('{"task": "classify"}', encoding="utf-8")
+    with pytest.raises(InputError, match='run of task = "classify", not "translate"'):
+        begin(recipe)

@@ -103,7 +103,7 @@ class TranslateRecipe(RunRecipe):
             )
 
     def taking_over(self, folder: FolderConfig) -> Self:
-        """Return the recipe with the folder's ways of decoding, and its languages if it has none."""
+        """Return the recipe with the folder's ways of decoding and, if it has none, languages."""
         data = replace(
             self.data,
             src_lang=self.data.src_lang or folder.src_lang,

@@ -1,0 +1,102 @@
+"""Small runs in one process: what starts, stops and looks into them."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from tests.unit.train.made import make_console
+from torch import Tensor
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from dragoman.models import EncoderDecoder
+from dragoman.train.checkpoint import checkpoints
+from dragoman.train.recipe import Recipe
+from dragoman.train.run import TrainResult, train
+from dragoman.train.texts import Tokenizers
+
+
+@dataclass
+class Scorer:
+    """Gives the scores that a test wants, one validation after the other."""
+
+    bleu: Iterator[float]
+    sources: list[str] = field(default_factory=list)
+    before: Callable[[], None] = lambda: None
+    signature: str = "counted by hand"
+
+    def __call__(
+        self,
+        model: EncoderDecoder,  # noqa: ARG002 (a protocol)
+        tokenizers: Tokenizers,  # noqa: ARG002 (a protocol)
+        sources: list[str],
+        references: list[str],
+    ) -> Mapping[str, float]:
+        """Return the next score."""
+        assert len(sources) == len(references)
+        self.sources = sources
+        self.before()
+        return {"bleu": next(self.bleu), "chrf": 1.0}
+
+
+def change(recipe: Recipe, **values: int) -> Recipe:
+    """The recipe with other numbers for training."""
+    return replace(recipe, train=replace(recipe.train, **values))  # type: ignore[arg-type]
+
+
+def run(recipe: Recipe, *bleu: float) -> tuple[TrainResult, str]:
+    """Train, with these scores for one validation after the other."""
+    console, file = make_console(terminal=False)
+    return train(recipe, score=Scorer(iter(bleu)), console=console), file.getvalue()
+
+
+def exported(recipe: Recipe) -> dict[str, Tensor]:
+    """The weights in the model folder."""
+    return load_file(Path(recipe.out) / "model.safetensors")
+
+
+def saved(recipe: Recipe) -> list[Path]:
+    """The checkpoints of the run."""
+    return checkpoints(Path(recipe.out) / "training" / "checkpoints")
+
+
+def same(one: Mapping[str, Tensor], two: Mapping[str, Tensor]) -> bool:
+    """Whether two sets of weights are equal to the bit."""
+    return set(one) == set(two) and all(torch.equal(one[name], two[name]) for name in two)
+
+
+def interrupt(recipe: Recipe, at: int, bleu: Sequence[float]) -> TrainResult:
+    """Run until Ctrl-C is pressed, in the middle of step `at`."""
+    console, _ = make_console(terminal=False)
+    steps: list[int] = []
+
+    def press(*_: object) -> None:
+        steps.append(1)
+        if len(steps) == at:
+            signal.raise_signal(signal.SIGINT)
+
+    handle = register_optimizer_step_post_hook(press)
+    try:
+        return train(recipe, score=Scorer(iter(bleu)), console=console)
+    finally:
+        handle.remove()
+
+
+def figures(recipe: Recipe) -> list[tuple[object, ...]]:
+    """What metrics.jsonl says that is no time and no end."""
+    text = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    return [
+        (line["step"], line.get("loss"), line.get("grad_norm"), str(line.get("valid")))
+        for line in lines
+        if "stopped" not in line
+    ]
+
+
+def dying_after(*bleu: float) -> Iterator[float]:
+    """These scores, and then an error in the middle of a validation."""
+    yield from bleu
+    yield 1 / 0

@@ -1,0 +1,108 @@
+"""Runs that start from a model folder."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.unit.train.made import make_console
+from tests.unit.train.runs import Scorer, exported, figures, interrupt, run, same, saved
+
+from dragoman.errors import InputError
+from dragoman.models.folder import load_model, read_config
+from dragoman.train.recipe import Recipe, StartConfig
+from dragoman.train.run import train
+from dragoman.train.start import start_from
+
+
+@pytest.fixture
+def tuning(recipe: Recipe) -> Recipe:
+    """Six more steps with a model that six steps have made."""
+    run(recipe, 1, 2, 3, 0)
+    return start_from(replace(recipe, out=recipe.out + "-tuned"), recipe.out)
+
+
+def test_the_tokenizers_are_those_of_the_folder(tuning: Recipe) -> None:
+    """Nothing is learnt of pieces: the tokenizers are the same files, and this is said."""
+    _, said = run(tuning, 1, 2, 3, 4, 0)
+    assert "none is learnt" in said
+    assert "Learning" not in said
+    start = Path(tuning.start.model or "")
+    assert read_config(Path(tuning.out)).tokenizers == read_config(start).tokenizers
+    card = (Path(tuning.out) / "README.md").read_text(encoding="utf-8")
+    assert f"- started from: `{start}`" in card
+
+
+def test_two_tokenizers(recipe: Recipe) -> None:
+    """Both tokenizers of a folder with two are taken."""
+    recipe = replace(
+        recipe,
+        tokenizer=replace(recipe.tokenizer, joint=False),
+        model=replace(recipe.model, tie_embeddings="target-output"),
+    )
+    run(recipe, 1, 2, 3, 0)
+    tuned = start_from(replace(recipe, out=recipe.out + "-tuned"), recipe.out)
+    run(tuned, 1, 2, 3, 4, 0)
+    assert len(load_model(Path(tuned.out))[1].tokenizers) == 2
+
+
+def test_a_run_that_makes_it_no_better_keeps_it(tuning: Recipe) -> None:
+    """The model that a run starts from is validated first, and stays where no step beats it."""
+    result, said = run(tuning, 50, 10, 20, 30, 40)
+    assert result.progress.best_step == 0
+    assert same(exported(tuning), exported(replace(tuning, out=tuning.start.model or "")))
+    assert "step 0: validation" in said
+    assert figures(tuning)[0][0] == 0
+
+
+@pytest.mark.parametrize("freeze", [(), ("encoder", "src_embedding")])
+@pytest.mark.parametrize("at", [1, 3])
+def test_interrupted_fine_tuning_ends_the_same(
+    tuning: Recipe, at: int, freeze: tuple[str, ...]
+) -> None:
+    """Fine-tuning that was stopped and gone on with ends with the same bits, with frozen parts."""
+    tuning = replace(tuning, start=replace(tuning.start, freeze=freeze))
+    whole = replace(tuning, out=tuning.out + "-whole")
+    bleu = [5, 10, 30, 20, 31]
+    run(whole, *bleu)
+    assert interrupt(tuning, at, bleu).interrupted
+    run(tuning, *bleu[1 + at // 2 :])
+    assert same(exported(tuning), exported(whole))
+    assert figures(tuning) == figures(whole)
+    for ours, theirs in zip(saved(tuning), saved(whole), strict=True):
+        for name in ("weights.safetensors", "random.safetensors"):
+            assert same(load_file(ours / name), load_file(theirs / name))
+
+
+def test_frozen_parts_are_those_of_the_folder(tuning: Recipe) -> None:
+    """What is frozen is the same in the new model to the bit, and the rest is not."""
+    tuning = replace(tuning, start=replace(tuning.start, freeze=("decoder",)))
+    _, said = run(tuning, 0, 1, 2, 3, 4)
+    before = exported(replace(tuning, out=tuning.start.model or ""))
+    after = exported(tuning)
+    assert "of them frozen" in said
+    assert "it is the model" in said  # an average of frozen weights is what they were
+    for name, weight in after.items():
+        assert torch.equal(weight, before[name]) == name.startswith("decoder."), name
+
+
+def test_a_wrong_start_leaves_no_folder(tuning: Recipe, tmp_path: Path) -> None:
+    """A model that is not there, or contradicts the recipe, is said before anything is written."""
+    console, _ = make_console(terminal=False)
+    wrong = [
+        replace(tuning, start=StartConfig(model=str(tmp_path / "nothing"))),
+        replace(tuning, model=replace(tuning.model, d_ff=48)),
+    ]
+    for recipe in wrong:
+        with pytest.raises(InputError, match=r"no model folder|d_ff = 48 contradicts"):
+            train(recipe, score=Scorer(iter([])), console=console)
+        assert not Path(tuning.out).exists()
+
+
+def test_a_wrong_part_is_corrected(tuning: Recipe) -> None:
+    """After a name that no part has, the right one works in the same folder."""
+    wrong = replace(tuning, start=replace(tuning.start, freeze=("encodr",)))
+    with pytest.raises(InputError, match="did you mean encoder"):
+        run(wrong, 1)
+    run(replace(tuning, start=replace(tuning.start, freeze=("encoder",))), 1, 2, 3, 4, 0)

@@ -1,0 +1,216 @@
+"""A run knows no task: a made-up one, that dragoman does not have, is learnt like any other."""
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from tests.unit.train.made import make_console
+from torch import Tensor
+
+from dragoman.data.stream import Stream
+from dragoman.errors import InputError
+from dragoman.models import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.folder import FolderConfig, load_model
+from dragoman.models.heads import ClassificationHead
+from dragoman.train.config import TrainConfig
+from dragoman.train.job import CardPart
+from dragoman.train.recipes.base import DataFiles, RunRecipe
+from dragoman.train.run import TrainResult, run_job
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_model
+from dragoman.train.validate import Validation, evaluating
+
+V = 12
+MODEL = EncoderOnlyConfig(
+    vocab_size=V,
+    d_model=16,
+    num_heads=2,
+    d_ff=24,
+    num_layers=1,
+    norm_position="pre",
+    head=ClassificationHead(labels=("even", "odd")),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParityRecipe(RunRecipe):
+    """Say whether the first id is odd."""
+
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+
+    task: Literal["parity"] = "parity"
+    data: DataFiles = field(default_factory=DataFiles)
+    model: EncoderOnlyConfig = MODEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows of ids and their labels."""
+
+    ids_BL: Tensor
+    labels_B: Tensor
+    indices: npt.NDArray[np.int64]
+
+    @property
+    def num_targets(self) -> int:
+        """One for each row."""
+        return len(self.labels_B)
+
+    @property
+    def num_tokens(self) -> int:
+        """All ids."""
+        return self.ids_BL.numel()
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same rows there."""
+        return replace(self, ids_BL=self.ids_BL.to(device), labels_B=self.labels_B.to(device))
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Twenty batches of eight rows."""
+
+    ids_NBL: Tensor
+    padding: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.ids_NBL)
+
+    def __getitem__(self, number: int, /) -> Rows:
+        ids_BL = self.ids_NBL[number]
+        return Rows(ids_BL=ids_BL, labels_B=ids_BL[:, 0] % 2, indices=np.arange(8) + 8 * number)
+
+
+class Drawn(Stream[Rows]):
+    """Rows of random ids."""
+
+    fingerprint = "always the same"
+
+    def draw(self, rng: np.random.Generator) -> Pass:
+        """A new epoch."""
+        return Pass(torch.from_numpy(rng.integers(1, V, (20, 8, 4))))
+
+
+class Words:
+    """A tokenizer as far as a folder knows one."""
+
+    def save(self, path: Path) -> None:
+        """Write something."""
+        path.write_text("{}", encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParityJob:
+    """An encoder that learns parity."""
+
+    config: FolderConfig
+    model: EncoderOnly
+    batches: Drawn
+    tokenizers: tuple[Words, Words]
+
+    def loss(self, batch: Rows) -> Tensor:
+        """The sum over the rows."""
+        return F.cross_entropy(self.model(batch.ids_BL), batch.labels_B, reduction="sum")
+
+    def measure(self) -> Validation:
+        """Loss and accuracy on rows of its own."""
+        batch = Pass(torch.arange(1, 9).view(1, 8, 1).expand(1, 8, 4).contiguous())[0]
+        with evaluating(self.model) as device:
+            logits_BC = self.model(batch.to(device).ids_BL)
+            loss = F.cross_entropy(logits_BC, batch.labels_B)
+            right = (logits_BC.argmax(-1) == batch.labels_B).float().mean()
+        return Validation(loss=loss.item(), scores={"accuracy": 100 * right.item()})
+
+    def card(self) -> CardPart:
+        """A few words."""
+        return CardPart(
+            title="Parity",
+            data=("training: dice",),
+            architecture="an encoder",
+            judged="Counted.",
+            use="dragoman parity THIS_FOLDER",
+        )
+
+
+def go(recipe: ParityRecipe) -> tuple[TrainResult, str]:
+    """Run the job of a recipe."""
+    console, file = make_console(terminal=False)
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        words = Words()
+        job = ParityJob(
+            config=FolderConfig(model=recipe.model),
+            model=begin_model(EncoderOnly, recipe.model, recipe, console.print),
+            batches=Drawn(seed=recipe.train.seed),
+            tokenizers=(words, words),
+        )
+        result = run_job(job, recipe, folder, console=console, started=time.monotonic())
+    return result, file.getvalue()
+
+
+@pytest.fixture
+def parity(tmp_path: Path) -> ParityRecipe:
+    """Sixty steps."""
+    train = TrainConfig(
+        max_steps=60,
+        warmup_steps=5,
+        learning_rate=1e-2,
+        validate_every=20,
+        save_every=20,
+        device="cpu",
+        precision="fp32",
+    )
+    return ParityRecipe(out=str(tmp_path / "run"), train=train)
+
+
+def test_another_task_is_learnt(parity: ParityRecipe) -> None:
+    """A task that is no translating learns, chooses by its own metric, and leaves a model."""
+    result, said = go(parity)
+    assert result.progress.best is not None
+    assert result.progress.best["accuracy"] > 80
+    assert "accuracy" in said
+    model, config = load_model(Path(parity.out))
+    assert isinstance(model, EncoderOnly)
+    assert config.model == MODEL
+    card = (Path(parity.out) / "README.md").read_text(encoding="utf-8")
+    assert "# Parity" in card
+    assert "- accuracy: " in card
+    assert result.progress.tokens == 60 * 32
+
+
+def test_it_goes_on_with_the_same_bits(parity: ParityRecipe) -> None:
+    """Two halves of a run are the whole run, whatever its task."""
+    whole = replace(parity, out=parity.out + "-whole", train=replace(parity.train, max_steps=40))
+    schedule = replace(whole.train, schedule="constant")
+    go(replace(whole, train=schedule))
+    half = replace(parity, train=replace(schedule, max_steps=20))
+    go(half)
+    go(replace(half, train=schedule))
+    ours, theirs = (
+        load_file(
+            Path(r.out) / "training" / "checkpoints" / "step-00000040" / "weights.safetensors"
+        )
+        for r in (half, whole)
+    )
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"), [("accurcy", "did you mean accuracy"), ("bleu", "accuracy, loss")]
+)
+def test_a_metric_of_another_task(metric: str, message: str) -> None:
+    """A metric that the task does not measure is refused, with those that it does."""
+    with pytest.raises(InputError, match=f'train.metric = "{metric}" is nothing .*{message}'):
+        ParityRecipe(train=TrainConfig(max_steps=1, metric=metric))
+
+
+def test_the_metric_is_the_tasks_own() -> None:
+    """Unless one is set, the best model is chosen by what the task is judged by."""
+    assert ParityRecipe().metric == "accuracy"
+    assert ParityRecipe(train=TrainConfig(max_steps=1, metric="loss")).metric == "loss"
