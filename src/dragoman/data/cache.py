@@ -1,0 +1,143 @@
+"""Ids that were computed from files once and are kept on disk.
+
+What is kept is a folder in the cache:
+
+    meta.json           type and number of the sequences of each array, and what else was found
+    NAME.ids            the ids of all sequences one after another, 2 or 4 bytes each
+    NAME.offsets.npy    sequence i is ids[offsets[i]:offsets[i + 1]]
+
+Its name is a hash of all that decides its content, so that it is never stale. It appears by a
+rename, so that it is never half written. The ids are memory-mapped: what grows in memory with the
+number of sequences is an offset of 8 bytes each, not the ids.
+"""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dragoman.data.dataset import Ragged
+from dragoman.data.files import open_bytes
+from dragoman.errors import DragomanError
+
+__all__ = ["RaggedWriter", "hash_files", "kept"]
+
+Found = dict[str, Any]
+"""What a writer found on the way, fit for JSON."""
+
+
+class RaggedWriter:
+    """Sequences of ids on their way to one array."""
+
+    def __init__(self, folder: Path, name: str, dtype: str) -> None:
+        self._file = (folder / f"{name}.ids").open("wb")
+        self._offsets = folder / f"{name}.offsets.npy"
+        self._dtype = dtype
+        self._lengths = [np.zeros(1, np.int64)]
+
+    def append(self, rows: Sequence[Sequence[int]]) -> None:
+        """Write whole sequences."""
+        np.fromiter(chain.from_iterable(rows), self._dtype).tofile(self._file)
+        self._lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
+
+    def extend(self, ids: Sequence[int]) -> None:
+        """Write more of the last sequence."""
+        np.fromiter(ids, self._dtype).tofile(self._file)
+        self._lengths[-1][-1] += len(ids)
+
+    def close(self) -> dict[str, Any]:
+        """Write the offsets; gives what opening needs to know."""
+        self._file.close()
+        lengths = np.concatenate(self._lengths)
+        np.save(self._offsets, np.cumsum(lengths))
+        return {"type": self._dtype, "count": len(lengths) - 1}
+
+
+def kept(
+    cache: Path,
+    name: str,
+    types: Mapping[str, str],
+    write: Callable[[Mapping[str, RaggedWriter]], Found],
+) -> tuple[dict[str, Ragged], Found]:
+    """The arrays of the folder ``name``, with what was found; written now if they are not there.
+
+    ``types`` are those of the arrays' ids, by name; ``write`` fills one writer for each. Raises
+    DragomanError when the cache cannot be written, and whatever ``write`` raises.
+    """
+    folder = cache / name
+    if not _is_complete(folder):
+        try:
+            _build(folder, types, write)
+        except OSError as error:
+            raise DragomanError(
+                f"Cannot write the cache of tokenised corpora {cache}: {error.strerror or error}."
+            ) from error
+    meta = json.loads((folder / "meta.json").read_text())
+    return {array: _open(folder, array, meta) for array in types}, meta["found"]
+
+
+def hash_files(parts: Sequence[object], paths: Sequence[Path]) -> str:
+    """A hash of values that JSON can hold and of the files' bytes as they are on disk."""
+    digest = hashlib.sha256(json.dumps(parts).encode())
+    for path in paths:
+        open_bytes(path).close()  # for its errors
+        with path.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()[:32]
+
+
+def _build(
+    folder: Path, types: Mapping[str, str], write: Callable[[Mapping[str, RaggedWriter]], Found]
+) -> None:
+    """Write into a temporary folder beside ``folder``, then rename it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(dir=folder.parent, prefix="building-"))
+    try:
+        writers = {name: RaggedWriter(building, name, dtype) for name, dtype in types.items()}
+        try:
+            found = write(writers)
+        finally:
+            arrays = {name: writer.close() for name, writer in writers.items()}
+        (building / "meta.json").write_text(json.dumps({"arrays": arrays, "found": found}))
+        if folder.exists():
+            shutil.rmtree(folder)  # what a crash has left
+        try:
+            building.rename(folder)
+        except OSError:
+            if not _is_complete(folder):  # else another run was faster with the same
+                raise
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _open(folder: Path, name: str, meta: Found) -> Ragged:
+    """Map the ids of one array into memory."""
+    offsets = np.load(folder / f"{name}.offsets.npy")
+    dtype = np.dtype(meta["arrays"][name]["type"])
+    ids = np.memmap(folder / f"{name}.ids", dtype, "r") if offsets[-1] else np.empty(0, dtype)
+    return Ragged(ids, offsets)
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether the folder holds arrays whose files have the sizes they should have.
+
+    A rename can reach the disk before the content does, when the power fails.
+    """
+    try:
+        meta = json.loads((folder / "meta.json").read_text())
+        for name, array in meta["arrays"].items():
+            offsets = np.load(folder / f"{name}.offsets.npy", mmap_mode="r")
+            size = int(offsets[-1]) * np.dtype(array["type"]).itemsize
+            if len(offsets) != array["count"] + 1:
+                return False
+            if (folder / f"{name}.ids").stat().st_size != size:
+                return False
+    except (OSError, EOFError, ValueError, KeyError):
+        return False
+    return True
