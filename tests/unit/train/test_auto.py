@@ -1,12 +1,17 @@
 """The recipe that is chosen for two files."""
 
+import json
 import lzma
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from dragoman.errors import InputError
+from dragoman.models import preset
+from dragoman.models.folder import FolderConfig
+from dragoman.settings import to_plain
 from dragoman.train.auto import SIZES, auto_recipe
 from dragoman.train.recipe import DataConfig, Recipe
 
@@ -80,3 +85,18 @@ def test_the_language_is_read_off_the_ending(
     recipe = auto_recipe(DataConfig(src=str(plain), tgt=str(named)), "out")
     assert recipe.data.tgt_lang == language
     assert recipe.data.src_lang is None
+
+
+def test_fine_tuning(tmp_path: Path) -> None:
+    """From a model folder: its sizes and its languages, a lower rate, at most ten passes."""
+    model = replace(preset("tiny"), src_vocab_size=300, tgt_vocab_size=300)
+    config = FolderConfig(model=model, src_lang="en", tgt_lang="zh")
+    (tmp_path / "config.json").write_text(json.dumps(to_plain(config)), encoding="utf-8")
+    few = recipe_for(tmp_path, 20_000)
+    tuned = auto_recipe(few.data, "out", str(tmp_path))
+    assert tuned.model == model
+    assert (tuned.start.model, tuned.out) == (str(tmp_path), "out")
+    assert (tuned.data.src_lang, tuned.data.tgt_lang) == ("en", "zh")
+    assert tuned.train.learning_rate < few.train.learning_rate
+    assert (tuned.train.max_steps or 0) < (few.train.max_steps or 0) / 5
+    assert f"20,000 pairs: 10 more passes with {tmp_path}" in tuned.description

@@ -1,16 +1,22 @@
 """Recipes: the shipped ones, files, and where data is looked for."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from tests.unit.train.made import TINY
 
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
+from dragoman.models.folder import FolderConfig
+from dragoman.settings import to_plain
+from dragoman.train.jobs import TASKS
 from dragoman.train.recipe import DataConfig, TranslateRecipe, load_recipe, shipped_recipes
+from dragoman.train.start import check_start
 
 SHIPPED = sorted(shipped_recipes())
 TRANSLATING = [name for name in SHIPPED if load_recipe(name).task == "translate"]
@@ -195,3 +201,57 @@ def test_cache_folder(
     """Tokenised corpora are kept where the recipe says, else in the user's cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert data.cache_folder == expected(tmp_path)
+
+
+def test_a_recipe_without_a_task_translates(here: Path) -> None:
+    """The key `task` chooses what is learnt; unless given, it is translating."""
+    write(here / "my.toml", "[train]\nmax_steps = 7\n")
+    assert load_recipe("my.toml").task == "translate"
+    assert load_recipe("my.toml", ("task=translate",)).task == "translate"
+
+
+def test_every_task_has_its_recipe() -> None:
+    """Each line of the table of tasks is a recipe of that name that has a default for each key."""
+    for name, task in TASKS.items():
+        made = task.recipe()  # type: ignore[call-arg]  # every task's own has defaults
+        assert made.task == name
+        assert made.metric in (*made.metrics, "loss")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task = 'translat'", r"my.toml, line 1: task must be .*; did you mean \"translate\"\?"),
+        ("task = 3", "task must be"),
+        ("[start]\nmodel = 'nowhere'", "There is no model folder nowhere"),
+        ("[start]\nfreeze = ['encoder']", 'freeze = \\["encoder", ...\\] without model'),
+        ("[train]\nmax_steps = 1\nmetric = 'blue'", 'metric = "blue" .*did you mean bleu'),
+        ("[train]\nmax_steps = 1\nvalidate_limit = 0", "nothing would be translated"),
+    ],
+)
+def test_wrong_tasks_and_starts(here: Path, text: str, message: str) -> None:
+    """An unknown task, a start that is none, a metric of nothing: one sentence each."""
+    write(here / "my.toml", text)
+    with pytest.raises(InputError, match=message):
+        load_recipe("my.toml")
+
+
+def test_no_translations_are_needed_for_the_loss(here: Path) -> None:
+    """A run whose metric is the loss may translate nothing."""
+    write(here / "my.toml", "[train]\nmax_steps = 1\nvalidate_limit = 0\nmetric = 'loss'\n")
+    assert load_recipe("my.toml").metric == "loss"
+
+
+def test_a_recipe_that_starts_from_a_model(here: Path) -> None:
+    """What the recipe does not say of the model is as in the folder; what it says is laid over."""
+    config = FolderConfig(model=replace(TINY, dropout=0.3), src_lang="en", tgt_lang="zh")
+    (here / "model").mkdir()
+    text = json.dumps(to_plain(config))
+    write(here / "model" / "config.json", text)
+    write(here / "my.toml", "[model]\ndropout = 0.2\n[data]\ntgt_lang = 'de'\n")
+    recipe = load_pairs("my.toml", ("start.model=model",))
+    assert recipe.model == replace(TINY, dropout=0.2)
+    assert (recipe.data.src_lang, recipe.data.tgt_lang) == ("en", "de")
+    check_start(recipe)
+    with pytest.raises(InputError, match=r"model\.d_model = 32 contradicts start\.model = model"):
+        check_start(load_recipe("my.toml", ("start.model=model", "model.d_model=32")))
