@@ -10,57 +10,153 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dragoman.errors import InputError
-from dragoman.models import PRESETS, EncoderDecoder, EncoderDecoderConfig, count_parameters, preset
+from dragoman.models import (
+    PRESETS,
+    DecoderOnlyConfig,
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    Model,
+    ModelConfig,
+    build,
+    count_parameters,
+    decoder_preset,
+    encoder_preset,
+    preset,
+)
 from dragoman.models.config import Tying
+from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead
+from dragoman.nn import (
+    ALiBi,
+    Causal,
+    Full,
+    Learned,
+    NoPositions,
+    RelativeBias,
+    Rotary,
+    Sinusoidal,
+)
 from dragoman.nn.feedforward import Activation
 from dragoman.nn.norm import NormName
 from dragoman.nn.shape import NormPosition
 
 
-def built(config: EncoderDecoderConfig) -> EncoderDecoder:
+def built(config: ModelConfig) -> Model:
     """Build without memory for the weights."""
     with torch.device("meta"):
-        return EncoderDecoder(config)
+        return build(config)
 
 
-def parts(model: EncoderDecoder) -> dict[str, int]:
+PARTS = {
+    "source embedding": "src_embedding",
+    "target embedding": "tgt_embedding",
+    "embedding": "embedding",
+    "encoder": "encoder",
+    "decoder": "decoder",
+    "output": "output",
+    "head": "head",
+}
+
+
+def parts(model: nn.Module) -> dict[str, int]:
     """Count the parameters of each part of a module, shared ones where they come first."""
     seen: set[int] = set()
     counts = {}
-    for name, part in (
-        ("source embedding", model.src_embedding),
-        ("target embedding", model.tgt_embedding),
-        ("encoder", model.encoder),
-        ("decoder", model.decoder),
-        ("output", model.output),
-    ):
-        new = {id(p): p.numel() for p in part.parameters() if id(p) not in seen}
-        seen |= new.keys()
-        counts[name] = sum(new.values())
+    for name, attribute in PARTS.items():
+        if hasattr(model, attribute):
+            part = model.get_submodule(attribute)
+            new = {id(p): p.numel() for p in part.parameters() if id(p) not in seen}
+            seen |= new.keys()
+            counts[name] = sum(new.values())
     assert sum(counts.values()) == sum(p.numel() for p in model.parameters())
     return counts
 
 
+LAYER = {
+    "d_model": st.sampled_from([8, 24]),
+    "num_heads": st.sampled_from([2, 4]),
+    "num_kv_heads": st.sampled_from([None, 1, 2]),
+    "head_dim": st.sampled_from([None, 6]),
+    "d_ff": st.integers(1, 9),
+    "activation": st.sampled_from(get_args(Activation)),
+    "gated": st.booleans(),
+    "bias": st.booleans(),
+    "qkv_bias": st.sampled_from([None, True, False]),
+    "qk_norm": st.booleans(),
+    "positions": st.sampled_from(
+        [Sinusoidal(), Learned(max_length=5), Rotary(), RelativeBias(), ALiBi(), NoPositions()]
+    ),
+    "norm": st.sampled_from(get_args(NormName)),
+    "norm_position": st.sampled_from(get_args(NormPosition)),
+    "final_norm": st.sampled_from([None, True, False]),
+    "embedding_norm": st.booleans(),
+}
 CONFIGS = st.builds(
     EncoderDecoderConfig,
     src_vocab_size=st.just(11),
     tgt_vocab_size=st.just(11),
-    d_model=st.sampled_from([8, 24]),
-    num_heads=st.sampled_from([2, 4]),
-    num_kv_heads=st.sampled_from([None, 1, 2]),
-    head_dim=st.sampled_from([None, 3]),
-    d_ff=st.integers(1, 9),
     num_encoder_layers=st.integers(1, 3),
     num_decoder_layers=st.integers(1, 3),
-    activation=st.sampled_from(get_args(Activation)),
-    gated=st.booleans(),
-    bias=st.booleans(),
-    norm=st.sampled_from(get_args(NormName)),
-    norm_position=st.sampled_from(get_args(NormPosition)),
-    final_norm=st.sampled_from([None, True, False]),
     tie_embeddings=st.sampled_from(get_args(Tying)),
     output_bias=st.booleans(),
+    **LAYER,
 )
+LABELS = ("a", "b", "c")
+SINGLES: st.SearchStrategy[DecoderOnlyConfig | EncoderOnlyConfig] = st.one_of(
+    st.builds(
+        DecoderOnlyConfig,
+        vocab_size=st.just(11),
+        num_layers=st.integers(1, 3),
+        tie_embeddings=st.booleans(),
+        output_bias=st.booleans(),
+        **LAYER,
+    ),
+    st.builds(
+        EncoderOnlyConfig,
+        vocab_size=st.just(11),
+        num_layers=st.integers(1, 3),
+        num_token_types=st.integers(0, 2),
+        head=st.sampled_from(
+            [
+                NoHead(),
+                MaskedLanguageHead(),
+                ClassificationHead(labels=LABELS),
+                ClassificationHead(labels=LABELS, pooler=True),
+                TaggingHead(labels=LABELS),
+            ]
+        ),
+        **LAYER,
+    ),
+)
+
+
+@given(SINGLES)
+@settings(max_examples=150)
+def test_a_stack_alone_counts_what_is_built(config: DecoderOnlyConfig | EncoderOnlyConfig) -> None:
+    """The same of the decoder alone and of the encoder alone with every head."""
+    assert count_parameters(config) == parts(built(config))
+
+
+@pytest.mark.parametrize(
+    ("config", "size"),
+    [
+        (replace(decoder_preset("gpt2-small"), vocab_size=50_257), 124_439_808),
+        (replace(encoder_preset("bert-base"), vocab_size=30_522, num_token_types=2), 108_891_648),
+    ],
+    ids=["gpt2", "bert"],
+)
+def test_presets_in_the_style_of_others_have_their_size(
+    config: DecoderOnlyConfig | EncoderOnlyConfig, size: int
+) -> None:
+    """GPT-2 small, and BERT base without its pooler, as published."""
+    assert sum(count_parameters(config).values()) == size
+
+
+def test_a_decoder_refuses_a_pattern_that_sees_ahead() -> None:
+    """What a decoder must predict may not be seen: the pattern and its place are named."""
+    for config, name in ((DecoderOnlyConfig, "patterns"), (EncoderDecoderConfig, "decoder_patt")):
+        options = {"patterns" if name == "patterns" else "decoder_patterns": (Causal(), Full())}
+        with pytest.raises(InputError, match=rf'{name}.*\[1\] = "full".*causal'):
+            config(**options)
 
 
 @given(CONFIGS, st.sampled_from([11, 14]))

@@ -1,0 +1,166 @@
+"""Laws of the decoder alone and of the encoder alone, for every word of their configs."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.models.family import DECODERS, ENCODERS, make_decoder, make_encoder
+from tests.unit.models.small import PAD, V, distance, random_ids, random_sentences
+
+from dragoman.errors import InputError
+from dragoman.models import DecoderOnly, EncoderOnlyConfig, build
+from dragoman.nn import Documents, Learned
+
+DECODER_NAMES = st.sampled_from(list(DECODERS))
+ENCODER_NAMES = st.sampled_from(list(ENCODERS))
+SEEDS = st.integers(0, 2**32)
+LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
+
+
+@given(DECODER_NAMES, SEEDS, st.integers(2, 9), st.data())
+@settings(max_examples=60)
+def test_no_token_sees_a_later_one(name: str, seed: int, length: int, data: st.DataObject) -> None:
+    """Changing what comes after a place changes nothing up to it, and something behind it."""
+    model = make_decoder(DECODERS[name])
+    ids_BL = random_ids(seed, 2, length)
+    cut = data.draw(st.integers(1, length - 1))
+    changed_BL = ids_BL.clone()
+    changed_BL[:, cut:] = (ids_BL[:, cut:] - 3) % (V - 4) + 4
+    with torch.no_grad():
+        before, after = model(ids_BL), model(changed_BL)
+    assert distance(after[:, :cut], before[:, :cut]) < 1e-12
+    assert not torch.allclose(after[:, cut:], before[:, cut:])
+
+
+@given(DECODER_NAMES, SEEDS, st.integers(2, 9), st.integers(1, 3), st.data())
+@settings(max_examples=60)
+def test_decoding_with_a_cache_is_the_whole_pass(
+    name: str, seed: int, length: int, beam_size: int, data: st.DataObject
+) -> None:
+    """A prompt read at once and tokens fed one by one give the logits of the whole text."""
+    model = make_decoder(DECODERS[name])
+    ids_BL = random_ids(seed, 2, length)
+    prompt = data.draw(st.integers(1, length))
+    with torch.no_grad():
+        expected = model(ids_BL).repeat_interleave(beam_size, dim=0)
+        state = model.start(ids_BL[:, :prompt], beam_size)
+        for place in range(prompt - 1, length):
+            tokens_N = ids_BL[:, place].repeat_interleave(beam_size)
+            assert distance(model.step(tokens_N, state), expected[:, place]) < 1e-12
+
+
+@given(DECODER_NAMES, SEEDS, LENGTHS, st.integers(0, 3))
+@settings(max_examples=60)
+def test_prompts_padded_in_front_are_the_prompts_alone(
+    name: str, seed: int, lengths: list[int], extra: int
+) -> None:
+    """Padding before a prompt changes neither the whole pass nor decoding from it."""
+    model = make_decoder(DECODERS[name])
+    width = max(lengths) + extra
+    rows = [random_ids(seed + i, 1, length) for i, length in enumerate(lengths)]
+    padded_BL = torch.cat([F.pad(row, (width - row.shape[1], 0), value=PAD) for row in rows])
+    more_B2 = random_ids(seed + 99, len(rows), 2)
+    with torch.no_grad():
+        whole = model(padded_BL, padded_BL != PAD)
+        state = model.start(padded_BL, 1)
+        steps = [model.step(ids, state) for ids in (padded_BL[:, -1], *more_B2.unbind(1))]
+        for i, row in enumerate(rows):
+            assert distance(whole[i : i + 1, width - row.shape[1] :], model(row)) < 1e-12
+            alone = model(torch.cat([row, more_B2[i : i + 1]], dim=1))[0, -3:]
+            assert distance(torch.stack([step[i] for step in steps]), alone) < 1e-12
+
+
+@given(DECODER_NAMES, SEEDS, LENGTHS, st.integers(1, 2))
+@settings(max_examples=60)
+def test_packed_documents_do_not_see_each_other(
+    name: str, seed: int, lengths: list[int], rows: int
+) -> None:
+    """Documents in one row have the logits that each has alone: neither seen nor shifted."""
+    model = make_decoder(DECODERS[name])
+    ids_BL = random_ids(seed, rows, sum(lengths))
+    with torch.no_grad():
+        packed = model(ids_BL, None, Documents(tuple(lengths)))
+        alone = [model(part) for part in ids_BL.split(lengths, dim=1)]
+    assert distance(packed, torch.cat(alone, dim=1)) < 1e-12
+
+
+@given(ENCODER_NAMES, SEEDS, LENGTHS, st.integers(0, 4))
+@settings(max_examples=60)
+def test_a_text_in_a_batch_is_the_text_alone(
+    name: str, seed: int, lengths: list[int], extra: int
+) -> None:
+    """Neither padding nor the other texts of a batch change what a head says of a text."""
+    model = make_encoder(ENCODERS[name])
+    ids_BL = random_sentences(seed, lengths, max(lengths) + extra)
+    with torch.no_grad():
+        together = model(ids_BL)
+        for i, length in enumerate(lengths):
+            alone = model(ids_BL[i : i + 1, :length])
+            one = together[i : i + 1] if together.dim() == 2 else together[i : i + 1, :length]
+            assert distance(one, alone) < 1e-12
+
+
+def test_an_encoder_of_vectors_is_the_encoder_of_their_words() -> None:
+    """`encode` takes what `embedding` would have looked up, from anywhere."""
+    model = make_encoder(ENCODERS["mean"])
+    ids_BL = random_sentences(1, [4, 7, 2])
+    with torch.no_grad():
+        x_BLD = model.embedding(ids_BL)
+        assert distance(model.encode(x_BLD, ids_BL != PAD), model(ids_BL)) < 1e-12
+        assert distance(model.encode(x_BLD[1:2]), model(ids_BL[1:2])) < 1e-12
+
+
+def test_token_types_are_seen() -> None:
+    """A segment's embedding is added; without segments a text is of type 0."""
+    model = make_encoder(ENCODERS["bert"])
+    ids_BL = random_ids(3, 2, 6)
+    with torch.no_grad():
+        plain = model(ids_BL)
+        assert distance(model(ids_BL, types_BL=torch.zeros_like(ids_BL)), plain) < 1e-12
+        assert not torch.allclose(model(ids_BL, types_BL=torch.ones_like(ids_BL)), plain)
+
+
+@pytest.mark.parametrize("name", [*DECODERS, *ENCODERS])
+def test_every_weight_learns(name: str) -> None:
+    """No weight is left out of the pass: each gets a gradient that is not zero."""
+    config = (DECODERS | ENCODERS)[name]
+    model = make_decoder(config) if name in DECODERS else make_encoder(config)
+    model(random_ids(5, 3, 8)).square().sum().backward()
+    for path, parameter in model.named_parameters():
+        assert parameter.grad is not None, path
+        assert bool(parameter.grad.any()), path
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_fresh_decoder_knows_nothing(name: str) -> None:
+    """Before training the loss is near ln V."""
+    torch.manual_seed(0)
+    model = build(replace(DECODERS[name], vocab_size=500, d_model=64, d_ff=128)).eval()
+    ids_BL = torch.randint(4, 500, (3, 20))
+    assert isinstance(model, DecoderOnly)
+    with torch.no_grad():
+        loss = F.cross_entropy(model(ids_BL[:, :-1]).flatten(0, 1), ids_BL[:, 1:].flatten())
+    assert abs(loss.item() - math.log(500)) < 1
+
+
+def test_learned_positions_end_with_a_sentence_that_says_so() -> None:
+    """A text beyond the table is refused with both numbers, in the whole pass and in decoding."""
+    model = make_decoder(replace(DECODERS["gpt2"], positions=Learned(max_length=4)))
+    with pytest.raises(InputError, match=r"5 tokens.*4 only"):
+        model(random_ids(0, 1, 5))
+    state = model.start(random_ids(0, 1, 4), 1)
+    model.step(random_ids(1, 1), state)
+    with pytest.raises(InputError, match=r"5 tokens.*4 only"):
+        model.step(random_ids(2, 1), state)
+
+
+def test_a_head_needs_labels() -> None:
+    """A head with fewer than two labels cannot be built."""
+    config = ENCODERS["mean"]
+    assert isinstance(config, EncoderOnlyConfig)
+    with pytest.raises(InputError, match="at least two labels, not 1"):
+        build(replace(config, head=replace(config.head, labels=("only",))))
