@@ -19,6 +19,7 @@ TEXTS = [
 TOKENIZERS = {
     "bpe": train_tokenizer(TEXTS, TokenizerConfig(vocab_size=400)),
     "unigram": train_tokenizer(TEXTS, TokenizerConfig(model="unigram", vocab_size=400)),
+    "characters": train_tokenizer(TEXTS, TokenizerConfig(model="characters", vocab_size=400)),
 }
 
 MARKS = ["▁", "<s>", "</s>", "<pad>", "<unk>", "<0x41>", "\ufeff", "\ufffd", "\x00", "'s", "7"]
@@ -37,6 +38,21 @@ def test_decoding_is_the_inverse_of_encoding(tokenizer: Tokenizer, text: str) ->
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == text
     assert min(ids, default=4) >= 4
+
+
+@tokenizers
+@given(before=texts.filter(bool), rest=texts)
+def test_the_rest_of_a_text_goes_on_without_loss(
+    tokenizer: Tokenizer, before: str, rest: str
+) -> None:
+    """Both parts decode to the whole; cut after a lone line feed they even have its ids."""
+    parts = tokenizer.encode(before) + tokenizer.encode_rest([rest])[0]
+    assert tokenizer.decode(parts) == before + rest
+    if rest[:1].strip():
+        lines = before + "x\n"
+        assert tokenizer.encode(lines) + tokenizer.encode_rest([rest])[0] == tokenizer.encode(
+            lines + rest
+        )
 
 
 @tokenizers

@@ -18,7 +18,7 @@ import zstandard
 
 from dragoman.errors import InputError
 
-__all__ = ["decode_lines", "open_bytes", "read_lines"]
+__all__ = ["decode_lines", "open_bytes", "read_lines", "read_text"]
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -27,9 +27,17 @@ def read_lines(path: Path) -> Iterator[str]:
     ``.gz``, ``.xz`` and ``.zst`` are decompressed on the way. Raises InputError for a file that is
     missing, empty, damaged or not UTF-8.
     """
+    return (line.removesuffix("\n") for line in read_text(path))
+
+
+def read_text(path: Path) -> Iterator[str]:
+    """The text of a file in lines that keep their ends, each one line feed.
+
+    Raises InputError as ``read_lines`` does.
+    """
     empty = True
     with open_bytes(path) as stream:
-        for line in decode_lines(stream, str(path)):
+        for line in _decoded(stream, str(path)):
             empty = False
             yield line
     if empty:
@@ -38,17 +46,23 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
     """The lines of an open file or of standard input, which messages call ``name``; or none."""
+    return (line.removesuffix("\n") for line in _decoded(stream, name))
+
+
+def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    """Each line with its end, which the last one may lack."""
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
-            yield line.decode("utf-8")
+            text = line.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{name} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at "
                 f"position {error.start + 1}; convert the file (iconv -t UTF-8) or mend it."
             ) from None
+        yield text + "\n" if raw.endswith(b"\n") else text
 
 
 def open_bytes(path: Path) -> BinaryIO:

@@ -14,6 +14,7 @@ The file is one ``tokenizer.json`` of Hugging Face `tokenizers`, which reads it 
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,10 +24,13 @@ from tokenizers import Tokenizer as Backend
 from dragoman.errors import DragomanError, InputError
 from dragoman.text.splits import SubwordSplits
 
-__all__ = ["BYTES", "SPECIALS", "Tokenizer"]
+__all__ = ["BYTES", "MASK", "SPECIALS", "Tokenizer", "is_special"]
 
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 """Padding, unknown (never produced: bytes cover everything), beginning and end of a sequence."""
+
+MASK = "<mask>"
+"""The special token that stands for what a masked language model shall predict."""
 
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 """The byte tokens, in order."""
@@ -50,8 +54,25 @@ class Tokenizer:
         Raises InputError for a text with a lone surrogate, which is not Unicode text and has no
         UTF-8 form.
         """
+        return self._encoded(self._backend, texts)
+
+    def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
+        """The piece ids of texts that go on after other text: no space is put before them.
+
+        ``encode(a) + encode_rest([b])[0]`` decodes to ``a + b`` for every text ``a`` that is not
+        empty, and is ``encode(a + b)`` where no word crosses from one to the other: after the line
+        feed between two lines, say, that begin and end with no space.
+        """
+        return self._encoded(self._without_first_space, texts)
+
+    @cached_property
+    def _without_first_space(self) -> Backend:
+        state = json.loads(self._backend.to_str())
+        return Backend.from_str(json.dumps(state | {"normalizer": None}))
+
+    def _encoded(self, backend: Backend, texts: Sequence[str]) -> list[list[int]]:
         try:
-            encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
+            encodings = backend.encode_batch_fast(texts, add_special_tokens=False)
         except TypeError:
             bad = next((text for text in texts if not _is_unicode(text)), None)
             if bad is None:
@@ -67,10 +88,34 @@ class Tokenizer:
 
         Bytes that form no UTF-8 (only a model writes such) become U+FFFD, one for each byte.
         """
-        specials = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
+        specials = set(self.specials.values())
         plain = [id_ for id_ in map(int, ids) if id_ not in specials]
         text: str = self._backend.decode(plain, skip_special_tokens=False)
         return text
+
+    @cached_property
+    def specials(self) -> dict[str, int]:
+        """The ids of all special tokens: the four, and those that its training was asked for."""
+        vocab = self._backend.get_vocab(with_added_tokens=True)
+        return {
+            token: id_
+            for token, id_ in vocab.items()
+            if token in SPECIALS or (is_special(token) and token not in _BYTES)
+        }
+
+    @property
+    def first_piece(self) -> int:
+        """The smallest id of a piece that is neither special nor a single byte."""
+        return len(self.specials) + len(BYTES)
+
+    def special_id(self, token: str) -> int:
+        """The id of a special token. Raises InputError when the tokenizer has none of that name."""
+        if token not in self.specials:
+            raise InputError(
+                f"The tokenizer has no special token {token}; train it with tokenizer.specials = "
+                f'["{token}"].'
+            )
+        return self.specials[token]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The pieces as they stand in the vocabulary, for people to look at."""
@@ -92,7 +137,11 @@ class Tokenizer:
             merges = (m if isinstance(m, list) else m.split(" ") for m in model["merges"])
             triples = [(vocab[a + b], vocab[a], vocab[b]) for a, b in merges]
         else:
-            plain = {piece: id_ for piece, id_ in vocab.items() if piece not in _NOT_TEXT}
+            plain = {
+                piece: id_
+                for piece, id_ in vocab.items()
+                if piece not in _BYTES and piece not in self.specials
+            }
             triples = [
                 (id_, plain[piece[:cut]], plain[piece[cut:]])
                 for piece, id_ in plain.items()
@@ -138,7 +187,16 @@ class Tokenizer:
         return [self._backend.get_vocab(with_added_tokens=True)[token] for token in tokens]
 
 
-_NOT_TEXT = frozenset((*SPECIALS, *BYTES))
+_BYTES = frozenset(BYTES)
+_SPECIAL = re.compile(r"<\S*[^\W_]\S*>")
+
+
+def is_special(token: str) -> bool:
+    """Whether the token has the form of a special one, ``<name>``.
+
+    No piece of a text has it: words part letters and digits from brackets.
+    """
+    return _SPECIAL.fullmatch(token) is not None
 
 
 def _is_unicode(text: str) -> bool:

@@ -7,7 +7,8 @@ r"""Training a tokenizer: which characters, which words, which pieces.
    pair, again and again) or a unigram language model (Kudo 2018, section 3.2: drop the pieces that
    the likelihood misses least).
 
-Ids: 0 to 3 the special tokens, 4 to 259 the bytes, then the pieces.
+Ids: 0 to 3 the special tokens, 4 to 259 the bytes, then further special tokens if any were asked
+for, then the pieces.
 """
 
 import json
@@ -23,7 +24,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, tra
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
-from dragoman.text.tokenizer import BYTES, SPECIALS, Tokenizer
+from dragoman.text.tokenizer import BYTES, SPECIALS, Tokenizer, is_special
 
 __all__ = ["TokenizerConfig", "train_tokenizer"]
 
@@ -55,10 +56,12 @@ WORDS = "|".join(
 class TokenizerConfig:
     """How a tokenizer is trained."""
 
-    model: Literal["bpe", "unigram"] = "bpe"
-    """How pieces are learnt: "bpe" merges frequent pairs, "unigram" prunes by likelihood."""
+    model: Literal["bpe", "unigram", "characters"] = "bpe"
+    """"bpe" merges frequent pairs, "unigram" prunes by likelihood, "characters" has no larger."""
     vocab_size: int = 8000
     """Pieces in all, with 4 special and 256 byte tokens; a small corpus may fill fewer."""
+    specials: tuple[str, ...] = ()
+    """Further special tokens, such as "<mask>", which masked language models need."""
     joint: bool = True
     """One tokenizer for both languages, which lets the embeddings be shared."""
     character_coverage: float = 0.9999
@@ -67,12 +70,21 @@ class TokenizerConfig:
     """Learn from at most this many texts, evenly spaced over the corpus."""
 
     def __post_init__(self) -> None:
-        if self.model not in {"bpe", "unigram"}:
-            raise InputError(f'The tokenizer model {self.model!r} is neither "bpe" nor "unigram".')
-        if self.vocab_size < SMALLEST_VOCAB:
+        if self.model not in {"bpe", "unigram", "characters"}:
             raise InputError(
-                f"A vocab_size of {self.vocab_size} is too small: 260 places are taken by special "
-                f"tokens and bytes; give at least {SMALLEST_VOCAB}."
+                f'The tokenizer model {self.model!r} is none of "bpe", "unigram", "characters".'
+            )
+        smallest = SMALLEST_VOCAB + len(self.specials)
+        if self.vocab_size < smallest:
+            raise InputError(
+                f"A vocab_size of {self.vocab_size} is too small: {len(self.first)} places are "
+                f"taken by special tokens and bytes; give at least {smallest}."
+            )
+        wrong = [token for token in self.specials if not is_special(token)]
+        if wrong or len(set(self.first)) < len(self.first):
+            raise InputError(
+                f"The specials {', '.join(self.specials)} must be different from each other and "
+                'from <pad>, <unk>, <s>, </s> and bytes, and of the form "<name>".'
             )
         if not 0.0 < self.character_coverage <= 1.0:
             raise InputError(
@@ -81,6 +93,11 @@ class TokenizerConfig:
             )
         if self.max_texts < 1:
             raise InputError(f"max_texts is {self.max_texts}; give at least 1.")
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The tokens that are no pieces of text, in the order of their ids."""
+        return (*SPECIALS, *BYTES, *self.specials)
 
 
 def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
@@ -101,16 +118,20 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     alphabet = choose_alphabet(counts, config)
     stride = math.ceil(num_texts / config.max_texts)
     learnt = _learn(_only(alphabet, islice(texts, 0, None, stride)), alphabet, config)
-    return Tokenizer.from_json(json.dumps(_as_plain_entries(learnt)), origin="just trained")
+    plain = _as_plain_entries(learnt, len(config.first))
+    return Tokenizer.from_json(json.dumps(plain), origin="just trained")
 
 
 def choose_alphabet(counts: Counter[str], config: TokenizerConfig) -> list[str]:
     """The characters that get a place in the vocabulary, most frequent first.
 
     The fewest whose counts sum to ``character_coverage`` of the total, at most half of the places
-    that special tokens and bytes leave. The space is always one.
+    that special tokens and bytes leave (all of them, where pieces are characters). The space is
+    always one.
     """
-    places = (config.vocab_size - len(SPECIALS) - len(BYTES)) // 2
+    places = config.vocab_size - len(config.first)
+    if config.model != "characters":
+        places //= 2
     wanted = config.character_coverage * counts.total()
     alphabet, covered = [" "], counts[" "]
     for char, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
@@ -130,11 +151,12 @@ def _only(alphabet: list[str], texts: Iterable[str]) -> Iterator[str]:
 
 def _learn(texts: Iterable[str], alphabet: list[str], config: TokenizerConfig) -> dict[str, Any]:
     """Train with the library; gives its serialised form."""
-    first = [*SPECIALS, *BYTES]
-    if config.model == "bpe":
+    first = list(config.first)
+    if config.model != "unigram":
+        size = config.vocab_size if config.model == "bpe" else len(first) + len(alphabet)
         backend = Backend(models.BPE(unk_token="<unk>", byte_fallback=True))  # noqa: S106
         trainer: trainers.Trainer = trainers.BpeTrainer(
-            vocab_size=config.vocab_size,
+            vocab_size=size,  # with no place for merges, pieces are characters
             special_tokens=first,
             initial_alphabet=alphabet,
             limit_alphabet=len(alphabet),
@@ -166,15 +188,14 @@ def _learn(texts: Iterable[str], alphabet: list[str], config: TokenizerConfig) -
     return state
 
 
-def _as_plain_entries(state: dict[str, Any]) -> dict[str, Any]:
-    """Make special and byte tokens plain entries of the vocabulary, and the result repeatable.
+def _as_plain_entries(state: dict[str, Any], first: int) -> dict[str, Any]:
+    """Make the ``first`` tokens plain entries of the vocabulary, and the result repeatable.
 
     As "added tokens" the library would look for them in every text. As entries they are never
     found there: the words of ``WORDS`` part the letters from the brackets.
     """
     model = state["model"] | {"byte_fallback": True}
     if model["type"] == "Unigram":
-        first = len(SPECIALS) + len(BYTES)
         model["vocab"] = model["vocab"][:first] + _repeatable(model["vocab"][first:])
     return state | {"added_tokens": [], "model": model}
 

@@ -176,6 +176,13 @@ def test_alphabet_takes_at_most_half_of_a_small_vocabulary() -> None:
         ({"character_coverage": 0.0}, "character_coverage"),
         ({"max_texts": 0}, "max_texts"),
         ({"model": "wordpiece"}, "wordpiece"),
+        ({"vocab_size": 300, "specials": ("<mask>",)}, "at least 301"),
+        ({"specials": ("mask",)}, "mask must be"),
+        ({"specials": ("<->",)}, "of the form"),
+        ({"specials": ("<a b>",)}, "of the form"),
+        ({"specials": ("<a>", "<a>")}, "different"),
+        ({"specials": ("<s>",)}, "different"),
+        ({"specials": ("<0x41>",)}, "different"),
     ],
 )
 def test_impossible_settings_are_refused(change: dict[str, object], words: str) -> None:
