@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import PAGES, READMES, ROOT, blocks, links, name_of
 
-from dragoman.settings import load_settings
-from dragoman.train.recipe import Recipe, shipped_recipes
+from dragoman.settings import read_settings
+from dragoman.train.jobs import TASKS
+from dragoman.train.recipe import shipped_recipes
 
 RECIPES = ROOT / "docs" / "recipes.md"
 
@@ -59,7 +60,9 @@ def test_recipes_written_out_are_recipes(tmp_path: Path) -> None:
     for number, block in enumerate(written):
         path = tmp_path / f"{number}.toml"
         path.write_text(block.text, encoding="utf-8")
-        assert load_settings(Recipe, path).train is not None
+        written_out = read_settings(path)
+        task = written_out.choose("task", TASKS, default="translate")
+        assert written_out.build(task.recipe).train is not None
         assert tomllib.loads(block.text)
 
 

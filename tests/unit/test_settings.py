@@ -1,7 +1,8 @@
 """TOML and overrides become dataclasses; whatever is wrong becomes one sentence that says where."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError, InputError, nearest
-from dragoman.settings import load_settings, parse_settings, to_plain
+from dragoman.settings import load_settings, parse_settings, read_settings, to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +303,41 @@ def test_one_wrong_letter_in_a_key_is_noticed_and_undone(
     plain[key[:at] + key[at + 1 :]] = plain.pop(key)
     with pytest.raises(InputError, match=rf"did you mean {key}\?"):
         parse_settings(Train, plain, "memory")
+
+
+def test_a_look_before_a_class_is_chosen(tmp_path: Path) -> None:
+    """What was given can be looked at by key, overrides included, before anything is built."""
+    path = tmp_path / "r.toml"
+    path.write_text("[train]\nmax_steps = 3\n[train.optimizer]\nkind = 'sgd'\n", "utf-8")
+    read = read_settings(path, ["train.mode=fast"])
+    assert read.get("train.max_steps") == 3
+    assert read.get("train.mode") == "fast"
+    assert read.get("train.optimizer.kind") == "sgd"
+    assert read.get("train.max_steps.deeper") is None
+    assert read.get("nothing") is None
+
+
+def test_a_choice_by_key(tmp_path: Path) -> None:
+    """A key of the top level chooses; without it the default; a wrong one is a sentence."""
+    path = tmp_path / "r.toml"
+    path.write_text("kind = 'one'\n", "utf-8")
+    choices = {"one": 1, "two": 2}
+    assert read_settings(path).choose("kind", choices, default="two") == 1
+    assert read_settings(path).choose("other", choices, default="two") == 2
+    with pytest.raises(InputError, match=r'kind=on: kind must be one of "one", "two", not "on"; d'):
+        read_settings(path, ["kind=on"]).choose("kind", choices, default="two")
+    with pytest.raises(InputError, match="not 5"):
+        read_settings(path, ["kind=5"]).choose("kind", choices, default="two")
+
+
+@given(recipes)
+def test_what_is_not_given_comes_from_the_base(recipe: Recipe) -> None:
+    """Built upon other settings, only what was given differs, in the sections below too."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "r.toml"
+        path.write_text("[train]\nmax_steps = 77\n", "utf-8")
+        built = read_settings(path).build(Recipe, recipe)
+    assert built == replace(recipe, train=replace(recipe.train, max_steps=77))
 
 
 def test_nearest_overlooks_case_and_hyphens_but_does_not_guess() -> None:

@@ -1,0 +1,83 @@
+"""`dragoman train --from`: a model folder goes on learning from other texts."""
+
+import fcntl
+from pathlib import Path
+
+import pytest
+from tests.system.conftest import CommandLine
+from tests.system.corpora import SMALL, reversed_digits
+
+STEPS = ("train.max_steps=3", "train.precision=fp32", "train.device=cpu")
+
+
+@pytest.fixture
+def model(dragoman: CommandLine, tmp_path: Path) -> Path:
+    """A model that has hardly learnt."""
+    src, tgt = reversed_digits(tmp_path, 60)
+    out = tmp_path / "model"
+    ended = dragoman.run("train", "--src", src, "--tgt", tgt, "--out", out, *SMALL, *STEPS)
+    assert ended.code == 0, ended.said
+    return out
+
+
+def texts(folder: Path) -> tuple[object, ...]:
+    """Options for other texts."""
+    (folder / "other").mkdir()
+    src, tgt = reversed_digits(folder / "other", 80)
+    return ("--src", src, "--tgt", tgt)
+
+
+def test_without_a_recipe(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
+    """Two files and a model folder are enough; what was chosen and what was there is said."""
+    out = tmp_path / "tuned"
+    ended = dragoman.run("train", "--from", model, *texts(tmp_path), "--out", out, *STEPS)
+    assert ended.code == 0, ended.said
+    assert "10 more passes" in ended.said
+    assert "The weights are those of" in ended.said
+    assert "step 0: validation" in ended.said
+    tokenizers = [(folder / "tokenizer.json").read_bytes() for folder in (model, out)]
+    assert tokenizers[0] == tokenizers[1]
+    assert dragoman.run("translate", out, tmp_path / "a.src").code == 0
+
+
+def test_by_a_recipe(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
+    """A recipe says the rest, its sizes come from the folder, and parts can be kept fixed."""
+    recipe = tmp_path / "my.toml"
+    recipe.write_text('[start]\nfreeze = ["encoder"]\n[model]\ndropout = 0.2\n', "utf-8")
+    out = tmp_path / "tuned"
+    command = ("train", recipe, "--from", model, *texts(tmp_path), "--out", out, *STEPS)
+    ended = dragoman.run(*command)
+    assert ended.code == 0, ended.said
+    assert "of them frozen" in ended.said
+    again = dragoman.run(*command)
+    assert again.code == 2
+    assert "is finished" in again.said
+
+
+def test_wrong_starts(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
+    """A folder that is none, a size that is not its own, a part that it lacks: one sentence."""
+    files = texts(tmp_path)
+    out = tmp_path / "tuned"
+    for start, setting, expected in (
+        (tmp_path / "modle", "train.seed=2", f"did you mean {model}?"),
+        (model, "model.d_model=32", "model.d_model = 32 contradicts start.model"),
+        (model, 'start.freeze=["encodr"]', "did you mean encoder?"),
+    ):
+        ended = dragoman.run("train", "--from", start, *files, "--out", out, *STEPS, setting)
+        assert ended.code == 2, ended.said
+        assert expected in " ".join(ended.said.split())
+        assert "Traceback" not in ended.said
+
+
+def test_two_runs_in_one_folder(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
+    """A run into the folder of one that is under way is refused, and harms nothing."""
+    files = ("--src", tmp_path / "a.src", "--tgt", tmp_path / "a.tgt")
+    command = ("train", *files, "--out", model, *SMALL, *STEPS, "train.max_steps=5")
+    before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}
+    with (model / "training" / ".lock").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused = dragoman.run(*command)
+    assert refused.code == 2
+    assert "another process is training in" in refused.said
+    assert {path: path.read_bytes() for path in model.rglob("*") if path.is_file()} == before
+    assert dragoman.run(*command).code == 0
