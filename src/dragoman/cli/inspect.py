@@ -43,19 +43,10 @@ def _show(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    model, decoding = config.model, config.decoding
     console = Console(highlight=False, soft_wrap=True)
-    languages = f"{config.src_lang or 'not said'} to {config.tgt_lang or 'not said'}"
     said = {
         "folder": f"{folder} (format {config.format}, dragoman {config.dragoman})",
-        "kind": f"{model.kind}, {languages}",
-        "layers": f"{model.num_encoder_layers} encoder, {model.num_decoder_layers} decoder, "
-        f"{model.norm_position}-norm",
-        "width": f"d_model {model.d_model}, d_ff {model.d_ff}, {model.num_heads} heads",
-        "vocabulary": f"{model.src_vocab_size:,} source, {model.tgt_vocab_size:,} target, "
-        f"tied: {model.tie_embeddings}",
-        "decoding": f"beam {decoding.beam_size}, length penalty {decoding.length_penalty}, "
-        f"lines of up to {decoding.max_src_tokens} tokens at once",
+        **_architecture(config),
         "files": ", ".join(sorted(path.name for path in folder.iterdir())),
     }
     facts = Table.grid(padding=(0, 2))
@@ -70,3 +61,45 @@ def _show(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> None:
     table.add_section()
     table.add_row("total", f"{total:,}", "100.0%")
     console.print(table)
+
+
+def _architecture(config: "FolderConfig") -> dict[str, str]:
+    """What the variant is and how large, in words."""
+    from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
+    from dragoman.models.heads import ClassificationHead, TaggingHead
+
+    model, decoding = config.model, config.decoding
+    width = f"d_model {model.d_model}, d_ff {model.d_ff}, {model.num_heads} heads"
+    style = f"{model.norm_position}-norm, {model.positions.kind} positions"
+    match model:
+        case EncoderDecoderConfig():
+            languages = f"{config.src_lang or 'not said'} to {config.tgt_lang or 'not said'}"
+            return {
+                "kind": f"{model.kind}, {languages}",
+                "layers": f"{model.num_encoder_layers} encoder, {model.num_decoder_layers} "
+                f"decoder, {style}",
+                "width": width,
+                "vocabulary": f"{model.src_vocab_size:,} source, {model.tgt_vocab_size:,} target, "
+                f"tied: {model.tie_embeddings}",
+                "decoding": f"beam {decoding.beam_size}, length penalty "
+                f"{decoding.length_penalty}, lines of up to {decoding.max_src_tokens} tokens at "
+                "once",
+            }
+        case DecoderOnlyConfig():
+            tied = "tied to the output" if model.tie_embeddings else "output apart"
+            return {
+                "kind": model.kind,
+                "layers": f"{model.num_layers}, {style}",
+                "width": width,
+                "vocabulary": f"{model.vocab_size:,}, {tied}",
+            }
+        case EncoderOnlyConfig():
+            head = model.head
+            labels = head.labels if isinstance(head, ClassificationHead | TaggingHead) else ()
+            return {
+                "kind": f"{model.kind}, head: {head.kind}",
+                "layers": f"{model.num_layers}, {style}",
+                "width": width,
+                "vocabulary": f"{model.vocab_size:,}",
+                **({"labels": ", ".join(labels)} if labels else {}),
+            }

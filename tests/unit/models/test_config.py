@@ -153,10 +153,10 @@ def test_presets_in_the_style_of_others_have_their_size(
 
 def test_a_decoder_refuses_a_pattern_that_sees_ahead() -> None:
     """What a decoder must predict may not be seen: the pattern and its place are named."""
-    for config, name in ((DecoderOnlyConfig, "patterns"), (EncoderDecoderConfig, "decoder_patt")):
-        options = {"patterns" if name == "patterns" else "decoder_patterns": (Causal(), Full())}
-        with pytest.raises(InputError, match=rf'{name}.*\[1\] = "full".*causal'):
-            config(**options)
+    with pytest.raises(InputError, match=r'patterns\[1\] = "full".*causal'):
+        DecoderOnlyConfig(patterns=(Causal(), Full()))
+    with pytest.raises(InputError, match=r'decoder_patterns\[0\] = "full".*causal'):
+        EncoderDecoderConfig(decoder_patterns=(Full(),))
 
 
 @given(CONFIGS, st.sampled_from([11, 14]))

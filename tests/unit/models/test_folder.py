@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.unit.models.family import DECODERS, ENCODERS
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig, Model, ModelConfig, build
 from dragoman.models.config import Tying
 from dragoman.models.folder import (
     DecodingDefaults,
@@ -82,8 +83,9 @@ def edit_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], objec
     save_file(weights, path)
 
 
-def logits(model: EncoderDecoder) -> torch.Tensor:
+def logits(model: Model) -> torch.Tensor:
     """What the model says to one fixed pair."""
+    assert isinstance(model, EncoderDecoder)
     said: torch.Tensor = model.eval()(torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7]]))
     return said
 
@@ -101,6 +103,18 @@ def test_what_is_saved_loads_again(tmp_path: Path, tying: Tying) -> None:
     assert set(load_file(tmp_path / "m" / "model.safetensors")) == {
         name for name, _ in model.named_parameters()
     }
+
+
+@pytest.mark.parametrize("name", [*DECODERS, *ENCODERS])
+def test_every_variant_is_saved_and_loads_again(tmp_path: Path, name: str) -> None:
+    """Decoders and encoders alone, with every scheme and head: their config and their logits."""
+    config: ModelConfig = DECODERS[name] if name in DECODERS else ENCODERS[name]
+    model = build(config).eval()
+    save_model(tmp_path / "m", model, FolderConfig(model=config), tokenizers=JOINT)
+    loaded, found = load_model(tmp_path / "m")
+    ids_BL = torch.tensor([[5, 6, 3]])
+    assert found.model == config
+    assert torch.equal(loaded(ids_BL), model(ids_BL))
 
 
 def test_a_state_dict_saves_the_same_model(tmp_path: Path) -> None:
