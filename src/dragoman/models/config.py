@@ -103,7 +103,7 @@ class DecoderOnlyConfig(LayerShape):
     logit_soft_cap: float | None = None
     """Bound of the logits, c tanh(logit / c); none unless given."""
     pad_id: int = 0
-    """Padding."""
+    """Padding; -1 where the vocabulary has none."""
     bos_id: int = 2
     """Begins every document."""
     eos_id: int = 3

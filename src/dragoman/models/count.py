@@ -94,7 +94,8 @@ def _attention(shape: LayerShape) -> int:
 
 def _ffn(shape: LayerShape) -> int:
     ups = 2 if shape.gated else 1
-    return (ups + 1) * shape.d_model * shape.d_ff + shape.bias * (ups * shape.d_ff + shape.d_model)
+    bias = shape.bias if shape.ffn_bias is None else shape.ffn_bias
+    return (ups + 1) * shape.d_model * shape.d_ff + bias * (ups * shape.d_ff + shape.d_model)
 
 
 def _norm(shape: LayerShape) -> int:

@@ -14,6 +14,9 @@ class TokenEmbedding(nn.Module):
     from `N(0, D^-1/2)` where it is scaled (so that the scaled vectors have unit variance and the
     same matrix, tied, gives logits of unit variance), else from `N(0, 0.02)`. Under autocast the
     vectors leave in the autocast dtype: the residual stream then stays in it.
+
+    A vocabulary without padding (GPT-2, Llama) has `pad_id = -1`: no row is special, and ids of -1,
+    which masks hide, are given some row.
     """
 
     def __init__(self, vocab_size: int, d_model: int, *, pad_id: int, scale: bool = True) -> None:
@@ -27,12 +30,16 @@ class TokenEmbedding(nn.Module):
         """Draw the matrix anew."""
         std = self.weight.shape[1] ** -0.5 if self.scale != 1.0 else 0.02
         nn.init.normal_(self.weight, std=std)
-        with torch.no_grad():
-            self.weight[self.pad_id].zero_()
+        if self.pad_id >= 0:
+            with torch.no_grad():
+                self.weight[self.pad_id].zero_()
 
     def forward(self, ids_BL: Tensor) -> Tensor:
         """Look up and scale."""
-        x_BLD = F.embedding(ids_BL, self.weight, padding_idx=self.pad_id) * self.scale
+        if self.pad_id >= 0:
+            x_BLD = F.embedding(ids_BL, self.weight, padding_idx=self.pad_id) * self.scale
+        else:
+            x_BLD = F.embedding(ids_BL.clamp(min=0), self.weight) * self.scale
         device = x_BLD.device.type
         if torch.is_autocast_enabled(device):
             return x_BLD.to(torch.get_autocast_dtype(device))

@@ -38,6 +38,8 @@ class LayerShape:
     """Whether projections and norms have a bias."""
     qkv_bias: bool | None = None
     """Whether the projections to queries, keys and values have one; as `bias` unless given."""
+    ffn_bias: bool | None = None
+    """Whether the projections of the feed-forward network have one; as `bias` unless given."""
     qk_norm: bool = False
     """RMSNorm over each head's queries and keys."""
     attention_scale: float | None = None
@@ -133,7 +135,7 @@ class LayerShape:
             self.d_ff,
             activation=self.activation,
             gated=self.gated,
-            bias=self.bias,
+            bias=self.bias if self.ffn_bias is None else self.ffn_bias,
             dropout=self.ffn_dropout,
         )
 

@@ -30,7 +30,7 @@ class LinearScaling:
         """Return `theta_i`, `(d/2)`."""
         return inverse_frequencies(base, head_dim) / self.factor
 
-    attention_factor = 1.0
+    magnitude = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class DynamicScaling:
         grown = self.factor * ratio - (self.factor - 1)
         return inverse_frequencies(base * grown ** (head_dim / (head_dim - 2)), head_dim)
 
-    attention_factor = 1.0
+    magnitude = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class YaRN:
 
     A frequency that turns more than `beta_fast` times within the context of training is kept, one
     that turns fewer than `beta_slow` times is divided by `factor`, and between the two lies a ramp.
-    Queries and keys are multiplied by `0.1 ln(factor) + 1`.
+    Queries and keys are multiplied by `0.1 ln(factor) + 1`, or by what a checkpoint says instead.
     """
 
     kind: Literal["yarn"] = "yarn"
@@ -77,6 +77,8 @@ class YaRN:
     """Turns above which a frequency is kept."""
     beta_slow: float = 1.0
     """Turns below which a frequency is squeezed in full."""
+    attention_factor: float | None = None
+    """What queries and keys are multiplied by; 0.1 ln(factor) + 1 unless given."""
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
         """Return `theta_i`, `(d/2)`."""
@@ -88,13 +90,15 @@ class YaRN:
         low = max(math.floor(pair_that_turns(self.beta_fast)), 0)
         high = min(math.ceil(pair_that_turns(self.beta_slow)), head_dim - 1)
         pairs = torch.arange(head_dim // 2, dtype=torch.float64)
-        squeezed = ((pairs - low) / max(high - low, 0.001)).clamp(0, 1)
+        squeezed = ((pairs - low) / (high - low or 0.001)).clamp(0, 1)
         theta = inverse_frequencies(base, head_dim)
         return theta / self.factor * squeezed + theta * (1 - squeezed)
 
     @property
-    def attention_factor(self) -> float:
+    def magnitude(self) -> float:
         """What queries and keys are multiplied by."""
+        if self.attention_factor is not None:
+            return self.attention_factor
         return 0.1 * math.log(self.factor) + 1.0 if self.factor > 1 else 1.0
 
 
@@ -123,7 +127,7 @@ class Llama3Scaling:
         kept = ramp.clamp(0, 1)
         return theta / self.factor * (1 - kept) + theta * kept
 
-    attention_factor = 1.0
+    magnitude = 1.0
 
 
 RotaryScaling = LinearScaling | DynamicScaling | YaRN | Llama3Scaling
@@ -179,8 +183,8 @@ class Rotation:
         angles_Lp = places[..., None] * theta
         if angles_Lp.dim() == 3:
             angles_Lp = angles_Lp[:, None]
-        factor = 1.0 if scaling is None else scaling.attention_factor
-        cos_Lp, sin_Lp = angles_Lp.cos() * factor, angles_Lp.sin() * factor
+        magnitude = 1.0 if scaling is None else scaling.magnitude
+        cos_Lp, sin_Lp = angles_Lp.cos() * magnitude, angles_Lp.sin() * magnitude
         return Angles(cos_Lp.to(like), sin_Lp.to(like), self.scheme.pairing)
 
 
