@@ -1,17 +1,28 @@
 """From logits to sequences: one loop, small parts, ids and tensors, no text.
 
-Reading order: ``protocol`` (what a model must be able to do), ``search`` (the loop), ``greedy`` and
-``beam`` (strategies), ``ranking`` (the k best of a row), ``processors`` (changes to the logits),
-``score`` (length normalisation and forced decoding), ``scheduler`` (batches of many inputs).
+Reading order: ``protocol`` (what a model must be able to do), ``search`` (the loop), ``greedy``,
+``sample`` and ``beam`` (strategies), ``ranking`` (the k best of a row), ``processors`` (changes to
+the logits), ``context`` (going on when a model's context is full), ``score`` (length normalisation
+and forced decoding), ``scheduler`` (batches of many inputs).
 
 Axes in names: B sentences, S source length, T target length, L tokens so far, V vocabulary,
 W beams, N = B * W rows, k candidates of a row.
 """
 
 from dragoman.decode.beam import Beam
+from dragoman.decode.context import Rolling
 from dragoman.decode.greedy import Greedy
-from dragoman.decode.processors import Forbid, MinimumLength, Prefixes, Processor, relative_lengths
+from dragoman.decode.processors import (
+    Forbid,
+    MinimumLength,
+    NoRepeatedNgrams,
+    Prefixes,
+    Processor,
+    RepetitionPenalty,
+    relative_lengths,
+)
 from dragoman.decode.protocol import Advance, Frontier, Model, State, Strategy
+from dragoman.decode.sample import Sample
 from dragoman.decode.scheduler import run_in_batches, schedule
 from dragoman.decode.score import Forced, force, length_penalties, score_pairs
 from dragoman.decode.search import Hypothesis, Limits, Step, search, search_steps
@@ -27,8 +38,12 @@ __all__ = [
     "Limits",
     "MinimumLength",
     "Model",
+    "NoRepeatedNgrams",
     "Prefixes",
     "Processor",
+    "RepetitionPenalty",
+    "Rolling",
+    "Sample",
     "State",
     "Step",
     "Strategy",

@@ -1,6 +1,7 @@
-"""Greedy search: every row takes its most probable token."""
+"""Strategies that go on from one hypothesis for each sentence; the simplest is greedy search."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -8,7 +9,17 @@ from torch import Tensor
 from dragoman.decode.protocol import Advance
 from dragoman.decode.score import check_alpha, length_penalties
 
-__all__ = ["Greedy"]
+__all__ = ["Chooser", "Greedy", "SingleFrontier"]
+
+
+class Chooser(Protocol):
+    """How a row's next token is picked."""
+
+    def choose(self, log_probs_NV: Tensor) -> Tensor:
+        """Pick a token (N) for every row."""
+
+    def keep(self, sentences_K: Tensor) -> None:
+        """Go on with these of the present sentences only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,25 +42,38 @@ class Greedy:
         """One hypothesis for each sentence."""
         return 1
 
-    def begin(self, max_B: Tensor, eos_id: int) -> "GreedyFrontier":
+    def begin(self, max_B: Tensor, eos_id: int) -> "SingleFrontier":
         """Start a search of B sentences of at most ``max_B`` tokens each."""
-        return GreedyFrontier(max_B, eos_id, self.length_penalty)
+        return SingleFrontier(max_B, eos_id, self.length_penalty, _MostProbable())
 
 
-class GreedyFrontier:
+class _MostProbable:
+    """Takes the maximum."""
+
+    def choose(self, log_probs_NV: Tensor) -> Tensor:
+        """Pick the first of the maxima of each row."""
+        return log_probs_NV.max(dim=1).indices
+
+    def keep(self, sentences_K: Tensor) -> None:
+        """Nothing is remembered of a sentence."""
+
+
+class SingleFrontier:
     """One open hypothesis for each sentence."""
 
-    def __init__(self, max_B: Tensor, eos_id: int, alpha: float) -> None:
+    def __init__(self, max_B: Tensor, eos_id: int, alpha: float, chooser: Chooser) -> None:
         self._max_B = max_B
         self._eos_id = eos_id
+        self._chooser = chooser
         self._penalties_L = length_penalties(int(max_B.max()), alpha).to(max_B.device)
         self._log_probs_B = torch.zeros_like(max_B, dtype=torch.float32)
         self._length = 0
 
     def advance(self, log_probs_NV: Tensor) -> Advance:
-        """Take the most probable token of every row."""
+        """Take the token that was chosen for every row."""
         self._length += 1
-        values_N, tokens_N = log_probs_NV.max(dim=1)  # the first of several maxima
+        tokens_N = self._chooser.choose(log_probs_NV)
+        values_N = log_probs_NV.gather(1, tokens_N[:, None])[:, 0]
         self._log_probs_B = self._log_probs_B + values_N
         ended_N = (tokens_N == self._eos_id) | (self._max_B <= self._length)
         return Advance(
@@ -66,3 +90,4 @@ class GreedyFrontier:
         """Go on with these of the present sentences only."""
         self._max_B = self._max_B[sentences_K]
         self._log_probs_B = self._log_probs_B[sentences_K]
+        self._chooser.keep(sentences_K)

@@ -13,8 +13,17 @@ import torch
 from torch import Tensor
 
 from dragoman.decode.ranking import IMPOSSIBLE
+from dragoman.errors import InputError
 
-__all__ = ["Forbid", "MinimumLength", "Prefixes", "Processor", "relative_lengths"]
+__all__ = [
+    "Forbid",
+    "MinimumLength",
+    "NoRepeatedNgrams",
+    "Prefixes",
+    "Processor",
+    "RepetitionPenalty",
+    "relative_lengths",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,60 @@ class MinimumLength:
             short_N = self._min_B[prefixes.sentence_N] > length
             logits_NV[:, self._eos_id].masked_fill_(short_N, IMPOSSIBLE)
         return logits_NV
+
+
+class RepetitionPenalty:
+    """Logits of tokens that were there before are divided by ``penalty``, negative ones multiplied.
+
+    So a penalty above 1 makes them less probable (Keskar et al. 2019, section 4.1, where all
+    logits are positive). ``context_BS`` are the prompts, whose tokens count too where it is given.
+    """
+
+    def __init__(self, penalty: float, context_BS: Tensor | None = None) -> None:
+        if not 0.0 < penalty < float("inf"):
+            raise InputError(f"repetition_penalty is {penalty}; it must be a number above 0.")
+        self._penalty = penalty
+        self._context_BS = context_BS
+
+    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
+        """Weaken each used token once, however often it was used."""
+        ids_NL = _with_context(prefixes, self._context_BS)
+        used_NL = logits_NV.gather(1, ids_NL)
+        weaker_NL = torch.where(used_NL > 0, used_NL / self._penalty, used_NL * self._penalty)
+        return logits_NV.scatter_(1, ids_NL, weaker_NL)
+
+
+class NoRepeatedNgrams:
+    """No n tokens in a row come twice (Paulus et al. 2018, section 2.5, for n = 3).
+
+    ``context_BS`` are the prompts, whose n-grams count too where it is given.
+    """
+
+    def __init__(self, size: int, context_BS: Tensor | None = None) -> None:
+        if size < 1:
+            raise InputError(f"no_repeat_ngrams is {size}; it must be 1 or more.")
+        self._size = size
+        self._context_BS = context_BS
+
+    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
+        """Forbid each token that once followed the present last n - 1 tokens."""
+        ids_NL = _with_context(prefixes, self._context_BS)
+        length = ids_NL.shape[1]
+        if length < self._size:
+            return logits_NV
+        ngrams_NMn = ids_NL.unfold(1, self._size, 1)
+        last_Nm = ids_NL[:, length - self._size + 1 :]
+        again_NM = (ngrams_NMn[:, :, :-1] == last_Nm[:, None]).all(dim=2)
+        rows, places = again_NM.nonzero(as_tuple=True)
+        logits_NV[rows, ngrams_NMn[rows, places, -1]] = IMPOSSIBLE
+        return logits_NV
+
+
+def _with_context(prefixes: Prefixes, context_BS: Tensor | None) -> Tensor:
+    """Each row's prompt, where there are prompts, and what the row has generated so far."""
+    if context_BS is None:
+        return prefixes.ids_NL
+    return torch.cat([context_BS[prefixes.sentence_N], prefixes.ids_NL], dim=1)
 
 
 def relative_lengths(src_lengths_B: Tensor, *, factor: float, constant: int) -> Tensor:

@@ -30,6 +30,9 @@ class Limits:
     """The token that completes a hypothesis; not part of a result's ids, but of its score."""
     max_B: Tensor
     """Most tokens to generate for each sentence, eos counted; 1 or more."""
+    first_B: Tensor | None = None
+    """The token that the model reads first for each sentence, instead of bos: the last one of each
+    prompt where the source is a prompt that the output goes on from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +194,10 @@ class _Rows:
         self._log_probs_NL = torch.zeros((count, 32), device=device)
         self._length = 0
         self._complete: dict[int, list[Hypothesis]] = {}
-        self.last_N = torch.full((count,), limits.bos_id, device=device)
+        first_B = limits.first_B
+        if first_B is None:
+            first_B = torch.full((num_sentences,), limits.bos_id, device=device)
+        self.last_N = first_B.repeat_interleave(width)
         self.open_N = (torch.arange(count, device=device) % width) == 0
 
     @property

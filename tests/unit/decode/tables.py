@@ -92,6 +92,37 @@ class TableModel:
         )
 
 
+@dataclass
+class PromptState:
+    """The tokens that each row has read."""
+
+    read: list[Ids]
+
+    def select(self, rows_N: Tensor) -> None:
+        """Reorder."""
+        self.read = [self.read[row] for row in rows_N.tolist()]
+
+
+@dataclass
+class PromptModel:
+    """The protocol's model over a table, decoder-only: the source is a prompt to go on from."""
+
+    table: Table
+    prompts: list[list[Ids]] = field(default_factory=list)
+    """The prompts of every start."""
+
+    def start(self, src_BS: Tensor, beam_size: int) -> PromptState:
+        """Read all but the last token of each prompt, for each of its beams."""
+        self.prompts.append([tuple(row) for row in src_BS.tolist()])
+        return PromptState([row[:-1] for row in self.prompts[-1] for _ in range(beam_size)])
+
+    def step(self, ids_N: Tensor, state: PromptState) -> Tensor:
+        """Read a token for each row; the table is asked about all that was read."""
+        rows = zip(state.read, ids_N.tolist(), strict=True)
+        state.read = [(*read, token) for read, token in rows]
+        return torch.tensor([self.table((), read) for read in state.read])
+
+
 def sources(*rows: Sequence[int]) -> Tensor:
     """Padded sources (B, S)."""
     length = max((len(row) for row in rows), default=0)

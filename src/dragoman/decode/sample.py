@@ -1,0 +1,138 @@
+"""Sampling: the next token is drawn at random from the distribution, or from its best part.
+
+With the probabilities ``p`` of a row in falling order (among equals the lower id first), in turn:
+
+    temperature   p_v ** (1 / temperature), normalised anew
+    top_k         the k most probable (Fan et al. 2018, section 5.4)
+    top_p         the fewest that together have at least the probability top_p (the nucleus:
+                  Holtzman et al. 2020, section 3.1)
+    min_p         those at least min_p times as probable as the first (Nguyen et al. 2024,
+                  section 3)
+
+The most probable token always stays, so ``top_k = 1`` is greedy search.
+
+Each sequence has random numbers of its own, which follow from the seed and from the sequence's
+number alone, one for each token: what is drawn for a sequence does not depend on those beside it.
+The log-probabilities of the result are the model's, whatever the options here.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.decode.greedy import SingleFrontier
+from dragoman.decode.ranking import top_tokens
+from dragoman.decode.score import check_alpha
+from dragoman.errors import InputError
+
+__all__ = ["Sample"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Draw every token; the neutral values of the options draw from the whole distribution."""
+
+    temperature: float = 1.0
+    """Below 1 sharpens the distribution, above 1 flattens it; more than 0 (0 would be Greedy)."""
+    top_k: int | None = None
+    """Most tokens to draw from; all unless given."""
+    top_p: float = 1.0
+    """Probability that the tokens to draw from have together, in (0, 1]."""
+    min_p: float = 0.0
+    """Least probability of a token as a share of the greatest, in [0, 1)."""
+    seed: int = 0
+    """Decides all random numbers, together with the numbers of the sequences."""
+    numbers: tuple[int, ...] | None = None
+    """The number of each sequence of the batch among all that share the seed; 0, 1, 2 ... unless
+    given."""
+    length_penalty: float = 0.6
+    """The exponent alpha of the score; it cannot change what is chosen."""
+
+    def __post_init__(self) -> None:
+        check_alpha(self.length_penalty)
+        if not 0.0 < self.temperature < float("inf"):
+            raise InputError(f"temperature is {self.temperature}; it must be a number above 0.")
+        if self.top_k is not None and self.top_k < 1:
+            raise InputError(f"top_k is {self.top_k}; it must be 1 or more.")
+        if not 0.0 < self.top_p <= 1.0:
+            raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1.")
+        if not 0.0 <= self.min_p < 1.0:
+            raise InputError(f"min_p is {self.min_p}; it must be at least 0 and below 1.")
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}; it must be 0 or more.")
+
+    @property
+    def beam_size(self) -> int:
+        """One row for each sequence."""
+        return 1
+
+    @property
+    def n_best(self) -> int:
+        """One hypothesis for each sequence."""
+        return 1
+
+    def begin(self, max_B: Tensor, eos_id: int) -> SingleFrontier:
+        """Start B sequences of at most ``max_B`` tokens each."""
+        return SingleFrontier(max_B, eos_id, self.length_penalty, _Draw(self, len(max_B)))
+
+
+class _Draw:
+    """The random numbers of running sequences."""
+
+    def __init__(self, options: Sample, count: int) -> None:
+        numbers = range(count) if options.numbers is None else options.numbers
+        if len(numbers) != count:
+            raise ValueError(f"{len(numbers)} numbers for {count} sequences")
+        self._options = options
+        self._generators = [np.random.default_rng([options.seed, number]) for number in numbers]
+
+    def choose(self, log_probs_NV: Tensor) -> Tensor:
+        """Draw a token for each row: the first at which the sum of the weights exceeds a number.
+
+        The number is below the sum of all, so that the token has a weight. (No sum exceeds
+        anything in a row of NaN, which takes its first token; the search refuses it.)
+        """
+        weights_Nk, tokens_Nk = keep_best(log_probs_NV, self._options)
+        sums_Nk = weights_Nk.cumsum(dim=1)
+        total_N1 = sums_Nk[:, -1:]
+        drawn_N = torch.tensor([g.random() for g in self._generators], dtype=torch.float64)
+        below_N1 = torch.nextafter(total_N1, torch.zeros_like(total_N1))
+        wanted_N1 = torch.minimum(drawn_N.to(total_N1.device)[:, None] * total_N1, below_N1)
+        places_N1 = (sums_Nk <= wanted_N1).sum(dim=1, keepdim=True)
+        return tokens_Nk.gather(1, places_N1)[:, 0]
+
+    def keep(self, sentences_K: Tensor) -> None:
+        """Go on with these of the present sequences only."""
+        self._generators = [self._generators[index] for index in sentences_K.tolist()]
+
+
+def keep_best(log_probs_NV: Tensor, options: Sample) -> tuple[Tensor, Tensor]:
+    """The tokens that may be drawn: their weights (N, k), 0 for one that may not, and their ids.
+
+    Weights are probabilities up to a factor for each row. They are float64, in which the sum over
+    a large vocabulary keeps its small terms.
+    """
+    vocab_size = log_probs_NV.shape[1]
+    k = min(options.top_k or vocab_size, vocab_size)
+    values_Nk, tokens_Nk = _ranked(log_probs_NV, k, options)
+    probs_Nk = (values_Nk.double() / options.temperature).softmax(dim=1)
+    if options.top_p < 1.0:
+        enough_Nk = probs_Nk.cumsum(dim=1) >= options.top_p  # with this one; so the next is out
+        probs_Nk[:, 1:].masked_fill_(enough_Nk[:, :-1], 0.0)
+    if options.min_p > 0.0:
+        least_N1 = options.min_p * probs_Nk[:, :1]
+        probs_Nk = probs_Nk.masked_fill(probs_Nk < least_N1, 0.0)
+    return probs_Nk, tokens_Nk
+
+
+def _ranked(log_probs_NV: Tensor, k: int, options: Sample) -> tuple[Tensor, Tensor]:
+    """The k best in falling order; all in any order where the order does not matter."""
+    vocab_size = log_probs_NV.shape[1]
+    if k < vocab_size:
+        return top_tokens(log_probs_NV, k)
+    if options.top_p == 1.0 and options.min_p == 0.0:
+        places_V = torch.arange(vocab_size, device=log_probs_NV.device)
+        return log_probs_NV, places_V.expand_as(log_probs_NV)
+    return torch.sort(log_probs_NV, dim=1, descending=True, stable=True)

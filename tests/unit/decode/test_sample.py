@@ -1,0 +1,190 @@
+"""Sampling on tables of probabilities: what may be drawn, how often, and from which numbers."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from torch import Tensor
+
+from dragoman.decode import Sample
+from dragoman.decode.sample import keep_best
+from dragoman.errors import InputError
+
+EOS = 2
+ROW = [0.05, 0.4, 0.1, 0.25, 0.2]
+
+
+def table(*rows: list[float]) -> Tensor:
+    """Log-probabilities from probabilities."""
+    return torch.tensor(rows).log()
+
+
+def draw(options: Sample, row: list[float], count: int) -> Counter[int]:
+    """How often each token is drawn, in many sequences of one step."""
+    frontier = options.begin(torch.full((count,), 9), EOS)
+    return Counter(frontier.advance(table(row).expand(count, -1)).tokens_N.tolist())
+
+
+def kept(options: Sample, row: list[float]) -> dict[int, float]:
+    """The tokens that may be drawn, with their probabilities."""
+    weights_Nk, tokens_Nk = keep_best(table(row), options)
+    pairs = zip(tokens_Nk[0].tolist(), (weights_Nk[0] / weights_Nk.sum()).tolist(), strict=True)
+    return {token: weight for token, weight in pairs if weight > 0}
+
+
+def chi_square(found: Counter[int], expected: dict[int, float], count: int) -> float:
+    """Pearson's statistic; its mean is the number of tokens less 1."""
+    assert set(found) <= set(expected)
+    return sum((found[i] - count * p) ** 2 / (count * p) for i, p in expected.items())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Sample(),
+        Sample(temperature=0.5),
+        Sample(temperature=3.0),
+        Sample(top_k=3),
+        Sample(top_p=0.8),
+        Sample(min_p=0.3),
+        Sample(temperature=1.5, top_k=4, top_p=0.9, min_p=0.2),
+    ],
+)
+def test_tokens_are_drawn_as_often_as_they_are_probable(options: Sample) -> None:
+    """Pearson's statistic over 20,000 sequences stays under what 1 of 100,000 seeds exceeds."""
+    expected = kept(options, ROW)
+    bound = {1: 19.5, 2: 23.0, 3: 25.9, 4: 28.5}[len(expected) - 1]
+    assert chi_square(draw(options, ROW, 20_000), expected, 20_000) < bound
+
+
+def test_without_options_the_distribution_is_the_model_s() -> None:
+    """Nothing is cut and nothing is changed."""
+    assert kept(Sample(), ROW) == pytest.approx(dict(enumerate(ROW)))
+
+
+@pytest.mark.parametrize("temperature", [0.3, 2.0])
+def test_temperature_is_a_power(temperature: float) -> None:
+    """``p ** (1 / temperature)``, normalised."""
+    powers = [p ** (1 / temperature) for p in ROW]
+    expected = {i: power / sum(powers) for i, power in enumerate(powers)}
+    assert kept(Sample(temperature=temperature), ROW) == pytest.approx(expected)
+
+
+def test_top_k_keeps_the_most_probable() -> None:
+    """The k best share the whole; of equals the lower ids; more than there are is all."""
+    assert kept(Sample(top_k=2), ROW) == pytest.approx({1: 0.4 / 0.65, 3: 0.25 / 0.65})
+    assert set(kept(Sample(top_k=2), [0.25] * 4)) == {0, 1}
+    assert len(kept(Sample(top_k=99), ROW)) == len(ROW)
+
+
+@pytest.mark.parametrize(
+    ("top_p", "tokens"),
+    [(1e-9, {1}), (0.4, {1}), (0.5, {1, 3}), (0.8, {1, 3, 4}), (1.0, set("01234"))],
+)
+def test_top_p_keeps_the_fewest_that_reach_it(top_p: float, tokens: set[int]) -> None:
+    """The nucleus ends with the token that reaches the sum."""
+    assert set(kept(Sample(top_p=top_p), ROW)) == set(map(int, tokens))
+
+
+def test_min_p_is_a_share_of_the_greatest() -> None:
+    """Tokens at or above the share stay."""
+    assert set(kept(Sample(min_p=0.49), ROW)) == {1, 3, 4}
+    assert set(kept(Sample(min_p=0.51), ROW)) == {1, 3}
+    assert set(kept(Sample(min_p=0.49), [0.5, 0.25, 0.125, 0.125])) == {0, 1}
+
+
+def test_the_cuts_come_one_after_the_other() -> None:
+    """The nucleus is that of the k best: what is left after a cut shares the whole."""
+    row = [0.3, 0.3, 0.2, 0.2]
+    assert set(kept(Sample(top_k=2, top_p=0.5), row)) == {0}
+    assert set(kept(Sample(top_p=0.5), row)) == {0, 1}
+    assert set(kept(Sample(temperature=0.1, top_p=0.9), [0.6, 0.4])) == {0}
+
+
+def test_what_is_impossible_is_never_drawn() -> None:
+    """A forbidden token has no weight, first or last in the row."""
+    row = [0.0, 0.5, 0.5, 0.0]
+    for options in (Sample(), Sample(top_k=4), Sample(top_p=0.99), Sample(temperature=9.0)):
+        assert set(draw(options, row, 500)) == {1, 2}
+
+
+def test_the_greatest_random_number_has_a_token() -> None:
+    """A number that rounds to the whole still lies within the last token that has a weight."""
+
+    class Last:
+        def random(self) -> float:
+            return math.nextafter(1.0, 0.0)
+
+    frontier = Sample().begin(torch.tensor([9]), EOS)
+    frontier._chooser._generators = [Last()]  # type: ignore[attr-defined]
+    assert frontier.advance(table([0.1, 0.3, 0.6, 0.0])).tokens_N.tolist() == [2]
+
+
+def test_a_sequence_keeps_its_numbers_in_any_company() -> None:
+    """Seed and number decide what is drawn; batch, place and leaving neighbours do not count."""
+    rows = table(ROW)
+    together = Sample(seed=5).begin(torch.full((4,), 99), EOS)
+    history = [together.advance(rows.expand(4, -1)).tokens_N for _ in range(6)]
+    together.keep(torch.tensor([1, 3]))
+    history += [together.advance(rows.expand(2, -1)).tokens_N for _ in range(6)]
+    for number, place in ((1, 0), (3, 1)):
+        alone = Sample(seed=5, numbers=(number,)).begin(torch.tensor([99]), EOS)
+        drawn = [alone.advance(rows).tokens_N.item() for _ in range(12)]
+        before = [tokens_N[number].item() for tokens_N in history[:6]]
+        assert drawn == before + [tokens_N[place].item() for tokens_N in history[6:]]
+
+
+def test_seeds_and_numbers_differ() -> None:
+    """Two seeds, and two sequences of one seed, draw differently."""
+
+    def drawn(seed: int, number: int) -> list[float]:
+        frontier = Sample(seed=seed, numbers=(number,)).begin(torch.tensor([99]), EOS)
+        return [frontier.advance(table([0.125] * 8)).tokens_N.item() for _ in range(30)]
+
+    assert drawn(1, 0) == drawn(1, 0)
+    assert len({tuple(drawn(*pair)) for pair in ((1, 0), (2, 0), (1, 1), (0, 1))}) == 4
+
+
+def test_log_probabilities_are_the_model_s() -> None:
+    """Temperature and cuts choose; the score says what the model thinks of the choice."""
+    frontier = Sample(temperature=0.2, top_k=1, length_penalty=0.0).begin(torch.tensor([9]), EOS)
+    for step in (1, 2):
+        advance = frontier.advance(table(ROW))
+        assert advance.token_log_probs_N.tolist() == pytest.approx([math.log(0.4)])
+        assert advance.scores_N.tolist() == pytest.approx([step * math.log(0.4)])
+
+
+def test_a_sequence_ends_with_eos_or_at_its_limit() -> None:
+    """As with any strategy."""
+    frontier = Sample().begin(torch.tensor([1, 9]), EOS)
+    advance = frontier.advance(table([0.0, 1.0, 0.0], [0.0, 0.0, 1.0]))
+    assert advance.ended_N.tolist() == [True, True]
+    assert advance.open_N.tolist() == [False, False]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": 0.0},
+        {"temperature": math.inf},
+        {"temperature": math.nan},
+        {"top_k": 0},
+        {"top_p": 0.0},
+        {"top_p": 1.1},
+        {"min_p": 1.0},
+        {"min_p": -0.1},
+        {"seed": -1},
+        {"length_penalty": -1.0},
+    ],
+)
+def test_impossible_options_are_refused(options: dict[str, float]) -> None:
+    """The error is the user's and names the option."""
+    with pytest.raises(InputError, match=next(iter(options))):
+        Sample(**options)  # type: ignore[arg-type]
+
+
+def test_numbers_belong_to_the_sequences() -> None:
+    """One for each."""
+    with pytest.raises(ValueError, match="2 numbers for 3 sequences"):
+        Sample(numbers=(0, 1)).begin(torch.tensor([9, 9, 9]), EOS)
