@@ -43,8 +43,9 @@ class RaggedWriter:
 
     def append(self, rows: Sequence[Sequence[int]]) -> None:
         """Write whole sequences."""
-        np.fromiter(chain.from_iterable(rows), self._dtype).tofile(self._file)
-        self._lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
+        if rows:
+            np.fromiter(chain.from_iterable(rows), self._dtype).tofile(self._file)
+            self._lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
 
     def extend(self, ids: Sequence[int]) -> None:
         """Write more of the last sequence."""

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dragoman.data.dataset import PairDataset, Ragged
 
-__all__ = ["hold_out", "leave_out"]
+__all__ = ["hold_out", "hold_out_rows", "leave_out"]
 
 CHUNK = 1 << 16  # sentences that are hashed at a time
 MIXER, BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # splitmix64's
@@ -35,6 +35,17 @@ def leave_out(dataset: PairDataset, held: PairDataset) -> PairDataset:
     """Exclude from training the pairs whose source is one of a held-out pair."""
     excluded = np.isin(_hashes(dataset.src), _hashes(held.src))
     return replace(dataset, excluded=excluded)
+
+
+def hold_out_rows(
+    texts: Ragged, count: int, seed: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The same for texts of one side: the numbers of those to learn from, and of those held out."""
+    count = max(1, min(count, len(texts) // 10))
+    held = np.sort(np.random.default_rng(seed).permutation(len(texts))[:count])
+    hashes = _hashes(texts)
+    (rest,) = np.nonzero(~np.isin(hashes, hashes[held]))
+    return (rest if len(rest) else np.arange(len(texts))), held
 
 
 def _hashes(ragged: Ragged) -> npt.NDArray[np.uint64]:

@@ -49,7 +49,10 @@ def made(count: int = 200) -> LabelledDataset:
 
 def epoch_of(stream: ClassBatches) -> list[ClassBatch]:
     """The batches up to the end of the epoch that the next one belongs to."""
-    return [next(stream) for _ in range(stream.num_batches - stream.position)]
+    epoch = [next(stream)]
+    while stream.position < stream.num_batches:
+        epoch.append(next(stream))
+    return epoch
 
 
 def test_a_tsv_is_label_tab_text(make_encoder: MakeEncoder, tmp_path: Path) -> None:

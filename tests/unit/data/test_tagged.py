@@ -77,7 +77,10 @@ def made(make_encoder: MakeEncoder, count: int = 60) -> TaggedDataset:
 
 def epoch_of(stream: TagBatches) -> list[TagBatch]:
     """The batches up to the end of the epoch that the next one belongs to."""
-    return [next(stream) for _ in range(stream.num_batches - stream.position)]
+    epoch = [next(stream)]
+    while stream.position < stream.num_batches:
+        epoch.append(next(stream))
+    return epoch
 
 
 def test_a_conll_file_becomes_bio(make_encoder: MakeEncoder, tmp_path: Path) -> None:

@@ -1,0 +1,309 @@
+r"""Texts for language models: files, cut into documents, tokenised once into one stream of ids.
+
+A document stands in the stream as bos, its pieces, eos. Characters are counted beside the tokens,
+so that a loss can be stated per character, which does not depend on the tokenizer:
+
+.. math:: \text{nats per character} = \frac{\text{sum of the losses}}{\text{characters}}
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import partial
+from hashlib import sha256
+from itertools import chain, groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+from zlib import crc32
+
+from dragoman.data.cache import RaggedWriter, hash_files, kept
+from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.encode import Encoder, id_type, special_ids
+from dragoman.data.files import read_text
+from dragoman.errors import InputError
+
+__all__ = [
+    "DocumentDataset",
+    "DocumentTexts",
+    "HoldOut",
+    "Part",
+    "Split",
+    "TextEncoder",
+    "prepare_documents",
+    "read_documents",
+]
+
+FORMAT = 1
+"""Counts up when the ids of a tokenised text change their meaning."""
+
+BLOCK = 1 << 20
+"""Characters of a long document that are tokenised at a time, about."""
+
+Split = Literal["file", "line", "blank-line"]
+"""What a document is: a file, a line, or lines up to the next blank one."""
+
+SEPARATORS: Mapping[Split, int] = {"file": 0, "line": 1, "blank-line": 2}
+"""Line feeds that the end of a document stands for: they count as its characters."""
+
+
+class TextEncoder(Encoder, Protocol):
+    """What is asked of a tokenizer here beside encoding."""
+
+    def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts that go on after other text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldOut:
+    """What of the text is kept for validation."""
+
+    share: float = 0.1
+    """The share of each file's characters, or of the documents."""
+    by: Literal["end", "documents"] = "end"
+    """"end": the last part of each file; "documents": documents drawn from everywhere."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share < 1.0:
+            raise InputError(f"The share to hold out is {self.share}, not between 0 and 1.")
+
+
+class Part(NamedTuple):
+    """A document or, where it is long, a block of one."""
+
+    text: str
+    held: bool
+    """Whether it is held out."""
+    opens: bool = True
+    """Whether a sequence of ids begins with it."""
+    inside: bool = False
+    """Whether it goes on in the middle of a text."""
+    closes: bool = True
+    """Whether the document ends with it."""
+
+
+def read_documents(
+    paths: Sequence[Path], split: Split, hold_out: HoldOut | None = None
+) -> Iterator[Part]:
+    """The documents of all files, those to hold out marked.
+
+    With ``by = "end"`` a file of n characters is cut at character ``int(n * (1 - share))``: exactly
+    there where the file is one document, else before the first document that begins there or later.
+    A document drawn from everywhere is chosen by a checksum of its text, so that two equal ones are
+    on the same side.
+    """
+    for path in paths:
+        cut = None
+        if hold_out is not None and hold_out.by == "end":
+            cut = int(sum(map(len, read_text(path))) * (1.0 - hold_out.share))
+        if split == "file":
+            held = _drawn(read_text(path), hold_out)
+            yield from _file_parts(read_text(path), cut, held=held)
+        else:
+            splitter = _by_line if split == "line" else _by_blank_line
+            for start, text in splitter(read_text(path)):
+                held = _drawn([text], hold_out) if cut is None else start >= cut
+                yield Part(text, held)
+
+
+def _drawn(text: Iterable[str], hold_out: HoldOut | None) -> bool:
+    """Whether the document is among those that are drawn from everywhere."""
+    if hold_out is None or hold_out.by != "documents":
+        return False
+    checksum = 0
+    for line in text:
+        checksum = crc32(line.encode(), checksum)
+    return checksum < hold_out.share * (1 << 32)
+
+
+def _file_parts(lines: Iterable[str], cut: int | None, *, held: bool) -> Iterator[Part]:
+    """One file as one document, in blocks; the part behind the cut begins a sequence of its own.
+
+    Blocks end after a lone line feed, where tokenising them apart changes nothing.
+    """
+    sides = groupby(_sided(lines, cut), key=itemgetter(0))
+    for behind, group in sides:
+        is_held = behind or held
+        block, size, opens = list[str](), 0, True
+        for _, line in group:
+            if size >= BLOCK and line[:1].strip() and block[-1][-2:-1].strip():
+                yield Part("".join(block), is_held, opens, behind or not opens, closes=False)
+                block, size, opens = [], 0, False
+            block.append(line)
+            size += len(line)
+        ends = behind or cut is None
+        yield Part("".join(block), is_held, opens, behind or not opens, closes=ends)
+
+
+def _sided(lines: Iterable[str], cut: int | None) -> Iterator[tuple[bool, str]]:
+    """Each line and whether it is behind the cut, which may go through one."""
+    place = 0
+    for line in lines:
+        before = len(line) if cut is None else min(max(cut - place, 0), len(line))
+        place += len(line)
+        if before:
+            yield False, line[:before]
+        if before < len(line):
+            yield True, line[before:]
+
+
+def _by_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Start and text of each line that is not blank."""
+    start = 0
+    for line in lines:
+        if line.strip():
+            yield start, line.removesuffix("\n")
+        start += len(line)
+
+
+def _by_blank_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Start and text of each run of lines that are not blank."""
+    start, run = 0, ""
+    for line in chain(lines, [""]):
+        if line.strip():
+            run += line
+            continue
+        if run:
+            yield start, run.removesuffix("\n")
+        start, run = start + len(run) + len(line), ""
+
+
+class DocumentTexts:
+    """The texts that are not held out, read anew by each iteration: for training a tokenizer."""
+
+    def __init__(
+        self, paths: Sequence[Path], split: Split, hold_out: HoldOut | None = None
+    ) -> None:
+        self._paths = paths
+        self._split: Split = split
+        self._hold_out = hold_out
+
+    def __iter__(self) -> Iterator[str]:
+        parts = read_documents(self._paths, self._split, self._hold_out)
+        return (part.text for part in parts if not part.held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentDataset:
+    """Documents as ids, one after another."""
+
+    name: str
+    documents: Ragged
+    """Of each document bos, its pieces, eos; a part of one may lack eos."""
+    num_chars: int
+    """Characters that the tokens stand for."""
+    special: SpecialIds
+    content_hash: str
+    """A hash of all that decides the ids."""
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @classmethod
+    def of_texts(cls, texts: Sequence[str], encoder: Encoder) -> "DocumentDataset":
+        """Documents in memory."""
+        special = special_ids(encoder)
+        rows = encoder.encode_batch(texts)
+        digest = sha256(json.dumps([encoder.content_hash, *texts]).encode())
+        return cls(
+            name="texts",
+            documents=Ragged.of([[special.bos_id, *row, special.eos_id] for row in rows]),
+            num_chars=sum(map(len, texts)),
+            special=special,
+            content_hash=digest.hexdigest()[:32],
+        )
+
+    def report(self) -> Iterator[str]:
+        """What is in it, in a sentence."""
+        tokens, documents = len(self.documents.ids), len(self)
+        yield (
+            f"{self.name}: {documents:,} document{'s' * (documents != 1)}, {self.num_chars:,} "
+            f"characters, {tokens:,} tokens ({self.num_chars / tokens:.2f} characters a token)."
+        )
+
+
+class Documents(NamedTuple):
+    """What is learnt from, and what was held out of it."""
+
+    train: DocumentDataset
+    held: DocumentDataset | None
+
+
+def prepare_documents(
+    paths: Sequence[Path],
+    split: Split,
+    encoder: TextEncoder,
+    cache: Path,
+    hold_out: HoldOut | None = None,
+) -> Documents:
+    """The texts as ids: read from the cache, or tokenised and put there.
+
+    Raises InputError for everything that is wrong with the files, and DragomanError when the cache
+    cannot be written.
+    """
+    held_out = None if hold_out is None else astuple(hold_out)
+    parts = ["documents", FORMAT, encoder.content_hash, split, held_out]
+    content_hash = hash_files(parts, paths)
+    sides = ("train",) if hold_out is None else ("train", "held")
+    types = dict.fromkeys(sides, id_type(encoder))
+    write = partial(_write, read_documents(paths, split, hold_out), SEPARATORS[split], encoder)
+    arrays, num_chars = kept(cache, content_hash, types, write)
+    name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    datasets = [
+        DocumentDataset(
+            name=name if side == "train" else f"{name}, held out",
+            documents=arrays[side],
+            num_chars=num_chars[side],
+            special=special_ids(encoder),
+            content_hash=f"{content_hash} {side}",
+        )
+        for side in sides
+    ]
+    for dataset in datasets:
+        if not len(dataset):
+            raise InputError(
+                f"There is no text for {dataset.name}: too little for one document on each side; "
+                "give more, hold out another share, or set another split."
+            )
+    return Documents(datasets[0], datasets[1] if hold_out else None)
+
+
+def _write(
+    parts: Iterator[Part],
+    separator: int,
+    encoder: TextEncoder,
+    writers: Mapping[str, RaggedWriter],
+) -> dict[str, int]:
+    """Tokenise all documents; gives the number of characters on each side."""
+    bos, eos = [encoder.bos_id], [encoder.eos_id]
+    num_chars = dict.fromkeys(writers, 0)
+    while chunk := _chunk(parts):
+        rows: dict[str, list[list[int]]] = {side: [] for side in writers}
+        fresh = iter(encoder.encode_batch([part.text for part in chunk if not part.inside]))
+        rest = iter(encoder.encode_rest([part.text for part in chunk if part.inside]))
+        for part in chunk:
+            side = "held" if part.held else "train"
+            ids = next(rest) if part.inside else next(fresh)
+            ids = bos * part.opens + ids + eos * part.closes
+            if part.opens:
+                rows[side].append(ids)
+            elif rows[side]:
+                rows[side][-1] += ids
+            else:
+                writers[side].extend(ids)
+            num_chars[side] += len(part.text) + separator * part.closes
+        for side, writer in writers.items():
+            writer.append(rows[side])
+    return num_chars
+
+
+def _chunk(parts: Iterator[Part]) -> list[Part]:
+    """The next parts, as many as make about a block."""
+    chunk: list[Part] = []
+    size = 0
+    for part in parts:
+        chunk.append(part)
+        size += len(part.text)
+        if size >= BLOCK:
+            break
+    return chunk

@@ -1,0 +1,239 @@
+"""Texts for language models: documents, hold-out, the stream of ids, characters."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dragoman.data import documents
+from dragoman.data.documents import (
+    DocumentDataset,
+    DocumentTexts,
+    HoldOut,
+    Part,
+    Split,
+    prepare_documents,
+    read_documents,
+)
+from dragoman.errors import InputError
+from dragoman.text.train import TokenizerConfig, train_tokenizer
+
+BOS, EOS = 2, 3
+TEXT = "one line\nand one\n\n\nthree\n \nfour four\nfive"
+
+
+class Spacing:
+    """A tokenizer by protocol: code points plus 4; a space comes before a text but not its rest."""
+
+    pad_id, bos_id, eos_id, vocab_size, content_hash = 0, BOS, EOS, 0x110004, "spacing"
+    calls = 0
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """A space and the characters."""
+        return self.encode_rest([f" {text}" for text in texts])
+
+    def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
+        """The characters."""
+        self.calls += 1
+        return [[ord(char) + 4 for char in text] for text in texts]
+
+
+def written(folder: Path, text: str = TEXT, name: str = "a.txt") -> Path:
+    """A file with that text."""
+    path = folder / name
+    path.write_bytes(text.encode())
+    return path
+
+
+def spelt(dataset: DocumentDataset) -> list[str]:
+    """The documents with bos as ( and eos as )."""
+    signs = {BOS: "(", EOS: ")"}
+    rows = [dataset.documents[i].tolist() for i in range(len(dataset))]
+    return ["".join(signs.get(id_) or chr(id_ - 4) for id_ in row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("split", "found", "characters"),
+    [
+        ("file", [f"( {TEXT})"], len(TEXT)),
+        (
+            "line",
+            ["( one line)", "( and one)", "( three)", "( four four)", "( five)"],
+            len("one line and one three four four five "),
+        ),
+        (
+            "blank-line",
+            ["( one line\nand one)", "( three)", "( four four\nfive)"],
+            len("one line\nand one  three  four four\nfive  "),
+        ),
+    ],
+)
+def test_documents_stand_between_bos_and_eos(
+    tmp_path: Path, split: Split, found: list[str], characters: int
+) -> None:
+    """Files, lines or runs of lines; line feeds that part documents count for their ends."""
+    train, held = prepare_documents([written(tmp_path)], split, Spacing(), tmp_path / "cache")
+    assert spelt(train) == found
+    assert train.num_chars == characters
+    assert held is None
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.9])
+def test_the_end_of_a_file_is_held_out_to_the_character(tmp_path: Path, share: float) -> None:
+    """Of n characters the first int(n * (1 - share)) are learnt from, the others are not.
+
+    The first part has no end, the second begins in the middle of the text.
+    """
+    paths = [written(tmp_path), written(tmp_path, "zwei\nzeilen\n", "b.txt")]
+    train, held = prepare_documents(
+        paths, "file", Spacing(), tmp_path / "cache", HoldOut(share=share)
+    )
+    texts = [TEXT, "zwei\nzeilen\n"]
+    cuts = [int(len(text) * (1 - share)) for text in texts]
+    assert held is not None
+    assert spelt(train) == [f"( {t[:c]}" for t, c in zip(texts, cuts, strict=True) if c]
+    assert spelt(held) == [f"({t[c:]})" for t, c in zip(texts, cuts, strict=True)]
+    assert train.num_chars + held.num_chars == sum(map(len, texts))
+
+
+@pytest.mark.parametrize("split", ["line", "blank-line"])
+def test_whole_documents_are_held_out_at_the_end(tmp_path: Path, split: Split) -> None:
+    """The cut moves to the next document, so that none is on both sides."""
+    parts = list(read_documents([written(tmp_path)], split, HoldOut(share=0.5)))
+    cut = int(len(TEXT) * 0.5)
+    for part in parts:
+        assert part.held == (TEXT.index(part.text) >= cut)
+        assert (part.opens, part.inside, part.closes) == (True, False, True)
+    assert {part.held for part in parts} == {True, False}
+
+
+def test_documents_are_drawn_by_their_text(tmp_path: Path) -> None:
+    """About the share is held out, equal documents on one side, whatever file they are in."""
+    rng = np.random.default_rng(0)
+    lines = [f"line {i}" for i in rng.integers(0, 1000, 3000)]
+    paths = [written(tmp_path, "\n".join(lines)), written(tmp_path, "\n".join(lines[::-1]), "b")]
+    parts = list(read_documents(paths, "line", HoldOut(share=0.2, by="documents")))
+    held = {part.text for part in parts if part.held}
+    assert held.isdisjoint(part.text for part in parts if not part.held)
+    assert 0.15 < sum(part.held for part in parts) / len(parts) < 0.25
+    files = [written(tmp_path, f"{line}\nx", f"{i}") for i, line in enumerate(lines[:100])]
+    parts = list(read_documents(files, "file", HoldOut(share=0.2, by="documents")))
+    assert 8 <= sum(part.held for part in parts) <= 35
+    assert all(part.opens and part.closes and not part.inside for part in parts)
+
+
+def test_a_long_document_comes_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small the blocks are, the ids are those of the whole, with both kinds of hold-out."""
+    text = "To be,\nor not.\n\n 我 喜欢\n它\n x\ny\nz \nlast\nline" * 9
+    tokenizer = train_tokenizer([text], TokenizerConfig(vocab_size=300))
+    path = written(tmp_path, text)
+    for hold_out in (None, HoldOut(share=0.3)):
+        whole = prepare_documents([path], "file", tokenizer, tmp_path / "one", hold_out)
+        with monkeypatch.context() as patched:
+            patched.setattr(documents, "BLOCK", 5)
+            parts = list(read_documents([path], "file", hold_out))
+            blocks = prepare_documents([path], "file", tokenizer, tmp_path / "two", hold_out)
+        assert len(parts) > 20
+        assert sum(part.opens for part in parts) == sum(part.closes for part in parts) + bool(
+            hold_out
+        )
+        for one, two in zip(whole, blocks, strict=True):
+            if one is not None and two is not None:
+                assert one.documents.ids.tolist() == two.documents.ids.tolist()
+                assert one.documents.offsets.tolist() == two.documents.offsets.tolist()
+                assert one.num_chars == two.num_chars
+
+
+def test_blocks_end_only_where_no_word_crosses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block ends with one line feed after a character, and the next begins with a character."""
+    monkeypatch.setattr(documents, "BLOCK", 1)
+    parts = list(read_documents([written(tmp_path, "a\nb\n\nc\n d\ne \nf\ng")], "file"))
+    assert [part.text for part in parts] == ["a\n", "b\n\nc\n d\n", "e \nf\n", "g"]
+    middle = Part("b\n\nc\n d\n", held=False, opens=False, inside=True, closes=False)
+    assert parts[1] == middle
+
+
+def test_the_second_time_nothing_is_tokenised(tmp_path: Path) -> None:
+    """The cache answers; another split, hold-out or file is another entry."""
+    encoder, cache, path = Spacing(), tmp_path / "cache", written(tmp_path)
+    first, _ = prepare_documents([path], "line", encoder, cache)
+    calls = encoder.calls
+    again, _ = prepare_documents([path], "line", encoder, cache)
+    assert encoder.calls == calls
+    assert isinstance(again.documents.ids, np.memmap)
+    assert (again.num_chars, again.content_hash) == (first.num_chars, first.content_hash)
+    others = [
+        prepare_documents([path], "blank-line", encoder, cache),
+        prepare_documents([path], "line", encoder, cache, HoldOut(share=0.2)),
+        prepare_documents([path], "line", encoder, cache, HoldOut(share=0.3)),
+        prepare_documents([path, path], "line", encoder, cache),
+    ]
+    hashes = [first.content_hash, *(d.content_hash for both in others for d in both if d)]
+    assert len(set(hashes)) == 7
+
+
+def test_too_little_text_is_refused(tmp_path: Path) -> None:
+    """A file of blanks, or one whose only document cannot be on both sides."""
+    with pytest.raises(InputError, match="no text for"):
+        prepare_documents([written(tmp_path, "\n \n")], "line", Spacing(), tmp_path / "cache")
+    with pytest.raises(InputError, match=r"no text for .*held out"):
+        prepare_documents(
+            [written(tmp_path, "one")], "line", Spacing(), tmp_path / "cache", HoldOut()
+        )
+    with pytest.raises(InputError, match="is empty"):
+        prepare_documents([written(tmp_path, "")], "file", Spacing(), tmp_path / "cache")
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_impossible_shares_are_refused(share: float) -> None:
+    """Something is held out, and something is left."""
+    with pytest.raises(InputError, match="share"):
+        HoldOut(share=share)
+
+
+def test_texts_for_the_tokenizer_are_those_of_training(tmp_path: Path) -> None:
+    """What is held out is not seen by the tokenizer either; line feeds are."""
+    texts = DocumentTexts([written(tmp_path)], "file", HoldOut(share=0.5))
+    assert list(texts) == list(texts) == [TEXT[: int(len(TEXT) * 0.5)]]
+    assert "\n" in next(iter(texts))
+
+
+def test_line_ends_are_line_feeds(tmp_path: Path) -> None:
+    """A file from elsewhere has the characters of ours, and keeps whether its last line ends."""
+    train, _ = prepare_documents(
+        [written(tmp_path, "\ufeffa\r\nb\r\n")], "file", Spacing(), tmp_path / "cache"
+    )
+    assert spelt(train) == ["( a\nb\n)"]
+    assert train.num_chars == 4
+
+
+def test_the_report_and_texts_in_memory() -> None:
+    """Documents, characters and tokens in a sentence."""
+    dataset = DocumentDataset.of_texts(["ab", "c"], Spacing())
+    assert spelt(dataset) == ["( ab)", "( c)"]
+    assert list(dataset.report()) == [
+        "texts: 2 documents, 3 characters, 9 tokens (0.33 characters a token)."
+    ]
+
+
+@pytest.mark.data
+def test_the_last_tenth_of_tiny_shakespeare(data_folder: Path, tmp_path: Path) -> None:
+    """The parts are those that others cut with ``text[:int(n * 0.9)]``, and decode to them."""
+    path = data_folder / "tinyshakespeare" / "train.txt"
+    if not path.exists():
+        pytest.skip(f"there is no {path}; set DRAGOMAN_DATA")
+    text = path.read_text(encoding="utf-8")
+    cut = int(len(text) * 0.9)
+    hold_out = HoldOut(share=0.1)
+    tokenizer = train_tokenizer(
+        DocumentTexts([path], "file", hold_out), TokenizerConfig(model="characters")
+    )
+    train, held = prepare_documents([path], "file", tokenizer, tmp_path, hold_out)
+    assert held is not None
+    assert (train.num_chars, held.num_chars) == (cut, len(text) - cut)
+    assert tokenizer.decode(train.documents.ids) == text[:cut]
+    assert tokenizer.decode([*train.documents.ids, *held.documents.ids]) == text
+    assert len(held.documents.ids) == len(text) - cut + 2
