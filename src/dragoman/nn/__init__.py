@@ -9,13 +9,15 @@ T    target, queries             F    d_ff
 L    any length                  V    vocabulary
 D    d_model                     W    beams
 H    heads                       N    rows, `B * W`
+n    blocks of a row             c    queries of a block
+s    keys that a block meets
 ==== ==========================  ==== ==========================
 
 A mask is boolean, True means *may attend*, and broadcasts to `(B, H, T, S)`.
 """
 
 from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.cache import Cache, GrowingStorage, KeyValue, NoPast, Past
+from dragoman.nn.cache import Cache, GrowingStorage, KeyValue, NoPast, Past, RollingStorage
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import FeedForward
@@ -29,6 +31,7 @@ from dragoman.nn.patterns import (
     Full,
     Packed,
     Pattern,
+    SlidingWindow,
     Weighting,
     reference_attention,
 )
@@ -94,9 +97,11 @@ __all__ = [
     "RMSNorm",
     "RelativeBias",
     "Residual",
+    "RollingStorage",
     "Rotary",
     "Sinusoidal",
     "SinusoidalPositions",
+    "SlidingWindow",
     "TokenEmbedding",
     "Weighting",
     "YaRN",

@@ -90,7 +90,8 @@ class MultiHeadAttention(nn.Module):
         place: Place = NOWHERE,
     ) -> Tensor:
         """Attend from `(B, T, D)` to `kv` where the pattern and `mask` allow it: `(B, T, D)`."""
-        q_BHTd, kv = self._heads(query_BTD, kv, mask, place)
+        q_BHTd = self._project_q(query_BTD, place)
+        mask = self._fit(mask, q_BHTd, kv)
         weighting = self._weighting(place)
         out_BHTd = self._pattern(place).attend(q_BHTd, kv, mask, weighting)
         out_BTD: Tensor = self.out_proj(out_BHTd.transpose(1, 2).flatten(2))
@@ -104,11 +105,12 @@ class MultiHeadAttention(nn.Module):
         place: Place = NOWHERE,
     ) -> Tensor:
         """Return the attention weights `(B, H, T, S)`, computed by the reference."""
-        q_BHTd, (k_BHSd, v_BHSd) = self._heads(query_BTD, kv, mask, place)
-        own = self._pattern(place).mask(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
+        q_BHTd = self._project_q(query_BTD, place)
+        mask = self._fit(mask, q_BHTd, kv)
+        own = self._pattern(place).mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
         if own is not None:
             mask = own if mask is None else own & mask
-        return reference_attention(q_BHTd, k_BHSd, v_BHSd, mask, self._weighting(place))[1]
+        return reference_attention(q_BHTd, *kv, mask, self._weighting(place))[1]
 
     def _pattern(self, place: Place) -> Pattern:
         return self.pattern if place.documents is None else Packed(self.pattern, place.documents)
@@ -118,18 +120,18 @@ class MultiHeadAttention(nn.Module):
             scale=self.scale, soft_cap=self.soft_cap, bias=place.bias, dropout=self.dropout
         )
 
-    def _heads(
-        self, query_BTD: Tensor, kv: KeyValue, mask: Tensor | None, place: Place
-    ) -> tuple[Tensor, KeyValue]:
-        """Split the query by head and repeat key-value heads that a group of queries shares."""
+    def _project_q(self, query_BTD: Tensor, place: Place) -> Tensor:
+        """Make the queries of every head, `(B, H, T, d)`; they are turned here."""
         q_BTHd = self.q_proj(query_BTD).unflatten(-1, (self.num_heads, self.head_dim))
-        q_BHTd = self.q_norm(q_BTHd).transpose(1, 2)
-        if place.angles is not None:
-            q_BHTd = rotate(q_BHTd, place.angles)
-        if self.num_kv_heads != self.num_heads:
-            group = self.num_heads // self.num_kv_heads
-            kv = KeyValue(*(x.repeat_interleave(group, dim=1) for x in kv))
-        if mask is not None:
-            batch, heads, num_queries, _ = q_BHTd.shape
-            check_mask(mask, (batch, heads, num_queries, kv.k_BKSd.shape[2]))
-        return q_BHTd, kv
+        q_BHTd: Tensor = self.q_norm(q_BTHd).transpose(1, 2)
+        return q_BHTd if place.angles is None else rotate(q_BHTd, place.angles)
+
+    def _fit(self, mask: Tensor | None, q_BHTd: Tensor, kv: KeyValue) -> Tensor | None:
+        """Check the mask, and cut it to the last keys where the storage has let go of others."""
+        if mask is None:
+            return None
+        num_keys = kv.k_BKSd.shape[2]
+        if self.pattern.forgets:
+            mask = mask[..., -num_keys:]
+        check_mask(mask, (*q_BHTd.shape[:3], num_keys))
+        return mask

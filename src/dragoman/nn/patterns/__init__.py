@@ -3,6 +3,7 @@
 from dragoman.nn.patterns.dense import Causal, Full, Pattern
 from dragoman.nn.patterns.packed import Packed
 from dragoman.nn.patterns.weighting import Weighting, distances, reference_attention
+from dragoman.nn.patterns.window import SlidingWindow
 
 __all__ = [
     "AttentionPattern",
@@ -10,10 +11,11 @@ __all__ = [
     "Full",
     "Packed",
     "Pattern",
+    "SlidingWindow",
     "Weighting",
     "distances",
     "reference_attention",
 ]
 
-AttentionPattern = Full | Causal
+AttentionPattern = Full | Causal | SlidingWindow
 """The patterns that a config can name."""

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from dragoman.nn.cache import GrowingStorage, KeyValue, Storage
-from dragoman.nn.mask import additive, causal_mask, hide_blind_rows
-from dragoman.nn.patterns.weighting import Weighting, distances
-from dragoman.nn.products import head_product
+from dragoman.nn.mask import causal_mask
+from dragoman.nn.patterns.kernels import attention_by_products, fused_attention, needs_products
+from dragoman.nn.patterns.weighting import Weighting
 
 PRODUCT_KEYS = 2048  # up to this many keys a CPU is served best by plain products
-VECTOR_KEYS = 16  # float32 numbers in the widest vector register of a CPU
+BLOCK_QUERIES = 256  # queries at a time where the fused kernel would keep a matrix
 
 
 class Pattern(Protocol):
@@ -27,6 +27,10 @@ class Pattern(Protocol):
     def is_causal(self) -> bool:
         """Whether no query sees a later key, which a decoder needs."""
 
+    @property
+    def forgets(self) -> bool:
+        """Whether its storage lets go of keys that no later query will see."""
+
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
         """Who may see whom, `(T, S)`; None when everybody sees everybody."""
 
@@ -35,7 +39,7 @@ class Pattern(Protocol):
     ) -> Tensor:
         """Return `weights v`, `(B, H, T, d)`, under this pattern and under `mask`.
 
-        Keys and values have as many heads as queries.
+        Keys and values may have fewer heads than queries: groups of query heads share one.
         """
 
     def make_storage(self) -> Storage:
@@ -50,6 +54,7 @@ class Full:
     """Which of the patterns this is."""
 
     is_causal = False
+    forgets = False
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002 (the protocol's form)
         """Nothing is hidden."""
@@ -74,6 +79,7 @@ class Causal:
     """Which of the patterns this is."""
 
     is_causal = True
+    forgets = False
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
         """`j <= i`; None for a single query, which stands last and sees all."""
@@ -82,19 +88,8 @@ class Causal:
     def attend(
         self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
     ) -> Tensor:
-        """Attend to the past and the present.
-
-        Without a cache and without padding the fused kernel knows the pattern by itself, and no
-        `T x S` mask is made.
-        """
-        num_queries, num_keys = q_BHTd.shape[2], kv.k_BKSd.shape[2]
-        alone = mask is None and weighting.bias is None and num_queries == num_keys
-        if alone and not _prefers_products(q_BHTd, num_keys, weighting):
-            return _fused(q_BHTd, kv, None, weighting, is_causal=True)
-        own = self.mask(num_queries, num_keys, q_BHTd.device)
-        if own is not None:
-            mask = own if mask is None else own & mask
-        return dense_attention(q_BHTd, kv, mask, weighting)
+        """Attend to the past and the present."""
+        return dense_attention(q_BHTd, kv, mask, weighting, is_causal=q_BHTd.shape[2] > 1)
 
     def make_storage(self) -> Storage:
         """Keep every position."""
@@ -102,71 +97,83 @@ class Causal:
 
 
 def dense_attention(
-    q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
+    q_BHTd: Tensor,
+    kv: KeyValue,
+    mask: Tensor | None,
+    weighting: Weighting,
+    *,
+    is_causal: bool = False,
 ) -> Tensor:
     """Run dense attention the fast way for the device: the one place where that is decided.
 
     Measured (`docs/decisions.md`): on a CPU the fused kernel's backward pass takes up to nine times
     as long as plain products on sentences, and its result changes when keys are padded, while
     that of plain products does not (a translation must not depend on its neighbours). Beyond
-    `PRODUCT_KEYS` keys, and on every other device, the fused kernel saves memory and time. It has
-    no soft-cap, which products serve everywhere.
+    `PRODUCT_KEYS` keys, and on every other device, the fused kernel saves memory and time. Where
+    it would need a `T x S` matrix (a soft-cap, a bias, a mask that differs by query), the queries
+    are taken in blocks, each with its rows of that matrix.
     """
-    if _prefers_products(q_BHTd, kv.k_BKSd.shape[2], weighting):
-        return _attention_by_products(q_BHTd, kv, mask, weighting)
-    return _fused(q_BHTd, kv, mask, weighting, is_causal=False)
+    num_queries, num_keys = q_BHTd.shape[2], kv.k_BKSd.shape[2]
+    if q_BHTd.device.type == "cpu" and num_keys <= PRODUCT_KEYS:
+        if is_causal:
+            own = causal_mask(num_queries, num_keys, q_BHTd.device)
+            mask = own if mask is None else own & mask
+        return attention_by_products(q_BHTd, kv, mask, weighting)
+    knows_pattern = not is_causal or (mask is None and num_queries == num_keys)
+    if needs_products(q_BHTd, weighting) or differs_by_query(mask) or not knows_pattern:
+        return attention_by_blocks(q_BHTd, kv, mask, weighting, is_causal=is_causal)
+    return fused_attention(q_BHTd, kv, mask, weighting, is_causal=is_causal)
 
 
-def _prefers_products(q_BHTd: Tensor, num_keys: int, weighting: Weighting) -> bool:
-    if weighting.soft_cap is not None:
-        return True
-    return q_BHTd.device.type == "cpu" and num_keys <= PRODUCT_KEYS
-
-
-def _fused(
-    q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting, *, is_causal: bool
+def attention_by_blocks(
+    q_BHTd: Tensor,
+    kv: KeyValue,
+    mask: Tensor | None,
+    weighting: Weighting,
+    *,
+    is_causal: bool,
+    block_queries: int = BLOCK_QUERIES,
 ) -> Tensor:
-    k_BHSd, v_BHSd = kv
-    added = mask
-    if weighting.bias is not None:
-        distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
-        added = weighting.bias(distance_TS).to(q_BHTd.dtype)[None]
-        if mask is not None:
-            added = added + additive(mask, q_BHTd.dtype)
-    out_BHTd = F.scaled_dot_product_attention(
-        q_BHTd,
-        k_BHSd,
-        v_BHSd,
-        attn_mask=added,
-        dropout_p=weighting.dropout_p,
-        is_causal=is_causal,
-        scale=weighting.scale,
-    )
-    return out_BHTd if mask is None else hide_blind_rows(out_BHTd, mask)
+    """Attend with a block of queries at a time; a causal one meets no key behind its last query.
 
-
-def _attention_by_products(
-    q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
-) -> Tensor:
-    k_BHSd, v_BHSd = kv
-    scores_BHTS = weighting.cap(head_product(q_BHTd * weighting.scale, k_BHSd.transpose(-2, -1)))
-    if weighting.bias is not None:
-        distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
-        scores_BHTS = scores_BHTS + weighting.bias(distance_TS).to(scores_BHTS.dtype)
-    if mask is not None:
-        scores_BHTS = scores_BHTS + additive(mask, scores_BHTS.dtype)
-    out_BHTd = head_product(weighting.drop(_softmax(scores_BHTS)), v_BHSd)
-    return out_BHTd if mask is None else hide_blind_rows(out_BHTd, mask)
-
-
-def _softmax(scores_BHTS: Tensor) -> Tensor:
-    """Return the softmax over the keys; masked keys added at the end change no bit of it.
-
-    A CPU sums the exponentials of fewer keys than fill a vector register in another order than
-    those of more keys, so a few keys are filled up to a register with keys that are never seen.
+    In training each block is computed again in the backward pass, with the same dropout, so that
+    no more than one block's weights exist at any time.
     """
-    missing = VECTOR_KEYS - scores_BHTS.shape[-1]
-    if missing <= 0:
-        return scores_BHTS.softmax(dim=-1)
-    lowest = torch.finfo(scores_BHTS.dtype).min
-    return F.pad(scores_BHTS, (0, missing), value=lowest).softmax(dim=-1)[..., :-missing]
+    num_queries, num_keys = q_BHTd.shape[2], kv.k_BKSd.shape[2]
+    attend = attention_by_products if needs_products(q_BHTd, weighting) else _fused_block
+    outs = []
+    for start in range(0, num_queries, block_queries):
+        stop = min(start + block_queries, num_queries)
+        seen = num_keys - num_queries + stop if is_causal else num_keys
+        part = None if mask is None else _rows(mask, start, stop)[..., :seen]
+        if is_causal:
+            own = causal_mask(stop - start, seen, q_BHTd.device)
+            part = own if part is None else own & part
+        keys_S = torch.arange(seen, device=q_BHTd.device)
+        queries_T = torch.arange(start, stop, device=q_BHTd.device) + num_keys - num_queries
+        near = KeyValue(*(x[:, :, :seen] for x in kv))
+        block = (q_BHTd[:, :, start:stop], near, part, weighting, keys_S - queries_T[:, None])
+        if torch.is_grad_enabled():
+            outs.append(checkpoint(attend, *block, use_reentrant=False))
+        else:
+            outs.append(attend(*block))
+    return torch.cat(outs, dim=2)
+
+
+def _fused_block(
+    q_BHTd: Tensor,
+    kv: KeyValue,
+    mask: Tensor | None,
+    weighting: Weighting,
+    distance_TS: Tensor,  # noqa: ARG001 (the form of `attention_by_products`; there is no bias)
+) -> Tensor:
+    return fused_attention(q_BHTd, kv, mask, weighting)
+
+
+def differs_by_query(mask: Tensor | None) -> bool:
+    """Whether a mask hides other keys from one query than from another."""
+    return mask is not None and mask.dim() > 1 and mask.shape[-2] > 1
+
+
+def _rows(mask: Tensor, start: int, stop: int) -> Tensor:
+    return mask[..., start:stop, :] if differs_by_query(mask) else mask

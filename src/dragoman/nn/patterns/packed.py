@@ -29,6 +29,11 @@ class Packed:
         """Whether the pattern inside the documents is."""
         return self.within.is_causal
 
+    @property
+    def forgets(self) -> bool:
+        """Whether the storage of the pattern inside the documents does."""
+        return self.within.forgets
+
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
         """The same document, and visible inside it."""
         same = self.documents.mask(device)[-num_queries:]

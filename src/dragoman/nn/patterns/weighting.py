@@ -33,6 +33,16 @@ class Weighting:
         """Drop weights in training."""
         return weights if self.dropout is None else self.dropout(weights)
 
+    def bias_of(self, distance_TS: Tensor) -> Tensor:
+        """Return the bias of distances `(..., T, S)` for each head: `(..., H, T, S)`."""
+        if self.bias is None:
+            raise ValueError("this weighting has no bias")
+        *blocks, num_queries, num_keys = distance_TS.shape
+        if not blocks:
+            return self.bias(distance_TS)
+        bias_HTS = self.bias(distance_TS.reshape(-1, num_keys))
+        return torch.movedim(bias_HTS.unflatten(1, (*blocks, num_queries)), 0, -3)
+
     @property
     def dropout_p(self) -> float:
         """The probability with which a weight is dropped now."""
@@ -48,8 +58,8 @@ def distances(num_queries: int, num_keys: int, device: torch.device | None = Non
 
 def reference_attention(
     q_BHTd: Tensor,
-    k_BHSd: Tensor,
-    v_BHSd: Tensor,
+    k_BKSd: Tensor,
+    v_BKSd: Tensor,
     mask: Tensor | None = None,
     weighting: Weighting | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -58,9 +68,12 @@ def reference_attention(
     `weights = softmax(q k^T / sqrt(d))` over the keys that the mask lets a query see, and
     `out = weights v`; with the scale, the cap and the bias of `weighting` where it is given, and
     without its dropout. A query that sees nothing has weights and an output of zeros. This is the
-    readable twin of every fast path and the one that returns the weights `(B, H, T, S)`.
+    readable twin of every fast path and the one that returns the weights `(B, H, T, S)`. Of fewer
+    key-value heads than heads, each stands in for a group of neighbours.
     """
     weighting = weighting or Weighting(scale=q_BHTd.shape[-1] ** -0.5)
+    group = q_BHTd.shape[1] // k_BKSd.shape[1]
+    k_BHSd, v_BHSd = (x.repeat_interleave(group, dim=1) for x in (k_BKSd, v_BKSd))
     scores_BHTS = weighting.cap(q_BHTd @ k_BHSd.transpose(-2, -1) * weighting.scale)
     if weighting.bias is not None:
         distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)

@@ -1,0 +1,90 @@
+"""Patterns, drawn inputs, and what it means that a fast path equals the reference."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from hypothesis import strategies as st
+from tests.unit.models.small import distance
+from torch import Tensor
+
+from dragoman.nn import (
+    ALiBi,
+    Causal,
+    Full,
+    KeyValue,
+    Pattern,
+    RelativeBias,
+    SlidingWindow,
+    Weighting,
+    reference_attention,
+)
+from dragoman.nn.position.place import Bias
+
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
+SIZES = st.integers(1, 40)
+PATTERNS: dict[str, st.SearchStrategy[Pattern]] = {
+    "full": st.just(Full()),
+    "causal": st.just(Causal()),
+    "window": st.builds(SlidingWindow, size=SIZES),
+    "two-sided window": st.builds(SlidingWindow, size=SIZES, causal=st.sampled_from([False])),
+}
+
+
+class Case(NamedTuple):
+    """Inputs that ask for gradients, and how they are weighed and masked."""
+
+    inputs: tuple[Tensor, Tensor, Tensor]
+    mask: Tensor | None
+    weighting: Weighting
+
+
+def draw_bias(data: st.DataObject, num_heads: int, dtype: torch.dtype) -> Bias | None:
+    """Make the bias of T5 or of ALiBi, or none."""
+    relative = RelativeBias(num_buckets=8, max_distance=30)
+    scheme = data.draw(st.sampled_from([None, relative, ALiBi()]))
+    return None if scheme is None else scheme.make_bias(num_heads, bidirectional=True).to(dtype)
+
+
+def draw_case(data: st.DataObject, *, longest: int, plain: bool = False) -> Case:
+    """Draw shapes (`T <= S`, shared heads), a weighting, and a mask that hides much."""
+    dtype = data.draw(st.sampled_from(list(TOLERANCES)))
+    rows, kv_heads, group = (data.draw(st.integers(1, 2)) for _ in range(3))
+    num_keys = data.draw(st.integers(1, longest))
+    num_queries = data.draw(st.one_of(st.just(num_keys), st.integers(1, num_keys)))
+    head_dim = data.draw(st.integers(1, 5))
+    torch.manual_seed(data.draw(st.integers(0, 2**32)))
+    heads = kv_heads * group
+    shapes = [(heads, num_queries), (kv_heads, num_keys), (kv_heads, num_keys)]
+    q, k, v = (torch.randn(rows, *s, head_dim, dtype=dtype, requires_grad=True) for s in shapes)
+    mask = None
+    if data.draw(st.booleans()):
+        by = data.draw(st.tuples(*[st.booleans()] * 3)) if not plain else (True, False, False)
+        shape = [n if full else 1 for n, full in zip((rows, heads, num_queries), by, strict=True)]
+        mask = torch.rand(*shape, num_keys) < data.draw(st.floats(0, 1))
+    weighting = Weighting(
+        scale=data.draw(st.floats(0.1, 2.0)),
+        soft_cap=data.draw(st.sampled_from([None, 2.0])) if not plain else None,
+        bias=draw_bias(data, heads, dtype) if not plain else None,
+    )
+    return Case((q, k, v), mask, weighting)
+
+
+def assert_equals_reference(pattern: Pattern, case: Case, fast: Callable[..., Tensor]) -> None:
+    """Outputs and gradients are the reference's under the pattern's mask; blind rows are zeros."""
+    (q, k, v), mask, weighting = case
+    own = pattern.mask(q.shape[2], k.shape[2], q.device)
+    seen = own if mask is None else mask if own is None else own & mask
+    expected, _ = reference_attention(q, k, v, seen, weighting)
+    out = fast(q, KeyValue(k, v), mask, weighting)
+    slopes = torch.randn_like(out)
+    gradients = zip(
+        torch.autograd.grad(out, case.inputs, slopes),
+        torch.autograd.grad(expected, case.inputs, slopes),
+        strict=True,
+    )
+    for got, wanted in [(out, expected), *gradients]:
+        assert distance(got, wanted) < TOLERANCES[q.dtype]
+    if seen is not None:
+        blind = ~seen.any(-1, keepdim=True).expand(*out.shape[:3], 1)
+        assert not bool(out.masked_select(blind).any())

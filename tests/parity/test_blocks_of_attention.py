@@ -1,0 +1,50 @@
+"""The cutting of sequences into blocks, at block sizes of any kind, against the reference."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.parity.attention_cases import SIZES, assert_equals_reference, draw_case
+from torch import Tensor
+
+from dragoman.nn import Causal, Dropout, Full, KeyValue, SlidingWindow, Weighting
+from dragoman.nn.patterns.dense import attention_by_blocks
+from dragoman.nn.patterns.window import local_attention
+
+
+@given(st.data(), SIZES, SIZES, st.booleans())
+@settings(max_examples=150)
+def test_windows_in_blocks(data: st.DataObject, size: int, block: int, causal: bool) -> None:  # noqa: FBT001 (drawn)
+    """Blocks smaller and larger than the window and than the text; T < S; padding; cap and bias."""
+    pattern = SlidingWindow(size=size, causal=causal)
+    case = draw_case(data, longest=60)
+    if case.mask is not None:
+        case = case._replace(mask=case.mask[:, :, :1])
+
+    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting) -> Tensor:
+        return local_attention(q, kv, mask, weighting, pattern.reach, block)
+
+    assert_equals_reference(pattern, case, fast)
+
+
+@given(st.data(), SIZES, st.booleans())
+@settings(max_examples=100)
+def test_dense_attention_in_blocks(data: st.DataObject, block: int, causal: bool) -> None:  # noqa: FBT001 (drawn)
+    """A block of queries at a time gives what all at once give, under every mask, bias and cap."""
+
+    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting) -> Tensor:
+        return attention_by_blocks(q, kv, mask, weighting, is_causal=causal, block_queries=block)
+
+    assert_equals_reference(Causal() if causal else Full(), draw_case(data, longest=60), fast)
+
+
+def test_blocks_are_computed_again_with_the_same_dropout() -> None:
+    """The gradients of a blockwise pass with dropout belong to the weights of its forward pass."""
+    torch.manual_seed(0)
+    weighting = Weighting(scale=1.0, dropout=Dropout(0.5))
+    q, k = torch.randn(1, 1, 30, 2), torch.randn(1, 1, 30, 2)
+    v = torch.randn(1, 1, 30, 2, requires_grad=True)
+    out = attention_by_blocks(q, KeyValue(k, v), None, weighting, is_causal=True, block_queries=7)
+    slopes = torch.randn_like(out)
+    (gradient,) = torch.autograd.grad(out, v, slopes)
+    # `out` is linear in `v`, so the inner products agree exactly if the weights are the same
+    torch.testing.assert_close((gradient * v).sum(), (out * slopes).sum())

@@ -1,0 +1,136 @@
+"""Decoding with a cache equals the full pass, for every causal pattern and position scheme."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.models.small import distance, random_ids, stir
+
+from dragoman.models import DecoderOnly, DecoderOnlyConfig
+from dragoman.nn import (
+    ALiBi,
+    Causal,
+    KeyValue,
+    Learned,
+    NoPositions,
+    PositionScheme,
+    RelativeBias,
+    RollingStorage,
+    Rotary,
+    Sinusoidal,
+    SlidingWindow,
+)
+from dragoman.nn.patterns import AttentionPattern
+
+SMALL = DecoderOnlyConfig(
+    vocab_size=23, d_model=16, num_heads=4, num_kv_heads=2, d_ff=24, num_layers=3, dropout=0.0
+)
+SCHEMES: dict[str, PositionScheme] = {
+    "sinusoidal": Sinusoidal(),
+    "learned": Learned(max_length=60),
+    "rotary": Rotary(),
+    "relative-bias": RelativeBias(num_buckets=8, max_distance=12),
+    "alibi": ALiBi(),
+    "none": NoPositions(),
+}
+PATTERNS: dict[str, tuple[AttentionPattern, ...]] = {
+    "causal": (Causal(),),
+    "window": (SlidingWindow(size=4),),
+    "window of one": (SlidingWindow(size=1),),
+    "window, window, full": (SlidingWindow(size=3), SlidingWindow(size=5), Causal()),
+}
+SEEDS = st.integers(0, 2**32)
+
+
+def make_model(config: DecoderOnlyConfig, seed: int = 0) -> DecoderOnly:
+    """Make a small model in float64 with no weight that is 0 or 1."""
+    torch.manual_seed(seed)
+    model = DecoderOnly(config)
+    stir(model)
+    return model.double().eval()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", PATTERNS)
+@given(seed=SEEDS, prompt=st.integers(1, 12), parts=st.lists(st.integers(1, 9), max_size=6))
+@settings(max_examples=8)
+def test_cached_decoding_is_the_full_pass(
+    name: str, scheme: str, seed: int, prompt: int, parts: list[int]
+) -> None:
+    """A prompt, then some tokens at a time, gives the logits of all tokens at once."""
+    model = make_model(replace(SMALL, patterns=PATTERNS[name], positions=SCHEMES[scheme]))
+    ids_BL = random_ids(seed, 2, prompt + sum(parts))
+    with torch.no_grad():
+        expected = model(ids_BL)
+        state = model.start(ids_BL[:, :prompt], 1)
+        logits, start = [], prompt - 1
+        for size in (1, *parts):
+            logits.append(model.extend(ids_BL[:, start : start + size], state))
+            start += size
+    assert distance(torch.cat(logits, dim=1), expected[:, prompt - 1 :]) < 1e-12
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@given(seed=SEEDS, order=st.lists(st.integers(0, 2), min_size=1, max_size=5))
+@settings(max_examples=15)
+def test_selected_rows_go_on_as_if_they_had_been_alone(
+    name: str, seed: int, order: list[int]
+) -> None:
+    """Reordering, repeating and dropping rows in mid-text equals recomputing the chosen rows."""
+    model = make_model(replace(SMALL, patterns=PATTERNS[name], positions=Rotary()))
+    ids_BL = random_ids(seed, 3, 14)
+    rows_N = torch.tensor(order)
+    with torch.no_grad():
+        state = model.start(ids_BL[:, :9], 1)
+        model.step(ids_BL[:, 8], state)
+        state.select(rows_N)
+        chosen = ids_BL[rows_N]
+        for t in range(9, 14):
+            logits = model.step(chosen[:, t], state)
+            assert distance(logits, model(chosen[:, : t + 1])[:, -1]) < 1e-12
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@given(seed=SEEDS, padding=st.integers(1, 7), steps=st.integers(1, 8))
+@settings(max_examples=15)
+def test_prompts_padded_in_front_go_on_as_if_they_had_been_alone(
+    name: str, seed: int, padding: int, steps: int
+) -> None:
+    """Padding before a shorter prompt changes none of its logits."""
+    model = make_model(replace(SMALL, patterns=PATTERNS[name], positions=Rotary()))
+    ids_BL = random_ids(seed, 2, 9 + steps)
+    ids_BL[0, :padding] = model.pad_id
+    with torch.no_grad():
+        state = model.start(ids_BL[:, :9], 1)
+        for t in range(8, 8 + steps):
+            logits = model.step(ids_BL[:, t], state)
+        alone = model(ids_BL[:1, padding : 8 + steps])[:, -1]
+    assert distance(logits[:1], alone) < 1e-12
+
+
+@given(SEEDS, st.integers(1, 6), st.lists(st.integers(1, 20), min_size=1, max_size=12))
+@settings(max_examples=60)
+def test_a_rolling_storage_holds_the_end_in_order(seed: int, window: int, sizes: list[int]) -> None:
+    """It gives back what a growing one does, cut to what a window sees, and no more memory."""
+    torch.manual_seed(seed)
+    storage = RollingStorage(window)
+    every = KeyValue(torch.empty(2, 1, 0, 3), torch.empty(2, 1, 0, 3))
+    for size in sizes:
+        new = KeyValue(torch.randn(2, 1, size, 3), torch.randn(2, 1, size, 3))
+        every = KeyValue(*(torch.cat(pair, dim=2) for pair in zip(every, new, strict=True)))
+        seen = storage.extend(new)
+        assert storage.length == every.k_BKSd.shape[2]
+        for got, whole in zip(seen, every, strict=True):
+            assert torch.equal(got, whole[:, :, -(window - 1 + size) :])
+
+
+def test_a_rolling_storage_stays_as_large_as_it_is() -> None:
+    """However long the text, the store is two windows."""
+    storage, sizes = RollingStorage(50), set()
+    new = KeyValue(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 1, 2))
+    for _ in range(1000):
+        seen = storage.extend(new)
+        sizes.add(seen.k_BKSd.untyped_storage().nbytes())
+    assert max(sizes) == 2 * 50 * 2 * 4
