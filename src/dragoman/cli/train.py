@@ -78,12 +78,15 @@ def run_recipe(recipe: "RunRecipe", console: "Console") -> "TrainResult":
 
 def _score_of(recipe: "RunRecipe") -> object:
     """What judges a task by decoding; None for tasks that are judged without."""
-    from dragoman.evaluate import bleu_tokenizer
+    from dragoman.evaluate import bleu_tokenizer, tag_scores
     from dragoman.train.recipe import TranslateRecipe
+    from dragoman.train.recipes.tag import TagRecipe
 
     match recipe:
         case TranslateRecipe():
             return _Score(bleu_tokenizer(recipe.data.tgt_lang))
+        case TagRecipe():
+            return lambda right, predicted: tag_scores(right, predicted).figures
     return None
 
 

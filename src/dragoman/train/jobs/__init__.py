@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.train.job import Job, Say
-from dragoman.train.jobs import translate
+from dragoman.train.jobs import classify, tag, translate
 from dragoman.train.recipes.base import RunRecipe
+from dragoman.train.recipes.classify import ClassifyRecipe
+from dragoman.train.recipes.tag import TagRecipe
 from dragoman.train.recipes.translate import TranslateRecipe
 from dragoman.train.runfolder import RunFolder
 
@@ -26,5 +28,7 @@ class Task:
 
 TASKS: Mapping[str, Task] = {
     "translate": Task(TranslateRecipe, translate.assemble),
+    "classify": Task(ClassifyRecipe, classify.assemble),
+    "tag": Task(TagRecipe, tag.assemble),
 }
 """By the key `task` of a recipe; one without it is the first."""

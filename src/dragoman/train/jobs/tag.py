@@ -1,0 +1,145 @@
+"""Learning to tag words: an encoder with a label for each word's first piece, judged by spans."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from torch import Tensor
+
+from dragoman.data.dataset import Ragged
+from dragoman.data.holdout import hold_out_rows
+from dragoman.data.tag_batch import NO_TAG, TagBatch, TagBatches, evaluation_batches
+from dragoman.data.tagged import TaggedDataset, load_tagged, read_tagged
+from dragoman.errors import InputError
+from dragoman.models import EncoderOnly
+from dragoman.models.folder import DecodingDefaults, FolderConfig
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.encoders import describe, hide_tokens
+from dragoman.train.job import CardPart, Say
+from dragoman.train.objective import reference_loss
+from dragoman.train.recipes.tag import TagRecipe
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_model
+from dragoman.train.tokenizer import begin_tokenizer
+from dragoman.train.validate import Validation, evaluating
+
+
+class Score(Protocol):
+    """Compares tags; handed in from the floor above, where models are scored."""
+
+    def __call__(
+        self, right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+    ) -> Mapping[str, float]:
+        """Return the `accuracy` of tags and `f1`, `precision` and `recall` of spans, in percent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagJob:
+    """An encoder and tagged sentences."""
+
+    recipe: TagRecipe
+    config: FolderConfig
+    model: EncoderOnly
+    tokenizer: Tokenizer
+    batches: TagBatches
+    validation: TaggedDataset
+    score: Score
+
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """One for all."""
+        return self.tokenizer, self.tokenizer
+
+    def loss(self, batch: TagBatch) -> Tensor:
+        """Sum the smoothed cross-entropy over words, some of whose pieces are hidden."""
+        ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
+        return self._loss(ids_BL, batch.tags_BL, self.recipe.train.label_smoothing)[0]
+
+    def measure(self) -> Validation:
+        """Find the loss, and how many spans are found."""
+        loss, predicted = 0.0, np.zeros_like(self.validation.tags)
+        with evaluating(self.model) as device:
+            for batch in evaluation_batches(self.validation, self.recipe.batch):
+                there = batch.to(device)
+                batch_loss, logits_MC = self._loss(there.ids_BL, there.tags_BL, 0.0)
+                loss += batch_loss.item()
+                predicted[batch.words] = logits_MC.argmax(-1).cpu().numpy()
+        right = self.validation.by_sentence(self.validation.tags)
+        return Validation(
+            loss=loss / len(predicted),
+            scores=self.score(right, self.validation.by_sentence(predicted)),
+        )
+
+    def card(self) -> CardPart:
+        """Say which sentences, and how they are judged."""
+        return CardPart(
+            title="Tagger of words",
+            data=self.recipe.data.said,
+            architecture=describe(self.recipe.model),
+            judged="Precision, recall and F1 are those of whole spans, both ends and the type "
+            "right (the rule of the CoNLL shared tasks), the accuracy is that of tags, all in "
+            "percent; the loss is in nats per word.",
+            use="dragoman tag THIS_FOLDER < input.txt",
+        )
+
+    def _loss(self, ids_BL: Tensor, tags_BL: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        """The loss summed over words, and their logits, one row for each."""
+        tagged_BL = tags_BL != NO_TAG
+        logits_MC = self.model(ids_BL)[tagged_BL]
+        return reference_loss(logits_MC, tags_BL[tagged_BL], smoothing), logits_MC
+
+
+def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, score: Score) -> TagJob:
+    """Read the sentences, learn or load the tokenizer, and build model and batches."""
+    tokenizer = begin_tokenizer(recipe, _texts(recipe), folder.training, say)
+    training, validation = _datasets(recipe, tokenizer, say)
+    if training.scheme == "plain" and recipe.metric not in ("accuracy", "loss"):
+        raise InputError(
+            f"{training.name} has tags for single words, no spans, so there is no {recipe.metric}: "
+            'set train.metric = "accuracy"'
+        )
+    architecture = replace(
+        recipe.model,
+        vocab_size=recipe.model.vocab_size or tokenizer.vocab_size,
+        head=replace(recipe.head, labels=training.labels),
+    )
+    batch = recipe.batch
+    return TagJob(
+        recipe=recipe,
+        config=FolderConfig(
+            model=architecture, decoding=DecodingDefaults(max_src_tokens=batch.max_length)
+        ),
+        model=begin_model(EncoderOnly, architecture, recipe, say),
+        tokenizer=tokenizer,
+        batches=TagBatches(
+            training,
+            batch,
+            seed=recipe.train.seed,
+            splits=tokenizer.splits() if batch.subword_sampling else None,
+        ),
+        validation=validation,
+        score=score,
+    )
+
+
+def _texts(recipe: TagRecipe) -> Iterator[str]:
+    """Each word as it will be encoded: alone."""
+    data = recipe.data
+    return (w for s in read_tagged(data.training, data.layout) for w in s.words)
+
+
+def _datasets(
+    recipe: TagRecipe, tokenizer: Tokenizer, say: Say
+) -> tuple[TaggedDataset, TaggedDataset]:
+    """What is learnt from, and what is judged on: a file of its own, or a part held out."""
+    data = recipe.data
+    training = load_tagged(data.training, data.layout, tokenizer, recipe.head.labels)
+    for sentence in training.report(recipe.batch.max_length):
+        say(sentence)
+    if data.validation is not None:
+        return training, load_tagged(data.validation, data.layout, tokenizer, training.labels)
+    sentences = Ragged(training.pieces.ids, training.pieces.offsets[training.sentences])
+    rest, held = hold_out_rows(sentences, data.hold_out, recipe.train.seed)
+    say(f"No validation file: {len(held):,} sentences of {training.name} are held out for it.")
+    return training.take(rest), training.take(held)
