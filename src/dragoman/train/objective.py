@@ -16,11 +16,47 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.nn import Documents
+
 CHUNK = 512  # positions whose logits exist at a time
 
 
+class LanguageModel(Protocol):
+    """What the objective asks of a decoder-only model."""
+
+    pad_id: int
+    logit_soft_cap: float | None
+
+    @property
+    def output(self) -> nn.Linear:
+        """The last layer, from hidden states to logits."""
+
+    def hidden(
+        self, ids_BL: Tensor, mask_BL: Tensor | None = None, documents: Documents | None = None
+    ) -> Tensor:
+        """Return the last hidden states `(B, L, D)`."""
+
+    def project(self, hidden_BLD: Tensor) -> Tensor:
+        """Turn hidden states into logits."""
+
+
+def next_token_loss(
+    model: LanguageModel,
+    inputs_BL: Tensor,
+    targets_BL: Tensor,
+    documents: Documents | None,
+    smoothing: float,
+) -> Tensor:
+    """Sum the loss over the targets that are no padding; `documents` are packed in each row."""
+    real_BL = targets_BL != model.pad_id
+    hidden_MD, targets_M = model.hidden(inputs_BL, None, documents)[real_BL], targets_BL[real_BL]
+    if model.logit_soft_cap is not None:  # the fused gradient is that of a plain softmax
+        return reference_loss(model.project(hidden_MD), targets_M, smoothing)
+    return _fused_loss(model.output, hidden_MD, targets_M, smoothing)
+
+
 class Seq2Seq(Protocol):
-    """What the objective asks of a model."""
+    """What the objective asks of an encoder-decoder."""
 
     pad_id: int
 
@@ -38,9 +74,14 @@ def summed_loss(
     """Sum the loss over the target's tokens; the output layer never runs on padding."""
     real_BT = tgt_out_BT != model.pad_id
     hidden_MD = model.hidden(src_BS, tgt_in_BT)[real_BT]
-    output = model.output
+    return _fused_loss(model.output, hidden_MD, tgt_out_BT[real_BT], smoothing)
+
+
+def _fused_loss(
+    output: nn.Linear, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
+) -> Tensor:
     loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        hidden_MD, output.weight, output.bias, tgt_out_BT[real_BT], smoothing
+        hidden_MD, output.weight, output.bias, targets_M, smoothing
     )
     return loss
 

@@ -11,11 +11,10 @@ from dragoman.train.config import TrainConfig
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """Build Adam (Kingma and Ba, 2015) or AdamW (Loshchilov and Hutter, 2019), fused by torch.
 
-    Parts that are frozen are none of its business.
+    A frozen part gets no gradient, so it is left alone: no moment, no decay.
     """
-    learning = [p for p in model.parameters() if p.requires_grad]
-    matrices = [p for p in learning if p.dim() > 1]
-    vectors = [p for p in learning if p.dim() <= 1]
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    vectors = [p for p in model.parameters() if p.dim() <= 1]
     kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
     return kind(
         [

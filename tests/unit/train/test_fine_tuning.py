@@ -10,7 +10,9 @@ from tests.unit.train.made import make_console
 from tests.unit.train.runs import Scorer, exported, figures, interrupt, run, same, saved
 
 from dragoman.errors import InputError
-from dragoman.models.folder import load_model, read_config
+from dragoman.models import build
+from dragoman.models.folder import load_model, read_config, save_model
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.recipe import Recipe, StartConfig
 from dragoman.train.run import train
 from dragoman.train.start import start_from
@@ -106,3 +108,16 @@ def test_a_wrong_part_is_corrected(tuning: Recipe) -> None:
     with pytest.raises(InputError, match="did you mean encoder"):
         run(wrong, 1)
     run(replace(tuning, start=replace(tuning.start, freeze=("encoder",))), 1, 2, 3, 4, 0)
+
+
+def test_rows_without_a_piece_stay(tuning: Recipe, tmp_path: Path) -> None:
+    """A model with more rows than its tokenizer has pieces, as others' models have, keeps them."""
+    _, config = load_model(Path(tuning.start.model or ""))
+    tokenizer = Tokenizer.load(Path(tuning.start.model or "") / "tokenizer.json")
+    size = tokenizer.vocab_size + 5
+    model = replace(tuning.model, src_vocab_size=size, tgt_vocab_size=size)
+    wide = replace(config, model=model)
+    save_model(tmp_path / "wide", build(model), wide, tokenizers=(tokenizer, tokenizer))
+    tuned = start_from(replace(tuning, out=str(tmp_path / "tuned")), str(tmp_path / "wide"))
+    run(tuned, 1, 2, 3, 4, 0)
+    assert len(exported(tuned)["src_embedding.weight"]) == size

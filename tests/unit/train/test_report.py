@@ -59,6 +59,7 @@ def test_metrics_are_cut_where_the_run_goes_on(tmp_path: Path) -> None:
     """What a resumed run will write again goes: later steps, a last line without its end."""
     path = tmp_path / "metrics.jsonl"
     lines = [
+        {"step": 0, "valid": {}},
         {"step": 2, "loss": 3.0},
         {"step": 3, "valid": {}},
         {"step": 4, "loss": 2.0},
@@ -69,10 +70,10 @@ def test_metrics_are_cut_where_the_run_goes_on(tmp_path: Path) -> None:
     text = "".join(json.dumps(line) + "\n" for line in lines) + '{"step": 4, "lo'
     path.write_text(text, encoding="utf-8")
     make_metrics(path, Progress(step=4, validated_step=4))
-    assert lines_of(path) == lines[:4]
+    assert lines_of(path) == lines[:5]
     assert [p.name for p in tmp_path.iterdir()] == ["metrics.jsonl"]
     make_metrics(path, Progress(step=4, validated_step=3))  # step 4's was not in the checkpoint
-    assert lines_of(path) == lines[:3]
+    assert lines_of(path) == lines[:4]
     make_metrics(path, Progress())
     assert lines_of(path) == []
 

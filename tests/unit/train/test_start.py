@@ -182,7 +182,7 @@ def test_frozen_parts_stay(prefixes: list[str], frozen: list[str]) -> None:
     model = EncoderDecoder(config).double().train()
     freeze(model, prefixes)
     before = weights_of(model)
-    stepper = make_stepper(model)
+    stepper = make_stepper(model, replace(CONFIG, optimizer="adamw", weight_decay=0.1))
     stepper([make_batch(random_pairs(6))], 1e-2)
     for name, parameter in model.named_parameters():
         stays = torch.equal(parameter, before[name])

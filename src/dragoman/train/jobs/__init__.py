@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.train.job import Job, Say
-from dragoman.train.jobs import classify, tag, translate
+from dragoman.train.jobs import classify, generate, tag, translate
 from dragoman.train.recipes.base import RunRecipe
 from dragoman.train.recipes.classify import ClassifyRecipe
+from dragoman.train.recipes.generate import GenerateRecipe
 from dragoman.train.recipes.tag import TagRecipe
 from dragoman.train.recipes.translate import TranslateRecipe
 from dragoman.train.runfolder import RunFolder
@@ -28,6 +29,7 @@ class Task:
 
 TASKS: Mapping[str, Task] = {
     "translate": Task(TranslateRecipe, translate.assemble),
+    "generate": Task(GenerateRecipe, generate.assemble),
     "classify": Task(ClassifyRecipe, classify.assemble),
     "tag": Task(TagRecipe, tag.assemble),
 }

@@ -1,0 +1,103 @@
+"""Learning to go on with a text: documents, a decoder alone, judged by its loss per character."""
+
+import math
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from dragoman.data.documents import DocumentDataset, DocumentTexts, prepare_documents
+from dragoman.data.packed import LanguageBatch, PackedBatches, evaluation_batches
+from dragoman.models import DecoderOnly
+from dragoman.models.folder import FolderConfig
+from dragoman.nn import Documents
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.job import CardPart, Say
+from dragoman.train.objective import next_token_loss
+from dragoman.train.recipes.generate import GenerateRecipe
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_model
+from dragoman.train.tokenizer import begin_tokenizer
+from dragoman.train.validate import Validation, evaluating
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateJob:
+    """A decoder and texts."""
+
+    recipe: GenerateRecipe
+    config: FolderConfig
+    model: DecoderOnly
+    tokenizer: Tokenizer
+    batches: PackedBatches
+    validation: DocumentDataset
+
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """One for all."""
+        return self.tokenizer, self.tokenizer
+
+    def loss(self, batch: LanguageBatch) -> Tensor:
+        """Sum the cross-entropy of the next tokens."""
+        return batch_loss(self.model, batch, self.recipe.train.label_smoothing)
+
+    def measure(self) -> Validation:
+        """Find the loss over the whole validation text, by token and by character."""
+        total, num_targets = 0.0, 0
+        with evaluating(self.model) as device:
+            for batch in evaluation_batches(self.validation, self.recipe.batch):
+                total += batch_loss(self.model, batch.to(device), 0.0).item()
+                num_targets += batch.num_targets
+        loss = total / num_targets
+        return Validation(
+            loss=loss,
+            diagnostics={
+                "nats_per_char": total / self.validation.num_chars,
+                "perplexity": math.exp(loss),
+            },
+        )
+
+    def card(self) -> CardPart:
+        """Say which texts, and what the figures mean."""
+        model = self.recipe.model
+        return CardPart(
+            title="Language model",
+            data=self.recipe.data.said,
+            architecture=f"a decoder of {model.num_layers} layers, d_model {model.d_model}, "
+            f"{model.num_heads} heads, d_ff {model.d_ff}, {model.norm_position}-norm, positions: "
+            f"{model.positions.kind}",
+            judged="The loss is in nats per token, over the whole validation text with at least "
+            f"{self.recipe.batch.length - self.recipe.batch.step} tokens before each (where there "
+            "are so many); the perplexity is its exponential.",
+            use="dragoman generate THIS_FOLDER PROMPT",
+        )
+
+
+def batch_loss(model: DecoderOnly, batch: LanguageBatch, smoothing: float) -> Tensor:
+    """Sum the loss of a batch; packed documents do not see each other."""
+    documents = None if batch.document_lengths is None else Documents(batch.document_lengths)
+    return next_token_loss(model, batch.inputs_BL, batch.targets_BL, documents, smoothing)
+
+
+def assemble(recipe: GenerateRecipe, folder: RunFolder, say: Say, score: object) -> GenerateJob:  # noqa: ARG001 (the form of all tasks)
+    """Read the texts, learn or load the tokenizer, and build model and batches."""
+    data = recipe.data
+    hold_out = None if data.valid else data.hold_out
+    texts = DocumentTexts(data.training, data.split, hold_out)
+    tokenizer = begin_tokenizer(recipe, texts, folder.training, say)
+    training, held = prepare_documents(
+        data.training, data.split, tokenizer, data.cache_folder, hold_out
+    )
+    if held is None:
+        held, _ = prepare_documents(data.validation, data.split, tokenizer, data.cache_folder)
+    for dataset in (training, held):
+        for sentence in dataset.report():
+            say(sentence)
+    architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
+    return GenerateJob(
+        recipe=recipe,
+        config=FolderConfig(model=architecture, generation=recipe.generating),
+        model=begin_model(DecoderOnly, architecture, recipe, say),
+        tokenizer=tokenizer,
+        batches=PackedBatches(training, recipe.batch, seed=recipe.train.seed),
+        validation=held,
+    )
