@@ -43,6 +43,7 @@ __all__ = [
     "FORMAT",
     "DecodingDefaults",
     "FolderConfig",
+    "GenerationDefaults",
     "Saves",
     "load_model",
     "read_config",
@@ -75,6 +76,21 @@ class DecodingDefaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationDefaults:
+    """How a decoder-only model goes on from a prompt unless told otherwise."""
+
+    context: int | None = None
+    """Tokens that it sees at once, as many as in training; unless given, as many as there are."""
+    opening: str | None = None
+    """Text before every prompt, of a model that has learnt from the middle of texts, such as an
+    empty line; unless given, a prompt begins a document."""
+    max_tokens: int = 256
+    """Most tokens to generate."""
+    temperature: float = 0.8
+    """Of sampling; 0 is greedy search."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FolderConfig:
     """What `config.json` holds."""
 
@@ -86,6 +102,8 @@ class FolderConfig:
     """The architecture; its `kind` is the folder's kind."""
     decoding: DecodingDefaults = field(default_factory=DecodingDefaults)
     """How to decode."""
+    generation: GenerationDefaults | None = None
+    """How to generate, where the model is decoder-only."""
     src_lang: str | None = None
     """The source language, where known."""
     tgt_lang: str | None = None
@@ -128,6 +146,7 @@ def save_model(
         config = FolderConfig(
             model=config.model,
             decoding=config.decoding,
+            generation=config.generation,
             src_lang=config.src_lang,
             tgt_lang=config.tgt_lang,
             tokenizers=hashes,
