@@ -13,6 +13,7 @@ from dragoman.data.tag_batch import NO_TAG, TagBatch, TagBatches, evaluation_bat
 from dragoman.data.tagged import TaggedDataset, load_tagged, read_tagged
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly
+from dragoman.models.bio import best_tags
 from dragoman.models.folder import DecodingDefaults, FolderConfig
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.encoders import describe, hide_tokens
@@ -54,17 +55,20 @@ class TagJob:
     def loss(self, batch: TagBatch) -> Tensor:
         """Sum the smoothed cross-entropy over words, some of whose pieces are hidden."""
         ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
-        return self._loss(ids_BL, batch.tags_BL, self.recipe.train.label_smoothing)[0]
+        smoothing = self.recipe.train.label_smoothing
+        return _summed_loss(self.model(ids_BL), batch.tags_BL, smoothing)
 
     def measure(self) -> Validation:
-        """Find the loss, and how many spans are found."""
+        """Find the loss, and how many spans are found with tags that form spans."""
         loss, predicted = 0.0, np.zeros_like(self.validation.tags)
         with evaluating(self.model) as device:
             for batch in evaluation_batches(self.validation, self.recipe.batch):
                 there = batch.to(device)
-                batch_loss, logits_MC = self._loss(there.ids_BL, there.tags_BL, 0.0)
-                loss += batch_loss.item()
-                predicted[batch.words] = logits_MC.argmax(-1).cpu().numpy()
+                logits_BLC = self.model(there.ids_BL)
+                loss += _summed_loss(logits_BLC, there.tags_BL, 0.0).item()
+                tagged_BL = there.tags_BL != NO_TAG
+                chosen_BL = best_tags(logits_BLC, tagged_BL, self.validation.labels)
+                predicted[batch.words] = chosen_BL[tagged_BL].cpu().numpy()
         right = self.validation.by_sentence(self.validation.tags)
         return Validation(
             loss=loss / len(predicted),
@@ -82,12 +86,6 @@ class TagJob:
             "percent; the loss is in nats per word.",
             use="dragoman tag THIS_FOLDER < input.txt",
         )
-
-    def _loss(self, ids_BL: Tensor, tags_BL: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-        """The loss summed over words, and their logits, one row for each."""
-        tagged_BL = tags_BL != NO_TAG
-        logits_MC = self.model(ids_BL)[tagged_BL]
-        return reference_loss(logits_MC, tags_BL[tagged_BL], smoothing), logits_MC
 
 
 def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, score: Score) -> TagJob:
@@ -143,3 +141,8 @@ def _datasets(
     rest, held = hold_out_rows(sentences, data.hold_out, recipe.train.seed)
     say(f"No validation file: {len(held):,} sentences of {training.name} are held out for it.")
     return training.take(rest), training.take(held)
+
+
+def _summed_loss(logits_BLC: Tensor, tags_BL: Tensor, smoothing: float) -> Tensor:
+    tagged_BL = tags_BL != NO_TAG
+    return reference_loss(logits_BLC[tagged_BL], tags_BL[tagged_BL], smoothing)
