@@ -1,7 +1,7 @@
 r"""The most probable tags that form spans.
 
-Tags chosen word by word may contradict each other: ``I-X`` goes on with a span of type X, so it must
-stand behind ``B-X`` or ``I-X``. Among the rows of tags that keep to this, the most probable one
+Tags chosen word by word may contradict each other: ``I-X`` goes on with a span of type X, so it
+must stand behind ``B-X`` or ``I-X``. Among the rows of tags that keep to this, the most probable
 
 .. math:: \hat{y} = \arg\max_y \sum_t \log p_t(y_t) + a(y_{t-1}, y_t), \qquad
    a = 0 \text{ where allowed, } -\infty \text{ elsewhere}
@@ -29,8 +29,8 @@ def allowed_pairs(labels: Sequence[str]) -> Tensor:
 def best_tags(logits_BLC: Tensor, tagged_BL: Tensor, labels: Sequence[str]) -> Tensor:
     """Return the numbers of the tags `(B, L)`, chosen where `tagged` is True, 0 elsewhere.
 
-    Positions that are not tagged (later pieces of a word, padding) are passed over. Where labels are
-    no spans, this is the best tag of each word.
+    Positions that are not tagged (later pieces of a word, padding) are passed over. Where labels
+    are no spans, this is the best tag of each word.
     """
     log_probs_BLC = logits_BLC.float().log_softmax(-1)
     allowed = allowed_pairs(labels).to(logits_BLC.device)
