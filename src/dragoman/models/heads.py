@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
-from dragoman.nn import Dropout, LayerShape, Linear
+from dragoman.nn import Dropout, LayerShape, Linear, head_product
 from dragoman.nn.feedforward import ACTIVATIONS
 
 
@@ -92,8 +92,9 @@ class ClassificationOutput(nn.Module):
         if self.pooling == "first":
             pooled_BD = hidden_BLD[:, 0]
         else:
-            real_BL1 = mask_BL[..., None].to(hidden_BLD.dtype)
-            pooled_BD = (hidden_BLD * real_BL1).sum(1) / real_BL1.sum(1).clamp(min=1)
+            real_B1L = mask_BL[:, None].to(hidden_BLD.dtype)
+            sum_BD = head_product(real_B1L[:, None], hidden_BLD[:, None])[:, 0, 0]
+            pooled_BD = sum_BD / real_B1L.sum(2).clamp(min=1)
         if self.pooler is not None:
             pooled_BD = torch.tanh(self.pooler(pooled_BD))
         logits_BC: Tensor = self.output(self.dropout(pooled_BD))
