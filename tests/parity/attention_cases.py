@@ -11,11 +11,14 @@ from torch import Tensor
 from dragoman.nn import (
     ALiBi,
     Causal,
+    Fixed,
     Full,
     KeyValue,
+    Longformer,
     Pattern,
     RelativeBias,
     SlidingWindow,
+    Strided,
     Weighting,
     reference_attention,
 )
@@ -23,11 +26,19 @@ from dragoman.nn.position.place import Bias
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
 SIZES = st.integers(1, 40)
+PLACES = st.lists(st.integers(0, 90), unique=True, max_size=4).map(tuple)
 PATTERNS: dict[str, st.SearchStrategy[Pattern]] = {
     "full": st.just(Full()),
     "causal": st.just(Causal()),
     "window": st.builds(SlidingWindow, size=SIZES),
     "two-sided window": st.builds(SlidingWindow, size=SIZES, causal=st.sampled_from([False])),
+    "longformer": st.builds(
+        Longformer, window=SIZES, global_positions=PLACES, causal=st.booleans()
+    ),
+    "strided": st.builds(Strided, stride=SIZES),
+    "fixed": SIZES.flatmap(
+        lambda stride: st.builds(Fixed, stride=st.just(stride), summary=st.integers(1, stride))
+    ),
 }
 
 

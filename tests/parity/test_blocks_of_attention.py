@@ -3,10 +3,10 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.parity.attention_cases import SIZES, assert_equals_reference, draw_case
+from tests.parity.attention_cases import PATTERNS, SIZES, assert_equals_reference, draw_case
 from torch import Tensor
 
-from dragoman.nn import Causal, Dropout, Full, KeyValue, SlidingWindow, Weighting
+from dragoman.nn import Causal, Dropout, Full, KeyValue, Longformer, SlidingWindow, Weighting
 from dragoman.nn.patterns.dense import attention_by_blocks
 from dragoman.nn.patterns.window import local_attention
 
@@ -22,6 +22,22 @@ def test_windows_in_blocks(data: st.DataObject, size: int, block: int, causal: b
 
     def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting) -> Tensor:
         return local_attention(q, kv, mask, weighting, pattern.reach, block)
+
+    assert_equals_reference(pattern, case, fast)
+
+
+@given(st.data(), PATTERNS["longformer"], SIZES)
+@settings(max_examples=100)
+def test_windows_and_global_positions_in_blocks(
+    data: st.DataObject, pattern: Longformer, block: int
+) -> None:
+    """Global keys stand before each block's own, and global queries see all."""
+    case = draw_case(data, longest=60)
+    if case.mask is not None:
+        case = case._replace(mask=case.mask[:, :, :1])
+
+    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting) -> Tensor:
+        return pattern.attend_in_blocks(q, kv, mask, weighting, block)
 
     assert_equals_reference(pattern, case, fast)
 

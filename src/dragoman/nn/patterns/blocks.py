@@ -4,6 +4,7 @@ The queries are cut into blocks of `c`; each block meets its own stretch of `s` 
 some positions back and some ahead. All blocks are one batch of small dense attentions.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.nn.cache import KeyValue
-from dragoman.nn.patterns.kernels import attention_by_products, fused_attention, needs_products
+from dragoman.nn.patterns.kernels import (
+    adjust,
+    attention_by_products,
+    fused_attention,
+    needs_products,
+    shared_product,
+)
 from dragoman.nn.patterns.weighting import Weighting
 
 STRIP_SCORES = 2**19  # scores of a strip of blocks that a CPU's cache holds
@@ -29,15 +36,27 @@ class Reach(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Queries in `n` blocks of `c`, each with `s` keys."""
+    """Queries in `n` blocks of `c`, each with `s` keys. An axis of 1 stands for all the same."""
 
     q_BnHcd: Tensor
     kv: KeyValue
     """`(B, n, K, s, d)`."""
     mask_BnHcs: Tensor
-    """Which keys there are and may be seen; `(B or 1, n, H or 1, c, s)`."""
-    distance_cs: Tensor
-    """`j - i`, the same for every block."""
+    """Which keys there are and may be seen; `(B or 1, n or 1, H or 1, c or 1, s)`."""
+    distance_ncs: Tensor
+    """`j - i`; `(n or 1, c, s)`."""
+
+    def strips(self) -> Iterator["Blocks"]:
+        """Part the blocks so that a CPU's cache holds the scores of a strip."""
+        num_scores = self.q_BnHcd[:, 0, ..., 0].numel() * self.distance_ncs.shape[-1]
+        step = max(1, STRIP_SCORES // num_scores)
+        parts = (x.split(step, dim=1) for x in (self.q_BnHcd, *self.kv))
+        for index, (q, k, v) in enumerate(zip(*parts, strict=True)):
+            here = slice(index * step, (index + 1) * step)
+            mask, distance = self.mask_BnHcs, self.distance_ncs
+            mask = mask if mask.shape[1] == 1 else mask[:, here]
+            distance = distance if distance.shape[0] == 1 else distance[here]
+            yield Blocks(q, KeyValue(k, v), mask, distance)
 
 
 def cut(q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, reach: Reach, num_block: int) -> Blocks:
@@ -59,38 +78,92 @@ def cut(q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, reach: Reach, num_blo
         x = x.unflatten(2, (-1, c)).transpose(1, 2)
         return torch.cat([x[:, i : i + n] for i in range(back + 1 + ahead)], dim=3)
 
-    if mask is None:
-        mask = torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device)
     distance_cs = torch.arange(-back * c, (1 + ahead) * c, device=device)
     distance_cs = distance_cs - torch.arange(c, device=device)[:, None]
     q_BnHcd = F.pad(q_BHTd, (0, 0, 0, n * c - num_queries)).unflatten(2, (n, c)).transpose(1, 2)
-    seen_Bn1s1 = stretches(mask[(None,) * (4 - mask.dim())].transpose(-2, -1))
+    real_BnHs1 = stretches(mask_of_keys(mask, kv).transpose(-2, -1))
     return Blocks(
         q_BnHcd,
         KeyValue(stretches(kv.k_BKSd), stretches(kv.v_BKSd)),
-        seen_Bn1s1.transpose(-2, -1) & reach.allows(distance_cs),
-        distance_cs,
+        real_BnHs1.transpose(-2, -1) & reach.allows(distance_cs),
+        distance_cs[None],
     )
 
 
+def mask_of_keys(mask: Tensor | None, kv: KeyValue) -> Tensor:
+    """Return which keys may be seen with all four axes, `(B or 1, H or 1, 1, S)`."""
+    if mask is None:
+        num_keys, device = kv.k_BKSd.shape[2], kv.k_BKSd.device
+        return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device)
+    return mask[(None,) * (4 - mask.dim())]
+
+
 def attend_blocks(blocks: Blocks, weighting: Weighting) -> Tensor:
-    """Attend in every block: `(B, H, n c, d)`, the filled-up queries still at its end."""
-    q_BnHcd, kv, mask_BnHcs, _ = blocks
-    if needs_products(q_BnHcd, weighting):
-        out_BnHcd = _by_strips(blocks, weighting)
-    else:
-        out_BnHcd = fused_attention(q_BnHcd, kv, mask_BnHcs, weighting)
-    return out_BnHcd.transpose(1, 2).flatten(2, 3)
-
-
-def _by_strips(blocks: Blocks, weighting: Weighting) -> Tensor:
-    """Attend by products to as many blocks at a time as a CPU's cache holds the scores of."""
-    q_BnHcd, kv, mask_BnHcs, distance_cs = blocks
-    scores_of_block = q_BnHcd[:, 0, ..., 0].numel() * distance_cs.shape[1]
-    step = max(1, STRIP_SCORES // scores_of_block)
-    parts = (x.split(step, dim=1) for x in (q_BnHcd, *kv, mask_BnHcs))
+    """Attend in every block: `(B, n, H, c, d)`."""
+    if not needs_products(blocks.q_BnHcd, weighting):
+        return fused_attention(blocks.q_BnHcd, blocks.kv, blocks.mask_BnHcs, weighting)
     outs = [
-        attention_by_products(q, KeyValue(k, v), mask, weighting, distance_cs)
-        for q, k, v, mask in zip(*parts, strict=True)
+        attention_by_products(q, kv, mask, weighting, distance_ncs)
+        for q, kv, mask, distance_ncs in blocks.strips()
     ]
     return torch.cat(outs, dim=1)
+
+
+class Part(NamedTuple):
+    """Attention over some of the keys, which `join` makes one with attention over others."""
+
+    sums_BHTd: Tensor
+    """`sum_j e_j v_j` with `e_j = exp(score_j - top)`."""
+    total_BHT: Tensor
+    """`sum_j e_j`; 0 where nothing is seen."""
+    top_BHT: Tensor
+    """The highest score."""
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Part":
+        """Change the layout of all three; what is behind `T` is one axis, of `d` or of 1."""
+        total, top = (change(x[..., None])[..., 0] for x in self[1:])
+        return Part(change(self.sums_BHTd), total, top)
+
+
+def attend_part(blocks: Blocks, weighting: Weighting) -> Part:
+    """Attend in every block to keys that are not all: axes `(B, n, H, c)`, and `d`."""
+    parts = [_part(strip, weighting) for strip in blocks.strips()]
+    return Part(*(torch.cat(tensors, dim=1) for tensors in zip(*parts, strict=True)))
+
+
+def _part(blocks: Blocks, weighting: Weighting) -> Part:
+    q_BnHcd, kv, mask_BnHcs, distance_ncs = blocks
+    scores_BnHcs = shared_product(q_BnHcd * weighting.scale, kv.k_BKSd.transpose(-2, -1))
+    scores_BnHcs = adjust(scores_BnHcs, mask_BnHcs, weighting, distance_ncs)
+    lowest = torch.finfo(scores_BnHcs.dtype).min / 4  # above every hidden score: its e_j is 0
+    top_BnHc = scores_BnHcs.detach().amax(dim=-1).clamp(min=lowest)
+    e_BnHcs = torch.exp(scores_BnHcs - top_BnHc[..., None])
+    sums_BnHcd = shared_product(weighting.drop(e_BnHcs), kv.v_BKSd)
+    return Part(sums_BnHcd, e_BnHcs.sum(dim=-1), top_BnHc)
+
+
+def join(parts: Sequence[Part]) -> Tensor:
+    """Return attention over the keys of all parts, `(B, H, T, d)`, as one softmax weighs them."""
+    top_BHT = torch.stack([part.top_BHT for part in parts]).amax(dim=0)
+    shares = [torch.exp(part.top_BHT - top_BHT) for part in parts]
+    sums = [part.sums_BHTd * share[..., None] for part, share in zip(parts, shares, strict=True)]
+    totals = [part.total_BHT * share for part, share in zip(parts, shares, strict=True)]
+    # a query that sees something has a total of at least 1, its top's own
+    return sum(sums[1:], sums[0]) / sum(totals[1:], totals[0]).clamp(min=0.5)[..., None]
+
+
+def attend_alone(
+    q_BH1d: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting, seen_S: Tensor
+) -> Tensor:
+    """Attend with the last query to the keys that it sees, and leave the others where they are."""
+    places = seen_S.nonzero().flatten()
+    kv = KeyValue(*(x.index_select(2, places) for x in kv))
+    if mask is not None:
+        mask = mask.index_select(-1, places)
+    distance_TS = places[None] - (len(seen_S) - 1)
+    return attention_by_products(q_BH1d, kv, mask, weighting, distance_TS)
+
+
+def merge(x_BnHcd: Tensor, num_queries: int) -> Tensor:
+    """Put blocks together again, without what the last one was filled up with: `(B, H, T, d)`."""
+    return x_BnHcd.transpose(1, 2).flatten(2, 3)[:, :, :num_queries]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.nn.cache import GrowingStorage, KeyValue, RollingStorage, Storage
-from dragoman.nn.patterns.blocks import Reach, attend_blocks, cut
+from dragoman.nn.patterns.blocks import Reach, attend_blocks, cut, merge
 from dragoman.nn.patterns.dense import dense_attention, differs_by_query
 from dragoman.nn.patterns.weighting import Weighting, distances
 
@@ -87,7 +87,7 @@ def local_attention(
 ) -> Tensor:
     """Attend within reach, in blocks of `num_block` queries: `O(L (num_block + reach))`."""
     blocks = cut(q_BHTd, kv, mask, reach, num_block)
-    return attend_blocks(blocks, weighting)[:, :, : q_BHTd.shape[2]]
+    return merge(attend_blocks(blocks, weighting), q_BHTd.shape[2])
 
 
 def recent(kv: KeyValue, mask: Tensor | None, num_keys: int) -> tuple[KeyValue, Tensor | None]:

@@ -1,0 +1,138 @@
+"""Longformer: windows, and a few tokens that see and are seen by all (Beltagy et al., 2020)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from dragoman.errors import InputError
+from dragoman.nn.cache import GrowingStorage, KeyValue, Storage
+from dragoman.nn.patterns.blocks import (
+    Blocks,
+    attend_alone,
+    attend_blocks,
+    cut,
+    mask_of_keys,
+    merge,
+)
+from dragoman.nn.patterns.dense import dense_attention, differs_by_query
+from dragoman.nn.patterns.kernels import attention_by_products
+from dragoman.nn.patterns.weighting import Weighting, distances
+from dragoman.nn.patterns.window import SlidingWindow, block_queries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Longformer:
+    """The window's rule, or `i` or `j` is a global position; and `j <= i` where causal.
+
+    Time and memory `O(L (window + g))` for `g` global positions. One projection serves window and
+    global attention (the paper has a second one for the latter).
+    """
+
+    kind: Literal["longformer"] = "longformer"
+    """Which of the patterns this is."""
+    window: int
+    """How far a query sees to each side; causal, the keys that it sees, itself among them."""
+    global_positions: tuple[int, ...] = (0,)
+    """Places in the row, counted from 0, that see all and that all see."""
+    causal: bool = False
+    """Whether no query sees a later key."""
+
+    def __post_init__(self) -> None:
+        """Refuse a window in which nothing can be seen, and places that no row has."""
+        if self.window < 1:
+            raise InputError(f"window = {self.window} is not at least 1")
+        places = self.global_positions
+        if len(set(places)) != len(places) or any(place < 0 for place in places):
+            raise InputError(f"global_positions = {list(places)} must be different and at least 0")
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no query sees a later key."""
+        return self.causal
+
+    forgets = False
+
+    @property
+    def local(self) -> SlidingWindow:
+        """The window alone."""
+        return SlidingWindow(size=self.window, causal=self.causal)
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
+        """The band around the diagonal, and the rows and columns of the global positions."""
+        distance_TS = distances(num_queries, num_keys, device)
+        is_global_S = self._is_global(num_keys, device)
+        seen_TS = self.local.reach.allows(distance_TS) | is_global_S
+        seen_TS = seen_TS | is_global_S[num_keys - num_queries :, None]
+        return seen_TS & (distance_TS <= 0) if self.causal else seen_TS
+
+    def attend(
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
+    ) -> Tensor:
+        """Attend in blocks to the window and the global keys; then the global queries to all."""
+        num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device
+        if num_queries == 1:
+            return attend_alone(q_BHTd, kv, mask, weighting, self.mask(1, num_keys, device)[0])
+        block = block_queries(self.window)
+        if num_keys <= block + sum(self.local.reach) or differs_by_query(mask):
+            own = self.mask(num_queries, num_keys, device)
+            return dense_attention(q_BHTd, kv, own if mask is None else own & mask, weighting)
+        return self.attend_in_blocks(q_BHTd, kv, mask, weighting, block)
+
+    def attend_in_blocks(
+        self,
+        q_BHTd: Tensor,
+        kv: KeyValue,
+        mask: Tensor | None,
+        weighting: Weighting,
+        num_block: int,
+    ) -> Tensor:
+        """Attend with `num_block` queries at a time: `O(L (num_block + window + g))`."""
+        num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device
+        first, real = num_keys - num_queries, mask_of_keys(mask, kv)
+        elsewhere = real & ~self._is_global(num_keys, device)
+        blocks = cut(q_BHTd, kv, elsewhere, self.local.reach, num_block)
+        places_g = self._places(0, num_keys, device)
+        blocks = self._with_global_keys(blocks, kv, real, places_g, first)
+        out_BHTd = merge(attend_blocks(blocks, weighting), num_queries)
+        own_g = self._places(first, num_keys, device)
+        if not len(own_g):
+            return out_BHTd
+        distance_TS = torch.arange(num_keys, device=device) - own_g[:, None]
+        seen = real & (distance_TS <= 0) if self.causal else real
+        global_BHgd = attention_by_products(
+            q_BHTd[:, :, own_g - first], kv, seen, weighting, distance_TS
+        )
+        return out_BHTd.index_copy(2, own_g - first, global_BHgd)
+
+    def _with_global_keys(
+        self, blocks: Blocks, kv: KeyValue, real: Tensor, places_g: Tensor, first: int
+    ) -> Blocks:
+        """Put the keys at `places` before those of every block; queries begin at `first`."""
+        n, c = blocks.q_BnHcd.shape[1], blocks.q_BnHcd.shape[3]
+        queries_nc = torch.arange(first, first + n * c, device=places_g.device).view(n, c)
+        distance_ncg = places_g - queries_nc[..., None]
+        seen_BnHcg = real[..., places_g][:, None].expand(-1, n, -1, c, -1)
+        if self.causal:
+            seen_BnHcg = seen_BnHcg & (distance_ncg <= 0)[:, None]
+        global_kv = (x[:, :, places_g][:, None].expand(-1, n, -1, -1, -1) for x in kv)
+        return Blocks(
+            blocks.q_BnHcd,
+            KeyValue(*(torch.cat(pair, dim=3) for pair in zip(global_kv, blocks.kv, strict=True))),
+            torch.cat([seen_BnHcg, blocks.mask_BnHcs], dim=-1),
+            torch.cat([distance_ncg, blocks.distance_ncs.expand(n, -1, -1)], dim=-1),
+        )
+
+    def _is_global(self, num_keys: int, device: torch.device) -> Tensor:
+        is_global_S = torch.zeros(num_keys, dtype=torch.bool, device=device)
+        is_global_S[self._places(0, num_keys, device)] = True
+        return is_global_S
+
+    def _places(self, start: int, stop: int, device: torch.device) -> Tensor:
+        places = [place for place in self.global_positions if start <= place < stop]
+        return torch.tensor(places, dtype=torch.long, device=device)
+
+    def make_storage(self) -> Storage:
+        """Keep every position, since a global one may still come and see them all."""
+        return GrowingStorage()

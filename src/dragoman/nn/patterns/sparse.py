@@ -1,0 +1,190 @@
+"""The factorised patterns of the Sparse Transformer (Child et al., 2019, section 4.2).
+
+Both let a query see some keys nearby and some in the distance, `O(sqrt(L))` together where the
+stride is about `sqrt(L)`, so that any key is two steps away. Each head sees both sets (the
+paper's merged head). They are computed as two parts, each laid out as blocks without waste, and
+joined to one softmax.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dragoman.errors import InputError
+from dragoman.nn.cache import GrowingStorage, KeyValue, Storage
+from dragoman.nn.patterns.blocks import (
+    Blocks,
+    Reach,
+    attend_alone,
+    attend_part,
+    cut,
+    join,
+    mask_of_keys,
+    merge,
+)
+from dragoman.nn.patterns.dense import dense_attention, differs_by_query
+from dragoman.nn.patterns.weighting import Weighting, distances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strided:
+    """`i - stride < j <= i`, or `j <= i` and `i - j` is a multiple of the stride.
+
+    For data with a period: the rows of a picture. Time and memory `O(L (stride + L / stride))`.
+    """
+
+    kind: Literal["strided"] = "strided"
+    """Which of the patterns this is."""
+    stride: int
+    """How many positions back a query sees all keys, and the steps in which it sees further."""
+
+    is_causal = True
+    forgets = False
+
+    def __post_init__(self) -> None:
+        """Refuse a stride in which nothing can be seen."""
+        if self.stride < 1:
+            raise InputError(f"stride = {self.stride} is not at least 1")
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
+        """A band below the diagonal, and lines parallel to it."""
+        distance_TS = distances(num_queries, num_keys, device)
+        seen_TS = (distance_TS > -self.stride) | (distance_TS % self.stride == 0)
+        return seen_TS & (distance_TS <= 0)
+
+    def attend(
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
+    ) -> Tensor:
+        """Attend to the band and to the lines, in blocks; one query, to the keys that it sees."""
+        num_queries = q_BHTd.shape[2]
+        out_BHTd = _without_blocks(self, q_BHTd, kv, mask, weighting)
+        if out_BHTd is not None:
+            return out_BHTd
+        near = attend_part(cut(q_BHTd, kv, mask, Reach(self.stride - 1, 0), self.stride), weighting)
+        near = near.map(lambda x: merge(x, num_queries))
+        far = attend_part(self._lines(q_BHTd, kv, mask), weighting)
+        # (B, stride, H, rows, .) to (B, H, rows, stride, .): the queries stand at the end
+        far = far.map(lambda x: x.movedim(1, 3).flatten(2, 3)[:, :, -num_queries:])
+        return join([near, far])
+
+    def _lines(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None) -> Blocks:
+        """Write the positions in rows as long as the stride: a query sees its column above it.
+
+        Columns are the blocks; rows are counted so that the last one is full.
+        """
+
+        def columns(x: Tensor) -> Tensor:
+            """Turn `(., ., L, .)` into `(., stride, ., rows, .)`, with zeros before the first."""
+            x = F.pad(x, (0, 0, -x.shape[2] % self.stride, 0))
+            return torch.movedim(x.unflatten(2, (-1, self.stride)), 3, 1)
+
+        q_BnHcd = columns(q_BHTd)
+        k_BnKsd, v_BnKsd = (columns(x) for x in kv)
+        steps_cs = distances(q_BnHcd.shape[3], k_BnKsd.shape[3], q_BHTd.device)
+        real_BnHs1 = columns(mask_of_keys(mask, kv).transpose(-2, -1))
+        seen_BnHcs = real_BnHs1.transpose(-2, -1) & (steps_cs < 0)
+        return Blocks(q_BnHcd, KeyValue(k_BnKsd, v_BnKsd), seen_BnHcs, steps_cs[None] * self.stride)
+
+    def make_storage(self) -> Storage:
+        """Keep every position: each is on the line of some later query."""
+        return GrowingStorage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """Cells of `stride` positions: a query sees its own cell and the last `summary` of each before.
+
+    `j <= i`, and `j // stride == i // stride` or `j % stride >= stride - summary`. For data without
+    a period: text. Time and memory `O(L (stride + summary L / stride))`.
+    """
+
+    kind: Literal["fixed"] = "fixed"
+    """Which of the patterns this is."""
+    stride: int
+    """Positions of a cell."""
+    summary: int = 8
+    """Positions at the end of each cell that all later ones see."""
+
+    is_causal = True
+    forgets = False
+
+    def __post_init__(self) -> None:
+        """Refuse a cell without positions, and a summary that is no part of it."""
+        if not 1 <= self.summary <= self.stride:
+            raise InputError(
+                f"summary = {self.summary} must be at least 1 and at most stride = {self.stride}"
+            )
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
+        """Triangles along the diagonal, and columns below them."""
+        keys_S = torch.arange(num_keys, device=device)
+        queries_T1 = keys_S[num_keys - num_queries :, None]
+        same_cell = keys_S // self.stride == queries_T1 // self.stride
+        return (same_cell | self._is_summary(keys_S)) & (keys_S <= queries_T1)
+
+    def attend(
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
+    ) -> Tensor:
+        """Attend to the own cell and to the summaries before it, in blocks that are cells."""
+        num_queries = q_BHTd.shape[2]
+        out_BHTd = _without_blocks(self, q_BHTd, kv, mask, weighting)
+        if out_BHTd is not None:
+            return out_BHTd
+        first = kv.k_BKSd.shape[2] - num_queries
+        lead = first % self.stride  # positions of the first query's cell that stand before it
+        q_BnHcd = self._cells(F.pad(q_BHTd, (0, 0, lead, 0)))
+        real = mask_of_keys(mask, kv)
+        near = attend_part(self._own_cells(q_BnHcd, kv, real, first - lead), weighting)
+        far = attend_part(self._summaries(q_BnHcd, kv, real, first - lead), weighting)
+        both = [part.map(lambda x: merge(x, lead + num_queries)) for part in (near, far)]
+        return join(both)[:, :, lead:]
+
+    def _own_cells(self, q_BnHcd: Tensor, kv: KeyValue, real: Tensor, first: int) -> Blocks:
+        k_BnKcd, v_BnKcd = (self._cells(x[:, :, first:]) for x in kv)
+        real_BnHc1 = self._cells(real[..., first:].transpose(-2, -1))
+        distance_cc = distances(self.stride, self.stride, q_BnHcd.device)
+        seen_BnHcc = real_BnHc1.transpose(-2, -1) & (distance_cc <= 0)
+        return Blocks(q_BnHcd, KeyValue(k_BnKcd, v_BnKcd), seen_BnHcc, distance_cc[None])
+
+    def _summaries(self, q_BnHcd: Tensor, kv: KeyValue, real: Tensor, first: int) -> Blocks:
+        """Let every cell meet the summaries of all cells, and see those of the cells before it."""
+        n, device = q_BnHcd.shape[1], q_BnHcd.device
+        keys_S = torch.arange(kv.k_BKSd.shape[2], device=device)
+        places_s = keys_S[self._is_summary(keys_S)]
+        queries_nc = torch.arange(first, first + n * self.stride, device=device).view(n, -1)
+        before_n1s = places_s // self.stride < queries_nc[:, :1, None] // self.stride
+        seen_BnH1s = before_n1s[:, None] & real[..., places_s][:, None]
+        meets = (x[:, :, places_s][:, None].expand(-1, n, -1, -1, -1) for x in kv)
+        return Blocks(q_BnHcd, KeyValue(*meets), seen_BnH1s, places_s - queries_nc[..., None])
+
+    def _cells(self, x: Tensor) -> Tensor:
+        """Turn `(., ., L, .)` into `(., n, ., stride, .)`, the last cell filled up with zeros."""
+        x = F.pad(x, (0, 0, 0, -x.shape[2] % self.stride))
+        return torch.transpose(x.unflatten(2, (-1, self.stride)), 1, 2)
+
+    def _is_summary(self, keys_S: Tensor) -> Tensor:
+        return keys_S % self.stride >= self.stride - self.summary
+
+    def make_storage(self) -> Storage:
+        """Keep every position."""
+        return GrowingStorage()
+
+
+def _without_blocks(
+    pattern: Strided | Fixed,
+    q_BHTd: Tensor,
+    kv: KeyValue,
+    mask: Tensor | None,
+    weighting: Weighting,
+) -> Tensor | None:
+    """Attend without blocks where they do not pay: one query, a short text, an unusual mask."""
+    num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device
+    if num_queries == 1:
+        return attend_alone(q_BHTd, kv, mask, weighting, pattern.mask(1, num_keys, device)[0])
+    if num_keys <= 2 * pattern.stride or differs_by_query(mask):
+        own = pattern.mask(num_queries, num_keys, device)
+        return dense_attention(q_BHTd, kv, own if mask is None else own & mask, weighting)
+    return None
