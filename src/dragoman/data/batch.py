@@ -3,8 +3,6 @@
 In the names of tensors: B pairs, S source and T target positions.
 """
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
@@ -17,7 +15,7 @@ from torch import Tensor
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.data.plan import plan_batches
 from dragoman.data.sampling import Splits, sampled
-from dragoman.data.stream import Planned, Stream
+from dragoman.data.stream import Planned, Stream, fingerprint_of
 from dragoman.data.tensors import ended
 from dragoman.errors import InputError
 
@@ -119,8 +117,7 @@ class Batches(Stream[Batch]):
     def fingerprint(self) -> str:
         """A hash of the corpora, their weights and the settings."""
         content = [[dataset.content_hash, dataset.weight] for dataset in self._datasets]
-        text = json.dumps([content, astuple(self._config)])
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return fingerprint_of(content, astuple(self._config))
 
     def draw(self, rng: np.random.Generator) -> Planned[Batch]:
         """Choose the pairs of the epoch, sample their pieces, plan the batches, shuffle them."""

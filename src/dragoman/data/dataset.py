@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dragoman.data.check import CorpusReport, Finding
 
-__all__ = ["PairDataset", "Ragged", "SpecialIds", "gather"]
+__all__ = ["PairDataset", "Ragged", "SpecialIds", "TextDataset", "gather"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,33 @@ def gather(
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     return Ragged(ids[np.repeat(starts, lengths) + within], offsets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDataset:
+    """Texts as ids, whatever else their files say of them."""
+
+    name: str
+    texts: Ragged
+    """Piece ids; bos and eos may stand at the ends."""
+    special: SpecialIds
+    content_hash: str
+    """A hash of all that decides the ids."""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @classmethod
+    def joined(cls, parts: "Sequence[TextDataset]") -> "TextDataset":
+        """The texts of all parts, which were made with one tokenizer, in memory."""
+        if len({part.special for part in parts}) > 1:
+            raise ValueError("the datasets were made with different tokenizers")
+        return cls(
+            name=", ".join(part.name for part in parts),
+            texts=Ragged.concatenate([part.texts for part in parts]),
+            special=parts[0].special,
+            content_hash=" ".join(part.content_hash for part in parts),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

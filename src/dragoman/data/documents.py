@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, Protocol
 from zlib import crc32
 
 from dragoman.data.cache import RaggedWriter, hash_files, kept
-from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
 from dragoman.data.encode import Encoder, id_type, special_ids
 from dragoman.data.files import read_text
 from dragoman.errors import InputError
@@ -211,6 +211,15 @@ class DocumentDataset:
             num_chars=sum(map(len, texts)),
             special=special,
             content_hash=digest.hexdigest()[:32],
+        )
+
+    def as_texts(self) -> TextDataset:
+        """The texts alone: for learning from them without labels."""
+        return TextDataset(
+            name=self.name,
+            texts=self.documents,
+            special=self.special,
+            content_hash=self.content_hash,
         )
 
     def report(self) -> Iterator[str]:

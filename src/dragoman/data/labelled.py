@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batch import BatchConfig
-from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
 from dragoman.data.encode import Encoder, encode_all, special_ids
 from dragoman.data.files import read_lines
 from dragoman.data.records import read_records, text_at, value_at
 from dragoman.data.sampling import Splits, sampled
-from dragoman.data.stream import Planned, Stream, fixed_batches, plan_epoch
+from dragoman.data.stream import Planned, Stream, fingerprint_of, fixed_batches, plan_epoch
 from dragoman.data.tensors import framed
 from dragoman.errors import InputError, nearest
 
@@ -135,6 +135,15 @@ class LabelledDataset:
         """The examples with these numbers."""
         return replace(self, texts=self.texts.take(rows), targets=self.targets[rows])
 
+    def as_texts(self) -> TextDataset:
+        """The texts alone: for learning from them without labels."""
+        return TextDataset(
+            name=self.name,
+            texts=self.texts,
+            special=self.special,
+            content_hash=self.content_hash,
+        )
+
     def report(self, max_length: int) -> Iterator[str]:
         """What is in it, in sentences; ``max_length`` is the limit beyond which texts are cut."""
         counts = Counter(self.targets.tolist())
@@ -232,8 +241,7 @@ class ClassBatches(Stream[ClassBatch]):
     @property
     def fingerprint(self) -> str:
         """A hash of the dataset and the settings."""
-        text = json.dumps([self._dataset.content_hash, astuple(self._config)])
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return fingerprint_of(self._dataset.content_hash, astuple(self._config))
 
     def draw(self, rng: np.random.Generator) -> Planned[ClassBatch]:
         """Sample the pieces of all texts, plan the batches, shuffle them."""

@@ -10,8 +10,6 @@ The target of a position is the next id. In the validation each id is predicted 
 their last ``stride`` predictions count.
 """
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from typing import Literal
@@ -23,7 +21,7 @@ from torch import Tensor
 
 from dragoman.data.dataset import Ragged, gather
 from dragoman.data.documents import DocumentDataset
-from dragoman.data.stream import Stream
+from dragoman.data.stream import Stream, fingerprint_of
 from dragoman.data.tensors import padded
 from dragoman.errors import InputError
 
@@ -110,8 +108,7 @@ class PackedBatches(Stream[LanguageBatch]):
     @property
     def fingerprint(self) -> str:
         """A hash of the dataset and the settings."""
-        text = json.dumps([self._dataset.content_hash, astuple(self._config)])
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return fingerprint_of(self._dataset.content_hash, astuple(self._config))
 
     def draw(self, rng: np.random.Generator) -> "_Windows":
         """Choose the windows of the epoch and put them into batches."""

@@ -1,5 +1,7 @@
 """An endless stream of batches, epoch after epoch, that goes on exactly where it was saved."""
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ import numpy.typing as npt
 from dragoman.data.plan import Plan, plan_batches
 from dragoman.errors import InputError
 
-__all__ = ["Epoch", "Planned", "Stream", "fixed_batches", "plan_epoch"]
+__all__ = ["Epoch", "Planned", "Stream", "fingerprint_of", "fixed_batches", "plan_epoch"]
 
 BatchT = TypeVar("BatchT")
 BatchT_co = TypeVar("BatchT_co", covariant=True)
@@ -40,6 +42,7 @@ class Stream(Iterator[BatchT], ABC):
 
     def __init__(self, *, seed: int) -> None:
         self._seed = seed
+        self._fingerprint = self.fingerprint  # of large data it takes a while
         self._begin(epoch=0)
 
     @abstractmethod
@@ -73,7 +76,7 @@ class Stream(Iterator[BatchT], ABC):
             "seed": self._seed,
             "epoch": self.epoch,
             "position": self.position,
-            "fingerprint": self.fingerprint,
+            "fingerprint": self._fingerprint,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -81,7 +84,7 @@ class Stream(Iterator[BatchT], ABC):
 
         Raises InputError when the data or the settings of batches are no longer the same.
         """
-        if state["fingerprint"] != self.fingerprint:
+        if state["fingerprint"] != self._fingerprint:
             raise InputError(
                 "The training data or its batch settings have changed since the run was saved; "
                 "put them back, or start a new run in another folder."
@@ -118,6 +121,11 @@ class Planned(Generic[BatchT]):
 
     def __getitem__(self, number: int, /) -> BatchT:
         return self.make(np.sort(self.rows[self.plan[int(self.order[number])]]))
+
+
+def fingerprint_of(*decides: object) -> str:
+    """A hash of values that JSON can hold."""
+    return hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:32]
 
 
 def plan_epoch(

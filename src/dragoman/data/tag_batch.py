@@ -4,8 +4,6 @@ The first piece of a word carries its tag, the other pieces carry none (Devlin e
 section 5.3). A sentence over the limit is parted between words, so that every word is predicted.
 """
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 
@@ -17,7 +15,7 @@ from torch import Tensor
 from dragoman.data.batch import BatchConfig
 from dragoman.data.dataset import Ragged, gather
 from dragoman.data.sampling import Splits, sampled
-from dragoman.data.stream import Planned, Stream, fixed_batches, plan_epoch
+from dragoman.data.stream import Planned, Stream, fingerprint_of, fixed_batches, plan_epoch
 from dragoman.data.tagged import TaggedDataset
 from dragoman.data.tensors import framed, padded
 
@@ -82,8 +80,7 @@ class TagBatches(Stream[TagBatch]):
     @property
     def fingerprint(self) -> str:
         """A hash of the dataset and the settings."""
-        text = json.dumps([self._dataset.content_hash, astuple(self._config)])
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return fingerprint_of(self._dataset.content_hash, astuple(self._config))
 
     def draw(self, rng: np.random.Generator) -> Planned[TagBatch]:
         """Sample the pieces of all words, plan the batches, shuffle them."""

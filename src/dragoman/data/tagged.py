@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.data.dataset import Ragged, SpecialIds, gather
+from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, gather
 from dragoman.data.encode import Encoder, encode_all, special_ids
 from dragoman.data.files import read_lines
 from dragoman.data.schemes import (
@@ -157,6 +157,15 @@ class TaggedDataset:
             pieces=self.pieces.take(words.ids.astype(np.int64)),
             tags=self.tags[words.ids],
             sentences=words.offsets,
+        )
+
+    def as_texts(self) -> TextDataset:
+        """The texts alone: for learning from them without labels."""
+        return TextDataset(
+            name=self.name,
+            texts=Ragged(self.pieces.ids, self.pieces.offsets[self.sentences]),
+            special=self.special,
+            content_hash=self.content_hash,
         )
 
     def report(self, max_length: int) -> Iterator[str]:

@@ -254,7 +254,7 @@ def test_resuming_goes_on_with_the_same_batches(make_encoder: MakeEncoder, after
         assert torch.equal(one.tags_BL, two.tags_BL)
     dataset.tags[3] += 1
     with pytest.raises(InputError, match="have changed"):
-        resumed.load_state_dict(state)
+        TagBatches(dataset, config, seed=5, splits=splits).load_state_dict(state)
 
 
 def test_a_batch_moves_and_a_part_is_taken(make_encoder: MakeEncoder) -> None:
