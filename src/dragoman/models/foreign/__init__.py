@@ -1,0 +1,52 @@
+"""Models of other libraries as ours: what their config says, and where each of their tensors goes.
+
+One file for each family of Hugging Face's `transformers`, under the name of its `model_type`. Each
+has `config`, from what a `config.json` holds to ours, and `weights`, from a state dict to ours.
+Nothing here imports that library; the tests in `tests/parity` compare with it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from dragoman.errors import InputError, nearest
+from dragoman.models.config import ModelConfig
+from dragoman.models.foreign import bart, bert, gpt2, llama, m2m100, marian, t5
+from dragoman.models.foreign.reading import HF, unsupported
+
+__all__ = ["FAMILIES", "Family", "family"]
+
+
+class Family(NamedTuple):
+    """How models of one family become ours."""
+
+    config: Callable[[HF], ModelConfig]
+    """From what `config.json` holds; InputError names a key whose value we cannot build."""
+    weights: Callable[[Mapping[str, Tensor], Any], dict[str, Tensor]]
+    """From a state dict and our config; InputError names tensors that do not fit."""
+
+
+FAMILIES: Mapping[str, Family] = {
+    "bart": Family(bart.config, bart.weights),
+    "bert": Family(bert.config, bert.weights),
+    "gpt2": Family(gpt2.config, gpt2.weights),
+    "llama": Family(llama.config, llama.weights),
+    "m2m_100": Family(m2m100.config, m2m100.weights),
+    "marian": Family(marian.config, marian.weights),
+    "mbart": Family(bart.config, bart.weights),
+    "mistral": Family(llama.config, llama.weights),
+    "qwen2": Family(llama.config, llama.weights),
+    "qwen3": Family(llama.config, llama.weights),
+    "t5": Family(t5.config, t5.weights),
+}
+
+
+def family(hf: HF) -> Family:
+    """Return the family that the `model_type` of a config names."""
+    name = str(hf.get("model_type"))
+    if name not in FAMILIES:
+        close = nearest(name, FAMILIES)
+        hint = f"; did you mean {close}?" if close else ""
+        raise InputError(unsupported("model_type", name, f"known are {', '.join(FAMILIES)}{hint}"))
+    return FAMILIES[name]

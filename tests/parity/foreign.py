@@ -1,0 +1,163 @@
+"""Small models of Hugging Face with random weights, and ours with the same ones.
+
+Nothing is downloaded: their classes are built from configs, and every weight is drawn here.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from dragoman.models import Model, build, count_parameters
+from dragoman.models.foreign import family
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+class AllInFloat64(TorchFunctionMode):
+    """Where their code asks for float32 it gets float64.
+
+    Some parts of theirs compute in float32 whatever the model's dtype (RMSNorm, rotary angles,
+    tables of sines, the softmax of Llama): right for bfloat16, but float64 logits then agree to
+    1e-6 only. Their formulas stay as they are.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        if func is Tensor.float:
+            func = Tensor.double
+        wide = {key: _wide(value) for key, value in (kwargs or {}).items()}
+        return func(*(_wide(arg) for arg in args), **wide)
+
+
+def _wide(value: object) -> object:
+    return torch.float64 if value is torch.float32 else value
+
+
+@contextmanager
+def computing_in(dtype: torch.dtype) -> Iterator[None]:
+    """Inside, their models are built and run in this dtype and no other."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        if dtype is torch.float64:
+            with AllInFloat64():
+                yield
+        else:
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def make_theirs(
+    kind: type[PreTrainedModel], config: PreTrainedConfig, dtype: torch.dtype = torch.float64
+) -> PreTrainedModel:
+    """Build a model of theirs in which no bias is zero, no norm is one and no row is empty."""
+    torch.manual_seed(0)
+    config._attn_implementation = "eager"
+    with computing_in(dtype):
+        model = kind(config).eval()
+        for name, module in model.named_modules():
+            if config.model_type == "marian" and name.endswith("embed_positions"):
+                module.weight.data = sines_before_cosines(*module.weight.shape).to(dtype)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data += 0.3 * torch.randn_like(parameter)
+    for name, buffer in model.named_buffers():
+        if name == "final_logits_bias":
+            buffer.data += torch.randn_like(buffer)
+    return model
+
+
+def sines_before_cosines(num_positions: int, d_model: int) -> Tensor:
+    """Marian's table; the class rounds it to float32 before it is given to the model."""
+    angles = np.arange(num_positions)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
+    return torch.from_numpy(np.concatenate([np.sin(angles), np.cos(angles)], axis=1))
+
+
+def run(theirs: PreTrainedModel, **inputs: Tensor | None) -> Tensor:
+    """Return their logits, or hidden states where the class has no head."""
+    with computing_in(theirs.dtype):
+        out = theirs(**inputs)
+    for name in ("logits", "prediction_logits", "last_hidden_state"):
+        if name in out:
+            result: Tensor = out[name]
+            return result
+    raise AssertionError(out.keys())
+
+
+def config_file(theirs: PreTrainedModel) -> dict[str, Any]:
+    """Return what `config.json` holds when they save the model."""
+    text = theirs.config.to_json_string()
+    return {**json.loads(text), "architectures": [type(theirs).__name__]}
+
+
+def make_ours(theirs: PreTrainedModel) -> Model:
+    """Build our model by their config and fill it with their weights, by the family's map.
+
+    Every weight is set once, and there are as many as the config alone says.
+    """
+    hf = config_file(theirs)
+    config = family(hf).config(hf)
+    weights = family(hf).weights(theirs.state_dict(), config)
+    model = build(config).to(theirs.dtype).eval()
+    parameters = dict(model.named_parameters())
+    assert set(weights) == set(parameters)
+    assert sum(count_parameters(config).values()) == sum(w.numel() for w in weights.values())
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            assert parameter.shape == weights[name].shape
+            parameter.copy_(weights[name])
+    return model
+
+
+def assert_same_logits(ours: Tensor, theirs: Tensor) -> None:
+    """The numbers agree, relative to the greatest, and so does the choice at every place."""
+    assert ours.shape == theirs.shape
+    assert ours.dtype == theirs.dtype
+    ours, theirs = ours.detach(), theirs.detach()
+    assert float((ours - theirs).abs().max() / theirs.abs().max()) < TOLERANCE[theirs.dtype]
+    assert torch.equal(ours.argmax(-1), theirs.argmax(-1))
+
+
+def assert_same_gradients(
+    ours: Model, theirs: PreTrainedModel, *, except_row: int | None = None
+) -> None:
+    """After the same loss, the gradients agree too: theirs go through the map of the weights.
+
+    Tensors that theirs do not train (a bias that is a buffer there) are left out, and so is a row
+    of the embeddings where only one of the two looks padding up without a gradient.
+    """
+    state = dict(theirs.state_dict())
+    learnt = {n: p.grad for n, p in theirs.named_parameters(remove_duplicate=False)}
+    zeros = {name: torch.zeros_like(tensor) for name, tensor in state.items()}
+    hf = config_file(theirs)
+    grads = family(hf).weights(
+        {**zeros, **{n: g for n, g in learnt.items() if g is not None}}, family(hf).config(hf)
+    )
+    for name, parameter in ours.named_parameters():
+        if name == "output.bias":
+            continue
+        got, wanted = parameter.grad, grads[name].clone()
+        assert got is not None
+        if name.endswith("embedding.weight") and except_row is not None:
+            got[except_row] = wanted[except_row] = 0.0
+        assert bool(wanted.any()), name
+        assert float((got - wanted).abs().max() / wanted.abs().max()) < 1e-10, name
+
+
+def random_ids(low: int, high: int, *shape: int, seed: int = 1) -> Tensor:
+    """Draw ids from `low` to `high - 1`."""
+    return torch.randint(low, high, shape, generator=torch.Generator().manual_seed(seed))

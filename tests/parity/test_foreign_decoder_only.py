@@ -1,0 +1,196 @@
+"""GPT-2, Llama, Mistral, Qwen2 and Qwen3 of Hugging Face against our decoder-only Transformer."""
+
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from tests.parity.foreign import (
+    DTYPES,
+    assert_same_gradients,
+    assert_same_logits,
+    computing_in,
+    make_ours,
+    make_theirs,
+    random_ids,
+    run,
+)
+from torch import Tensor
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from dragoman.models import DecoderOnly
+
+V = 31
+GPT2 = {"vocab_size": V, "n_embd": 12, "n_head": 3, "n_layer": 2, "n_positions": 40}
+GPT2 |= {"bos_token_id": 2, "eos_token_id": 2}
+LLAMA = {
+    "vocab_size": V,
+    "hidden_size": 24,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 16,  # fewer than the tokens of the longest text
+}
+ODD = {**LLAMA, "head_dim": 10, "num_key_value_heads": 1, "rms_norm_eps": 0.05}
+WINDOWS = {**LLAMA, "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 3}
+
+
+def rope(kind: str, **settings: float) -> dict[str, Any]:
+    """A Llama with rotary positions of this kind."""
+    parameters = {"rope_type": kind, "rope_theta": 100.0, **settings}
+    return {**LLAMA, "head_dim": 12, "rope_parameters": parameters}
+
+
+GPT2S: dict[str, dict[str, Any]] = {
+    "gpt2": GPT2,
+    "gpt2-padded": {**GPT2, "pad_token_id": 0, "n_inner": 20, "layer_norm_epsilon": 0.1},
+    "gpt2-unscaled-untied": {**GPT2, "scale_attn_weights": False, "tie_word_embeddings": False},
+    "gpt2-relu": {**GPT2, "activation_function": "relu"},
+}
+LLAMAS: dict[str, dict[str, Any]] = {
+    "llama": LLAMA,
+    "llama-tied-padded": {**ODD, "tie_word_embeddings": True, "pad_token_id": 0},
+    "llama-biases": {**ODD, "attention_bias": True, "mlp_bias": True},
+    "llama-attention-bias": {**LLAMA, "attention_bias": True},
+    "llama-mlp-bias": {**LLAMA, "mlp_bias": True, "num_key_value_heads": None},
+    "llama-base": rope("default"),
+    "llama-linear": rope("linear", factor=3.0),
+    "llama-dynamic": rope("dynamic", factor=3.0),
+    "llama-yarn": rope("yarn", factor=4.0, original_max_position_embeddings=64),
+    "llama-yarn-attention-factor": rope(
+        "yarn", factor=4.0, original_max_position_embeddings=64, attention_factor=0.7
+    ),
+    "llama-llama3": rope(
+        "llama3",
+        factor=4.0,
+        original_max_position_embeddings=64,
+        low_freq_factor=1.0,
+        high_freq_factor=4.0,
+    ),
+}
+MISTRALS: dict[str, dict[str, Any]] = {
+    "mistral": {**LLAMA, "sliding_window": 3},
+    "mistral-head-dim": {**ODD, "sliding_window": 5},
+    "mistral-no-window": {**LLAMA, "sliding_window": None},
+}
+QWEN2S: dict[str, dict[str, Any]] = {
+    "qwen2": LLAMA,
+    "qwen2-windows": {**WINDOWS, "max_window_layers": 1, "tie_word_embeddings": True},
+}
+QWEN3S: dict[str, dict[str, Any]] = {
+    "qwen3": {**ODD},
+    "qwen3-biases": {**LLAMA, "head_dim": 8, "attention_bias": True, "tie_word_embeddings": True},
+    "qwen3-windows": {**WINDOWS, "head_dim": 6, "max_window_layers": 2},
+}
+CASES: dict[str, tuple[type[PreTrainedModel], PreTrainedConfig]] = {
+    **{name: (GPT2LMHeadModel, GPT2Config(**keys)) for name, keys in GPT2S.items()},
+    **{name: (LlamaForCausalLM, LlamaConfig(**keys)) for name, keys in LLAMAS.items()},
+    **{name: (MistralForCausalLM, MistralConfig(**keys)) for name, keys in MISTRALS.items()},
+    **{name: (Qwen2ForCausalLM, Qwen2Config(**keys)) for name, keys in QWEN2S.items()},
+    **{name: (Qwen3ForCausalLM, Qwen3Config(**keys)) for name, keys in QWEN3S.items()},
+}
+PROMPT, LENGTH = 6, 22
+
+
+def both(case: str, dtype: torch.dtype) -> tuple[DecoderOnly, PreTrainedModel]:
+    """Our model and theirs with the same weights.
+
+    Theirs is a copy: with dynamic scaling it remembers the longest text that it has seen.
+    """
+    ours, theirs = _made(case, dtype)
+    return ours, deepcopy(theirs)
+
+
+@cache
+def _made(case: str, dtype: torch.dtype) -> tuple[DecoderOnly, PreTrainedModel]:
+    kind, config = CASES[case]
+    theirs = make_theirs(kind, config, dtype)
+    ours = make_ours(theirs)
+    assert isinstance(ours, DecoderOnly)
+    return ours, theirs
+
+
+def texts(ours: DecoderOnly) -> tuple[Tensor, Tensor]:
+    """Texts of three lengths, padded in front, and where they are real."""
+    ids = random_ids(3, V, 3, LENGTH)
+    real = torch.ones_like(ids, dtype=torch.bool)
+    real[1, :2] = real[2, : PROMPT - 1] = False
+    ids[~real] = ours.pad_id
+    return ids, real
+
+
+def their_logits(theirs: PreTrainedModel, ids: Tensor, real: Tensor) -> Tensor:
+    """Run theirs as its `generate` does: positions count what is real.
+
+    Theirs has no id for padding where ours has -1, and is given some other.
+    """
+    places = (real.long().cumsum(1) - 1).clamp(min=0)
+    mask = real.long()
+    return run(theirs, input_ids=ids.clamp(min=0), attention_mask=mask, position_ids=places)
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+@pytest.mark.parametrize("case", CASES)
+@torch.no_grad()
+def test_logits_agree(case: str, dtype: torch.dtype) -> None:
+    """The same weights give the same logits, with padding in front and without."""
+    ours, theirs = both(case, dtype)
+    ids, real = texts(ours)
+    assert_same_logits(ours(ids, real)[real], their_logits(theirs, ids, real)[real])
+    ours, theirs = both(case, dtype)
+    assert_same_logits(ours(ids[:1]), run(theirs, input_ids=ids[:1]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+@pytest.mark.parametrize("case", [case for case in CASES if case != "llama-dynamic"])
+@torch.no_grad()
+def test_cached_decoding_agrees(case: str, dtype: torch.dtype) -> None:
+    """Prompts padded in front, some tokens at once, then one by one: as their full pass."""
+    ours, theirs = both(case, dtype)
+    ids, real = texts(ours)
+    state = ours.start(ids[:, :PROMPT], 1)
+    logits = [ours.step(ids[:, PROMPT - 1], state)[:, None]]
+    logits += [ours.extend(ids[:, PROMPT : PROMPT + 3], state)]
+    logits += [ours.step(column, state)[:, None] for column in ids[:, PROMPT + 3 :].unbind(1)]
+    wanted = their_logits(theirs, ids, real)[:, PROMPT - 1 :]
+    assert_same_logits(torch.cat(logits, dim=1), wanted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+@torch.no_grad()
+def test_cached_decoding_with_dynamic_scaling_agrees(dtype: torch.dtype) -> None:
+    """Frequencies change with the length and cached keys do not: as their cached decoding."""
+    ours, theirs = both("llama-dynamic", dtype)
+    ids, _ = texts(ours)
+    state = ours.start(ids[:1, :PROMPT], 1)
+    with computing_in(dtype):
+        past = theirs(input_ids=ids[:1, : PROMPT - 1], use_cache=True).past_key_values
+        for column in ids[:1, PROMPT - 1 :].unbind(1):
+            out = theirs(input_ids=column[:, None], past_key_values=past, use_cache=True)
+            assert_same_logits(ours.step(column, state), out.logits[:, -1])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gradients_agree(case: str) -> None:
+    """A loss of both, at the places that are real, has the same gradients."""
+    ours, theirs = both(case, torch.float64)
+    ids, real = texts(ours)
+    for model, logits in ((ours, ours(ids, real)), (theirs, their_logits(theirs, ids, real))):
+        model.zero_grad()
+        logits[real].log_softmax(-1)[..., 7].sum().backward()
+    assert_same_gradients(ours, theirs)

@@ -1,0 +1,250 @@
+"""What files of Hugging Face hold beside the plain case, and what is refused with its name."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from tests.parity.foreign import config_file, make_theirs
+from torch import Tensor
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    BertConfig,
+    BertForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    M2M100Config,
+    MarianConfig,
+    MarianMTModel,
+    MBartConfig,
+    MistralConfig,
+    Qwen2Config,
+    Qwen3Config,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from dragoman.errors import InputError
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig
+from dragoman.models.foreign import FAMILIES, family
+
+State = dict[str, Tensor]
+BART: dict[str, Any] = {
+    "vocab_size": 17,
+    "d_model": 8,
+    "encoder_layers": 1,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 12,
+    "decoder_ffn_dim": 12,
+    "max_position_embeddings": 16,
+}
+MARIAN = {**BART, "pad_token_id": 16, "decoder_start_token_id": 16}
+T5 = {"vocab_size": 17, "d_model": 8, "d_kv": 3, "d_ff": 12, "num_layers": 1, "num_heads": 2}
+GPT2 = {"vocab_size": 17, "n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 16}
+BERT = {
+    "vocab_size": 17,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 12,
+}
+LLAMA = {**BERT, "max_position_embeddings": 16}
+MANY_HEADS = {**LLAMA, "hidden_size": 128, "num_attention_heads": 64}  # kept by their defaults
+SMALL: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "marian": (MarianMTModel, MarianConfig, MARIAN),
+    "bart": (BartForConditionalGeneration, BartConfig, BART),
+    "t5": (T5ForConditionalGeneration, T5Config, T5),
+    "gpt2": (GPT2LMHeadModel, GPT2Config, GPT2),
+    "bert": (BertForMaskedLM, BertConfig, BERT),
+    "llama": (LlamaForCausalLM, LlamaConfig, {**LLAMA, "tie_word_embeddings": True}),
+}
+
+
+@cache
+def small(name: str) -> tuple[dict[str, Any], State]:
+    """The config and the weights of a small model."""
+    kind, config, keys = SMALL[name]
+    theirs = make_theirs(kind, config(**keys))
+    return config_file(theirs), {n: t.clone() for n, t in theirs.state_dict().items()}
+
+
+def without(state: State, *names: str) -> State:
+    """All but some."""
+    assert set(names) <= set(state)
+    return {name: tensor for name, tensor in state.items() if name not in names}
+
+
+def as_of_old(name: str, state: State) -> State:
+    """The same weights as other versions have written them."""
+    zeros = torch.zeros(1)
+    match name:
+        case "marian":  # the table of sines is written or not
+            return without(state, "model.encoder.embed_positions.weight")
+        case "bart":
+            tied = ("model.encoder.embed_tokens.weight", "lm_head.weight")
+            return without(state, *tied) | {"model.encoder.version": zeros}
+        case "t5":
+            stray = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+            return without(state, "shared.weight", "lm_head.weight") | {stray: zeros}
+        case "gpt2":  # a model without a head, and the causal masks
+            bare = {n.removeprefix("transformer."): t for n, t in state.items()}
+            masks = {"h.0.attn.bias": zeros, "h.0.attn.masked_bias": zeros}
+            return without(bare, "lm_head.weight") | masks
+        case "bert":
+            old = {
+                n.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+                    "LayerNorm.bias", "LayerNorm.beta"
+                ): t
+                for n, t in state.items()
+            }
+            tied = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+            return without(old, *tied) | {"bert.embeddings.position_ids": zeros}
+    frequencies = "model.layers.0.self_attn.rotary_emb.inv_freq"
+    return without(state, "model.embed_tokens.weight") | {frequencies: zeros}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_older_files_hold_the_same_weights(name: str) -> None:
+    """Tied matrices once or more, buffers, other prefixes and names of norms change nothing."""
+    hf, state = small(name)
+    config = family(hf).config(hf)
+    expected = family(hf).weights(state, config)
+    got = family(hf).weights(as_of_old(name, state), config)
+    assert set(got) == set(expected)
+    assert [name for name in got if not torch.equal(got[name], expected[name])] == []
+
+
+ONLY_SIZES = {
+    "marian": (MarianConfig, BART),
+    "bart": (BartConfig, BART),
+    "mbart": (MBartConfig, BART),
+    "m2m_100": (M2M100Config, BART),
+    "t5": (T5Config, T5),
+    "gpt2": (GPT2Config, GPT2),
+    "bert": (BertConfig, BERT),
+    "llama": (LlamaConfig, LLAMA),
+    "mistral": (MistralConfig, MANY_HEADS),
+    "qwen2": (Qwen2Config, MANY_HEADS),
+    "qwen3": (Qwen3Config, MANY_HEADS),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_a_file_leaves_out_is_as_their_class_has_it(name: str) -> None:
+    """A config of sizes alone is read as the whole one that their class makes of it."""
+    kind, sizes = ONLY_SIZES[name]
+    config = FAMILIES[name].config
+    short, whole = config({"model_type": name, **sizes}), config(kind(**sizes).to_dict())
+    assert explicit(short) == explicit(whole)
+
+
+def explicit(config: ModelConfig) -> ModelConfig:
+    """The same config with what follows from other fields written out, as their class does."""
+    kv_heads = config.num_kv_heads or config.num_heads
+    return replace(config, head_dim=config.width, num_kv_heads=kv_heads)
+
+
+def test_t5_says_in_two_ways_that_it_scales() -> None:
+    """Before version 5 of transformers `tie_word_embeddings` told which version of T5 it is."""
+    config = FAMILIES["t5"].config
+    scaled, plain = (config({"model_type": "t5", **T5, **keys}) for keys in (
+        {"scale_decoder_outputs": True, "tie_word_embeddings": True},
+        {"scale_decoder_outputs": False, "tie_word_embeddings": True},
+    ))  # fmt: skip
+    assert config({"model_type": "t5", **T5}) == scaled
+    assert config({"model_type": "t5", **T5, "tie_word_embeddings": False}) == plain
+    assert isinstance(scaled, EncoderDecoderConfig)
+    assert isinstance(plain, EncoderDecoderConfig)
+    assert (scaled.logit_scale, scaled.tie_embeddings) == (8**-0.5, "all")
+    assert (plain.logit_scale, plain.tie_embeddings) == (1.0, "source-target")
+
+
+def test_special_tokens_are_told_as_far_as_they_are_known() -> None:
+    """Of several ends the first counts; what a config does not tell is -1."""
+    hf = {"model_type": "llama", **LLAMA, "eos_token_id": [7, 8], "bos_token_id": None}
+    config = family(hf).config(hf)
+    assert isinstance(config, DecoderOnlyConfig)
+    assert (config.pad_id, config.bos_id, config.eos_id) == (-1, -1, 7)
+
+
+REFUSED: dict[str, list[dict[str, Any]]] = {
+    "marian": [
+        {"activation_function": "mish"},
+        {"normalize_before": True},
+        {"static_position_embeddings": False},
+        {"tie_word_embeddings": False},
+        {"decoder_attention_heads": 4},
+        {"decoder_ffn_dim": 13},
+        {"d_model": None},
+    ],
+    "bart": [{"normalize_before": True}, {"normalize_embedding": False}],
+    "mbart": [{"add_final_layer_norm": False}, {"static_position_embeddings": True}],
+    "t5": [{"feed_forward_proj": "gated-tanh"}, {"feed_forward_proj": "double-relu"}],
+    "gpt2": [{"scale_attn_by_inverse_layer_idx": True}, {"add_cross_attention": True}],
+    "bert": [
+        {"position_embedding_type": "relative_key"},
+        {"is_decoder": True},
+        {"tie_word_embeddings": False},
+        {"architectures": ["BertForQuestionAnswering"]},
+        {
+            "problem_type": "multi_label_classification",
+            "architectures": ["BertForSequenceClassification"],
+        },
+    ],
+    "llama": [
+        {"hidden_act": "relu2"},
+        {"rope_type": "longrope", "rope_parameters": {"rope_type": "longrope"}},
+        {"factor": None, "rope_scaling": {"type": "linear"}},
+        {"truncate": False, "rope_scaling": {"type": "yarn", "factor": 2.0, "truncate": False}},
+        {"partial_rotary_factor": 0.5},
+        {
+            "partial_rotary_factor": 0.25,
+            "rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.25},
+        },
+        {"full_attention": {}, "rope_parameters": {"full_attention": {}}},
+    ],
+    "mistral": [{"layer_types": ["chunked_attention"]}],
+    "qwen3": [{"sliding_window": None, "layer_types": ["sliding_attention"]}],
+    "xlm-roberta": [{"model_type": "xlm-roberta"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"), [(name, keys) for name, refused in REFUSED.items() for keys in refused]
+)
+def test_what_we_would_compute_otherwise_is_refused(name: str, keys: dict[str, Any]) -> None:
+    """The error names the key (the first one here) and, where one is given, the value."""
+    sizes = ONLY_SIZES.get(name, (None, {}))[1]
+    hf = {"model_type": name, **sizes, **keys}
+    with pytest.raises(InputError) as caught:
+        family(hf).config(hf)
+    key, value = next(iter(keys.items()))
+    assert key in str(caught.value)
+    if value is not None:
+        text = json.dumps(value[0] if isinstance(value, list) else value)
+        assert f"{key} = {text}" in str(caught.value)
+
+
+def test_tensors_that_do_not_fit_are_named() -> None:
+    """Missing, left over, of another shape, or different where the config ties them."""
+    hf, state = small("marian")
+    config, weights = family(hf).config(hf), family(hf).weights
+    k_proj = "model.encoder.layers.0.self_attn.k_proj.weight"
+    tied = [n for n in state if "embed_tokens" in n or "shared" in n or "lm_head" in n]
+    with pytest.raises(InputError, match=r"lack encoder\.layers\.0\.self_attn\.k_proj\.weight"):
+        weights(without(state, k_proj), config)
+    with pytest.raises(InputError, match=r"lack .*shared\.weight"):
+        weights(without(state, *tied), config)
+    with pytest.raises(InputError, match=r"hold encoder\.layers\.9\.fc1\.weight"):
+        weights({**state, "model.encoder.layers.9.fc1.weight": torch.zeros(1)}, config)
+    with pytest.raises(InputError, match=r"k_proj.* with .*v_proj.* gives .*kv_proj.* the shape"):
+        weights({**state, k_proj: torch.zeros(7, 8)}, config)
+    with pytest.raises(InputError, match="are tied in the config"):
+        weights({**state, "lm_head.weight": torch.zeros(17, 8)}, config)

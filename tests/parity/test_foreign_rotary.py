@@ -1,0 +1,123 @@
+"""Rotary frequencies of every scaling against Hugging Face's functions, and both ways to say it."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.parity.foreign import computing_in
+from transformers import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+from dragoman.models.foreign.rotary import rotary
+from dragoman.nn import DynamicScaling, LinearScaling, Llama3Scaling, Rotary, YaRN
+
+FACTORS = st.floats(1.0, 40.0)
+SCALINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "linear": st.fixed_dictionaries({"factor": FACTORS}),
+    "dynamic": st.fixed_dictionaries({"factor": FACTORS}),
+    "yarn": st.fixed_dictionaries(
+        {"factor": FACTORS, "original_max_position_embeddings": st.sampled_from([4, 64, 4096])},
+        optional={
+            "attention_factor": st.floats(0.1, 3.0),
+            "beta_fast": st.floats(8.0, 40.0),
+            "beta_slow": st.floats(0.5, 4.0),
+            "mscale": st.floats(0.1, 2.0),
+            "mscale_all_dim": st.floats(0.1, 2.0),
+        },
+    ),
+    "llama3": st.fixed_dictionaries(
+        {
+            "factor": FACTORS,
+            "original_max_position_embeddings": st.sampled_from([64, 8192]),
+            "low_freq_factor": st.floats(0.5, 2.0),
+            "high_freq_factor": st.floats(2.5, 8.0),
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+@settings(max_examples=40)
+@given(st.data())
+def test_angles_are_theirs(kind: str, data: st.DataObject) -> None:
+    """Cosines and sines, with what queries and keys are multiplied by, at every position.
+
+    Theirs is computed in float64 here, since its float32 loses the angles of far positions.
+    """
+    head_dim = data.draw(st.sampled_from([4, 6, 16, 64]))
+    length = data.draw(st.sampled_from([5, 100]))
+    base = data.draw(st.floats(50.0, 1e6))
+    config = LlamaConfig(
+        hidden_size=head_dim,
+        num_attention_heads=1,
+        max_position_embeddings=32,
+        rope_parameters={"rope_type": kind, "rope_theta": base, **data.draw(SCALINGS[kind])},
+    )
+    x = torch.zeros(1, length, head_dim, dtype=torch.float64)
+    with computing_in(torch.float64):
+        theirs = LlamaRotaryEmbedding(config)
+        cos, sin = theirs(x, torch.arange(length)[None])
+    ours = rotary(config.to_dict()).make_rotation(head_dim).angles(range(length), x)
+    half = head_dim // 2
+    torch.testing.assert_close(ours.cos_Lp, cos[0, :, :half], rtol=0, atol=1e-9)
+    torch.testing.assert_close(ours.sin_Lp, sin[0, :, :half], rtol=0, atol=1e-9)
+
+
+OLD = {"max_position_embeddings": 4096}
+TOLD: dict[str, tuple[dict[str, Any], Rotary]] = {
+    "nothing": ({}, Rotary()),
+    "the-base": ({"rope_theta": 5e5}, Rotary(base=5e5)),
+    "no-scaling": ({"rope_theta": 5e5, "rope_scaling": None}, Rotary(base=5e5)),
+    "type": (
+        {"rope_scaling": {"type": "linear", "factor": 2.0}},
+        Rotary(scaling=LinearScaling(factor=2.0)),
+    ),
+    "rope-type": (
+        {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
+        Rotary(scaling=DynamicScaling(factor=2.0, trained_length=4096)),
+    ),
+    "yarn-of-qwen": (
+        {
+            "rope_theta": 1e6,
+            "rope_scaling": {
+                "type": "yarn",
+                "factor": 4.0,
+                "original_max_position_embeddings": 32768,
+            },
+        },
+        Rotary(base=1e6, scaling=YaRN(factor=4.0, trained_length=32768)),
+    ),
+    "yarn-by-lengths": (
+        {
+            "rope_scaling": {"rope_type": "yarn", "factor": None},
+            "original_max_position_embeddings": 1024,
+        },
+        Rotary(scaling=YaRN(factor=4.0, trained_length=1024)),
+    ),
+    "llama-3.1": (
+        {
+            "rope_theta": 5e5,
+            "rope_scaling": {
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 8192,
+                "rope_type": "llama3",
+            },
+        },
+        Rotary(base=5e5, scaling=Llama3Scaling()),
+    ),
+    "since-5": (
+        {"rope_parameters": {"rope_type": "linear", "rope_theta": 7.0, "factor": 3.0}},
+        Rotary(base=7.0, scaling=LinearScaling(factor=3.0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("told", TOLD)
+def test_old_and_new_files_say_the_same(told: str) -> None:
+    """`rope_theta` and `rope_scaling` of old files, and `rope_parameters` of new ones, are read."""
+    keys, expected = TOLD[told]
+    assert rotary({**OLD, **keys}) == expected
