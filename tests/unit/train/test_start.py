@@ -120,7 +120,11 @@ def test_own_languages_stay(pairs_model: str) -> None:
 def test_dropout_may_differ(pairs_model: str) -> None:
     """What no weight depends on may be set anew."""
     recipe = start_from(TranslateRecipe(), pairs_model)
-    check_start(replace(recipe, model=replace(recipe.model, dropout=0.5)))
+    recipe = replace(recipe, model=replace(recipe.model, dropout=0.5, attention_dropout=0.1))
+    check_start(recipe)
+    model, _ = begin(recipe, recipe.model)
+    found = load_model(Path(pairs_model))[0].state_dict()["output.weight"]
+    assert torch.equal(model.state_dict()["output.weight"], found)
 
 
 def test_a_contradiction_is_named(pairs_model: str) -> None:
