@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.models import EncoderOnly
+from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Documents
 
 CHUNK = 512  # positions whose logits exist at a time
@@ -53,6 +55,16 @@ def next_token_loss(
     if model.logit_soft_cap is not None:  # the fused gradient is that of a plain softmax
         return reference_loss(model.project(hidden_MD), targets_M, smoothing)
     return _fused_loss(model.output, hidden_MD, targets_M, smoothing)
+
+
+def masked_loss(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor, smoothing: float) -> Tensor:
+    """Sum the loss over the targets that are not negative; the head runs on no other position."""
+    head = model.head
+    if not isinstance(head, MaskedLanguageOutput):
+        raise TypeError(f"the model's head is {type(head).__name__}, which gives no words")
+    chosen_BL = targets_BL >= 0
+    hidden_MD = head.features(model.hidden(ids_BL)[chosen_BL])
+    return _fused_loss(head.output, hidden_MD, targets_BL[chosen_BL], smoothing)
 
 
 class Seq2Seq(Protocol):

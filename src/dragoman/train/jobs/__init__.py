@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.train.job import Job, Say
-from dragoman.train.jobs import classify, generate, tag, translate
+from dragoman.train.jobs import classify, generate, masked, tag, translate
 from dragoman.train.recipes.base import RunRecipe
 from dragoman.train.recipes.classify import ClassifyRecipe
 from dragoman.train.recipes.generate import GenerateRecipe
+from dragoman.train.recipes.masked import MaskedRecipe
 from dragoman.train.recipes.tag import TagRecipe
 from dragoman.train.recipes.translate import TranslateRecipe
 from dragoman.train.runfolder import RunFolder
@@ -30,6 +31,7 @@ class Task:
 TASKS: Mapping[str, Task] = {
     "translate": Task(TranslateRecipe, translate.assemble),
     "generate": Task(GenerateRecipe, generate.assemble),
+    "pretrain": Task(MaskedRecipe, masked.assemble),
     "classify": Task(ClassifyRecipe, classify.assemble),
     "tag": Task(TagRecipe, tag.assemble),
 }

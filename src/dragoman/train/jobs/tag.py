@@ -7,7 +7,6 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor
 
-from dragoman.data.dataset import Ragged
 from dragoman.data.holdout import hold_out_rows
 from dragoman.data.tag_batch import NO_TAG, TagBatch, TagBatches, evaluation_batches
 from dragoman.data.tagged import TaggedDataset, load_tagged, read_tagged
@@ -137,8 +136,7 @@ def _datasets(
         say(sentence)
     if data.validation is not None:
         return training, load_tagged(data.validation, data.layout, tokenizer, training.labels)
-    sentences = Ragged(training.pieces.ids, training.pieces.offsets[training.sentences])
-    rest, held = hold_out_rows(sentences, data.hold_out, recipe.train.seed)
+    rest, held = hold_out_rows(training.as_texts().texts, data.hold_out, recipe.train.seed)
     say(f"No validation file: {len(held):,} sentences of {training.name} are held out for it.")
     return training.take(rest), training.take(held)
 

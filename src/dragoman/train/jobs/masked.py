@@ -1,0 +1,119 @@
+"""Learning what was hidden of a text: texts of any kind, an encoder, judged by the loss."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from dragoman.data.dataset import TextDataset
+from dragoman.data.documents import prepare_documents
+from dragoman.data.holdout import hold_out_rows
+from dragoman.data.labelled import load_labelled
+from dragoman.data.masked import (
+    MaskedBatch,
+    MaskedBatches,
+    Vocabulary,
+    evaluation_batches,
+)
+from dragoman.data.tagged import load_tagged
+from dragoman.models import EncoderOnly
+from dragoman.models.folder import FolderConfig
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.encoders import describe
+from dragoman.train.job import CardPart, Say
+from dragoman.train.objective import masked_loss
+from dragoman.train.recipes.masked import MaskedRecipe, UnlabelledFiles
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_model
+from dragoman.train.tokenizer import begin_tokenizer
+from dragoman.train.validate import Validation, evaluating
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedJob:
+    """An encoder and texts."""
+
+    recipe: MaskedRecipe
+    config: FolderConfig
+    model: EncoderOnly
+    tokenizer: Tokenizer
+    batches: MaskedBatches
+    validation: tuple[MaskedBatch, ...]
+
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """One for all."""
+        return self.tokenizer, self.tokenizer
+
+    def loss(self, batch: MaskedBatch) -> Tensor:
+        """Sum the cross-entropy of what was hidden; the output layer runs there alone."""
+        smoothing = self.recipe.train.label_smoothing
+        return masked_loss(self.model, batch.ids_BL, batch.targets_BL, smoothing)
+
+    def measure(self) -> Validation:
+        """Find the loss and the share of hidden tokens that are guessed."""
+        loss, correct = 0.0, 0
+        with evaluating(self.model) as device:
+            for batch in (batch.to(device) for batch in self.validation):
+                loss += masked_loss(self.model, batch.ids_BL, batch.targets_BL, 0.0).item()
+                chosen_BL = self.model(batch.ids_BL).argmax(-1)
+                correct += int((chosen_BL == batch.targets_BL).sum())
+        total = sum(batch.num_targets for batch in self.validation)
+        return Validation(loss=loss / total, scores={"accuracy": 100 * correct / total})
+
+    def card(self) -> CardPart:
+        """Say which texts, and what the figures mean."""
+        data = self.recipe.data
+        return CardPart(
+            title="Masked language model",
+            data=(
+                *(f"`{name}`" for name in (*data.texts, *data.labelled, *data.tagged)),
+                f"validation: up to {data.hold_out} texts held out",
+            ),
+            architecture=describe(self.recipe.model),
+            judged="The loss is in nats per hidden token, the accuracy is the share, in percent, "
+            "of hidden tokens that are guessed.",
+            use="dragoman train RECIPE --from THIS_FOLDER --out DIR",
+        )
+
+
+def assemble(recipe: MaskedRecipe, folder: RunFolder, say: Say, score: object) -> MaskedJob:  # noqa: ARG001 (the form of all tasks)
+    """Read the texts, learn or load the tokenizer, and build model and batches."""
+    data, batch = recipe.data, recipe.batch
+    tokenizer = begin_tokenizer(recipe, data.read(), folder.training, say)
+    texts = TextDataset.joined(list(_datasets(data, tokenizer)))
+    rest, held = hold_out_rows(texts.texts, data.hold_out, recipe.train.seed)
+    say(f"{len(texts):,} texts, {len(texts.texts.ids):,} tokens; {len(held):,} are held out.")
+    vocabulary = Vocabulary.of(tokenizer)
+    architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
+    return MaskedJob(
+        recipe=recipe,
+        config=FolderConfig(model=architecture),
+        model=begin_model(EncoderOnly, architecture, recipe, say),
+        tokenizer=tokenizer,
+        batches=MaskedBatches(
+            replace(texts, texts=texts.texts.take(rest)),
+            batch,
+            vocabulary,
+            recipe.masking,
+            seed=recipe.train.seed,
+            splits=tokenizer.splits() if batch.subword_sampling else None,
+        ),
+        validation=tuple(
+            evaluation_batches(
+                replace(texts, texts=texts.texts.take(held)), batch, vocabulary, recipe.masking
+            )
+        ),
+    )
+
+
+def _datasets(data: UnlabelledFiles, tokenizer: Tokenizer) -> Iterator[TextDataset]:
+    """The texts of each file as ids."""
+    paths = data.paths
+    if paths["texts"]:
+        documents, _ = prepare_documents(paths["texts"], data.split, tokenizer, data.cache_folder)
+        yield documents.as_texts()
+    for path in paths["labelled"]:
+        yield load_labelled(path, data.labelled_layout, tokenizer).as_texts()
+    for path in paths["tagged"]:
+        yield load_tagged(path, data.tagged_layout, tokenizer).as_texts()
