@@ -14,13 +14,13 @@ from dragoman.nn import (
     Fixed,
     Full,
     KeyValue,
+    LinearAttention,
     Longformer,
     Pattern,
     RelativeBias,
     SlidingWindow,
     Strided,
     Weighting,
-    reference_attention,
 )
 from dragoman.nn.position.place import Bias
 
@@ -42,6 +42,15 @@ PATTERNS: dict[str, st.SearchStrategy[Pattern]] = {
 }
 
 
+DECAYS = st.one_of(
+    st.sampled_from([None, "retnet"]), st.floats(0.3, 1.0).map(lambda gamma: (gamma, 1.0))
+)
+LINEAR = st.one_of(
+    st.builds(LinearAttention, causal=st.sampled_from([False])),
+    st.builds(LinearAttention, decay=DECAYS),
+)
+
+
 class Case(NamedTuple):
     """Inputs that ask for gradients, and how they are weighed and masked."""
 
@@ -57,10 +66,11 @@ def draw_bias(data: st.DataObject, num_heads: int, dtype: torch.dtype) -> Bias |
     return None if scheme is None else scheme.make_bias(num_heads, bidirectional=True).to(dtype)
 
 
-def draw_case(data: st.DataObject, *, longest: int, plain: bool = False) -> Case:
+def draw_case(data: st.DataObject, *, longest: int, plain: bool = False, kv_heads: int = 0) -> Case:
     """Draw shapes (`T <= S`, shared heads), a weighting, and a mask that hides much."""
     dtype = data.draw(st.sampled_from(list(TOLERANCES)))
-    rows, kv_heads, group = (data.draw(st.integers(1, 2)) for _ in range(3))
+    rows, group = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
+    kv_heads = kv_heads or data.draw(st.integers(1, 2))
     num_keys = data.draw(st.integers(1, longest))
     num_queries = data.draw(st.one_of(st.just(num_keys), st.integers(1, num_keys)))
     head_dim = data.draw(st.integers(1, 5))
@@ -86,7 +96,7 @@ def assert_equals_reference(pattern: Pattern, case: Case, fast: Callable[..., Te
     (q, k, v), mask, weighting = case
     own = pattern.mask(q.shape[2], k.shape[2], q.device)
     seen = own if mask is None else mask if own is None else own & mask
-    expected, _ = reference_attention(q, k, v, seen, weighting)
+    expected, _ = pattern.reference(q, k, v, seen, weighting)
     out = fast(q, KeyValue(k, v), mask, weighting)
     slopes = torch.randn_like(out)
     gradients = zip(

@@ -56,6 +56,8 @@ class EncoderDecoderConfig(LayerShape):
         """Refuse what cannot be built, naming both options of a conflict."""
         LayerShape.__post_init__(self)
         self._check_counts("num_encoder_layers", "num_decoder_layers")
+        self._check_patterns("encoder_patterns", self.encoder_patterns)
+        self._check_patterns("decoder_patterns", self.decoder_patterns)
         _check_causal(self.decoder_patterns, "decoder_patterns")
         shared = self.tie_embeddings in ("all", "source-target")
         if shared and self.src_vocab_size != self.tgt_vocab_size:
@@ -113,6 +115,7 @@ class DecoderOnlyConfig(LayerShape):
         """Refuse what cannot be built."""
         LayerShape.__post_init__(self)
         self._check_counts("num_layers")
+        self._check_patterns("patterns", self.patterns)
         _check_causal(self.patterns, "patterns")
 
     @property
@@ -154,6 +157,7 @@ class EncoderOnlyConfig(LayerShape):
         """Refuse what cannot be built."""
         LayerShape.__post_init__(self)
         self._check_counts("num_layers")
+        self._check_patterns("patterns", self.patterns)
 
     @property
     def has_final_norm(self) -> bool:

@@ -17,7 +17,15 @@ A mask is boolean, True means *may attend*, and broadcasts to `(B, H, T, S)`.
 """
 
 from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.cache import Cache, GrowingStorage, KeyValue, NoPast, Past, RollingStorage
+from dragoman.nn.cache import (
+    Cache,
+    GrowingStorage,
+    KeyValue,
+    NoPast,
+    Past,
+    RollingStorage,
+    StateStorage,
+)
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import FeedForward
@@ -30,6 +38,7 @@ from dragoman.nn.patterns import (
     Causal,
     Fixed,
     Full,
+    LinearAttention,
     Longformer,
     Packed,
     Pattern,
@@ -85,6 +94,7 @@ __all__ = [
     "Learned",
     "LearnedPositions",
     "Linear",
+    "LinearAttention",
     "LinearScaling",
     "Llama3Scaling",
     "Longformer",
@@ -107,6 +117,7 @@ __all__ = [
     "Sinusoidal",
     "SinusoidalPositions",
     "SlidingWindow",
+    "StateStorage",
     "Strided",
     "TokenEmbedding",
     "Weighting",

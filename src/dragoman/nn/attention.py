@@ -7,7 +7,7 @@ from dragoman.nn.dropout import Dropout
 from dragoman.nn.init import init_linear
 from dragoman.nn.mask import check_mask
 from dragoman.nn.norm import RMSNorm
-from dragoman.nn.patterns import Full, Packed, Pattern, Weighting, reference_attention
+from dragoman.nn.patterns import Full, Packed, Pattern, Weighting, seen_keys
 from dragoman.nn.position import NOWHERE, Place, rotate
 from dragoman.nn.products import Linear
 
@@ -107,10 +107,8 @@ class MultiHeadAttention(nn.Module):
         """Return the attention weights `(B, H, T, S)`, computed by the reference."""
         q_BHTd = self._project_q(query_BTD, place)
         mask = self._fit(mask, q_BHTd, kv)
-        own = self._pattern(place).mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
-        if own is not None:
-            mask = own if mask is None else own & mask
-        return reference_attention(q_BHTd, *kv, mask, self._weighting(place))[1]
+        mask = seen_keys(self._pattern(place), q_BHTd, kv, mask)
+        return self.pattern.reference(q_BHTd, *kv, mask, self._weighting(place))[1]
 
     def _pattern(self, place: Place) -> Pattern:
         return self.pattern if place.documents is None else Packed(self.pattern, place.documents)

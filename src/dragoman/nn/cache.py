@@ -150,6 +150,36 @@ class RollingStorage:
         return KeyValue(k_BKSd, v_BKSd)
 
 
+class StateStorage:
+    """Keeps one matrix for each head, whatever the length: all that linear attention remembers.
+
+    Attention itself adds to the matrix, since it knows which keys are padding: `extend` hands the
+    storage along with the new keys and values.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.state_BKde: Tensor | None = None
+
+    def extend(self, kv: KeyValue) -> KeyValue:
+        """Count the new positions and give them back, with what stands for those before them."""
+        self.length += kv.k_BKSd.shape[2]
+        continued = Continued(*kv)
+        continued.storage = self
+        return continued
+
+    def select(self, rows_N: Tensor) -> None:
+        """Reorder, repeat or drop rows."""
+        if self.state_BKde is not None:
+            self.state_BKde = self.state_BKde[rows_N]
+
+
+class Continued(KeyValue):
+    """Keys and values of the new positions alone; those before them have become a state."""
+
+    storage: StateStorage
+
+
 def _begin(store: Tensor | None, first: Tensor, capacity: int) -> Tensor:
     """Return a store that begins with the positions of `first`: the old one if it is as large."""
     batch, heads, num_first, head_dim = first.shape

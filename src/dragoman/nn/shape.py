@@ -10,8 +10,8 @@ from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.init import InitName
 from dragoman.nn.norm import NormName, make_norm
-from dragoman.nn.patterns import Pattern
-from dragoman.nn.position import PositionScheme, Rotary, Sinusoidal
+from dragoman.nn.patterns import AttentionPattern, LinearAttention, Pattern
+from dragoman.nn.position import ALiBi, PositionScheme, RelativeBias, Rotary, Sinusoidal
 
 NormPosition = Literal["post", "pre", "deepnorm"]
 
@@ -94,6 +94,30 @@ class LayerShape:
             size: float | None = getattr(self, name)
             if size is not None and not size > 0.0:
                 raise InputError(f"{name} = {size} is not above 0")
+
+    def _check_patterns(self, name: str, patterns: tuple[AttentionPattern, ...]) -> None:
+        """Refuse what linear attention, which has no scores, would leave out without a word."""
+        for index, pattern in enumerate(patterns):
+            if not isinstance(pattern, LinearAttention):
+                continue
+            here = f'{name}[{index}] = "linear"'
+            for key in ("attention_scale", "score_soft_cap", "attention_dropout"):
+                if getattr(self, key):
+                    raise InputError(
+                        f"{here} has no scores, so {key} = {getattr(self, key)} cannot act on "
+                        "them: leave one of the two out"
+                    )
+            if isinstance(self.positions, RelativeBias | ALiBi):
+                raise InputError(
+                    f'{here} has no scores, so positions = "{self.positions.kind}" cannot be added '
+                    'to them: take "rotary" or positions that are added to the embeddings'
+                )
+            heads = self.num_kv_heads or self.num_heads
+            if isinstance(pattern.decay, tuple) and len(pattern.decay) != heads:
+                raise InputError(
+                    f"{here} has {len(pattern.decay)} numbers as decay, but there are {heads} "
+                    "key-value heads: give one for each"
+                )
 
     def _check_counts(self, *names: str) -> None:
         for name in names:

@@ -1,6 +1,7 @@
 """Patterns of attention: values that say who may see whom and run themselves fast."""
 
-from dragoman.nn.patterns.dense import Causal, Full, Pattern
+from dragoman.nn.patterns.dense import Causal, Full, Pattern, seen_keys
+from dragoman.nn.patterns.linear import LinearAttention
 from dragoman.nn.patterns.longformer import Longformer
 from dragoman.nn.patterns.packed import Packed
 from dragoman.nn.patterns.sparse import Fixed, Strided
@@ -12,6 +13,7 @@ __all__ = [
     "Causal",
     "Fixed",
     "Full",
+    "LinearAttention",
     "Longformer",
     "Packed",
     "Pattern",
@@ -20,7 +22,8 @@ __all__ = [
     "Weighting",
     "distances",
     "reference_attention",
+    "seen_keys",
 ]
 
-AttentionPattern = Full | Causal | SlidingWindow | Longformer | Strided | Fixed
+AttentionPattern = Full | Causal | SlidingWindow | Longformer | Strided | Fixed | LinearAttention
 """The patterns that a config can name."""

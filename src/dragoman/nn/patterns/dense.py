@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from dragoman.nn.cache import GrowingStorage, KeyValue, Storage
 from dragoman.nn.mask import causal_mask
 from dragoman.nn.patterns.kernels import attention_by_products, fused_attention, needs_products
-from dragoman.nn.patterns.weighting import Weighting
+from dragoman.nn.patterns.weighting import Weighting, reference_attention
 
 PRODUCT_KEYS = 2048  # up to this many keys a CPU is served best by plain products
 BLOCK_QUERIES = 256  # queries at a time where the fused kernel would keep a matrix
@@ -33,6 +33,16 @@ class Pattern(Protocol):
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
         """Who may see whom, `(T, S)`; None when everybody sees everybody."""
+
+    def reference(
+        self,
+        q_BHTd: Tensor,
+        k_BKSd: Tensor,
+        v_BKSd: Tensor,
+        mask: Tensor | None,
+        weighting: Weighting | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the formula as it stands, under `mask` alone: outputs and weights."""
 
     def attend(
         self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
@@ -55,6 +65,7 @@ class Full:
 
     is_causal = False
     forgets = False
+    reference = staticmethod(reference_attention)
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002 (the protocol's form)
         """Nothing is hidden."""
@@ -80,6 +91,7 @@ class Causal:
 
     is_causal = True
     forgets = False
+    reference = staticmethod(reference_attention)
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
         """`j <= i`; None for a single query, which stands last and sees all."""
@@ -94,6 +106,14 @@ class Causal:
     def make_storage(self) -> Storage:
         """Keep every position."""
         return GrowingStorage()
+
+
+def seen_keys(pattern: Pattern, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None) -> Tensor | None:
+    """Return who may see whom under a pattern and under `mask`; None where all see all."""
+    own = pattern.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+    if own is None or mask is None:
+        return mask if own is None else own
+    return own & mask
 
 
 def dense_attention(

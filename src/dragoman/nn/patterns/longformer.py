@@ -16,9 +16,9 @@ from dragoman.nn.patterns.blocks import (
     mask_of_keys,
     merge,
 )
-from dragoman.nn.patterns.dense import dense_attention, differs_by_query
+from dragoman.nn.patterns.dense import dense_attention, differs_by_query, seen_keys
 from dragoman.nn.patterns.kernels import attention_by_products
-from dragoman.nn.patterns.weighting import Weighting, distances
+from dragoman.nn.patterns.weighting import Weighting, distances, reference_attention
 from dragoman.nn.patterns.window import SlidingWindow, block_queries
 
 
@@ -53,6 +53,7 @@ class Longformer:
         return self.causal
 
     forgets = False
+    reference = staticmethod(reference_attention)
 
     @property
     def local(self) -> SlidingWindow:
@@ -76,8 +77,7 @@ class Longformer:
             return attend_alone(q_BHTd, kv, mask, weighting, self.mask(1, num_keys, device)[0])
         block = block_queries(self.window)
         if num_keys <= block + sum(self.local.reach) or differs_by_query(mask):
-            own = self.mask(num_queries, num_keys, device)
-            return dense_attention(q_BHTd, kv, own if mask is None else own & mask, weighting)
+            return dense_attention(q_BHTd, kv, seen_keys(self, q_BHTd, kv, mask), weighting)
         return self.attend_in_blocks(q_BHTd, kv, mask, weighting, block)
 
     def attend_in_blocks(

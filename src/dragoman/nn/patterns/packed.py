@@ -40,6 +40,17 @@ class Packed:
         own = self.within.mask(num_queries, num_keys, device)
         return same if own is None else same & own
 
+    def reference(
+        self,
+        q_BHTd: Tensor,
+        k_BKSd: Tensor,
+        v_BKSd: Tensor,
+        mask: Tensor | None,
+        weighting: Weighting | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the formula of the pattern inside the documents."""
+        return self.within.reference(q_BHTd, k_BKSd, v_BKSd, mask, weighting)
+
     def attend(
         self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
     ) -> Tensor:

@@ -25,8 +25,8 @@ from dragoman.nn.patterns.blocks import (
     mask_of_keys,
     merge,
 )
-from dragoman.nn.patterns.dense import dense_attention, differs_by_query
-from dragoman.nn.patterns.weighting import Weighting, distances
+from dragoman.nn.patterns.dense import dense_attention, differs_by_query, seen_keys
+from dragoman.nn.patterns.weighting import Weighting, distances, reference_attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,7 @@ class Strided:
 
     is_causal = True
     forgets = False
+    reference = staticmethod(reference_attention)
 
     def __post_init__(self) -> None:
         """Refuse a stride in which nothing can be seen."""
@@ -110,6 +111,7 @@ class Fixed:
 
     is_causal = True
     forgets = False
+    reference = staticmethod(reference_attention)
 
     def __post_init__(self) -> None:
         """Refuse a cell without positions, and a summary that is no part of it."""
@@ -185,6 +187,5 @@ def _without_blocks(
     if num_queries == 1:
         return attend_alone(q_BHTd, kv, mask, weighting, pattern.mask(1, num_keys, device)[0])
     if num_keys <= 2 * pattern.stride or differs_by_query(mask):
-        own = pattern.mask(num_queries, num_keys, device)
-        return dense_attention(q_BHTd, kv, own if mask is None else own & mask, weighting)
+        return dense_attention(q_BHTd, kv, seen_keys(pattern, q_BHTd, kv, mask), weighting)
     return None

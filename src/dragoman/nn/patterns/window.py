@@ -9,8 +9,8 @@ from torch import Tensor
 from dragoman.errors import InputError
 from dragoman.nn.cache import GrowingStorage, KeyValue, RollingStorage, Storage
 from dragoman.nn.patterns.blocks import Reach, attend_blocks, cut, merge
-from dragoman.nn.patterns.dense import dense_attention, differs_by_query
-from dragoman.nn.patterns.weighting import Weighting, distances
+from dragoman.nn.patterns.dense import dense_attention, differs_by_query, seen_keys
+from dragoman.nn.patterns.weighting import Weighting, distances, reference_attention
 
 SMALLEST_BLOCK = 64  # queries of a block, below which products are too small to be quick
 LARGEST_BLOCK = 256
@@ -30,6 +30,8 @@ class SlidingWindow:
     """Keys that a causal query sees, itself among them; else how far it sees to each side."""
     causal: bool = True
     """Whether it sees none ahead."""
+
+    reference = staticmethod(reference_attention)
 
     def __post_init__(self) -> None:
         """Refuse a window in which nothing can be seen."""
@@ -63,14 +65,10 @@ class SlidingWindow:
         """Attend in blocks; dense where one would hold it all, or where `mask` differs by query."""
         num_queries = q_BHTd.shape[2]
         kv, mask = recent(kv, mask, num_queries + self.reach.behind)
-        num_keys = kv.k_BKSd.shape[2]
         block = block_queries(self.size)
-        if num_keys > block + sum(self.reach) and not differs_by_query(mask):
+        if kv.k_BKSd.shape[2] > block + sum(self.reach) and not differs_by_query(mask):
             return local_attention(q_BHTd, kv, mask, weighting, self.reach, block)
-        own = self.mask(num_queries, num_keys, q_BHTd.device)
-        if own is not None:
-            mask = own if mask is None else own & mask
-        return dense_attention(q_BHTd, kv, mask, weighting)
+        return dense_attention(q_BHTd, kv, seen_keys(self, q_BHTd, kv, mask), weighting)
 
     def make_storage(self) -> Storage:
         """Keep what the next query can see."""

@@ -1,0 +1,198 @@
+"""Linear attention: sums instead of a softmax, so a text costs as much as it is long.
+
+Katharopoulos et al. (2020); with a decay as in RetNet (Sun et al., 2023).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dragoman.errors import InputError
+from dragoman.nn.cache import Continued, GrowingStorage, KeyValue, StateStorage, Storage
+from dragoman.nn.mask import causal_mask
+from dragoman.nn.patterns.blocks import mask_of_keys
+from dragoman.nn.patterns.dense import differs_by_query, seen_keys
+from dragoman.nn.patterns.kernels import shared_product
+from dragoman.nn.patterns.weighting import Weighting, distances
+
+CHUNK = 64  # positions whose products with each other are computed as a matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearAttention:
+    """`out_i = sum_j w_ij v_j / sum_j w_ij`, `w_ij = decay^(i-j) phi(q_i) . phi(k_j)`.
+
+    `phi(x) = elu(x) + 1`. What a query meets of the keys is `sum_j phi(k_j) v_j^T`, a `d x d`
+    matrix however many there are: time and memory `O(L)`. The causal form is a scan: a chunk's
+    queries meet the matrix of the chunks before it, and their own chunk's keys one by one.
+    Decoding keeps the matrix alone; a step is a chunk of one.
+
+    There are no scores, so nothing can be added to them, bound them or scale them, and no
+    weights to drop.
+    """
+
+    kind: Literal["linear"] = "linear"
+    """Which of the patterns this is."""
+    causal: bool = True
+    """Whether no query sees a later key."""
+    decay: Literal["retnet"] | tuple[float, ...] | None = None
+    """How fast a key-value head forgets: a factor for each, `1 - 2^(-5-h)`, or not at all."""
+
+    forgets = True
+
+    def __post_init__(self) -> None:
+        """Refuse a decay that has no direction, or that is none."""
+        if self.decay is not None and not self.causal:
+            raise InputError("decay is for causal linear attention: leave it out, or causal = true")
+        if isinstance(self.decay, tuple) and not all(0.0 < gamma <= 1.0 for gamma in self.decay):
+            raise InputError(f"decay = {list(self.decay)} must be above 0 and at most 1")
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no query sees a later key."""
+        return self.causal
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
+        """Everybody, or `j <= i`."""
+        return causal_mask(num_queries, num_keys, device) if self.causal else None
+
+    def reference(
+        self,
+        q_BHTd: Tensor,
+        k_BKSd: Tensor,
+        v_BKSd: Tensor,
+        mask: Tensor | None = None,
+        weighting: Weighting | None = None,  # noqa: ARG002 (the form of `reference_attention`)
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the formula as it stands: outputs and weights `(B, H, T, S)`."""
+        group = q_BHTd.shape[1] // k_BKSd.shape[1]
+        log_decay_K = self._log_decay(k_BKSd)
+        k_BHSd, v_BHSd = (x.repeat_interleave(group, dim=1) for x in (k_BKSd, v_BKSd))
+        log_decay_H11 = log_decay_K.repeat_interleave(group)[:, None, None]
+        distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
+        weights_BHTS = phi(q_BHTd) @ phi(k_BHSd).transpose(-2, -1)
+        weights_BHTS = weights_BHTS * torch.exp(-distance_TS.clamp(max=0) * log_decay_H11)
+        if mask is not None:
+            weights_BHTS = weights_BHTS.masked_fill(~mask, 0.0)
+        total_BHT1 = weights_BHTS.sum(dim=-1, keepdim=True)
+        weights_BHTS = weights_BHTS / (total_BHT1 + (total_BHT1 == 0))
+        return weights_BHTS @ v_BHSd, weights_BHTS
+
+    def attend(
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
+    ) -> Tensor:
+        """Attend by the sums of keys and values; by the formula where a mask is unusual."""
+        if weighting.soft_cap is not None or weighting.bias is not None or weighting.dropout_p:
+            raise ValueError("linear attention has no scores: no soft-cap, no bias and no dropout")
+        if differs_by_query(mask) or _differs_by_head(mask):
+            return self.reference(q_BHTd, *kv, seen_keys(self, q_BHTd, kv, mask))[0]
+        storage = kv.storage if isinstance(kv, Continued) else None
+        with torch.autocast(q_BHTd.device.type, enabled=False):  # sums over a text need float32
+            q, k, v = (_at_least_float32(x) for x in (q_BHTd, *kv))
+            k = phi(k) * mask_of_keys(mask, kv).transpose(-2, -1)
+            v = F.pad(v, (0, 1), value=1.0)  # the last column sums the weights
+            out_BHTe = self._attend(phi(q), KeyValue(k, v), storage)
+            total_BHT1 = out_BHTe[..., -1:]
+            out_BHTd = out_BHTe[..., :-1] / (total_BHT1 + (total_BHT1 == 0))
+        return out_BHTd.to(q_BHTd.dtype)
+
+    def _attend(self, q_BHTd: Tensor, kv: KeyValue, storage: StateStorage | None) -> Tensor:
+        """Return the sums `(B, H, T, d + 1)` over the keys that each query sees."""
+        if not self.causal:
+            return shared_product(q_BHTd, kv.k_BKSd.transpose(-2, -1) @ kv.v_BKSd)
+        log_decay_K = self._log_decay(kv.k_BKSd)
+        num_old = kv.k_BKSd.shape[2] - q_BHTd.shape[2]
+        state_BKde = None if storage is None else storage.state_BKde
+        if state_BKde is None:
+            old = KeyValue(*(x[:, :, :num_old] for x in kv))
+            state_BKde = _outer_sum(old, log_decay_K)
+        new = KeyValue(*(x[:, :, num_old:] for x in kv))
+        out_BHTe, state_BKde = scan(q_BHTd, new, state_BKde, log_decay_K)
+        if storage is not None:
+            storage.state_BKde = state_BKde
+        return out_BHTe
+
+    def _log_decay(self, k_BKSd: Tensor) -> Tensor:
+        """Return the logarithm of each head's decay, `(K)`."""
+        heads = range(k_BKSd.shape[1])
+        if self.decay is None:
+            gammas: tuple[float, ...] = (1.0,) * len(heads)
+        elif self.decay == "retnet":
+            gammas = tuple(1.0 - 2.0 ** (-5 - head) for head in heads)
+        else:
+            gammas = self.decay
+        gamma_K = torch.tensor(gammas, dtype=torch.float64)
+        return gamma_K.log().to(k_BKSd)
+
+    def make_storage(self) -> Storage:
+        """Keep the sum of what was seen."""
+        return StateStorage() if self.causal else GrowingStorage()
+
+
+def phi(x: Tensor) -> Tensor:
+    """The feature map, `elu(x) + 1`: positive, so that weights are."""
+    return F.elu(x) + 1.0
+
+
+def scan(
+    q_BHTd: Tensor,
+    kv: KeyValue,
+    state_BKde: Tensor,
+    log_decay_K: Tensor,
+    chunk: int = CHUNK,
+) -> tuple[Tensor, Tensor]:
+    """Go through `T` positions chunk by chunk: outputs `(B, H, T, e)` and the state behind them.
+
+    With one chunk this is the parallel form, with chunks of one the recurrent form.
+    """
+    num_whole = q_BHTd.shape[2] // chunk * chunk
+    outs = []
+    for span, size in ((slice(0, num_whole), chunk), (slice(num_whole, None), None)):
+        q, *rest = (x[:, :, span] for x in (q_BHTd, *kv))
+        if q.shape[2]:
+            chunks = (x.unflatten(2, (-1, size or x.shape[2])).transpose(1, 2) for x in (q, *rest))
+            q_BnHcd, k_BnKcd, v_BnKce = chunks
+            out_BHTe, state_BKde = _scan_chunks(
+                q_BnHcd, KeyValue(k_BnKcd, v_BnKce), state_BKde, log_decay_K
+            )
+            outs.append(out_BHTe)
+    return torch.cat(outs, dim=2), state_BKde
+
+
+def _scan_chunks(
+    q_BnHcd: Tensor, kv: KeyValue, state_BKde: Tensor, log_decay_K: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Scan chunks of one size."""
+    heads, c = q_BnHcd.shape[2:4]
+    log_decay_H11 = log_decay_K.repeat_interleave(heads // len(log_decay_K))[:, None, None]
+    places_c1 = torch.arange(c, device=q_BnHcd.device)[:, None]
+    decays_Hcc = torch.exp((places_c1 - places_c1.T).clamp(min=0) * log_decay_H11).tril()
+    weights_BnHcc = shared_product(q_BnHcd, kv.k_BKSd.transpose(-2, -1)) * decays_Hcc
+    near_BnHce = shared_product(weights_BnHcc, kv.v_BKSd)
+
+    states = []
+    decay_K11 = torch.exp(c * log_decay_K)[:, None, None]
+    for added_BKde in _outer_sum(kv, log_decay_K).unbind(dim=1):
+        states.append(state_BKde)
+        state_BKde = state_BKde * decay_K11 + added_BKde
+    q_BnHcd = q_BnHcd * torch.exp((places_c1 + 1) * log_decay_H11)
+    far_BnHce = shared_product(q_BnHcd, torch.stack(states, dim=1))
+    return (near_BnHce + far_BnHce).transpose(1, 2).flatten(2, 3), state_BKde
+
+
+def _outer_sum(kv: KeyValue, log_decay_K: Tensor) -> Tensor:
+    """Return `sum_j decay^(S-1-j) k_j v_j^T`, `(..., K, d, e)`: the state behind `S` positions."""
+    left_S1 = torch.arange(kv.k_BKSd.shape[-2] - 1, -1, -1, device=log_decay_K.device)[:, None]
+    k_BKSd = kv.k_BKSd * torch.exp(left_S1 * log_decay_K[:, None, None])
+    return k_BKSd.transpose(-2, -1) @ kv.v_BKSd
+
+
+def _differs_by_head(mask: Tensor | None) -> bool:
+    return mask is not None and mask.dim() > 2 and mask.shape[-3] > 1
+
+
+def _at_least_float32(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()

@@ -1,0 +1,120 @@
+"""Linear attention: its scan against the formula, and its three forms against each other."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.parity.attention_cases import LINEAR, SIZES, assert_equals_reference, draw_case
+from tests.unit.models.small import distance
+
+from dragoman.nn import (
+    Cache,
+    KeyValue,
+    LinearAttention,
+    StateStorage,
+    Weighting,
+    reference_attention,
+)
+from dragoman.nn.patterns.linear import phi, scan
+
+
+@given(LINEAR, st.data(), st.sampled_from([20, 300]))
+@settings(max_examples=150)
+def test_the_scan_equals_the_formula(
+    pattern: LinearAttention, data: st.DataObject, longest: int
+) -> None:
+    """Outputs and gradients, with and without decay, T <= S, under every mask, shared heads."""
+    case = draw_case(data, longest=longest, plain=longest > 20, kv_heads=2)
+    weighting = Weighting(scale=case.weighting.scale)
+    assert_equals_reference(pattern, case._replace(weighting=weighting), pattern.attend)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 40), SIZES, st.floats(0.3, 1.0))
+@settings(max_examples=100)
+def test_parallel_chunked_and_recurrent_forms_agree(
+    seed: int, length: int, chunk: int, gamma: float
+) -> None:
+    """One chunk, chunks of any size and chunks of one: the same outputs and the same last state."""
+    torch.manual_seed(seed)
+    q, k, v = (torch.rand(2, heads, length, 3).double() for heads in (4, 2, 2))
+    state, log_decay = torch.rand(2, 2, 3, 3).double(), torch.tensor([gamma, 1.0]).double().log()
+    expected = scan(q, KeyValue(k, v), state, log_decay, length)
+    for size in (chunk, 1):
+        for got, wanted in zip(
+            scan(q, KeyValue(k, v), state, log_decay, size), expected, strict=True
+        ):
+            assert distance(got, wanted) < 1e-12
+
+
+@given(st.integers(0, 2**32), st.lists(st.integers(1, 9), min_size=1, max_size=5), st.booleans())
+@settings(max_examples=60)
+def test_decoding_from_a_state_is_the_whole(seed: int, sizes: list[int], retnet: bool) -> None:  # noqa: FBT001 (drawn)
+    """Some positions at a time, with keys that are padding: the outputs of all at once."""
+    torch.manual_seed(seed)
+    pattern = LinearAttention(decay="retnet" if retnet else None)
+    length = sum(sizes)
+    q, k, v = (torch.randn(2, heads, length, 3).double() for heads in (4, 2, 2))
+    mask = torch.rand(2, 1, 1, length) < 0.7
+    expected = pattern.attend(q, KeyValue(k, v), mask, Weighting(scale=1.0))
+    cache, start = Cache([pattern.make_storage()]), 0
+    for size in sizes:
+        here = slice(start, start + size)
+        kv = cache.extend(0, KeyValue(k[:, :, here], v[:, :, here]))
+        out = pattern.attend(q[:, :, here], kv, mask[..., here], Weighting(scale=1.0))
+        assert distance(out, expected[:, :, here]) < 1e-12
+        start += size
+    assert cache.length == length
+
+
+def test_weights_fall_by_the_decay_and_sum_to_one() -> None:
+    """With equal queries and keys a weight is `gamma^(i-j)` up to the sum, which is 1."""
+    x = torch.zeros(1, 1, 4, 2).double()
+    pattern = LinearAttention(decay=(0.5,))
+    mask = pattern.mask(4, 4, x.device)
+    _, weights = pattern.reference(x, x, x, mask)
+    wanted = torch.tensor(
+        [[1.0, 0, 0, 0], [0.5, 1, 0, 0], [0.25, 0.5, 1, 0], [0.125, 0.25, 0.5, 1]]
+    )
+    wanted = wanted / wanted.sum(-1, keepdim=True)
+    torch.testing.assert_close(weights[0, 0], wanted.double())
+
+
+def test_the_softmax_is_the_same_formula_with_another_kernel() -> None:
+    """`w_ij = exp(q_i . k_j)` in place of `phi(q_i) . phi(k_j)` is the paper's attention."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 1, 5, 3).double() for _ in range(3))
+    softmax, _ = reference_attention(q, k, v, None, Weighting(scale=1.0))
+    for kernel, expected in (
+        (torch.exp(q @ k.mT), softmax),
+        (phi(q) @ phi(k).mT, LinearAttention(causal=False).reference(q, k, v)[0]),
+    ):
+        torch.testing.assert_close(kernel @ v / kernel.sum(-1, keepdim=True), expected)
+
+
+def test_a_state_does_not_grow() -> None:
+    """Decoding keeps `d x (d + 1)` numbers a head, however long the text."""
+    pattern, new = LinearAttention(), torch.randn(1, 2, 1, 8)
+    storage, sizes = StateStorage(), set()
+    for _ in range(300):
+        pattern.attend(new, storage.extend(KeyValue(new, new)), None, Weighting(scale=1.0))
+        assert storage.state_BKde is not None
+        sizes.add(storage.state_BKde.untyped_storage().nbytes())
+    assert sizes == {2 * 8 * 9 * 4}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_sums_in_full(dtype: torch.dtype) -> None:
+    """In a long text of equal keys a sum in half precision would stop growing."""
+    q = k = torch.zeros(1, 1, 3000, 4, dtype=dtype)
+    v = torch.arange(3000.0).view(1, 1, -1, 1).expand(1, 1, 3000, 4) / 3000
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = LinearAttention().attend(q, KeyValue(k, v.to(dtype)), None, Weighting(scale=1.0))
+    assert out.dtype == dtype
+    assert abs(out[0, 0, -1, 0].item() - 0.5) < 0.005
+
+
+def test_what_it_cannot_do_is_refused() -> None:
+    """A soft-cap, a bias or dropout would be silently left out."""
+    x = torch.zeros(1, 1, 2, 2)
+    with pytest.raises(ValueError, match="no scores"):
+        LinearAttention().attend(x, KeyValue(x, x), None, Weighting(scale=1.0, soft_cap=1.0))

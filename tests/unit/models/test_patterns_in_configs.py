@@ -1,0 +1,101 @@
+"""Patterns are named in configs, layer by layer, and what cannot work together is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import InputError
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
+from dragoman.nn import (
+    ALiBi,
+    Causal,
+    Fixed,
+    Full,
+    LinearAttention,
+    Longformer,
+    RelativeBias,
+    SlidingWindow,
+    Strided,
+)
+from dragoman.nn.patterns import AttentionPattern
+from dragoman.settings import load_settings, parse_settings, to_plain
+
+WRITTEN: dict[str, AttentionPattern] = {
+    '{kind = "full"}': Full(),
+    '{kind = "causal"}': Causal(),
+    '{kind = "window", size = 4096}': SlidingWindow(size=4096),
+    '{kind = "window", size = 9, causal = false}': SlidingWindow(size=9, causal=False),
+    '{kind = "longformer", window = 64}': Longformer(window=64),
+    '{kind = "longformer", window = 64, global_positions = [0, 7], causal = true}': Longformer(
+        window=64, global_positions=(0, 7), causal=True
+    ),
+    '{kind = "strided", stride = 128}': Strided(stride=128),
+    '{kind = "fixed", stride = 128, summary = 8}': Fixed(stride=128, summary=8),
+    '{kind = "linear"}': LinearAttention(),
+    '{kind = "linear", causal = false}': LinearAttention(causal=False),
+    '{kind = "linear", decay = "retnet"}': LinearAttention(decay="retnet"),
+    '{kind = "linear", decay = [0.9, 0.8, 1, 1, 1, 1, 1, 1]}': LinearAttention(
+        decay=(0.9, 0.8, 1, 1, 1, 1, 1, 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_file_can_name_every_pattern(text: str, tmp_path: Path) -> None:
+    """TOML becomes the value, and what is kept of it becomes the value again."""
+    path = tmp_path / "model.toml"
+    path.write_text(f"patterns = [{text}, {text}]")
+    config = load_settings(EncoderOnlyConfig, path)
+    assert config.patterns == (WRITTEN[text],) * 2
+    assert parse_settings(EncoderOnlyConfig, to_plain(config), "again") == config
+
+
+@pytest.mark.parametrize("text", [text for text, value in WRITTEN.items() if value.is_causal])
+def test_a_decoder_takes_every_causal_pattern(text: str, tmp_path: Path) -> None:
+    """With or without an encoder."""
+    path = tmp_path / "model.toml"
+    path.write_text(f"decoder_patterns = [{text}]")
+    assert load_settings(EncoderDecoderConfig, path).decoder_patterns == (WRITTEN[text],)
+    path.write_text(f"patterns = [{text}]")
+    assert load_settings(DecoderOnlyConfig, path).patterns == (WRITTEN[text],)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('{kind = "window", size = 0}', "size = 0"),
+        ('{kind = "longformer", window = 0}', "window = 0"),
+        ('{kind = "longformer", window = 1, global_positions = [1, 1]}', "must be different"),
+        ('{kind = "longformer", window = 1, global_positions = [-1]}', "at least 0"),
+        ('{kind = "strided", stride = 0}', "stride = 0"),
+        ('{kind = "fixed", stride = 4, summary = 5}', "at most stride = 4"),
+        ('{kind = "fixed", stride = 4, summary = 0}', "summary = 0"),
+        ('{kind = "linear", causal = false, decay = "retnet"}', "causal = true"),
+        ('{kind = "linear", decay = [0.5, 1.5]}', "at most 1"),
+        ('{kind = "windows", size = 3}', "window"),
+    ],
+)
+def test_a_pattern_that_cannot_be_is_refused(text: str, named: str, tmp_path: Path) -> None:
+    """The error says what and where."""
+    path = tmp_path / "model.toml"
+    path.write_text(f"patterns = [{text}]")
+    with pytest.raises(InputError, match=named) as caught:
+        load_settings(EncoderOnlyConfig, path)
+    assert "model.toml" in str(caught.value)
+
+
+def test_linear_attention_refuses_what_needs_scores() -> None:
+    """A bias, a cap, a scale or dropout of weights would be left out without a word."""
+    patterns = (Causal(), LinearAttention())
+    with pytest.raises(InputError, match=r'patterns\[1\] = "linear".*positions = "alibi"'):
+        DecoderOnlyConfig(patterns=patterns, positions=ALiBi())
+    with pytest.raises(InputError, match=r'decoder_patterns\[1\] = "linear".*"relative-bias"'):
+        EncoderDecoderConfig(decoder_patterns=patterns, positions=RelativeBias())
+    with pytest.raises(InputError, match=r"score_soft_cap = 50"):
+        DecoderOnlyConfig(patterns=patterns, score_soft_cap=50.0)
+    with pytest.raises(InputError, match=r"attention_dropout = 0.1"):
+        EncoderOnlyConfig(patterns=patterns, attention_dropout=0.1)
+    with pytest.raises(InputError, match=r"encoder_patterns\[1\].*attention_scale = 1"):
+        EncoderDecoderConfig(encoder_patterns=patterns, attention_scale=1.0)
+    with pytest.raises(InputError, match=r"2 numbers as decay, but there are 4 key-value heads"):
+        DecoderOnlyConfig(patterns=(LinearAttention(decay=(0.5, 0.5)),), num_kv_heads=4)
