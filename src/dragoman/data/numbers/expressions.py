@@ -1,0 +1,184 @@
+"""The kinds of expressions: each function throws the dice for one, in figures and in words.
+
+The figures alone decide the words. Where one spelling has two readings, a kind keeps away from
+one of them: counts from 1,000 on have their comma, years have none and stand in a sentence.
+"""
+
+from calendar import month_name, monthrange
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dragoman.data.grammar.dice import Dice
+from dragoman.data.grammar.english import ordinal as with_suffix
+from dragoman.data.numbers.spoken import cardinal, decimal, digits, ordinal, plural, year
+
+__all__ = ["Expression", "Kind"]
+
+
+class Expression(NamedTuple):
+    """Something in figures, and how it is read."""
+
+    figures: str
+    words: str
+
+
+Kind = Callable[[Dice], Expression]
+
+_FRACTIONS = {2: "half", 4: "quarter"}
+_MONEY = {"$": ("dollar", "cent"), "€": ("euro", "cent"), "£": ("pound", "penny")}
+_PLURALS = {"penny": "pence", "half": "halves", "foot": "feet", "euro": "euros"}
+_LENGTHS = (("km", "kilometer"), ("m", "meter"), ("ft", "foot"))
+_UNITS = (*_LENGTHS, ("cm", "centimeter"), ("kg", "kilogram"), ("l", "liter"))
+
+
+def count(dice: Dice) -> Expression:
+    """1,204 -> one thousand two hundred four."""
+    number = _of_any_size(dice, 7)
+    return Expression(f"{number:,}", cardinal(number))
+
+
+def place(dice: Dice) -> Expression:
+    """21st -> twenty-first."""
+    number = max(1, _of_any_size(dice, 3))
+    return Expression(_suffixed(number), ordinal(number))
+
+
+def fraction(dice: Dice) -> Expression:
+    """3/4 -> three quarters."""
+    below = dice.number(2, 12)
+    above = dice.number(1, below - 1)
+    name = _FRACTIONS.get(below) or ordinal(below)
+    return Expression(f"{above}/{below}", f"{cardinal(above)} {_counted(name, above)}")
+
+
+def with_point(dice: Dice) -> Expression:
+    """3.14 -> three point one four."""
+    figures = _with_point(dice, 3, 3)
+    return Expression(figures, decimal(figures))
+
+
+def percentage(dice: Dice) -> Expression:
+    """4.5% -> four point five percent."""
+    figures = _with_point(dice, 2, 1) if dice.chance(0.5) else f"{dice.number(0, 100)}"
+    return Expression(f"{figures}%", f"{decimal(figures)} percent")
+
+
+def money(dice: Dice) -> Expression:
+    """$12.50 -> twelve dollars and fifty cents; €3.5 million -> three point five million euros."""
+    sign = dice.pick("$€£")
+    large, small = _MONEY[sign]
+    if dice.chance(0.15):
+        figures, scale = _with_point(dice, 2, 1), dice.pick(("million", "billion"))
+        return Expression(f"{sign}{figures} {scale}", f"{decimal(figures)} {scale} {plural(large)}")
+    whole = _of_any_size(dice, 5)
+    part = dice.number(1, 99) if whole == 0 or dice.chance(0.6) else 0
+    amounts = [(whole, large)] * (whole > 0) + [(part, small)] * (part > 0)
+    words = " and ".join(f"{cardinal(amount)} {_counted(name, amount)}" for amount, name in amounts)
+    return Expression(f"{sign}{whole:,}" + (f".{part:02}" if part else ""), words)
+
+
+def temperature(dice: Dice) -> Expression:
+    """-5 °C -> minus five degrees Celsius."""
+    degrees = dice.number(-40, 45)
+    words = f"{cardinal(degrees)} {_counted('degree', abs(degrees))} Celsius"
+    return Expression(f"{degrees} °C", words)
+
+
+def distance(dice: Dice) -> Expression:
+    """12 km -> twelve kilometers."""
+    return _measured(dice, *dice.pick(_LENGTHS))
+
+
+def measure(dice: Dice) -> Expression:
+    """3.5 kg -> three point five kilograms."""
+    return _measured(dice, *dice.pick(_UNITS))
+
+
+def _measured(dice: Dice, unit: str, name: str) -> Expression:
+    if dice.chance(0.3):
+        figures = _with_point(dice, 2, 2)
+        return Expression(f"{figures} {unit}", f"{decimal(figures)} {_counted(name, 0)}")
+    number = max(1, _of_any_size(dice, 4))
+    return Expression(f"{number:,} {unit}", f"{cardinal(number)} {_counted(name, number)}")
+
+
+def date(dice: Dice) -> Expression:
+    """1994-07-03 -> July third, nineteen ninety-four; also 7/3/1994, July 3, 1994, 3 July 1994."""
+    of_year, month = dice.number(1800, 2060), dice.number(1, 12)
+    day = dice.number(1, monthrange(of_year, month)[1])
+    name = month_name[month]
+    forms = (
+        f"{of_year}-{month:02}-{day:02}",
+        f"{month}/{day}/{of_year}",
+        f"{name} {day}, {of_year}",
+        f"{day} {name} {of_year}",
+    )
+    return Expression(dice.pick(forms), f"{name} {ordinal(day)}, {year(of_year)}")
+
+
+def day_of_year(dice: Dice) -> Expression:
+    """July 3 and July 3rd -> July third."""
+    month = dice.number(1, 12)
+    day = dice.number(1, monthrange(2000, month)[1])
+    name = month_name[month]
+    figures = dice.pick((f"{name} {day}", f"{name} {_suffixed(day)}"))
+    return Expression(figures, f"{name} {ordinal(day)}")
+
+
+def year_alone(dice: Dice) -> Expression:
+    """1994 -> nineteen ninety-four."""
+    number = dice.number(1100, 2099)
+    return Expression(f"{number}", year(number))
+
+
+def decade(dice: Dice) -> Expression:
+    """1990s -> nineteen nineties."""
+    tens = dice.number(17, 20) * 10 + dice.number(2, 9)  # the first two of a century have no name
+    return Expression(f"{tens}0s", plural(year(tens * 10)))
+
+
+def time(dice: Dice) -> Expression:
+    """3:45 pm and 15:45 -> three forty-five p.m."""
+    hour, minute = dice.number(0, 23), dice.pick((0, 15, 30, 45, dice.number(0, 59)))
+    half, of_clock = ("am", "pm")[hour >= 12], (hour + 11) % 12 + 1
+    past = f" {'oh ' if minute < 10 else ''}{cardinal(minute)}" if minute else ""
+    figures = [f"{of_clock}:{minute:02} {half}", f"{hour:02}:{minute:02}"]
+    if not minute:
+        figures.append(f"{of_clock} {half}")
+    return Expression(dice.pick(figures), f"{cardinal(of_clock)}{past} {half[0]}.m.")
+
+
+def telephone(dice: Dice) -> Expression:
+    """555-0142 -> five five five, zero one four two."""
+    groups = [f"{dice.number(0, 999):03}", f"{dice.number(0, 9999):04}"]
+    if dice.chance(0.4):
+        groups.insert(0, f"{dice.number(200, 999)}")
+    return Expression("-".join(groups), ", ".join(map(digits, groups)))
+
+
+def score(dice: Dice) -> Expression:
+    """3-2 -> three to two."""
+    high = dice.number(0, 130)
+    low = dice.number(0, high)
+    return Expression(f"{high}-{low}", f"{cardinal(high)} to {cardinal(low)}")
+
+
+def _of_any_size(dice: Dice, most: int) -> int:
+    """A number of up to ``most`` digits, each number of digits as likely as any other."""
+    return dice.number(0, 10 ** dice.number(1, most) - 1)
+
+
+def _with_point(dice: Dice, before: int, behind: int) -> str:
+    """Figures with a point, the last of which is no zero."""
+    part = [dice.number(0, 9) for _ in range(dice.number(0, behind - 1))]
+    return f"{_of_any_size(dice, before)}." + "".join(map(str, [*part, dice.number(1, 9)]))
+
+
+def _counted(name: str, number: int) -> str:
+    """The name of as many: one dollar, two dollars, three halves."""
+    return name if number == 1 else _PLURALS.get(name) or plural(name)
+
+
+def _suffixed(number: int) -> str:
+    """21 -> 21st, 111 -> 111th."""
+    return f"{number // 100 or ''}" + with_suffix(number % 100).zfill(4 if number >= 100 else 0)

@@ -1,0 +1,180 @@
+"""The corpus of written-out numbers: spoken forms, and the law between training and validation."""
+
+import re
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.data.grammar.dice import Dice
+from dragoman.data.numbers import expressions as kinds
+from dragoman.data.numbers import generate, numbers_corpus, withheld
+from dragoman.data.numbers.corpus import _ALONE, _SENTENCES, _sentence
+from dragoman.data.numbers.expressions import Kind
+from dragoman.data.numbers.spoken import cardinal, decimal, digits, ordinal, plural, year
+
+SMALL = {cardinal(n): n for n in range(100)}
+SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9}
+ALL_KINDS = sorted(
+    set(_ALONE) | {kind for _, wanted in _SENTENCES for kind in wanted},
+    key=lambda kind: kind.__name__,
+)
+
+
+def heard(words: str) -> int:
+    """The number that somebody said."""
+    whole = part = 0
+    for word in words.removeprefix("minus ").split():
+        if word in SMALL:
+            part += SMALL[word]
+        elif word == "hundred":
+            part *= 100
+        else:
+            whole, part = whole + part * SCALES[word], 0
+    return (whole + part) * (-1 if words.startswith("minus ") else 1)
+
+
+@given(st.integers(-(10**12) + 1, 10**12 - 1))
+def test_a_number_is_understood(number: int) -> None:
+    """Whoever hears the words knows the number."""
+    assert heard(cardinal(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (cardinal(0), "zero"),
+        (cardinal(1204), "one thousand two hundred four"),
+        (cardinal(1_000_000), "one million"),
+        (cardinal(-21), "minus twenty-one"),
+        (ordinal(1), "first"),
+        (ordinal(12), "twelfth"),
+        (ordinal(20), "twentieth"),
+        (ordinal(33), "thirty-third"),
+        (ordinal(108), "one hundred eighth"),
+        (ordinal(1000), "one thousandth"),
+        (decimal("3.14"), "three point one four"),
+        (decimal("0.05"), "zero point zero five"),
+        (digits("0142"), "zero one four two"),
+        (year(1994), "nineteen ninety-four"),
+        (year(1900), "nineteen hundred"),
+        (year(1905), "nineteen oh five"),
+        (year(2000), "two thousand"),
+        (year(2009), "two thousand nine"),
+        (year(2010), "twenty ten"),
+        (plural("ninety"), "nineties"),
+        (plural("third"), "thirds"),
+    ],
+)
+def test_spoken_forms(said: str, words: str) -> None:
+    """What the rules and their exceptions make of a number."""
+    assert said == words
+
+
+@cache
+def readings(kind: Kind) -> dict[str, set[str]]:
+    """The words for each spelling that a kind comes up with."""
+    dice, found = Dice(0), dict[str, set[str]]()
+    for _ in range(60_000):
+        expression = kind(dice)
+        found.setdefault(expression.figures, set()).add(expression.words)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "figures", "words"),
+    [
+        (kinds.count, "11", "eleven"),
+        (kinds.place, "21st", "twenty-first"),
+        (kinds.place, "112th", "one hundred twelfth"),
+        (kinds.fraction, "1/2", "one half"),
+        (kinds.fraction, "3/4", "three quarters"),
+        (kinds.fraction, "2/3", "two thirds"),
+        (kinds.with_point, "0.5", "zero point five"),
+        (kinds.percentage, "45%", "forty-five percent"),
+        (kinds.money, "$1", "one dollar"),
+        (kinds.money, "£0.01", "one penny"),
+        (kinds.money, "£0.02", "two pence"),
+        (kinds.money, "€2", "two euros"),
+        (kinds.temperature, "-1 °C", "minus one degree Celsius"),
+        (kinds.distance, "1 ft", "one foot"),
+        (kinds.distance, "2 ft", "two feet"),
+        (kinds.measure, "5 kg", "five kilograms"),
+        (kinds.day_of_year, "July 3", "July third"),
+        (kinds.day_of_year, "July 3rd", "July third"),
+        (kinds.decade, "1990s", "nineteen nineties"),
+        (kinds.time, "3:45 pm", "three forty-five p.m."),
+        (kinds.time, "15:45", "three forty-five p.m."),
+        (kinds.time, "12:30 am", "twelve thirty a.m."),
+        (kinds.time, "00:00", "twelve a.m."),
+        (kinds.time, "12 pm", "twelve p.m."),
+        (kinds.score, "3-2", "three to two"),
+    ],
+)
+def test_expressions(kind: Kind, figures: str, words: str) -> None:
+    """The reading of one expression of each kind, and of each kind's exceptions."""
+    assert readings(kind)[figures] == {words}
+
+
+def test_dates_in_four_forms() -> None:
+    """Each form of a date is read alike."""
+    found = readings(kinds.date)
+    for figures, words in found.items():
+        name, number = next(iter(words)).partition(",")[0].split()
+        assert name in figures or re.search(r"\d[-/]\d", figures)
+        assert number in {ordinal(day) for day in range(1, 32)}
+    assert {len(words) for words in found.values()} == {1}
+    forms = {re.sub(r"\d+", "9", re.sub(r"[A-Z]\w+", "M", figures)) for figures in found}
+    assert forms == {"9-9-9", "9/9/9", "M 9, 9", "9 M 9"}
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.__name__)
+def test_words_hold_no_figure_and_are_decided_by_the_figures(kind: Kind) -> None:
+    """A spelling has one reading, in letters alone."""
+    found = readings(kind)
+    assert {len(words) for words in found.values()} == {1}
+    for words in found.values():
+        assert re.fullmatch(r"[A-Za-z][A-Za-z ,.-]*", next(iter(words)))
+
+
+def test_a_source_has_one_target() -> None:
+    """Among many sentences none can be read in two ways, and none has a figure left."""
+    dice, known = Dice(3), dict[str, str]()
+    for _ in range(20_000):
+        pair, _ = _sentence(dice)
+        assert known.setdefault(pair.src, pair.tgt) == pair.tgt
+        assert not re.search(r"\d|\.\.|[{}]", pair.tgt)
+
+
+def test_a_seed_decides_the_pairs() -> None:
+    """The same pairs again, more of them the same at the beginning, other ones by another seed."""
+    pairs = generate(500, seed=1)
+    assert generate(800, seed=1)[:500] == pairs
+    assert generate(500, seed=2) != pairs
+    assert len({pair.src for pair in pairs}) == 500
+
+
+def test_validation_has_expressions_that_training_lacks() -> None:
+    """No withheld expression is in training, and each validation sentence has one."""
+    train, valid = numbers_corpus(4000, 200, seed=1)
+    assert (len(train), len(valid)) == (4000, 200)
+    assert {pair.src for pair in train}.isdisjoint(pair.src for pair in valid)
+    kept = {figures for pair in valid for figures in expressions_of(pair.src) if withheld(figures)}
+    assert len(kept) > 40
+    seen = {figures for pair in train for figures in expressions_of(pair.src)}
+    assert kept.isdisjoint(seen)
+    assert not any(map(withheld, seen))
+
+
+def expressions_of(sentence: str) -> list[str]:
+    """Times, money, percentages and other runs of figures that have one form for certain."""
+    forms = (r"[$€£]\d[\d,]*\.\d\d", r"\d+:\d\d [ap]m", r"\d+\.\d+%", r"\d{3}(?:-\d{3})?-\d{4}")
+    return re.findall(rf"(?<![\d.,/-])(?:{'|'.join(forms)})(?!\d)", sentence)
+
+
+def test_few_figures_are_never_withheld() -> None:
+    """What is read in its own way, 1st or 1/2, is always learnt; of the others one in twenty."""
+    assert not any(withheld(f"{n}") or withheld(f"{n}%") for n in range(100))
+    share = sum(withheld(f"{n}") for n in range(100, 10_100)) / 10_000
+    assert 0.04 < share < 0.06
