@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -44,12 +44,15 @@ __all__ = [
     "DecodingDefaults",
     "FolderConfig",
     "GenerationDefaults",
+    "ReadingDefaults",
     "Saves",
     "load_model",
     "read_config",
     "save_model",
     "tokenizer_paths",
 ]
+
+Words = Literal["spaced", "characters"]
 
 FORMAT = 1
 """The number of the format written here; it grows when an older dragoman could not read it."""
@@ -91,6 +94,16 @@ class GenerationDefaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingDefaults:
+    """How an encoder-only model reads texts."""
+
+    max_tokens: int = 256
+    """A text of more tokens is read in parts: longer than what training has seen."""
+    words: Words = "spaced"
+    """What is tagged: words that white space and punctuation part, or every character."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FolderConfig:
     """What `config.json` holds."""
 
@@ -104,6 +117,8 @@ class FolderConfig:
     """How to decode."""
     generation: GenerationDefaults | None = None
     """How to generate, where the model is decoder-only."""
+    reading: ReadingDefaults | None = None
+    """How to read, where the model is encoder-only."""
     src_lang: str | None = None
     """The source language, where known."""
     tgt_lang: str | None = None
@@ -147,6 +162,7 @@ def save_model(
             model=config.model,
             decoding=config.decoding,
             generation=config.generation,
+            reading=config.reading,
             src_lang=config.src_lang,
             tgt_lang=config.tgt_lang,
             tokenizers=hashes,

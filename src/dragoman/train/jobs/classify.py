@@ -15,7 +15,7 @@ from dragoman.data.labelled import (
     read_labelled,
 )
 from dragoman.models import EncoderOnly
-from dragoman.models.folder import DecodingDefaults, FolderConfig
+from dragoman.models.folder import FolderConfig, ReadingDefaults
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.encoders import describe, hide_tokens
 from dragoman.train.job import CardPart, Say
@@ -96,7 +96,7 @@ def assemble(recipe: ClassifyRecipe, folder: RunFolder, say: Say, score: object)
     return ClassifyJob(
         recipe=recipe,
         config=FolderConfig(
-            model=architecture, decoding=DecodingDefaults(max_src_tokens=batch.max_length)
+            model=architecture, reading=ReadingDefaults(max_tokens=batch.max_length)
         ),
         model=begin_model(EncoderOnly, architecture, recipe, say),
         tokenizer=tokenizer,

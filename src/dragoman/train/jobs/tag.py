@@ -13,7 +13,7 @@ from dragoman.data.tagged import TaggedDataset, load_tagged, read_tagged
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly
 from dragoman.models.bio import best_tags
-from dragoman.models.folder import DecodingDefaults, FolderConfig
+from dragoman.models.folder import FolderConfig, ReadingDefaults
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.encoders import describe, hide_tokens
 from dragoman.train.job import CardPart, Say
@@ -105,7 +105,11 @@ def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, score: Score) -> Ta
     return TagJob(
         recipe=recipe,
         config=FolderConfig(
-            model=architecture, decoding=DecodingDefaults(max_src_tokens=batch.max_length)
+            model=architecture,
+            reading=ReadingDefaults(
+                max_tokens=batch.max_length,
+                words="characters" if all(len(word) == 1 for word in _texts(recipe)) else "spaced",
+            ),
         ),
         model=begin_model(EncoderOnly, architecture, recipe, say),
         tokenizer=tokenizer,
