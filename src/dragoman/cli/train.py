@@ -113,7 +113,7 @@ class _Score:
         hypotheses = [t.text for t in translator.translate(sources, beam_size=1)]
         scores = evaluate(hypotheses, references, tokenize=self.tokenize)
         self.signature = scores.bleu_signature
-        return {"bleu": scores.bleu, "chrf": scores.chrf}
+        return {"bleu": scores.bleu, "chrf": scores.chrf, "exact": scores.exact}
 
 
 def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":

@@ -1,4 +1,4 @@
-"""Scores of translations: BLEU and chrF, computed by sacreBLEU (Post 2018), signatures included.
+"""Scores of written texts: BLEU and chrF, by sacreBLEU (Post 2018), and how many are exact.
 
 The figures are those of sacreBLEU's own command on the same files, to the last digit.
 """
@@ -22,6 +22,8 @@ class Scores:
     """BLEU (Papineni et al. 2002), 0 to 100."""
     chrf: float
     """chrF2 (Popovic 2015), 0 to 100."""
+    exact: float
+    """Percent of the texts that are the reference to the letter."""
     bleu_signature: str
     """How BLEU was computed."""
     chrf_signature: str
@@ -65,6 +67,7 @@ def evaluate(
     return Scores(
         bleu=bleu_score.score,
         chrf=chrf_score.score,
+        exact=100 * sum(map(str.__eq__, hypotheses, references)) / len(references),
         bleu_signature=str(bleu.get_signature()),
         chrf_signature=str(chrf.get_signature()),
     )

@@ -68,7 +68,7 @@ def test_shipped_recipes_of_pairs_are_complete(name: str) -> None:
     assert recipe.data.src_lang
     assert recipe.data.tgt_lang
     if name != "demo":  # which writes its own texts and names them itself
-        assert recipe.data.named
+        assert recipe.data.named or recipe.data.made
         assert recipe.data.valid_src
         assert recipe.data.valid_tgt
 
@@ -255,3 +255,23 @@ def test_a_recipe_that_starts_from_a_model(here: Path) -> None:
     check_start(recipe)
     with pytest.raises(InputError, match=r"model\.d_model = 32 contradicts start\.model = model"):
         check_start(load_recipe("my.toml", ("start.model=model", "model.d_model=32")))
+
+
+def test_made_texts_need_no_files(here: Path, tmp_path: Path) -> None:
+    """Data that the package writes are there when the run asks, and not before."""
+    data = load_pairs("numbers", ("data.made.train=30", "data.made.valid=5")).data
+    data.check()
+    assert not list(here.iterdir())
+    written = data.write(tmp_path / "texts")
+    assert written.src is not None
+    assert len(Path(written.src).read_text(encoding="utf-8").splitlines()) == 30
+    assert written.validation is not None
+    assert DataConfig().write(tmp_path / "none") == DataConfig()
+    assert not (tmp_path / "none").exists()
+
+
+def test_made_texts_contradict_files() -> None:
+    """Texts of the user's and texts that are made: both keys are named."""
+    data = load_pairs("numbers", ("data.src=a", "data.tgt=b")).data
+    with pytest.raises(InputError, match=r"data\.made contradicts data\.src"):
+        data.check()

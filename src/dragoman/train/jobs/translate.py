@@ -36,7 +36,7 @@ class Score(Protocol):
         sources: list[str],
         references: list[str],
     ) -> Mapping[str, float]:
-        """Return `bleu` and `chrf` of greedy translations."""
+        """Return `bleu`, `chrf` and `exact` of greedy translations."""
 
     @property
     def signature(self) -> str:
@@ -96,6 +96,9 @@ class TranslateJob:
 
 def assemble(recipe: TranslateRecipe, folder: RunFolder, say: Say, score: Score) -> TranslateJob:
     """Read the texts, learn or load the tokenizers, and build model and batches."""
+    if recipe.data.made is not None:
+        recipe = replace(recipe, data=recipe.data.write(folder.training / "texts"))
+        say(f"The texts are made, and lie in {folder.training / 'texts'}.")
     texts = read_texts(recipe, folder.training, say)
     src, tgt = texts.tokenizers.src, texts.tokenizers.tgt
     architecture = recipe.model

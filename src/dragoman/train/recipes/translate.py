@@ -1,10 +1,12 @@
 """The recipe of learning from pairs of texts: translation, and whatever else has two sides."""
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from dragoman.data.batch import BatchConfig
 from dragoman.data.corpus import CorpusConfig
+from dragoman.data.made import MadeConfig, write_made
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.folder import DecodingDefaults, FolderConfig
@@ -19,6 +21,8 @@ class DataConfig(DataFiles):
     """File of source sentences; .gz, .xz and .zst are read as they are."""
     tgt: str | None = None
     """File of target sentences, parallel to `src`."""
+    made: MadeConfig | None = None
+    """Pairs that the package writes itself, instead of files."""
     corpora: tuple[CorpusConfig, ...] = ()
     """More corpora: TSV, JSON lines, each with its weight."""
     valid_src: str | None = None
@@ -55,7 +59,26 @@ class DataConfig(DataFiles):
 
     def check(self) -> None:
         """Raise InputError unless every file is there."""
-        _ = self.training, self.validation
+        if self.made is None:
+            _ = self.training, self.validation
+        elif self.named or self.valid_src or self.valid_tgt:
+            raise InputError(
+                "data.made contradicts data.src, data.tgt, data.corpora and data.valid_*: the "
+                "package writes the texts itself, or reads yours; leave one of them out"
+            )
+
+    def write(self, folder: Path) -> Self:
+        """Write what is made into `folder`, and return the data with those files named."""
+        if self.made is None:
+            return self
+        files = {name: str(path.absolute()) for name, path in write_made(self.made, folder).items()}
+        return replace(
+            self,
+            src=files["train.src"],
+            tgt=files["train.tgt"],
+            valid_src=files["valid.src"],
+            valid_tgt=files["valid.tgt"],
+        )
 
     def _resolve(self, corpus: CorpusConfig) -> CorpusConfig:
         def found(name: str | None) -> str | None:
@@ -74,7 +97,7 @@ class DataConfig(DataFiles):
 class TranslateRecipe(RunRecipe):
     """From a source text to a target text, by an encoder-decoder."""
 
-    metrics: ClassVar[tuple[str, ...]] = ("bleu", "chrf")
+    metrics: ClassVar[tuple[str, ...]] = ("bleu", "chrf", "exact")
 
     task: Literal["translate"] = "translate"
     """Learning to write the target of each source."""
