@@ -1,6 +1,7 @@
 """What files of Hugging Face hold beside the plain case, and what is refused with its name."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -264,3 +265,13 @@ def test_tensors_that_do_not_fit_are_named() -> None:
         weights({**state, k_proj: torch.zeros(7, 8)}, config)
     with pytest.raises(InputError, match="are tied in the config"):
         weights({**state, "lm_head.weight": torch.zeros(17, 8)}, config)
+
+
+def test_the_page_shows_a_map_as_it_is() -> None:
+    """The rows written out in docs/families.md are those of the source."""
+    root = Path(__file__).parents[2]
+    rows = re.findall(
+        r"```python\n(LAYER.*?)```", (root / "docs/families.md").read_text("utf-8"), re.DOTALL
+    )
+    assert len(rows) == 1
+    assert rows[0] in (root / "src/dragoman/models/foreign/llama.py").read_text("utf-8")
