@@ -14,9 +14,9 @@ from dragoman.models.foreign.weights import (
     Below,
     Flat,
     Table,
+    convert,
     embeddings,
     joined,
-    translate,
     under,
 )
 from dragoman.nn import Learned
@@ -89,7 +89,7 @@ def config(hf: HF) -> EncoderDecoderConfig:
 def weights(state: Mapping[str, Tensor], config: EncoderDecoderConfig) -> dict[str, Tensor]:
     """Make our weights of theirs."""
     table = {**embeddings(config), **INPUTS, **LAYERS, **FINAL_NORMS, **LOGITS_BIAS}
-    return translate(table, state, config, prefix="model.", ignored=IGNORED)
+    return convert(table, state, config, prefix="model.", ignored=IGNORED)
 
 
 def skeleton(hf: HF) -> EncoderDecoderConfig:

@@ -7,7 +7,7 @@ from torch import Tensor
 from dragoman.errors import InputError
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.foreign.reading import HF, activation, only, required, token_id, unsupported
-from dragoman.models.foreign.weights import Table, joined, tied, translate, under
+from dragoman.models.foreign.weights import Table, convert, joined, tied, under
 from dragoman.models.heads import (
     ClassificationHead,
     Head,
@@ -103,7 +103,7 @@ def weights(state: Mapping[str, Tensor], config: EncoderOnlyConfig) -> dict[str,
             head = CLASSIFIER
         case _:
             head = {"head.output": "classifier"}
-    return translate({**TABLE, **head}, renamed, config, prefix="bert.", ignored=IGNORED)
+    return convert({**TABLE, **head}, renamed, config, prefix="bert.", ignored=IGNORED)
 
 
 def _head(hf: HF) -> Head:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from dragoman.models.config import DecoderOnlyConfig
 from dragoman.models.foreign.reading import HF, activation, only, required, token_id
-from dragoman.models.foreign.weights import Table, Transposed, tied, translate, under
+from dragoman.models.foreign.weights import Table, Transposed, convert, tied, under
 from dragoman.nn import Learned
 
 LAYER: Table = {  # c_attn holds W_Q, W_K and W_V side by side
@@ -71,4 +71,4 @@ def config(hf: HF) -> DecoderOnlyConfig:
 def weights(state: Mapping[str, Tensor], config: DecoderOnlyConfig) -> dict[str, Tensor]:
     """Make our weights of theirs."""
     table = {**(TIED if config.tie_embeddings else UNTIED), **STACK}
-    return translate(table, state, config, prefix="transformer.", ignored=IGNORED)
+    return convert(table, state, config, prefix="transformer.", ignored=IGNORED)

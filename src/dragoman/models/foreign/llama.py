@@ -13,7 +13,7 @@ from dragoman.errors import InputError
 from dragoman.models.config import DecoderOnlyConfig
 from dragoman.models.foreign.reading import HF, activation, required, token_id, unsupported
 from dragoman.models.foreign.rotary import rotary
-from dragoman.models.foreign.weights import Table, joined, tied, translate, under
+from dragoman.models.foreign.weights import Table, convert, joined, tied, under
 from dragoman.nn import AttentionPattern, Causal, SlidingWindow
 
 LAYER: Table = {
@@ -101,7 +101,7 @@ def config(hf: HF) -> DecoderOnlyConfig:
 def weights(state: Mapping[str, Tensor], config: DecoderOnlyConfig) -> dict[str, Tensor]:
     """Make our weights of theirs."""
     table = {**(TIED if config.tie_embeddings else UNTIED), **STACK}
-    return translate(table, state, config, prefix="model.", ignored=IGNORED)
+    return convert(table, state, config, prefix="model.", ignored=IGNORED)
 
 
 def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:

@@ -10,7 +10,7 @@ from dragoman.models.foreign.bart import DEFAULTS as DEFAULTS_OF_BART
 from dragoman.models.foreign.bart import FINAL_NORMS, LAYERS, skeleton
 from dragoman.models.foreign.bart import IGNORED as IGNORED_BY_BART
 from dragoman.models.foreign.reading import HF
-from dragoman.models.foreign.weights import embeddings, translate
+from dragoman.models.foreign.weights import convert, embeddings
 from dragoman.nn import Sinusoidal
 
 DEFAULTS: HF = {
@@ -44,4 +44,4 @@ def config(hf: HF) -> EncoderDecoderConfig:
 def weights(state: Mapping[str, Tensor], config: EncoderDecoderConfig) -> dict[str, Tensor]:
     """Make our weights of theirs."""
     table = {**embeddings(config), **LAYERS, **FINAL_NORMS}
-    return translate(table, state, config, prefix="model.", ignored=IGNORED)
+    return convert(table, state, config, prefix="model.", ignored=IGNORED)

@@ -10,7 +10,7 @@ from dragoman.models.config import EncoderDecoderConfig, Tying
 from dragoman.models.foreign.bart import DEFAULTS as DEFAULTS_OF_BART
 from dragoman.models.foreign.bart import LAYERS, LOGITS_BIAS, skeleton
 from dragoman.models.foreign.reading import HF, only, unsupported
-from dragoman.models.foreign.weights import embeddings, translate
+from dragoman.models.foreign.weights import convert, embeddings
 from dragoman.nn import Sinusoidal
 
 DEFAULTS: HF = {
@@ -47,7 +47,7 @@ def config(hf: HF) -> EncoderDecoderConfig:
 def weights(state: Mapping[str, Tensor], config: EncoderDecoderConfig) -> dict[str, Tensor]:
     """Make our weights of theirs."""
     table = {**embeddings(config), **LAYERS, **LOGITS_BIAS}
-    return translate(table, state, config, prefix="model.", ignored=IGNORED)
+    return convert(table, state, config, prefix="model.", ignored=IGNORED)
 
 
 def _tying(hf: HF) -> Tying:

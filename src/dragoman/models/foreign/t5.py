@@ -7,7 +7,7 @@ from torch import Tensor
 from dragoman.errors import InputError
 from dragoman.models.config import EncoderDecoderConfig
 from dragoman.models.foreign.reading import ACTIVATIONS, HF, required, token_id, unsupported
-from dragoman.models.foreign.weights import Table, embeddings, joined, translate, under
+from dragoman.models.foreign.weights import Table, convert, embeddings, joined, under
 from dragoman.nn import RelativeBias
 from dragoman.nn.feedforward import Activation
 
@@ -98,7 +98,7 @@ def weights(state: Mapping[str, Tensor], config: EncoderDecoderConfig) -> dict[s
         **under("decoder.layers.*", "decoder.block.*", decoder),
         **STACKS,
     }
-    return translate(table, state, config, ignored=IGNORED)
+    return convert(table, state, config, ignored=IGNORED)
 
 
 def _feed_forward(name: str) -> tuple[Activation, bool]:

@@ -134,7 +134,7 @@ def embeddings(config: EncoderDecoderConfig) -> Table:
             return {"src_embedding": src, "tgt_embedding": tgt, "output": out}
 
 
-def translate(
+def convert(
     table: Table,
     state: Mapping[str, Tensor],
     config: ModelConfig,
