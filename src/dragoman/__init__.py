@@ -15,17 +15,21 @@ from typing import TYPE_CHECKING
 from dragoman.errors import DragomanError, InputError
 
 if TYPE_CHECKING:
-    from dragoman.tasks.translation import Translator, load
+    from dragoman.tasks.generation import Generator
+    from dragoman.tasks.loading import load
+    from dragoman.tasks.translation import Translator
 else:
+    _ROOMS = {"Generator": "generation", "Translator": "translation", "load": "loading"}
+
 
     def __getattr__(name: str) -> object:
         """Fetch a public name that needs PyTorch from its room (PEP 562)."""
-        if name in {"Translator", "load"}:
-            return getattr(import_module("dragoman.tasks.translation"), name)
+        if name in _ROOMS:
+            return getattr(import_module(f"dragoman.tasks.{_ROOMS[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["DragomanError", "InputError", "Translator", "__version__", "load"]
+__all__ = ["DragomanError", "Generator", "InputError", "Translator", "__version__", "load"]
 
 __version__ = "0.1.0"
 

@@ -33,7 +33,7 @@ def demo(
     """
     from dragoman.cli.talk import talk
     from dragoman.data.grammar import EXAMPLE, demo_corpus
-    from dragoman.tasks.translation import load
+    from dragoman.tasks.translation import Translator
 
     console = talk(stderr=False)
     console.print(
@@ -62,7 +62,7 @@ def demo(
     else:
         console.print(f"\n[bold]2. Learning[/] was done before: the model is in {model}.")
 
-    translator = load(model)
+    translator = Translator.load(model)
     _score(translator, test, console)
 
     console.print(f"\n[bold]4. Translating[/] {SHOWN} of them, and one more:")

@@ -37,12 +37,12 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     pairs = list(read_pairs(CorpusConfig(src=str(src), tgt=str(ref))))
     from dragoman.evaluate import evaluate as compare
     from dragoman.models.folder import read_config
-    from dragoman.tasks.translation import load
+    from dragoman.tasks.translation import Translator
 
     tgt_lang = read_config(model).tgt_lang
     references = [reference for _, reference in pairs]
     compare(references[:1], references[:1], tokenize=tokenize, tgt_lang=tgt_lang)  # fails early
-    translator = load(model, device=device)
+    translator = Translator.load(model, device=device)
     base = translator.options
     options = replace(
         base,
@@ -85,6 +85,7 @@ def _print(scores: "Scores", speed: _Speed, *, as_json: bool) -> None:
             return
         write(f"BLEU   {scores.bleu:.2f}  {scores.bleu_signature}")
         write(f"chrF2  {scores.chrf:.2f}  {scores.chrf_signature}")
+        write(f"exact  {scores.exact:.2f}  percent of the lines")
         write(
             f"speed  {figures['sentences_per_second']:,.1f} sentences/s, "
             f"{figures['tokens_per_second']:,.0f} tokens/s"

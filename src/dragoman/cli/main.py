@@ -13,6 +13,7 @@ import typer
 from dragoman import __version__
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
+from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
 from dragoman.cli.pipes import say
 from dragoman.cli.score import score
@@ -22,7 +23,7 @@ from dragoman.errors import DragomanError
 
 __all__ = ["main", "make_app"]
 
-VERBS = (demo, train, translate, evaluate, score, inspect)
+VERBS = (demo, train, translate, generate, evaluate, score, inspect)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -12,11 +12,19 @@ import typer
 from dragoman.data.files import decode_lines, open_bytes
 from dragoman.errors import InputError
 
-__all__ = ["Write", "is_typed", "lines_from", "say", "to_file_or_stdout", "with_progress"]
+__all__ = [
+    "Write",
+    "check_apart",
+    "is_typed",
+    "lines_from",
+    "say",
+    "to_file_or_stdout",
+    "with_progress",
+]
 
 Item = TypeVar("Item")
 Write = Callable[[str], None]
-"""Writes one line."""
+"""Writes one line, or text as it is."""
 
 
 def say(text: str) -> None:
@@ -35,6 +43,14 @@ def _stdin() -> TextIO:
     if sys.stdin is None:
         raise InputError("There is no standard input; give a file to translate.")
     return sys.stdin
+
+
+def check_apart(file: Path | None, output: Path | None) -> None:
+    """Raise InputError where both are one file: opening the output empties it."""
+    if file is None or output is None or not (file.exists() and output.exists()):
+        return
+    if output.samefile(file):
+        raise InputError(f"{output} is the file to read; give another --output.")
 
 
 @contextmanager
@@ -61,6 +77,13 @@ def to_file_or_stdout(file: Path | None) -> Iterator[Write]:
         with stream:
             yield lambda line: print(line, file=stream)
         return
+    with to_stdout() as write:
+        yield lambda line: write(f"{line}\n")
+
+
+@contextmanager
+def to_stdout() -> Iterator[Write]:
+    """What writes text as it is, in UTF-8 and at once, to standard output."""
     try:
         yield _to_stdout
     except BrokenPipeError:
@@ -68,8 +91,8 @@ def to_file_or_stdout(file: Path | None) -> Iterator[Write]:
         raise typer.Exit(1) from None
 
 
-def _to_stdout(line: str) -> None:
-    sys.stdout.buffer.write(f"{line}\n".encode())
+def _to_stdout(text: str) -> None:
+    sys.stdout.buffer.write(text.encode())
     sys.stdout.buffer.flush()
 
 

@@ -31,9 +31,9 @@ def score(
     """
     pairs = read_pairs(CorpusConfig(src=str(src), tgt=str(tgt)))
     ahead = list(islice(pairs, WINDOW))
-    from dragoman.tasks.translation import load
+    from dragoman.tasks.translation import Translator
 
-    translator = load(model, device=device)
+    translator = Translator.load(model, device=device)
     log_prob, num_tokens, num_pairs = 0.0, 0, 0
     with to_file_or_stdout(None) as write:
         while ahead:

@@ -48,9 +48,9 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     """
     _check_apart(file, output)
     with lines_from(file) as lines:
-        from dragoman.tasks.translation import load
+        from dragoman.tasks.translation import Translator
 
-        translator = load(model, device=device)
+        translator = Translator.load(model, device=device)
         base = translator.options
         budget = base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens
         options = replace(

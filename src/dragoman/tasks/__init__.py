@@ -1,8 +1,12 @@
 """Text in, text out: the objects that ``dragoman.load`` returns.
 
+    loading       from a folder to the object of its own kind
     translation   the Translator: lines to lines, scores of pairs
+    generation    the Generator: prompts to the texts that go on from them
+    folders       what all of them read from a folder
     options       how to decode
     lines         a line to chunks of ids that the model can take, and its translation put together
+    prompts       a prompt to ids, and generated ids to text, piece by piece
     results       what a line's translation is: text, scores, alternatives, alignment
 
 ``dragoman.decode`` searches, ``dragoman.text`` tokenises; here they meet.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dragoman.errors import InputError
 
-__all__ = ["DecodingOptions"]
+__all__ = ["DecodingOptions", "GenerationOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,3 +49,60 @@ class DecodingOptions:
                 f"n_best is {self.n_best} with beam_size {self.beam_size}; "
                 "a beam gives no more translations than its size."
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationOptions:
+    """Everything that a call of ``generate`` may choose. A model folder brings its defaults."""
+
+    max_tokens: int = 256
+    """Most tokens to generate."""
+    min_tokens: int = 0
+    """The model does not end by itself before so many."""
+    temperature: float = 0.8
+    """Of sampling: 0 is greedy search (or beam search), 1 the model's own distribution."""
+    top_k: int | None = None
+    """Draw from so many of the most probable tokens; from all unless given."""
+    top_p: float = 1.0
+    """Draw from the fewest tokens that together have this probability."""
+    min_p: float = 0.0
+    """Draw from tokens at least so many times as probable as the most probable one."""
+    seed: int = 0
+    """Decides what is drawn, for each prompt by its place among the prompts."""
+    beam_size: int = 1
+    """Hypotheses kept at each step where nothing is drawn (temperature 0); 1 is greedy search."""
+    length_penalty: float = 1.0
+    """The exponent alpha of ``((5 + n) / 6) ** alpha`` in the score."""
+    stop: tuple[str, ...] = ()
+    """The text ends before the first of these strings."""
+    repetition_penalty: float = 1.0
+    """Above 1 makes tokens of prompt and text less probable."""
+    no_repeat_ngrams: int = 0
+    """No so many tokens in a row come twice; 0 allows it."""
+    context: int | None = None
+    """Most tokens that the model sees at once; as the folder says unless given."""
+    max_batch_tokens: int = 16384
+    """Tokens of one batch, generated ones included: a matter of memory and speed alone."""
+
+    def __post_init__(self) -> None:
+        least = {
+            "max_tokens": 1,
+            "min_tokens": 0,
+            "temperature": 0,
+            "beam_size": 1,
+            "no_repeat_ngrams": 0,
+            "max_batch_tokens": 1,
+        }
+        for name, bound in least.items():
+            value: float = getattr(self, name)
+            if not bound <= value < float("inf"):
+                raise InputError(f"{name} is {value}; it must be {bound} or more.")
+        if self.context is not None and self.context < 2:
+            raise InputError(f"context is {self.context}; it must be 2 or more.")
+        if self.beam_size > 1 and self.temperature > 0:
+            raise InputError(
+                f"beam_size is {self.beam_size} with temperature {self.temperature}; a beam does "
+                "not draw: set temperature to 0."
+            )
+        if not all(self.stop):
+            raise InputError("A stop string is empty; it would end every text at once.")

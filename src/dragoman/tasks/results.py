@@ -1,14 +1,14 @@
-"""What the translation of a line is."""
+"""What the translation of a line is, and the text that goes on from a prompt."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-__all__ = ["Alignment", "Scored", "Translation"]
+__all__ = ["Alignment", "Generation", "Scored", "Translation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,47 @@ class Translation:
             "token_log_probs": list(self.token_log_probs),
             "flags": list(self.flags),
             "alternatives": [other.to_dict() for other in self.alternatives],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """What a model has gone on with. ``str(generation)`` is its text, without the prompt."""
+
+    prompt: str
+    """What it goes on from."""
+    text: str
+    """What was generated."""
+    ids: tuple[int, ...]
+    """Its tokens; those of a stop string are still among them."""
+    tokens: tuple[str, ...]
+    """The same as pieces of text."""
+    token_log_probs: tuple[float, ...]
+    """What the model thinks of each, and of the end where it ended by itself."""
+    log_prob: float
+    """Their sum."""
+    score: float
+    """The sum, normalised for length: what a beam is ordered by."""
+    stopped: Literal["eos", "length", "stop"]
+    """Whether the model ended the text, the limit did, or a stop string."""
+    flags: tuple[str, ...] = ()
+    """What was unusual: "context_cut" (prompt and text are longer than what the model sees at
+    once, so that it has forgotten their beginning)."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "prompt": self.prompt,
+            "text": self.text,
+            "stopped": self.stopped,
+            "log_prob": self.log_prob,
+            "score": self.score,
+            "tokens": list(self.tokens),
+            "token_log_probs": list(self.token_log_probs),
+            "flags": list(self.flags),
         }
 
 

@@ -1,6 +1,6 @@
 """Translation: lines in, lines out.
 
-    translator = load("runs/en-zh")
+    translator = dragoman.load("runs/en-zh")
     translator.translate("I like tea.").text
     translator.translate(lines, beam_size=4, n_best=2)
 
@@ -16,57 +16,22 @@ from itertools import islice
 from pathlib import Path
 from typing import overload
 
-import torch
-from torch import Tensor
-
 from dragoman.decode import Hypothesis, run_in_batches, schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
-from dragoman.models.folder import DecodingDefaults, load_model, tokenizer_paths
+from dragoman.models.folder import DecodingDefaults
 from dragoman.nn import Precision
+from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
 from dragoman.tasks.ids import Ids, IdTranslator, Specials
 from dragoman.tasks.lines import join, one_line, to_chunks
 from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["Translator", "load"]
+__all__ = ["Translator"]
 
 LONGEST_PAIR = 8192
 """Tokens of a pair beyond which scoring, which cannot split, would need too much memory."""
-
-
-def load(path: str | Path, *, device: str = "auto", precision: Precision = "fp32") -> "Translator":
-    """Read a model folder and return the Translator that it holds.
-
-    ``device`` is "cpu", "cuda" or "auto" (an accelerator where there is one). Raises InputError
-    when there is no such folder or it cannot be used, and says why.
-    """
-    folder = Path(path)
-    model, config = load_model(folder)
-    src_path, tgt_path = tokenizer_paths(folder, config)
-    src_tokenizer = Tokenizer.load(src_path)
-    tgt_tokenizer = src_tokenizer if tgt_path == src_path else Tokenizer.load(tgt_path)
-    return Translator(
-        model.to(_choose_device(device)),
-        src_tokenizer,
-        tgt_tokenizer,
-        decoding=config.decoding,
-        precision=precision,
-    )
-
-
-def _choose_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(
-            f'There is no device "{name}" here; give "cpu", "cuda" or "auto".'
-        ) from error
-    return device
 
 
 class Translator:
@@ -85,8 +50,8 @@ class Translator:
         decoding: DecodingDefaults | None = None,
         precision: Precision = "fp32",
     ) -> None:
-        _check_vocabulary("source", src_tokenizer, model.src_embedding.weight)
-        _check_vocabulary("target", tgt_tokenizer, model.output.weight)
+        check_vocabulary("source", src_tokenizer, model.src_embedding.weight)
+        check_vocabulary("target", tgt_tokenizer, model.output.weight)
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
         self.options = DecodingOptions(**asdict(decoding or DecodingDefaults()))
@@ -102,6 +67,24 @@ class Translator:
             forbidden=(*never, *unused),
         )
         self._ids = IdTranslator(model, specials, precision)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32"
+    ) -> "Translator":
+        """Read a model folder, as ``dragoman.load``. Raises InputError unless it translates."""
+        return cls.of(read_folder(path, device=device), precision)
+
+    @classmethod
+    def of(cls, folder: Folder, precision: Precision = "fp32") -> "Translator":
+        """Make one of a folder that was read. Raises InputError unless its model translates."""
+        return cls(
+            folder.model_of(EncoderDecoder),
+            folder.src_tokenizer,
+            folder.tgt_tokenizer,
+            decoding=folder.config.decoding,
+            precision=precision,
+        )
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an iterable of str
@@ -272,11 +255,3 @@ class Translator:
             )
             for (_, tgt), log_prob, score, token_log_probs in columns
         ]
-
-
-def _check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
-    if len(matrix) < tokenizer.vocab_size:
-        raise InputError(
-            f"The {side} tokenizer has {tokenizer.vocab_size} pieces and the model knows "
-            f"{len(matrix)}; they do not belong together."
-        )

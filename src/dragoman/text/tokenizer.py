@@ -65,10 +65,18 @@ class Tokenizer:
         """
         return self._encoded(self._without_first_space, texts)
 
+    def decode_rest(self, ids: Iterable[int]) -> str:
+        """The text of ``ids`` that go on after others: a space at their beginning stays."""
+        text: str = self._without_first_space.decode(self._plain(ids), skip_special_tokens=False)
+        return text
+
     @cached_property
     def _without_first_space(self) -> Backend:
+        """The same without the space before the first word: it neither puts nor takes one."""
         state = json.loads(self._backend.to_str())
-        return Backend.from_str(json.dumps(state | {"normalizer": None}))
+        steps = [{"type": "ByteFallback"}, {"type": "Fuse"}]
+        decoder = {"type": "Sequence", "decoders": steps}
+        return Backend.from_str(json.dumps(state | {"normalizer": None, "decoder": decoder}))
 
     def _encoded(self, backend: Backend, texts: Sequence[str]) -> list[list[int]]:
         try:
@@ -88,10 +96,12 @@ class Tokenizer:
 
         Bytes that form no UTF-8 (only a model writes such) become U+FFFD, one for each byte.
         """
-        specials = set(self.specials.values())
-        plain = [id_ for id_ in map(int, ids) if id_ not in specials]
-        text: str = self._backend.decode(plain, skip_special_tokens=False)
+        text: str = self._backend.decode(self._plain(ids), skip_special_tokens=False)
         return text
+
+    def _plain(self, ids: Iterable[int]) -> list[int]:
+        specials = set(self.specials.values())
+        return [id_ for id_ in map(int, ids) if id_ not in specials]
 
     @cached_property
     def specials(self) -> dict[str, int]:

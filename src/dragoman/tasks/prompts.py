@@ -1,0 +1,149 @@
+"""From prompts to ids, and from generated ids to text: piece by piece, and up to a stop string."""
+
+from collections.abc import Iterable, Sequence
+
+from torch import Tensor
+
+from dragoman.decode import Prefixes
+from dragoman.decode.ranking import IMPOSSIBLE
+from dragoman.errors import InputError
+from dragoman.text.tokenizer import BYTES, Tokenizer
+
+__all__ = ["PromptCodec", "StopAt", "TextStream", "cut_at"]
+
+
+class PromptCodec:
+    """How a model's prompts become ids, and how what it goes on with becomes text.
+
+    A prompt begins a document, behind bos; or, where ``opening`` is given, it stands in the middle
+    of one, behind that text.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, opening: str | None) -> None:
+        self._tokenizer = tokenizer
+        self._opening = opening
+
+    def encode(self, prompts: Sequence[str]) -> list[list[int]]:
+        """The ids of each prompt, one at least."""
+        if self._opening is None:
+            bos_id = self._tokenizer.bos_id
+            return [[bos_id, *ids] for ids in self._tokenizer.encode_batch(prompts)]
+        found = self._tokenizer.encode_rest([self._opening + prompt for prompt in prompts])
+        if not all(found):
+            raise InputError("An empty prompt has nothing to go on from; give some text.")
+        return found
+
+    def encode_text(self, prompt: str, text: str) -> list[int]:
+        """The ids of a text that goes on from a prompt, one at least."""
+        begins = self.begins_text(prompt)
+        ids = self._tokenizer.encode(text) if begins else self._tokenizer.encode_rest([text])[0]
+        if not ids:
+            raise InputError("A text to score is empty; give at least a letter.")
+        return ids
+
+    def begins_text(self, prompt: str) -> bool:
+        """Whether what comes behind the prompt is the beginning of a text."""
+        return self._opening is None and not prompt
+
+    def decode(self, prompt: str, ids: Iterable[int]) -> str:
+        """The text of what was generated."""
+        if self.begins_text(prompt):
+            return self._tokenizer.decode(ids)
+        return self._tokenizer.decode_rest(ids)
+
+
+class TextStream:
+    """Text as it grows, token by token; what was handed out is never taken back.
+
+    Held back are bytes, until the run of them ends (one character is several of them, and a run
+    that is no UTF-8 reads otherwise), and an end that may be the beginning of a stop string.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, stops: Sequence[str], *, begins_text: bool) -> None:
+        self._tokenizer = tokenizer
+        self._stops = stops
+        self._begins_text = begins_text
+        self._pending: list[int] = []
+        self._held = ""
+        self.stopped = False
+
+    def push(self, token: int) -> str:
+        """The text that is certain with this token."""
+        self._pending.append(token)
+        if self._tokenizer.tokens([token])[0] in _BYTES:
+            return ""
+        return self._settle(self._take())
+
+    def finish(self) -> str:
+        """What is left when no token comes any more."""
+        text = self._settle(self._take())
+        rest, self._held = self._held, ""
+        return text if self.stopped else text + rest
+
+    def _take(self) -> str:
+        """The text of the tokens that were pending."""
+        ids, self._pending = self._pending, []
+        if not ids:
+            return ""
+        decode = self._tokenizer.decode if self._begins_text else self._tokenizer.decode_rest
+        self._begins_text = False
+        return decode(ids)
+
+    def _settle(self, text: str) -> str:
+        """What of the held and the new text is certain."""
+        if self.stopped:
+            return ""
+        text = self._held + text
+        self._held = ""
+        if (certain := cut_at(text, self._stops)) is not None:
+            self.stopped = True
+            return certain
+        held = max((_overlap(text, stop) for stop in self._stops), default=0)
+        cut = len(text) - held
+        self._held = text[cut:]
+        return text[:cut]
+
+
+class StopAt:
+    """A processor: a row whose text has come to hold one of the strings ends with its next token.
+
+    It has to, with probability 1, so that its log-probability is that of the text.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, stops: Sequence[str], *, begins_text: bool) -> None:
+        self._tokenizer = tokenizer
+        self._stops = stops
+        self._begins_text = begins_text
+        self._reach = 4 * max(map(len, stops))  # a character has at most four bytes
+
+    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
+        """Leave nothing but eos to the rows that hold a stop string."""
+        texts = map(self._tail, prefixes.ids_NL.tolist())
+        rows = [n for n, text in enumerate(texts) if cut_at(text, self._stops) is not None]
+        if rows:
+            logits_NV[rows] = IMPOSSIBLE
+            logits_NV[rows, self._tokenizer.eos_id] = 0.0
+        return logits_NV
+
+    def _tail(self, ids: list[int]) -> str:
+        """The end of the text, long enough for any of the strings; it begins with a whole run."""
+        start = max(0, len(ids) - self._reach)
+        while start > 0 and self._tokenizer.tokens([ids[start]])[0] in _BYTES:
+            start -= 1
+        begins = self._begins_text and start == 0
+        return (self._tokenizer.decode if begins else self._tokenizer.decode_rest)(ids[start:])
+
+
+def cut_at(text: str, stops: Sequence[str]) -> str | None:
+    """The text before the first stop string; None where there is none."""
+    places = [place for stop in stops if (place := text.find(stop)) >= 0]
+    return text[: min(places)] if places else None
+
+
+def _overlap(text: str, stop: str) -> int:
+    """How many letters at the end of the text are the beginning of the string."""
+    sizes = range(min(len(text), len(stop) - 1), 0, -1)
+    return next((size for size in sizes if text.endswith(stop[:size])), 0)
+
+
+_BYTES = frozenset(BYTES)
