@@ -21,6 +21,7 @@ from torch import Tensor
 
 from dragoman.data.dataset import Ragged, gather
 from dragoman.data.documents import DocumentDataset
+from dragoman.data.sampling import Splits, sampled
 from dragoman.data.stream import Stream, fingerprint_of
 from dragoman.data.tensors import padded
 from dragoman.errors import InputError
@@ -42,8 +43,12 @@ class PackConfig:
     """"stream": windows of the whole text; "documents": whole documents, apart from each other."""
     stride: int | None = None
     """By how much windows advance in validation; half of length unless given."""
+    subword_sampling: float = 0.0
+    """Probability that a piece is taken apart into two, anew in each epoch; 0.1 suits few texts."""
 
     def __post_init__(self) -> None:
+        if not 0.0 <= self.subword_sampling <= 1.0:
+            raise InputError(f"subword_sampling is {self.subword_sampling}, not in [0, 1].")
         if min(self.length, self.rows, self.step) < 1:
             raise InputError(
                 f"length ({self.length}), rows ({self.rows}) and stride ({self.stride}) must be "
@@ -91,10 +96,18 @@ class PackedBatches(Stream[LanguageBatch]):
 
     ``stream``: an epoch passes over the text once, from a place drawn anew, in windows in random
     order; what is left over at both ends is less than a window. ``documents``: an epoch holds each
-    document once, in random order; one over ``length`` comes in parts.
+    document once, in random order; one over ``length`` comes in parts. ``splits`` are needed for
+    subword sampling only: the whole text is sampled before an epoch, which keeps it in memory.
     """
 
-    def __init__(self, dataset: DocumentDataset, config: PackConfig, *, seed: int) -> None:
+    def __init__(
+        self,
+        dataset: DocumentDataset,
+        config: PackConfig,
+        *,
+        seed: int,
+        splits: Splits | None = None,
+    ) -> None:
         num_ids = len(dataset.documents.ids)
         if config.packing == "stream" and num_ids <= config.length:
             raise InputError(
@@ -103,6 +116,7 @@ class PackedBatches(Stream[LanguageBatch]):
             )
         self._dataset = dataset
         self._config = config
+        self._splits = splits
         super().__init__(seed=seed)
 
     @property
@@ -112,7 +126,9 @@ class PackedBatches(Stream[LanguageBatch]):
 
     def draw(self, rng: np.random.Generator) -> "_Windows":
         """Choose the windows of the epoch and put them into batches."""
-        length, documents = self._config.length, self._dataset.documents
+        length, probability = self._config.length, self._config.subword_sampling
+        documents = sampled(self._dataset.documents, self._splits, probability, rng)
+        dataset = replace(self._dataset, documents=documents)
         if self._config.packing == "stream":
             last = len(documents.ids) - 1  # which is a target only
             first = rng.integers(min(length, last - length + 1))
@@ -122,7 +138,7 @@ class PackedBatches(Stream[LanguageBatch]):
             _, ends, lengths = _advancing(documents, length, length)
         order = rng.permutation(len(ends))
         ends, lengths = ends[order], lengths[order]
-        return _Windows.of(self._dataset, self._config, ends - lengths, lengths, lengths)
+        return _Windows.of(dataset, self._config, ends - lengths, lengths, lengths)
 
 
 def evaluation_batches(dataset: DocumentDataset, config: PackConfig) -> Iterator[LanguageBatch]:

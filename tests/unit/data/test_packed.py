@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
 from dragoman.data.packed import LanguageBatch, PackConfig, PackedBatches, evaluation_batches
 from dragoman.errors import InputError
+from dragoman.text.splits import SubwordSplits
 
 PAD, BOS, EOS = 0, 2, 3
 
@@ -192,6 +194,34 @@ def test_resuming_goes_on_with_the_same_batches(packing: str, after: int) -> Non
         PackedBatches(made(41), config, seed=5).load_state_dict(state)
 
 
+@pytest.mark.parametrize("packing", ["stream", "documents"])
+def test_an_epoch_is_sampled_anew(packing: Literal["stream", "documents"]) -> None:
+    """Pieces are taken apart as the splits say, with other ones in the next epoch; a resumed run
+    draws the same, and validation never does.
+    """
+    dataset = made()
+    largest = int(dataset.documents.ids.max())
+    halves = range(1000, 1000 + largest + 1)  # piece i is i + 1000 twice
+    splits = SubwordSplits.of(((i, halves[i], halves[i]) for i in range(10, largest + 1)), 5000)
+
+    def sampled(probability: float) -> list[LanguageBatch]:
+        config = PackConfig(length=16, rows=4, packing=packing, subword_sampling=probability)
+        stream = PackedBatches(dataset, config, seed=3, splits=splits)
+        return epoch_of(stream) + epoch_of(stream)
+
+    whole = targets_of(sampled(1.0))
+    assert not any(10 <= token <= largest for token in whole)
+    some = [targets_of(sampled(0.3)) for _ in range(2)]
+    assert some[0] == some[1]
+    split = {token - 1000 for token in some[0] if token >= 1000}
+    assert 0 < len(split) < len(whole)
+    config = PackConfig(length=16, rows=4, packing=packing, subword_sampling=0.3)
+    plain = targets_of(list(evaluation_batches(dataset, config)))
+    assert max(plain) <= largest
+    with pytest.raises(ValueError, match="needs the splits"):
+        PackedBatches(dataset, config, seed=3)
+
+
 def test_a_text_shorter_than_a_window_is_refused() -> None:
     """Text, its tokens and the length are named; with packed documents it is fine."""
     dataset = made(1, longest=5)
@@ -211,7 +241,14 @@ def test_a_batch_moves_to_a_device() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"length": 0}, {"rows": 0}, {"stride": 0}, {"length": 8, "stride": 9}]
+    "change",
+    [
+        {"length": 0},
+        {"rows": 0},
+        {"stride": 0},
+        {"length": 8, "stride": 9},
+        {"subword_sampling": 1.1},
+    ],
 )
 def test_impossible_settings_are_refused(change: dict[str, int]) -> None:
     """The setting is named."""

@@ -92,12 +92,13 @@ def assemble(recipe: GenerateRecipe, folder: RunFolder, say: Say, score: object)
     for dataset in (training, held):
         for sentence in dataset.report():
             say(sentence)
+    splits = tokenizer.splits() if recipe.batch.subword_sampling else None
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
     return GenerateJob(
         recipe=recipe,
         config=FolderConfig(model=architecture, generation=recipe.generating),
         model=begin_model(DecoderOnly, architecture, recipe, say),
         tokenizer=tokenizer,
-        batches=PackedBatches(training, recipe.batch, seed=recipe.train.seed),
+        batches=PackedBatches(training, recipe.batch, seed=recipe.train.seed, splits=splits),
         validation=held,
     )
