@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.data.packed import LanguageBatch
 from dragoman.models import EncoderOnly
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Documents
@@ -42,16 +43,13 @@ class LanguageModel(Protocol):
         """Turn hidden states into logits."""
 
 
-def next_token_loss(
-    model: LanguageModel,
-    inputs_BL: Tensor,
-    targets_BL: Tensor,
-    documents: Documents | None,
-    smoothing: float,
-) -> Tensor:
-    """Sum the loss over the targets that are no padding; `documents` are packed in each row."""
-    real_BL = targets_BL != model.pad_id
-    hidden_MD, targets_M = model.hidden(inputs_BL, None, documents)[real_BL], targets_BL[real_BL]
+def next_token_loss(model: LanguageModel, batch: LanguageBatch, smoothing: float) -> Tensor:
+    """Sum the loss over the batch's targets; packed documents do not see each other."""
+    lengths = batch.document_lengths
+    documents = None if lengths is None else Documents(lengths)
+    hidden_BLD = model.hidden(batch.inputs_BL, None, documents)
+    real_BL = batch.targets_BL != model.pad_id
+    hidden_MD, targets_M = hidden_BLD[real_BL], batch.targets_BL[real_BL]
     if model.logit_soft_cap is not None:  # the fused gradient is that of a plain softmax
         return reference_loss(model.project(hidden_MD), targets_M, smoothing)
     return _fused_loss(model.output, hidden_MD, targets_M, smoothing)

@@ -1,23 +1,22 @@
 """Learning to go on with a text: documents, a decoder alone, judged by its loss per character."""
 
-import math
 from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from dragoman.data.documents import DocumentDataset, DocumentTexts, prepare_documents
-from dragoman.data.packed import LanguageBatch, PackedBatches, evaluation_batches
+from dragoman.data.packed import LanguageBatch, PackedBatches
 from dragoman.models import DecoderOnly
 from dragoman.models.folder import FolderConfig
-from dragoman.nn import Documents
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Say
 from dragoman.train.objective import next_token_loss
+from dragoman.train.perplexity import text_loss
 from dragoman.train.recipes.generate import GenerateRecipe
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model
 from dragoman.train.tokenizer import begin_tokenizer
-from dragoman.train.validate import Validation, evaluating
+from dragoman.train.validate import Validation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,22 +37,14 @@ class GenerateJob:
 
     def loss(self, batch: LanguageBatch) -> Tensor:
         """Sum the cross-entropy of the next tokens."""
-        return batch_loss(self.model, batch, self.recipe.train.label_smoothing)
+        return next_token_loss(self.model, batch, self.recipe.train.label_smoothing)
 
     def measure(self) -> Validation:
         """Find the loss over the whole validation text, by token and by character."""
-        total, num_targets = 0.0, 0
-        with evaluating(self.model) as device:
-            for batch in evaluation_batches(self.validation, self.recipe.batch):
-                total += batch_loss(self.model, batch.to(device), 0.0).item()
-                num_targets += batch.num_targets
-        loss = total / num_targets
+        found = text_loss(self.model, self.validation, self.recipe.batch)
         return Validation(
-            loss=loss,
-            diagnostics={
-                "nats_per_char": total / self.validation.num_chars,
-                "perplexity": math.exp(loss),
-            },
+            loss=found.per_token,
+            diagnostics={"nats_per_char": found.per_char, "perplexity": found.perplexity},
         )
 
     def card(self) -> CardPart:
@@ -70,12 +61,6 @@ class GenerateJob:
             "are so many); the perplexity is its exponential.",
             use="dragoman generate THIS_FOLDER PROMPT",
         )
-
-
-def batch_loss(model: DecoderOnly, batch: LanguageBatch, smoothing: float) -> Tensor:
-    """Sum the loss of a batch; packed documents do not see each other."""
-    documents = None if batch.document_lengths is None else Documents(batch.document_lengths)
-    return next_token_loss(model, batch.inputs_BL, batch.targets_BL, documents, smoothing)
 
 
 def assemble(recipe: GenerateRecipe, folder: RunFolder, say: Say, score: object) -> GenerateJob:  # noqa: ARG001 (the form of all tasks)
