@@ -15,12 +15,19 @@ from typing import TYPE_CHECKING
 from dragoman.errors import DragomanError, InputError
 
 if TYPE_CHECKING:
+    from dragoman.tasks.classification import Classifier
     from dragoman.tasks.generation import Generator
     from dragoman.tasks.loading import load
+    from dragoman.tasks.tagging import Tagger
     from dragoman.tasks.translation import Translator
 else:
-    _ROOMS = {"Generator": "generation", "Translator": "translation", "load": "loading"}
-
+    _ROOMS = {
+        "Classifier": "classification",
+        "Generator": "generation",
+        "Tagger": "tagging",
+        "Translator": "translation",
+        "load": "loading",
+    }
 
     def __getattr__(name: str) -> object:
         """Fetch a public name that needs PyTorch from its room (PEP 562)."""
@@ -29,7 +36,16 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["DragomanError", "Generator", "InputError", "Translator", "__version__", "load"]
+__all__ = [
+    "Classifier",
+    "DragomanError",
+    "Generator",
+    "InputError",
+    "Tagger",
+    "Translator",
+    "__version__",
+    "load",
+]
 
 __version__ = "0.1.0"
 

@@ -11,19 +11,21 @@ from typing import Annotated
 import typer
 
 from dragoman import __version__
+from dragoman.cli.classify import classify
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
 from dragoman.cli.pipes import say
 from dragoman.cli.score import score
+from dragoman.cli.tag import tag
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.errors import DragomanError
 
 __all__ = ["main", "make_app"]
 
-VERBS = (demo, train, translate, generate, evaluate, score, inspect)
+VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspect)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -3,6 +3,8 @@
     loading       from a folder to the object of its own kind
     translation   the Translator: lines to lines, scores of pairs
     generation    the Generator: prompts to the texts that go on from them
+    classification  the Classifier: texts to labels
+    tagging       the Tagger: words to tags, and to the spans that they form
     folders       what all of them read from a folder
     options       how to decode
     lines         a line to chunks of ids that the model can take, and its translation put together

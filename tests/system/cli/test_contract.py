@@ -37,6 +37,8 @@ VERBS = {
         "--json",
         "--device",
     },
+    "classify": {"--max-batch-tokens", "--json", "--device", "--output"},
+    "tag": {"--input", "--max-batch-tokens", "--json", "--device", "--output"},
     "evaluate": {
         "--src",
         "--ref",

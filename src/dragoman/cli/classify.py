@@ -1,0 +1,63 @@
+"""``dragoman classify``: lines to labels."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.pipes import (
+    check_apart,
+    is_typed,
+    lines_from,
+    say,
+    to_file_or_stdout,
+    with_progress,
+)
+
+if TYPE_CHECKING:
+    from dragoman.tasks.classification import Classification
+
+
+def classify(
+    model: Annotated[Path, typer.Argument(help="The model folder.")],
+    file: Annotated[
+        Path | None, typer.Argument(help="Lines to classify (.gz, .xz, .zst too); else stdin.")
+    ] = None,
+    *,
+    max_batch_tokens: Annotated[int, typer.Option(help="Less needs less memory.")] = 8192,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="An object a line: the probability of each label, flags.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    output: Annotated[Path | None, typer.Option(help="Write to this file, not stdout.")] = None,
+) -> None:
+    """Classify lines: as many lines out as in, LABEL<tab>PROBABILITY each, in the same order.
+
+    dragoman classify runs/sst2 < reviews.txt
+    """
+    check_apart(file, output)
+    with lines_from(file) as lines:
+        from dragoman.tasks.classification import Classifier
+
+        classifier = Classifier.load(model, device=device)
+        typed = is_typed(file)
+        results = classifier.stream(
+            lines, max_batch_tokens=max_batch_tokens, window=1 if typed else 4096
+        )
+        start, counts = perf_counter(), Counter[str]()
+        with to_file_or_stdout(output) as write:
+            for result in results if typed else with_progress(results, "lines"):
+                write(_line(result, as_json=as_json))
+                counts[result.label] += 1
+        shares = "".join(f", {n:,} {label}" for label, n in sorted(counts.items()) if label)
+        say(f"{counts.total():,} lines in {perf_counter() - start:.1f} s{shares}")
+
+
+def _line(result: "Classification", *, as_json: bool) -> str:
+    """What is printed for one text; an empty line for an empty one."""
+    if as_json:
+        return json.dumps(result.to_dict(), ensure_ascii=False)
+    return f"{result.label}\t{result.probability:.4f}" if result.label else ""

@@ -1,0 +1,144 @@
+"""Classification: a text in, its label and how sure the model is out.
+
+    classifier = dragoman.load("runs/sst2")
+    classifier.classify("a gorgeous, witty film").label
+    classifier.classify(lines)
+
+A text's label does not depend on the texts beside it: in fp32 on a CPU its probabilities are the
+same bit for bit for any batch size and any order.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+
+from dragoman.models import EncoderOnly
+from dragoman.models.folder import ReadingDefaults
+from dragoman.models.heads import ClassificationHead
+from dragoman.nn import Precision
+from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
+from dragoman.tasks.inference import EncoderReader, head_of, windows
+from dragoman.tasks.lines import to_chunks
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["Classification", "Classifier"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classification:
+    """What kind of text a text is. ``str(classification)`` is its label."""
+
+    label: str
+    """The most probable label; empty for a text without a letter or sign."""
+    probability: float = 0.0
+    """What the model gives to it."""
+    probabilities: Mapping[str, float]
+    """What it gives to each label, the most probable first."""
+    flags: tuple[str, ...] = ()
+    """What was unusual: "empty" (nothing to classify), "split" (a long text was read in parts,
+    whose probabilities are averaged, each weighing as many tokens as it has)."""
+
+    def __str__(self) -> str:
+        return self.label
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+class Classifier:
+    """An encoder with a head of labels, and its tokenizer.
+
+    The model may be in training (its mode is put back after each call) and on any device.
+    ``reading`` says from where on texts are read in parts.
+    """
+
+    def __init__(
+        self,
+        model: EncoderOnly,
+        tokenizer: Tokenizer,
+        labels: Sequence[str],
+        reading: ReadingDefaults | None = None,
+        *,
+        precision: Precision = "fp32",
+    ) -> None:
+        check_vocabulary("model's", tokenizer, model.embedding.weight)
+        self.tokenizer = tokenizer
+        self.labels = tuple(labels)
+        self.reading = reading or ReadingDefaults()
+        self._reader = EncoderReader(model, tokenizer, precision)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32"
+    ) -> "Classifier":
+        """Read a model folder, as ``dragoman.load``. Raises InputError unless it classifies."""
+        return cls.of(read_folder(path, device=device), precision)
+
+    @classmethod
+    def of(cls, folder: Folder, precision: Precision = "fp32") -> "Classifier":
+        """Make one of a folder that was read. Raises InputError unless its model classifies."""
+        return cls(
+            folder.model_of(EncoderOnly),
+            folder.src_tokenizer,
+            head_of(folder, ClassificationHead).labels,
+            folder.config.reading,
+            precision=precision,
+        )
+
+    @overload
+    def classify(  # type: ignore[overload-overlap]  # a str is an iterable of str
+        self, text: str, *, max_batch_tokens: int = 8192
+    ) -> Classification: ...
+
+    @overload
+    def classify(
+        self, text: Iterable[str], *, max_batch_tokens: int = 8192
+    ) -> list[Classification]: ...
+
+    def classify(
+        self, text: str | Iterable[str], *, max_batch_tokens: int = 8192
+    ) -> Classification | list[Classification]:
+        """Classify a text, or any number of them: as many results, in their order.
+
+        ``max_batch_tokens``, padding included, is a matter of memory and speed alone.
+        """
+        if isinstance(text, str):
+            return self._classify([text], max_batch_tokens)[0]
+        return self._classify(list(text), max_batch_tokens)
+
+    def stream(
+        self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
+    ) -> Iterator[Classification]:
+        """Classify without end: lines are taken in windows, so memory is bounded."""
+        for taken in windows(lines, window):
+            yield from self._classify(taken, max_batch_tokens)
+
+    def _classify(self, texts: list[str], max_batch_tokens: int) -> list[Classification]:
+        chunks_of = to_chunks(texts, self.tokenizer, self.reading.max_tokens)
+        rows = [ids for chunks in chunks_of for ids in chunks]
+        found = iter(
+            self._reader.read(rows, lambda logits_BC, _: logits_BC.softmax(-1), max_batch_tokens)
+        )
+        return [self._result(chunks, list(islice(found, len(chunks)))) for chunks in chunks_of]
+
+    def _result(self, chunks: list[list[int]], found: list[Tensor]) -> Classification:
+        """A text's label from the probabilities of its parts."""
+        if not chunks:
+            return Classification(label="", probabilities={}, flags=("empty",))
+        shares = torch.tensor([len(ids) for ids in chunks], dtype=torch.float64)
+        mean_C = torch.stack(found).cpu().double().T @ (shares / shares.sum())
+        order = mean_C.argsort(descending=True, stable=True).tolist()
+        probabilities = {self.labels[index]: mean_C[index].item() for index in order}
+        best = self.labels[order[0]]
+        return Classification(
+            label=best,
+            probability=probabilities[best],
+            probabilities=probabilities,
+            flags=("split",) if len(chunks) > 1 else (),
+        )

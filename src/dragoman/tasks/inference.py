@@ -1,0 +1,103 @@
+"""How a model answers: without learning, and each input by itself."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.decode import schedule
+from dragoman.errors import InputError
+from dragoman.models import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.heads import Head, NoHead
+from dragoman.nn import Precision, autocast, row_invariant_products
+from dragoman.tasks.folders import Folder
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["EncoderReader", "head_of", "inference", "windows"]
+
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+HeadT = TypeVar("HeadT", bound=Head)
+
+ENDS = {
+    "classify": "classifies texts (dragoman classify)",
+    "tag": "tags words (dragoman tag)",
+    "masked-language": "guesses hidden words and is there to start from (dragoman train --from)",
+    "none": "has no head",
+}
+"""What an encoder with each head does."""
+
+
+@contextmanager
+def inference(model: nn.Module, precision: Precision) -> Iterator[torch.device]:
+    """Evaluation mode, no gradients, and products whose rows do not know each other.
+
+    Gives the model's device; the model's own mode is put back afterwards.
+    """
+    was_training = model.training
+    device = next(model.parameters()).device
+    model.eval()
+    try:
+        with torch.inference_mode(), row_invariant_products(), autocast(precision, device):
+            yield device
+    finally:
+        model.train(was_training)
+
+
+def head_of(folder: Folder, wanted: type[HeadT]) -> HeadT:
+    """Return how a folder's encoder ends. Raises InputError for another end, or no encoder."""
+    folder.model_of(EncoderOnly)
+    config = folder.config.model
+    head = config.head if isinstance(config, EncoderOnlyConfig) else NoHead()
+    if not isinstance(head, wanted):
+        raise InputError(f"{folder.path} holds an encoder that {ENDS[head.kind]}.")
+    return head
+
+
+def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
+    """Part what may never end: the first windows are small, so that output begins early."""
+    rest = iter(items)
+    size = min(64, most)
+    while taken := list(islice(rest, size)):
+        yield taken
+        size = min(4 * size, most)
+
+
+class EncoderReader:
+    """An encoder that reads rows of ids, in batches of alike lengths.
+
+    What it answers to a row does not depend on the rows beside it: in fp32 on a CPU it is the same
+    bit for bit for any budget and any order.
+    """
+
+    def __init__(self, model: EncoderOnly, tokenizer: Tokenizer, precision: Precision) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._precision: Precision = precision
+
+    def read(
+        self,
+        rows: Sequence[Sequence[int]],
+        answer: Callable[[Tensor, list[int]], Iterable[Answer]],
+        max_batch_tokens: int,
+    ) -> list[Answer]:
+        """Give the answer to each row of ids, which have neither bos nor eos, in order.
+
+        `answer` makes those of a batch from the model's logits and the numbers of its rows.
+        """
+        found: dict[int, Answer] = {}
+        lengths = [len(row) + 2 for row in rows]
+        with inference(self._model, self._precision) as device:
+            for batch in schedule(lengths, max_batch_tokens):
+                ids_BL = self._pad([rows[index] for index in batch]).to(device)
+                found |= zip(batch, answer(self._model(ids_BL).float(), batch), strict=True)
+        return [found[index] for index in range(len(rows))]
+
+    def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        """The rows between bos and eos, padded to a rectangle (B, L)."""
+        bos, eos, pad = self._tokenizer.bos_id, self._tokenizer.eos_id, self._tokenizer.pad_id
+        longest = max(map(len, rows))
+        return torch.tensor([[bos, *row, eos, *[pad] * (longest - len(row))] for row in rows])
