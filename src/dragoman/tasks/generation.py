@@ -104,6 +104,16 @@ class Generator:
         """Where the model is."""
         return self._model.output.weight.device
 
+    @property
+    def model(self) -> DecoderOnly:
+        """What predicts the next token."""
+        return self._model
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens the model sees at once; None where nothing bounds them."""
+        return self._context(self.options)
+
     # ------------------------------------------------------------ text to text
 
     @overload

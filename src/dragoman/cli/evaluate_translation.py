@@ -1,0 +1,95 @@
+"""``dragoman evaluate`` for translators: how good translations of a test set are, and how quick."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from dragoman.cli.pipes import say, to_file_or_stdout, with_progress
+from dragoman.data.corpus import CorpusConfig, read_pairs
+
+if TYPE_CHECKING:
+    from dragoman.evaluate import Scores
+
+__all__ = ["Decoding", "evaluate_translations"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """How to translate the test set, where it is not as the folder says."""
+
+    beam_size: int | None
+    """Hypotheses kept."""
+    length_penalty: float | None
+    """Above 0 favours length."""
+    max_batch_tokens: int | None
+    """Less needs less memory."""
+    device: str
+    """cpu, cuda or auto."""
+
+
+def evaluate_translations(
+    model: Path,
+    files: tuple[Path, Path],
+    decoding: Decoding,
+    *,
+    hyp: Path | None,
+    tokenize: str | None,
+    as_json: bool,
+) -> None:
+    """Translate the first of the files and compare with the second, the references."""
+    src, ref = files
+    pairs = list(read_pairs(CorpusConfig(src=str(src), tgt=str(ref))))
+    from dragoman.evaluate import evaluate as compare
+    from dragoman.models.folder import read_config
+    from dragoman.tasks.translation import Translator
+
+    tgt_lang = read_config(model).tgt_lang
+    references = [reference for _, reference in pairs]
+    compare(references[:1], references[:1], tokenize=tokenize, tgt_lang=tgt_lang)  # fails early
+    translator = Translator.load(model, device=decoding.device)
+    base = translator.options
+    given = asdict(decoding)
+    chosen = {name: given[name] for name in asdict(base) if given.get(name) is not None}
+    start = perf_counter()
+    results = translator.stream((source for source, _ in pairs), replace(base, **chosen))
+    translations = list(with_progress(results, "lines", total=len(pairs)))
+    seconds = perf_counter() - start
+    hypotheses = [translation.text for translation in translations]
+    if hyp is not None:
+        with to_file_or_stdout(hyp) as write:
+            for hypothesis in hypotheses:
+                write(hypothesis)
+    scores = compare(hypotheses, references, tokenize=tokenize, tgt_lang=tgt_lang)
+    num_tokens = sum(len(translation.tokens) for translation in translations)
+    _print(scores, _Speed(len(pairs), num_tokens, seconds), as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Speed:
+    sentences: int
+    tokens: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, float]:
+        return asdict(self) | {
+            "sentences_per_second": self.sentences / self.seconds,
+            "tokens_per_second": self.tokens / self.seconds,
+        }
+
+
+def _print(scores: "Scores", speed: _Speed, *, as_json: bool) -> None:
+    figures = scores.to_dict() | speed.to_dict()
+    with to_file_or_stdout(None) as write:
+        if as_json:
+            write(json.dumps(figures, ensure_ascii=False))
+            return
+        write(f"BLEU   {scores.bleu:.2f}  {scores.bleu_signature}")
+        write(f"chrF2  {scores.chrf:.2f}  {scores.chrf_signature}")
+        write(f"exact  {scores.exact:.2f}  percent of the lines")
+        write(
+            f"speed  {figures['sentences_per_second']:,.1f} sentences/s, "
+            f"{figures['tokens_per_second']:,.0f} tokens/s"
+        )
+    say(f"{speed.sentences:,} sentences in {speed.seconds:.1f} s")
