@@ -22,6 +22,7 @@ from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
     M2M100Config,
+    M2M100ForConditionalGeneration,
     MarianConfig,
     MarianMTModel,
     MBartConfig,
@@ -63,6 +64,7 @@ MANY_HEADS = {**LLAMA, "hidden_size": 128, "num_attention_heads": 64}  # kept by
 SMALL: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "marian": (MarianMTModel, MarianConfig, MARIAN),
     "bart": (BartForConditionalGeneration, BartConfig, BART),
+    "m2m_100": (M2M100ForConditionalGeneration, M2M100Config, BART),
     "t5": (T5ForConditionalGeneration, T5Config, T5),
     "gpt2": (GPT2LMHeadModel, GPT2Config, GPT2),
     "bert": (BertForMaskedLM, BertConfig, BERT),
@@ -84,33 +86,36 @@ def without(state: State, *names: str) -> State:
     return {name: tensor for name, tensor in state.items() if name not in names}
 
 
+# What other versions left out (matrices that are tied, tables of sines) and had beside the weights.
+LEFT_OUT: dict[str, tuple[str, ...]] = {
+    "marian": ("model.encoder.embed_positions.weight",),
+    "bart": ("model.encoder.embed_tokens.weight", "lm_head.weight"),
+    "m2m_100": ("model.shared.weight",),
+    "t5": ("shared.weight", "lm_head.weight"),
+    "gpt2": ("lm_head.weight",),
+    "bert": ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias"),
+    "llama": ("model.embed_tokens.weight",),
+}
+BESIDE: dict[str, tuple[str, ...]] = {
+    "bart": ("model.encoder.version", "model.decoder.version"),
+    "m2m_100": ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights"),
+    "t5": ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",),
+    "gpt2": ("h.0.attn.bias", "h.0.attn.masked_bias"),
+    "bert": ("bert.embeddings.position_ids", "bert.pooler.dense.weight", "bert.pooler.dense.bias"),
+    "llama": ("model.rotary_emb.inv_freq", "model.layers.0.self_attn.rotary_emb.inv_freq"),
+}
+RENAMED: dict[str, dict[str, str]] = {
+    "gpt2": {"transformer.": ""},  # a model without a head
+    "bert": {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"},
+}
+
+
 def as_of_old(name: str, state: State) -> State:
     """The same weights as other versions have written them."""
-    zeros = torch.zeros(1)
-    match name:
-        case "marian":  # the table of sines is written or not
-            return without(state, "model.encoder.embed_positions.weight")
-        case "bart":
-            tied = ("model.encoder.embed_tokens.weight", "lm_head.weight")
-            return without(state, *tied) | {"model.encoder.version": zeros}
-        case "t5":
-            stray = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
-            return without(state, "shared.weight", "lm_head.weight") | {stray: zeros}
-        case "gpt2":  # a model without a head, and the causal masks
-            bare = {n.removeprefix("transformer."): t for n, t in state.items()}
-            masks = {"h.0.attn.bias": zeros, "h.0.attn.masked_bias": zeros}
-            return without(bare, "lm_head.weight") | masks
-        case "bert":
-            old = {
-                n.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
-                    "LayerNorm.bias", "LayerNorm.beta"
-                ): t
-                for n, t in state.items()
-            }
-            tied = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
-            return without(old, *tied) | {"bert.embeddings.position_ids": zeros}
-    frequencies = "model.layers.0.self_attn.rotary_emb.inv_freq"
-    return without(state, "model.embed_tokens.weight") | {frequencies: zeros}
+    state = without(state, *LEFT_OUT[name])
+    for new, old in RENAMED.get(name, {}).items():
+        state = {key.replace(new, old): tensor for key, tensor in state.items()}
+    return state | dict.fromkeys(BESIDE.get(name, ()), torch.zeros(1))
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -183,6 +188,60 @@ def test_t5_says_in_two_ways_that_it_scales() -> None:
     assert (plain.logit_scale, plain.tie_embeddings) == (1.0, "source-target")
 
 
+RATES_AND_TOKENS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
+    "marian": (
+        {
+            "dropout": 0.2,
+            "attention_dropout": 0.3,
+            "activation_dropout": 0.4,
+            "pad_token_id": 7,
+            "decoder_start_token_id": 8,
+            "eos_token_id": 9,
+        },
+        {
+            "dropout": 0.2,
+            "attention_dropout": 0.3,
+            "ffn_dropout": 0.4,
+            "pad_id": 7,
+            "bos_id": 8,
+            "eos_id": 9,
+        },
+    ),
+    "t5": (
+        {"dropout_rate": 0.2, "pad_token_id": 7, "decoder_start_token_id": 8, "eos_token_id": 9},
+        {"dropout": 0.2, "attention_dropout": 0.2, "ffn_dropout": 0.2, "bos_id": 8, "eos_id": 9},
+    ),
+    "gpt2": (
+        {"resid_pdrop": 0.2, "attn_pdrop": 0.3, "bos_token_id": 8, "eos_token_id": 9},
+        {"dropout": 0.2, "attention_dropout": 0.3, "pad_id": -1, "bos_id": 8, "eos_id": 9},
+    ),
+    "bert": (
+        {
+            "hidden_dropout_prob": 0.2,
+            "attention_probs_dropout_prob": 0.3,
+            "pad_token_id": 7,
+            "bos_token_id": 8,
+            "eos_token_id": 9,
+        },
+        {"dropout": 0.2, "attention_dropout": 0.3, "pad_id": 7, "bos_id": 8, "eos_id": 9},
+    ),
+    "llama": (
+        {"attention_dropout": 0.3, "pad_token_id": 7, "bos_token_id": 8, "eos_token_id": 9},
+        {"dropout": 0.0, "attention_dropout": 0.3, "pad_id": 7, "bos_id": 8, "eos_id": 9},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RATES_AND_TOKENS)
+def test_rates_and_special_tokens_are_carried_over(name: str) -> None:
+    """What no logit shows: probabilities of dropout, padding, begin and end."""
+    theirs, ours = RATES_AND_TOKENS[name]
+    config = family({"model_type": name}).config(
+        {"model_type": name, **ONLY_SIZES[name][1], **theirs}
+    )
+    assert {key: getattr(config, key) for key in ours} == ours
+
+
 def test_special_tokens_are_told_as_far_as_they_are_known() -> None:
     """Of several ends the first counts; what a config does not tell is -1."""
     hf = {"model_type": "llama", **LLAMA, "eos_token_id": [7, 8], "bos_token_id": None}
@@ -195,14 +254,21 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     "marian": [
         {"activation_function": "mish"},
         {"normalize_before": True},
+        {"add_final_layer_norm": True},
+        {"normalize_embedding": True},
         {"static_position_embeddings": False},
         {"tie_word_embeddings": False},
         {"decoder_attention_heads": 4},
         {"decoder_ffn_dim": 13},
         {"d_model": None},
     ],
-    "bart": [{"normalize_before": True}, {"normalize_embedding": False}],
-    "mbart": [{"add_final_layer_norm": False}, {"static_position_embeddings": True}],
+    "bart": [
+        {"normalize_before": True},
+        {"add_final_layer_norm": True},
+        {"normalize_embedding": False},
+        {"static_position_embeddings": True},
+    ],
+    "mbart": [{"normalize_before": False}, {"add_final_layer_norm": False}],
     "t5": [{"feed_forward_proj": "gated-tanh"}, {"feed_forward_proj": "double-relu"}],
     "gpt2": [{"scale_attn_by_inverse_layer_idx": True}, {"add_cross_attention": True}],
     "bert": [
