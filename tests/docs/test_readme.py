@@ -21,12 +21,10 @@ from tests.docs.pages import READMES, ROOT, Block, blocks
 
 from dragoman.data.grammar import Pair, generate
 
+STEPS = ("train.max_steps=20", "train.validate_limit=10")
+SMALL = (*STEPS, "model.d_model=32", "model.num_heads=2", "model.d_ff=64")
 SHORT = (
-    "train.max_steps=20",
-    "train.validate_limit=10",
-    "model.d_model=32",
-    "model.num_heads=2",
-    "model.d_ff=64",
+    *SMALL,
     "model.num_encoder_layers=1",
     "model.num_decoder_layers=1",
     "tokenizer.vocab_size=600",
@@ -34,7 +32,17 @@ SHORT = (
     "decoding.max_length_factor=0.5",
     "decoding.max_length_constant=5",
 )
-"""Settings that make any training a matter of seconds."""
+"""Settings that make any training of a translator a matter of seconds."""
+
+ALONE = (*SMALL, "model.num_layers=1", "tokenizer.vocab_size=600")
+SHORT_BY_RECIPE = {
+    "numbers": (*SHORT, "data.made.train=300", "data.made.valid=20"),
+    "tinyshakespeare": (*ALONE, "batch.length=16"),
+    "sst2": (*ALONE, "batch.max_tokens=512"),
+    "conll2003": (*ALONE, "batch.max_tokens=512"),
+    "--from": STEPS,
+}
+"""The same for what is no translator, and for what takes its model from a folder."""
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "multi30k").mkdir()
     for src, tgt, part in (
         ("a.en", "a.zh", train),
+        ("b.en", "b.zh", valid),
         ("test.en", "test.zh", test),
         ("new.en", "new.zh.expected", test),
         ("multi30k/train.en.xz", "multi30k/train.de.xz", train),
@@ -53,7 +62,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("multi30k/test_2016_flickr.en", "multi30k/test_2016_flickr.de", test),
     ):
         _write(folder / src, folder / tgt, part)
+    _write_others(folder, [pair.src for pair in train])
     return folder
+
+
+def _write_others(folder: Path, sentences: list[str]) -> None:
+    """Texts to go on with, labelled ones, and tagged words, where recipes look for them."""
+    texts = {
+        "tinyshakespeare/train.txt": "\n".join(sentences),
+        "sentiment/sst2.dev.tsv": "".join(f"{i % 2}\t{s}\n" for i, s in enumerate(sentences[:40])),
+        "ner/conll2003.dev.conll": "".join(
+            "".join(f"{word} {'B-PER' if word[0].isupper() else 'O'}\n" for word in s.split())
+            + "\n"
+            for s in sentences[:40]
+        ),
+    }
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+        if ".dev." in name:
+            train = folder / (name.replace(".dev.", ".train.") + ".xz")
+            train.write_bytes(lzma.compress(text.encode()))
 
 
 def _write(src: Path, tgt: Path, pairs: list[Pair]) -> None:
@@ -131,8 +160,9 @@ def _run(block: Block, folder: Path, environment: dict[str, str]) -> str:
         case ["pip", "install", requirement]:
             _check_extras(requirement)
             return "pip"
-        case ["dragoman", "train", *_]:
-            command = ["/bin/sh", "-c", f"{block.text} {shlex.join(SHORT)}"]
+        case ["dragoman", "train", recipe, *_]:
+            short = SHORT_BY_RECIPE.get(recipe, SHORT)
+            command = ["/bin/sh", "-c", f"{block.text} {shlex.join(short)}"]
         case _:
             command = ["/bin/sh", "-c", block.text]
     done = subprocess.run(

@@ -1,0 +1,150 @@
+"""One small decoder, every position scheme and every pattern: what each is worth on the same text.
+
+    python -m benchmarks variants
+    python -m benchmarks variants --steps 300 --only rotary window
+
+Same text (tinyshakespeare, its last tenth held out), same seed, same steps; only the part under its
+name differs. Told are the loss in nats per character at the context of training, the loss at four
+times that context (where a scheme allows it), and the time of the training beside that of the
+first. One seed each: differences of a hundredth mean nothing.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from benchmarks.paired import environment, save
+from dragoman.data.documents import DocumentDataset, prepare_documents
+from dragoman.data.packed import PackConfig, evaluation_batches
+from dragoman.errors import InputError
+from dragoman.models import DecoderOnly, DecoderOnlyConfig
+from dragoman.models.folder import load_model
+from dragoman.nn import (
+    ALiBi,
+    Causal,
+    Learned,
+    NoPositions,
+    RelativeBias,
+    Rotary,
+    Sinusoidal,
+)
+from dragoman.nn.patterns import Fixed, LinearAttention, SlidingWindow, Strided
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.train import TokenizerConfig
+from dragoman.train.config import TrainConfig
+from dragoman.train.jobs.generate import batch_loss
+from dragoman.train.recipes.generate import GenerateRecipe, TextFiles
+from dragoman.train.run import train
+
+LENGTH = 128
+FURTHER = 4  # times the context of training
+MODEL = DecoderOnlyConfig(
+    d_model=128,
+    num_heads=4,
+    d_ff=512,
+    num_layers=4,
+    dropout=0.0,
+    activation="gelu",
+    norm_position="pre",
+    init="gpt2",
+    positions=Rotary(),
+)
+VARIANTS = {
+    "rotary": MODEL,
+    "sinusoidal": replace(MODEL, positions=Sinusoidal(), scale_embedding=True),
+    "learned": replace(MODEL, positions=Learned(max_length=LENGTH)),
+    "relative-bias": replace(MODEL, positions=RelativeBias()),
+    "alibi": replace(MODEL, positions=ALiBi()),
+    "none": replace(MODEL, positions=NoPositions()),
+    "window": replace(MODEL, patterns=(SlidingWindow(size=32),)),
+    "window, window, full": replace(
+        MODEL, patterns=(SlidingWindow(size=32), SlidingWindow(size=32), Causal())
+    ),
+    "strided": replace(MODEL, patterns=(Strided(stride=12),)),
+    "fixed": replace(MODEL, patterns=(Fixed(stride=16, summary=4),)),
+    "linear": replace(MODEL, patterns=(LinearAttention(),)),
+    "linear with decay": replace(MODEL, patterns=(LinearAttention(decay="retnet"),)),
+    "multi-query": replace(MODEL, num_kv_heads=1),
+    "SwiGLU, RMSNorm": replace(
+        MODEL, activation="silu", gated=True, d_ff=344, norm="rms", bias=False
+    ),
+    "post-norm": replace(MODEL, norm_position="post"),
+}
+
+
+def measure(name: str, model: DecoderOnlyConfig, steps: int, out: Path) -> dict[str, Any]:
+    """Train one variant and return its figures."""
+    recipe = GenerateRecipe(
+        description=name,
+        out=str(out),
+        data=TextFiles(train=("tinyshakespeare/train.txt",)),
+        tokenizer=TokenizerConfig(model="characters", vocab_size=400),
+        batch=PackConfig(length=LENGTH, rows=16),
+        model=model,
+        train=TrainConfig(
+            max_steps=steps,
+            learning_rate=2e-3,
+            schedule="cosine",
+            warmup_steps=steps // 20,
+            label_smoothing=0.0,
+            validate_every=steps,
+            save_every=steps,
+            average_last=1,
+        ),
+    )
+    start = perf_counter()
+    train(recipe, console=Console(quiet=True))
+    seconds = perf_counter() - start
+    loaded, _ = load_model(out)
+    assert isinstance(loaded, DecoderOnly)
+    tokenizer = Tokenizer.load(out / "tokenizer.json")
+    data = recipe.data
+    _, held = prepare_documents(
+        data.training, data.split, tokenizer, data.cache_folder, data.hold_out
+    )
+    assert held is not None
+    figures: dict[str, Any] = {
+        "parameters": sum(parameter.numel() for parameter in loaded.parameters()),
+        "seconds": seconds,
+        "nats_per_char": nats_per_char(loaded, held, LENGTH),
+    }
+    try:
+        figures["nats_per_char_further"] = nats_per_char(loaded, held, FURTHER * LENGTH)
+    except InputError:  # learned positions end with the context of training
+        figures["nats_per_char_further"] = None
+    return figures
+
+
+@torch.inference_mode()
+def nats_per_char(model: DecoderOnly, held: DocumentDataset, length: int) -> float:
+    """The loss over the whole held-out text, read in windows of `length`."""
+    batches = evaluation_batches(held, PackConfig(length=length, rows=2048 // length))
+    return sum(batch_loss(model, batch, 0.0).item() for batch in batches) / held.num_chars
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Train every variant, or those that are named."""
+    parser = argparse.ArgumentParser(prog="benchmarks variants", description=__doc__)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    options = parser.parse_args(arguments)
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.only:
+            found[name] = measure(name, VARIANTS[name], options.steps, Path(folder) / name)
+            one, first = found[name], found[options.only[0]]
+            further = one["nats_per_char_further"]
+            print(
+                f"{name:<22} {one['parameters']:>9,} parameters  {one['nats_per_char']:.3f} nats "
+                f"per character, {'none' if further is None else format(further, '.3f')} at "
+                f"{FURTHER * LENGTH}  time {one['seconds'] / first['seconds']:.2f}",
+                flush=True,
+            )
+    save("variants", {"steps": options.steps, "environment": environment(), "variants": found})
