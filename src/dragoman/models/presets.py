@@ -11,6 +11,7 @@ from dragoman.models.config import (
     EncoderOnlyConfig,
 )
 from dragoman.nn import LayerShape, Learned, Rotary
+from dragoman.nn.patterns import SlidingWindow
 
 _BASE = EncoderDecoderConfig()
 PRESETS: dict[str, EncoderDecoderConfig] = {
@@ -53,6 +54,24 @@ DECODER_PRESETS: dict[str, DecoderOnlyConfig] = {
     "llama-tiny": replace(_LLAMA, d_model=128, num_heads=4, num_kv_heads=2, d_ff=352, num_layers=4),
     "llama-small": replace(
         _LLAMA, d_model=768, num_heads=12, num_kv_heads=4, d_ff=2048, num_layers=12
+    ),
+    "mistral-tiny": replace(
+        _LLAMA,
+        d_model=128,
+        num_heads=4,
+        num_kv_heads=2,
+        d_ff=352,
+        num_layers=4,
+        patterns=(SlidingWindow(size=128),),
+    ),
+    "mistral-small": replace(
+        _LLAMA,
+        d_model=768,
+        num_heads=12,
+        num_kv_heads=4,
+        d_ff=2048,
+        num_layers=12,
+        patterns=(SlidingWindow(size=1024),),
     ),
 }
 ENCODER_PRESETS: dict[str, EncoderOnlyConfig] = {
