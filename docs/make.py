@@ -1,6 +1,7 @@
 """Regenerate the pages that are made from the code: ``make docs``.
 
-docs/cli.md is the reference of the command line, taken from the verbs' own help texts.
+docs/cli.md is the reference of the command line, taken from the verbs' own help texts; docs/images/
+holds the pictures, each drawn by one function of `dragoman.lens`.
 """
 
 import re
@@ -11,8 +12,11 @@ from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 from dragoman.cli.main import make_app
+from dragoman.lens.positions import plot_positions
 
 DOCS = Path(__file__).parent
+PICTURES = {"positions.png": plot_positions}
+"""The pictures that need no model, by the name of their file."""
 
 
 def cli_page() -> str:
@@ -27,3 +31,6 @@ def cli_page() -> str:
 if __name__ == "__main__":
     (DOCS / "cli.md").write_text(cli_page(), encoding="utf-8")
     print("docs/cli.md")
+    for name, plot in PICTURES.items():
+        plot(DOCS / "images" / name)
+        print(f"docs/images/{name}")
