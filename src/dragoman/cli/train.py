@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
+NEXT = {
+    "translate": "dragoman translate {folder} < FILE",
+    "generate": "dragoman generate {folder} PROMPT",
+    "pretrain": "dragoman train RECIPE --from {folder}",
+    "classify": "dragoman classify {folder} < FILE",
+    "tag": "dragoman tag {folder} < FILE",
+}
+"""What a model of each task is trained for."""
+
 
 def train(
     arguments: Annotated[
@@ -37,9 +46,11 @@ def train(
         Path | None, typer.Option("--from", help="Model folder to start from: fine-tuning.")
     ] = None,
 ) -> None:
-    """Train a translator, or go on with the unfinished run in its folder.
+    """Train a model, or go on with the unfinished run in its folder.
 
     dragoman train multi30k-en-de out=runs/en-de train.max_minutes=45
+
+    dragoman train sst2 --out runs/sst2
 
     dragoman train --src a.en --tgt a.zh --out runs/en-zh
 
@@ -63,9 +74,9 @@ def train(
             f"Saved at step {result.progress.step:,}. The same command goes on from there."
         )
         raise typer.Exit(INTERRUPTED)
+    use = NEXT[recipe.task].format(folder=result.folder)
     console.print(
-        f"The model is in {result.folder}. Next: "
-        f"dragoman translate {result.folder} < FILE, or dragoman inspect {result.folder}."
+        f"The model is in {result.folder}. Next: {use}, or dragoman inspect {result.folder}."
     )
 
 

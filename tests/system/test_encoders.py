@@ -1,0 +1,138 @@
+"""Classifiers and taggers from the outside: from a file to a folder to answers."""
+
+import json
+import random
+import signal
+from pathlib import Path
+
+import pytest
+from tests.system.conftest import CommandLine
+from tests.system.test_resume import bits, figures, kill
+from tests.unit.train.encoder_recipes import labelled_file, tagged_file
+
+SMALL = """
+task = "{task}"
+[data]
+train = "{file}"
+[tokenizer]
+vocab_size = 330
+specials = ["<mask>"]
+[batch]
+max_tokens = 120
+[model]
+d_model = 32
+num_heads = 2
+d_ff = 48
+num_layers = 1
+norm_position = "pre"
+positions = {{kind = "rotary"}}
+[train]
+max_steps = {steps}
+warmup_steps = 4
+learning_rate = 1e-2
+label_smoothing = 0.0
+validate_every = 10
+save_every = 2
+average_last = 3
+log_every = 1
+device = "cpu"
+precision = "fp32"
+"""
+
+
+def recipe(folder: Path, task: str, file: Path, steps: int = 40) -> Path:
+    """A recipe in a file."""
+    path = folder / f"{task}.toml"
+    path.write_text(SMALL.format(task=task, file=file, steps=steps), encoding="utf-8")
+    return path
+
+
+def test_a_classifier(dragoman: CommandLine, tmp_path: Path) -> None:
+    """Trained, it labels lines, is evaluated, is inspected, and the last line says what is next."""
+    file, out = labelled_file(tmp_path / "texts.tsv"), tmp_path / "run"
+    ended = dragoman.run("train", recipe(tmp_path, "classify", file), "--out", out)
+    assert ended.code == 0, ended.said
+    assert f"dragoman classify {out} < FILE" in ended.said
+    lines = tmp_path / "lines"
+    lines.write_text("so good\n\nwas very bad\n", encoding="utf-8")
+    ended = dragoman.run("classify", out, lines)
+    assert ended.code == 0, ended.said
+    first, empty, last = ended.said.splitlines()[:3]
+    assert (first[:2], empty, last[:2]) == ("1\t", "", "0\t")
+    ended = dragoman.run("classify", out, lines, "--json")
+    found = [json.loads(line) for line in ended.said.splitlines()[:3]]
+    assert [sorted(one["probabilities"]) for one in found] == [["0", "1"], [], ["0", "1"]]
+    ended = dragoman.run("evaluate", out, "--data", file)
+    assert ended.code == 0, ended.said
+    assert "accuracy  100.00" in ended.said
+    ended = dragoman.run("inspect", out)
+    assert "classify" in ended.said
+
+
+def test_a_tagger(dragoman: CommandLine, tmp_path: Path) -> None:
+    """Trained, it tags words in all forms of texts, is evaluated, and the last line is right."""
+    file, out = tagged_file(tmp_path / "words.conll"), tmp_path / "run"
+    ended = dragoman.run("train", recipe(tmp_path, "tag", file), "--out", out)
+    assert ended.code == 0, ended.said
+    assert f"dragoman tag {out} < FILE" in ended.said
+    texts = tmp_path / "texts"
+    texts.write_text("so Ann Bo\n\nAnn was\n", encoding="utf-8")
+    expected = ["so\tO", "Ann\tB-PER", "Bo\tI-PER", "", "", "Ann\tB-PER", "was\tO", ""]
+    for form in ("text", "words"):
+        ended = dragoman.run("tag", out, texts, "--input", form)
+        assert ended.code == 0, ended.said
+        assert ended.said.splitlines()[:8] == expected
+    columns = tmp_path / "columns"
+    columns.write_text("so x\nAnn y\nBo\n\nAnn\nwas z\n", encoding="utf-8")
+    ended = dragoman.run("tag", out, columns, "--input", "columns")
+    assert ended.said.splitlines()[:7] == [*expected[:4], *expected[5:]]
+    ended = dragoman.run("tag", out, texts, "--json")
+    spans = [json.loads(line)["spans"] for line in ended.said.splitlines()[:3]]
+    assert [[span["text"] for span in found] for found in spans] == [["Ann Bo"], [], ["Ann"]]
+    ended = dragoman.run("evaluate", out, "--data", file)
+    assert ended.code == 0, ended.said
+    assert "PER" in ended.said
+
+
+def test_what_is_evaluated_must_be_known(dragoman: CommandLine, tmp_path: Path) -> None:
+    """A label that the model does not have, and the setting that mends it."""
+    file, out = labelled_file(tmp_path / "texts.tsv"), tmp_path / "run"
+    dragoman.run("train", recipe(tmp_path, "classify", file, steps=2), "--out", out)
+    other = tmp_path / "other.tsv"
+    other.write_text("yes\tso good\nno\tso bad\n", encoding="utf-8")
+    ended = dragoman.run("evaluate", out, "--data", other)
+    assert ended.code == 2
+    assert "has the label 'no', and the model knows 0, 1" in ended.said
+    names = ("--layout", "rename.no=0", "--layout", "rename.yes=1")
+    ended = dragoman.run("evaluate", out, "--data", other, *names)
+    assert ended.code == 0, ended.said
+
+
+@pytest.mark.parametrize("task", ["classify", "tag", "pretrain"])
+def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path, task: str) -> None:
+    """Killed at random moments until it ends, a run has every bit of one that never was.
+
+    With dropout, hidden words and pieces that are taken apart: all that is random.
+    """
+    make = {"classify": labelled_file, "tag": tagged_file, "pretrain": labelled_file}[task]
+    path = recipe(tmp_path, task, make(tmp_path / "data.tsv"), steps=30)
+    settings = ["model.dropout=0.3", "batch.subword_sampling=0.2"]
+    if task == "pretrain":
+        text = path.read_text(encoding="utf-8").replace("train = ", "labelled = [")
+        path.write_text(text.replace('.tsv"', '.tsv"]'), encoding="utf-8")
+    else:
+        settings.append("batch.token_dropout=0.2")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    ended = dragoman.run("train", path, *settings, "--out", whole)
+    assert ended.code == 0, ended.said
+    draw, codes = random.Random(), [-signal.SIGKILL]
+    while codes[-1] == -signal.SIGKILL and len(codes) < 8:
+        running = dragoman.start(["train", path, *settings, "--out", killed])
+        codes.append(kill(running, killed, draw))
+    if codes[-1] != 0:
+        ended = dragoman.run("train", path, *settings, "--out", killed)
+        assert ended.code in {0, 2}, ended.said
+    ours, theirs = bits(killed), bits(whole)
+    assert sorted(ours) == sorted(theirs)
+    assert [name for name in theirs if ours[name] != theirs[name]] == []
+    assert figures(killed) == figures(whole)
