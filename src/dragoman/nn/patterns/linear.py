@@ -13,7 +13,7 @@ from torch import Tensor
 from dragoman.errors import InputError
 from dragoman.nn.cache import Continued, GrowingStorage, KeyValue, StateStorage, Storage
 from dragoman.nn.mask import causal_mask
-from dragoman.nn.patterns.blocks import mask_of_keys
+from dragoman.nn.patterns.blocks import SEGMENT, mask_of_keys
 from dragoman.nn.patterns.dense import differs_by_query, seen_keys
 from dragoman.nn.patterns.kernels import shared_product
 from dragoman.nn.patterns.weighting import Weighting, distances
@@ -92,7 +92,9 @@ class LinearAttention:
         storage = kv.storage if isinstance(kv, Continued) else None
         with torch.autocast(q_BHTd.device.type, enabled=False):  # sums over a text need float32
             q, k, v = (_at_least_float32(x) for x in (q_BHTd, *kv))
-            k = phi(k) * mask_of_keys(mask, kv).transpose(-2, -1)
+            k = phi(k)
+            if mask is not None:
+                k = k * mask_of_keys(mask, kv).transpose(-2, -1)
             v = F.pad(v, (0, 1), value=1.0)  # the last column sums the weights
             out_BHTe = self._attend(phi(q), KeyValue(k, v), storage)
             total_BHT1 = out_BHTe[..., -1:]
@@ -146,19 +148,22 @@ def scan(
 ) -> tuple[Tensor, Tensor]:
     """Go through `T` positions chunk by chunk: outputs `(B, H, T, e)` and the state behind them.
 
-    With one chunk this is the parallel form, with chunks of one the recurrent form.
+    With one chunk this is the parallel form, with chunks of one the recurrent form. Segments of
+    chunks are computed at a time, so that no tensor is large.
     """
-    num_whole = q_BHTd.shape[2] // chunk * chunk
+    size = max(SEGMENT // chunk, 1) * chunk
     outs = []
-    for span, size in ((slice(0, num_whole), chunk), (slice(num_whole, None), None)):
-        q, *rest = (x[:, :, span] for x in (q_BHTd, *kv))
-        if q.shape[2]:
-            chunks = (x.unflatten(2, (-1, size or x.shape[2])).transpose(1, 2) for x in (q, *rest))
-            q_BnHcd, k_BnKcd, v_BnKce = chunks
-            out_BHTe, state_BKde = _scan_chunks(
-                q_BnHcd, KeyValue(k_BnKcd, v_BnKce), state_BKde, log_decay_K
-            )
-            outs.append(out_BHTe)
+    num_whole = q_BHTd.shape[2] // chunk * chunk
+    segments = [min(size, num_whole - start) for start in range(0, num_whole, size)]
+    rest = q_BHTd.shape[2] - num_whole
+    lengths = [*segments, rest] if rest else segments
+    for q, k, v in zip(*(x.split(lengths, dim=2) for x in (q_BHTd, *kv)), strict=True):
+        c = min(chunk, q.shape[2])
+        cut = (x.unflatten(2, (-1, c)).transpose(1, 2) for x in (q, k, v))
+        q_BnHcd, k_BnKcd, v_BnKce = cut
+        new = KeyValue(k_BnKcd, v_BnKce)
+        out_BHTe, state_BKde = _scan_chunks(q_BnHcd, new, state_BKde, log_decay_K)
+        outs.append(out_BHTe)
     return torch.cat(outs, dim=2), state_BKde
 
 

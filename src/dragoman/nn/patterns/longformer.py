@@ -92,10 +92,15 @@ class Longformer:
         num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device
         first, real = num_keys - num_queries, mask_of_keys(mask, kv)
         elsewhere = real & ~self._is_global(num_keys, device)
-        blocks = cut(q_BHTd, kv, elsewhere, self.local.reach, num_block)
         places_g = self._places(0, num_keys, device)
-        blocks = self._with_global_keys(blocks, kv, real, places_g, first)
-        out_BHTd = merge(attend_blocks(blocks, weighting), num_queries)
+        global_kv = KeyValue(*(x[:, :, places_g] for x in kv))
+        outs, here = [], first
+        for blocks in cut(q_BHTd, kv, elsewhere, self.local.reach, num_block):
+            distance_ncg = places_g - _places_of(blocks, here, device)
+            both = self._with_global_keys(blocks, global_kv, real[..., places_g], distance_ncg)
+            outs.append(merge(attend_blocks(both, weighting)))
+            here += outs[-1].shape[2]
+        out_BHTd = torch.cat(outs, dim=2)[:, :, :num_queries]
         own_g = self._places(first, num_keys, device)
         if not len(own_g):
             return out_BHTd
@@ -107,21 +112,22 @@ class Longformer:
         return out_BHTd.index_copy(2, own_g - first, global_BHgd)
 
     def _with_global_keys(
-        self, blocks: Blocks, kv: KeyValue, real: Tensor, places_g: Tensor, first: int
+        self, blocks: Blocks, kv: KeyValue, real: Tensor, distance_ncg: Tensor
     ) -> Blocks:
-        """Put the keys at `places` before those of every block; queries begin at `first`."""
-        n, c = blocks.q_BnHcd.shape[1], blocks.q_BnHcd.shape[3]
-        queries_nc = torch.arange(first, first + n * c, device=places_g.device).view(n, c)
-        distance_ncg = places_g - queries_nc[..., None]
-        seen_BnHcg = real[..., places_g][:, None].expand(-1, n, -1, c, -1)
+        """Put the global keys, `real` ones and padding, before those of every block."""
+        n, c, _ = distance_ncg.shape
+        seen_BnHcg = real[:, None].expand(-1, n, -1, c, -1)
         if self.causal:
             seen_BnHcg = seen_BnHcg & (distance_ncg <= 0)[:, None]
-        global_kv = (x[:, :, places_g][:, None].expand(-1, n, -1, -1, -1) for x in kv)
+        global_kv = (x[:, None].expand(-1, n, -1, -1, -1) for x in kv)
+        keys = (torch.cat(pair, dim=3) for pair in zip(global_kv, blocks.kv, strict=True))
+        near_BnHcs = blocks.mask_BnHcs.expand(-1, n, -1, -1, -1)
+        near_ncs = blocks.distance_ncs.expand(n, -1, -1)
         return Blocks(
             blocks.q_BnHcd,
-            KeyValue(*(torch.cat(pair, dim=3) for pair in zip(global_kv, blocks.kv, strict=True))),
-            torch.cat([seen_BnHcg, blocks.mask_BnHcs], dim=-1),
-            torch.cat([distance_ncg, blocks.distance_ncs.expand(n, -1, -1)], dim=-1),
+            KeyValue(*keys),
+            torch.cat([seen_BnHcg, near_BnHcs], dim=-1),
+            torch.cat([distance_ncg, near_ncs], dim=-1),
         )
 
     def _is_global(self, num_keys: int, device: torch.device) -> Tensor:
@@ -136,3 +142,9 @@ class Longformer:
     def make_storage(self) -> Storage:
         """Keep every position, since a global one may still come and see them all."""
         return GrowingStorage()
+
+
+def _places_of(blocks: Blocks, first: int, device: torch.device) -> Tensor:
+    """Count the places of a segment's queries from `first`: `(n, c, 1)`."""
+    n, c = blocks.q_BnHcd.shape[1], blocks.q_BnHcd.shape[3]
+    return torch.arange(first, first + n * c, device=device).view(n, c, 1)

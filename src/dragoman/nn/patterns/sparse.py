@@ -6,6 +6,7 @@ paper's merged head). They are computed as two parts, each laid out as blocks wi
 joined to one softmax.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,11 +17,13 @@ from torch import Tensor
 from dragoman.errors import InputError
 from dragoman.nn.cache import GrowingStorage, KeyValue, Storage
 from dragoman.nn.patterns.blocks import (
+    SEGMENT,
     Blocks,
     Reach,
     attend_alone,
     attend_part,
     cut,
+    glue,
     join,
     mask_of_keys,
     merge,
@@ -64,8 +67,9 @@ class Strided:
         out_BHTd = _without_blocks(self, q_BHTd, kv, mask, weighting)
         if out_BHTd is not None:
             return out_BHTd
-        near = attend_part(cut(q_BHTd, kv, mask, Reach(self.stride - 1, 0), self.stride), weighting)
-        near = near.map(lambda x: merge(x, num_queries))
+        segments = cut(q_BHTd, kv, mask, Reach(self.stride - 1, 0), self.stride)
+        near = glue([attend_part(blocks, weighting) for blocks in segments])
+        near = near.map(lambda x: merge(x)[:, :, :num_queries])
         far = attend_part(self._lines(q_BHTd, kv, mask), weighting)
         # (B, stride, H, rows, .) to (B, H, rows, stride, .): the queries stand at the end
         far = far.map(lambda x: x.movedim(1, 3).flatten(2, 3)[:, :, -num_queries:])
@@ -140,9 +144,12 @@ class Fixed:
         q_BnHcd = self._cells(F.pad(q_BHTd, (0, 0, lead, 0)))
         real = mask_of_keys(mask, kv)
         near = attend_part(self._own_cells(q_BnHcd, kv, real, first - lead), weighting)
-        far = attend_part(self._summaries(q_BnHcd, kv, real, first - lead), weighting)
-        both = [part.map(lambda x: merge(x, lead + num_queries)) for part in (near, far)]
-        return join(both)[:, :, lead:]
+        segments = self._summaries(q_BnHcd, kv, real, first - lead)
+        far = glue([attend_part(blocks, weighting) for blocks in segments])
+        both = [
+            part.map(lambda x: merge(x)[:, :, lead : lead + num_queries]) for part in (near, far)
+        ]
+        return join(both)
 
     def _own_cells(self, q_BnHcd: Tensor, kv: KeyValue, real: Tensor, first: int) -> Blocks:
         k_BnKcd, v_BnKcd = (self._cells(x[:, :, first:]) for x in kv)
@@ -151,16 +158,24 @@ class Fixed:
         seen_BnHcc = real_BnHc1.transpose(-2, -1) & (distance_cc <= 0)
         return Blocks(q_BnHcd, KeyValue(k_BnKcd, v_BnKcd), seen_BnHcc, distance_cc[None])
 
-    def _summaries(self, q_BnHcd: Tensor, kv: KeyValue, real: Tensor, first: int) -> Blocks:
-        """Let every cell meet the summaries of all cells, and see those of the cells before it."""
-        n, device = q_BnHcd.shape[1], q_BnHcd.device
-        keys_S = torch.arange(kv.k_BKSd.shape[2], device=device)
+    def _summaries(
+        self, q_BnHcd: Tensor, kv: KeyValue, real: Tensor, first: int
+    ) -> Iterator[Blocks]:
+        """Let cells meet the summaries of all cells up to them, and see those of cells before."""
+        keys_S = torch.arange(kv.k_BKSd.shape[2], device=q_BnHcd.device)
         places_s = keys_S[self._is_summary(keys_S)]
-        queries_nc = torch.arange(first, first + n * self.stride, device=device).view(n, -1)
-        before_n1s = places_s // self.stride < queries_nc[:, :1, None] // self.stride
-        seen_BnH1s = before_n1s[:, None] & real[..., places_s][:, None]
-        meets = (x[:, :, places_s][:, None].expand(-1, n, -1, -1, -1) for x in kv)
-        return Blocks(q_BnHcd, KeyValue(*meets), seen_BnH1s, places_s - queries_nc[..., None])
+        k_BKsd, v_BKsd = (x[:, :, places_s] for x in kv)
+        real_BH1s = real[..., places_s]
+        for q in q_BnHcd.split(max(1, SEGMENT // self.stride), dim=1):
+            n, size = q.shape[1], q.shape[1] * self.stride
+            queries_nc = torch.arange(first, first + size, device=q.device).view(n, -1)
+            first += size
+            met = slice(0, first // self.stride * self.summary)
+            near = (x[:, None, :, met].expand(-1, n, -1, -1, -1) for x in (k_BKsd, v_BKsd))
+            before_n1s = places_s[met] // self.stride < queries_nc[:, :1, None] // self.stride
+            seen_BnH1s = before_n1s[:, None] & real_BH1s[:, None, ..., met]
+            distance_ncs = places_s[met] - queries_nc[..., None]
+            yield Blocks(q, KeyValue(*near), seen_BnH1s, distance_ncs)
 
     def _cells(self, x: Tensor) -> Tensor:
         """Turn `(., ., L, .)` into `(., n, ., stride, .)`, the last cell filled up with zeros."""

@@ -84,8 +84,9 @@ def local_attention(
     num_block: int,
 ) -> Tensor:
     """Attend within reach, in blocks of `num_block` queries: `O(L (num_block + reach))`."""
-    blocks = cut(q_BHTd, kv, mask, reach, num_block)
-    return merge(attend_blocks(blocks, weighting), q_BHTd.shape[2])
+    segments = cut(q_BHTd, kv, mask, reach, num_block)
+    outs = [merge(attend_blocks(blocks, weighting)) for blocks in segments]
+    return torch.cat(outs, dim=2)[:, :, : q_BHTd.shape[2]]
 
 
 def recent(kv: KeyValue, mask: Tensor | None, num_keys: int) -> tuple[KeyValue, Tensor | None]:
