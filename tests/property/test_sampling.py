@@ -1,5 +1,7 @@
 """Laws of sampling and of going on from prompts, on random tables."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -69,10 +71,10 @@ def test_the_best_alone_is_greedy(
     """``top_k = 1`` and a hopeless ``top_p`` give greedy search's result, every field of it."""
     table = random_table(seed, vocab_size, levels=4)
     prompts_BS = torch.randint(3, 9, (count, 3))
-    options = {"temperature": temperature, "seed": seed}
+    base = Sample(temperature=temperature, seed=seed)
     results = [
         search(PromptModel(table), prompts_BS, strategy, limits=prompt_limits(prompts_BS, most))
-        for strategy in (Greedy(), Sample(top_k=1, **options), Sample(top_p=1e-9, **options))
+        for strategy in (Greedy(), replace(base, top_k=1), replace(base, top_p=1e-9))
     ]
     assert results[0] == results[1] == results[2]
 
