@@ -6,14 +6,14 @@ from itertools import count
 import pytest
 from tests.docs.pages import ROOT
 
-NAMES = ("training", "decoding", "multi30k")
+NAMES = ("training", "decoding", "multi30k", "bag-of-words")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each has its file, its line in the page on benchmarks, and a help."""
     with pytest.raises(SystemExit) as ended:
-        import_module(f"benchmarks.{name}").main(["--help"])
+        import_module(f"benchmarks.{name.replace('-', '_')}").main(["--help"])
     assert ended.value.code == 0
     assert f"benchmarks {name}" in capsys.readouterr().out
     assert f"python -m benchmarks {name}" in (ROOT / "benchmarks" / "README.md").read_text("utf-8")

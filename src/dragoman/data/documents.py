@@ -296,10 +296,8 @@ def _write(
             ids = bos * part.opens + ids + eos * part.closes
             if part.opens:
                 rows[side].append(ids)
-            elif rows[side]:
-                rows[side][-1] += ids
             else:
-                writers[side].extend(ids)
+                writers[side].extend(ids)  # it comes first, as the block before it filled a chunk
             num_chars[side] += len(part.text) + separator * part.closes
         for side, writer in writers.items():
             writer.append(rows[side])

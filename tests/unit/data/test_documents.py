@@ -106,6 +106,8 @@ def test_whole_documents_are_held_out_at_the_end(tmp_path: Path, split: Split) -
         assert part.held == (TEXT.index(part.text) >= cut)
         assert (part.opens, part.inside, part.closes) == (True, False, True)
     assert {part.held for part in parts} == {True, False}
+    halves = read_documents([written(tmp_path, "aa\n\nbb\n\n")], split, HoldOut(share=0.5))
+    assert [(part.text, part.held) for part in halves] == [("aa", False), ("bb", True)]
 
 
 def test_documents_are_drawn_by_their_text(tmp_path: Path) -> None:

@@ -175,6 +175,8 @@ def test_evaluation_holds_all_texts_in_fixed_batches() -> None:
     first, second = (list(evaluation_batches(made(), config)) for _ in range(2))
     assert sorted(i for batch in first for i in batch.indices.tolist()) == list(range(200))
     assert all(torch.equal(a.ids_BL, b.ids_BL) for a, b in zip(first, second, strict=True))
+    short = BatchConfig(max_tokens=300, max_length=10)
+    assert max(batch.ids_BL.shape[1] for batch in evaluation_batches(made(), short)) == 12
 
 
 @pytest.mark.parametrize("after", [0, 3, 40])

@@ -262,8 +262,9 @@ def test_a_batch_moves_and_a_part_is_taken(make_encoder: MakeEncoder) -> None:
     dataset = made(make_encoder)
     moved = next(TagBatches(dataset, BatchConfig(), seed=0)).to("meta")
     assert {moved.ids_BL.device.type, moved.tags_BL.device.type} == {"meta"}
-    part = dataset.take(np.array([7, 2]))
-    assert part.by_sentence(part.tags) == [dataset.by_sentence(dataset.tags)[i] for i in (7, 2)]
+    rows = np.array([7, 2, 30, 11])
+    part = dataset.take(rows)
+    assert part.by_sentence(part.tags) == [dataset.by_sentence(dataset.tags)[i] for i in rows]
     first = dataset.sentences[7]
     assert part.pieces[0].tolist() == dataset.pieces[int(first)].tolist()
 
