@@ -209,7 +209,7 @@ RATES_AND_TOKENS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     ),
     "t5": (
         {"dropout_rate": 0.2, "pad_token_id": 7, "decoder_start_token_id": 8, "eos_token_id": 9},
-        {"dropout": 0.2, "attention_dropout": 0.2, "ffn_dropout": 0.2, "bos_id": 8, "eos_id": 9},
+        {"dropout": 0.2, "ffn_dropout": 0.2, "pad_id": 7, "bos_id": 8, "eos_id": 9},
     ),
     "gpt2": (
         {"resid_pdrop": 0.2, "attn_pdrop": 0.3, "bos_token_id": 8, "eos_token_id": 9},
