@@ -94,9 +94,9 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         repetition_penalty=repetition_penalty,
         no_repeat_ngrams=no_repeat_ngrams,
     )
-    if seed is None and options.temperature > 0:
-        say(f"seed {options.seed}")
     with _prompts(prompt, file) as given:
+        if seed is None and options.temperature > 0:
+            say(f"seed {options.seed}")
         prompts = (_unescape(text) for text in given for _ in range(samples))
         if samples == 1 and not as_json and (prompt is not None or is_typed(file)):
             _show(generator, prompts, options)

@@ -1,4 +1,4 @@
-"""``dragoman score``: what a model thinks of given translations."""
+"""``dragoman score``: what a model thinks of given translations, or of texts behind prompts."""
 
 import json
 import math
@@ -10,6 +10,7 @@ import typer
 
 from dragoman.cli.pipes import say, to_file_or_stdout
 from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.errors import InputError
 
 WINDOW = 4096
 """Pairs taken at a time: bounds the memory, whatever the size of the files."""
@@ -18,8 +19,8 @@ WINDOW = 4096
 def score(
     model: Annotated[Path, typer.Argument(help="The model folder.")],
     *,
-    src: Annotated[Path, typer.Option(help="Source lines (.gz, .xz, .zst too).")],
-    tgt: Annotated[Path, typer.Option(help="Their translations, line by line.")],
+    src: Annotated[Path, typer.Option(help="Sources or prompts, lines (.gz, .xz, .zst too).")],
+    tgt: Annotated[Path, typer.Option(help="What follows from each, line by line.")],
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a line, with the value of each token.")
     ] = False,
@@ -31,13 +32,17 @@ def score(
     """
     pairs = read_pairs(CorpusConfig(src=str(src), tgt=str(tgt)))
     ahead = list(islice(pairs, WINDOW))
+    from dragoman.tasks.generation import Generator
+    from dragoman.tasks.loading import load
     from dragoman.tasks.translation import Translator
 
-    translator = Translator.load(model, device=device)
+    scorer = load(model, device=device)
+    if not isinstance(scorer, Translator | Generator):
+        raise InputError(f"{model} holds an encoder, which writes no text that could be scored.")
     log_prob, num_tokens, num_pairs = 0.0, 0, 0
     with to_file_or_stdout(None) as write:
         while ahead:
-            for scored in translator.score(ahead):
+            for scored in scorer.score(ahead):
                 mean = scored.log_prob / len(scored.tokens)
                 plain = f"{scored.log_prob:.6f}\t{mean:.6f}"
                 write(json.dumps(scored.to_dict(), ensure_ascii=False) if as_json else plain)

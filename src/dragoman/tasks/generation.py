@@ -21,9 +21,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decode import (
-    Beam,
     Forbid,
-    Greedy,
     Hypothesis,
     Limits,
     MinimumLength,
@@ -33,9 +31,7 @@ from dragoman.decode import (
     Processor,
     RepetitionPenalty,
     Rolling,
-    Sample,
     Step,
-    Strategy,
     length_penalties,
     score_pairs,
     search_steps,
@@ -285,7 +281,7 @@ class Generator:
         return search_steps(
             model,
             prompts_BS,
-            _strategy(options, numbers),
+            options.strategy(numbers),
             processors=self._processors(prompts_BS, options, begins_text=begins_text),
             limits=limits,
         )
@@ -326,22 +322,6 @@ class Generator:
                 yield
         finally:
             self._model.train(was_training)
-
-
-def _strategy(options: GenerationOptions, numbers: tuple[int, ...]) -> Strategy:
-    if options.temperature > 0:
-        return Sample(
-            temperature=options.temperature,
-            top_k=options.top_k,
-            top_p=options.top_p,
-            min_p=options.min_p,
-            seed=options.seed,
-            numbers=numbers,
-            length_penalty=options.length_penalty,
-        )
-    if options.beam_size > 1:
-        return Beam(beam_size=options.beam_size, length_penalty=options.length_penalty)
-    return Greedy(length_penalty=options.length_penalty)
 
 
 def _groups(lengths: Sequence[int], options: GenerationOptions) -> Iterator[list[int]]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dragoman.decode import Beam, Greedy, RepetitionPenalty, Sample, Strategy
 from dragoman.errors import InputError
 
 __all__ = ["DecodingOptions", "GenerationOptions"]
@@ -106,3 +107,21 @@ class GenerationOptions:
             )
         if not all(self.stop):
             raise InputError("A stop string is empty; it would end every text at once.")
+        RepetitionPenalty(self.repetition_penalty)  # each part checks what is its own
+        self.strategy(())
+
+    def strategy(self, numbers: tuple[int, ...]) -> Strategy:
+        """How tokens are chosen, for texts that have these numbers among all."""
+        if self.temperature > 0:
+            return Sample(
+                temperature=self.temperature,
+                top_k=self.top_k,
+                top_p=self.top_p,
+                min_p=self.min_p,
+                seed=self.seed,
+                numbers=numbers,
+                length_penalty=self.length_penalty,
+            )
+        if self.beam_size > 1:
+            return Beam(beam_size=self.beam_size, length_penalty=self.length_penalty)
+        return Greedy(length_penalty=self.length_penalty)

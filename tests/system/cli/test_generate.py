@@ -1,0 +1,166 @@
+"""What `dragoman generate`, and the other verbs on such a folder, print and refuse."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.system.cli.command import Run, in_own_process, write
+from tests.system.cli.test_wrong_input import assert_refused
+from tests.unit.tasks.tiny_generator import save_generator
+
+from dragoman.tasks.generation import Generator
+
+PROMPTS = ["the cat", "a", "我喜欢", "", "😀"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder."""
+    return save_generator(tmp_path_factory.mktemp("cli") / "writer")
+
+
+@pytest.fixture(scope="module")
+def generator(folder: Path) -> Generator:
+    """The same from Python."""
+    return Generator.load(folder, device="cpu")
+
+
+def escaped(text: str) -> str:
+    """As one line."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def test_a_prompt_is_gone_on_from(run: Run, folder: Path, generator: Generator) -> None:
+    """Prompt, text and a line break on standard output, and nothing else."""
+    done = run("generate", folder, "the cat", "--seed", "5", "--max-tokens", "20")
+    text = generator.generate("the cat", seed=5, max_tokens=20).text
+    assert (done.code, done.out, done.err) == (0, f"the cat{text}\n", "")
+
+
+def test_a_seed_is_drawn_and_said(run: Run, folder: Path) -> None:
+    """With it the text can be had again; a greedy search has none."""
+    done = run("generate", folder, "the cat")
+    [word, seed] = done.err.split()
+    assert word == "seed"
+    assert run("generate", folder, "the cat", "--seed", seed).out == done.out
+    assert run("generate", folder, "the cat", "--temperature", "0").err == ""
+
+
+def test_lines_give_lines(run: Run, folder: Path, generator: Generator, tmp_path: Path) -> None:
+    """As many out as in, from a file or a pipe, line breaks written as two letters."""
+    file = write(tmp_path / "prompts", PROMPTS)
+    expected = [escaped(found.text) for found in generator.generate(PROMPTS, seed=2)]
+    done = run("generate", folder, "--file", file, "--seed", "2")
+    assert done.lines == expected
+    assert "5 texts in" in done.err
+    assert "ended by" in done.err
+    piped = in_own_process("generate", folder, "--seed", "2", stdin=file.read_bytes())
+    assert piped.lines == expected
+
+
+def test_a_line_break_in_a_prompt_is_written_so(
+    run: Run, folder: Path, generator: Generator
+) -> None:
+    """Two letters of the shell's word are one character of the prompt; a backslash is doubled."""
+    done = run("generate", folder, r"a\nb\\n", "--seed", "1")
+    text = generator.generate("a\nb\\n", seed=1).text
+    assert done.out == f"a\nb\\n{text}\n"
+
+
+def test_samples_are_lines_and_differ(run: Run, folder: Path, generator: Generator) -> None:
+    """So many texts for the prompt, each with numbers of its own."""
+    done = run("generate", folder, "the cat", "--samples", "4", "--seed", "3")
+    assert done.lines == [escaped(f.text) for f in generator.generate(["the cat"] * 4, seed=3)]
+    assert len(set(done.lines)) > 1
+
+
+def test_options_reach_the_search(run: Run, folder: Path, generator: Generator) -> None:
+    """Each of them, with all figures in an object a line."""
+    options = {
+        "max_tokens": 30,
+        "temperature": 0.7,
+        "top_k": 50,
+        "top_p": 0.9,
+        "min_p": 0.01,
+        "seed": 4,
+        "repetition_penalty": 1.3,
+        "no_repeat_ngrams": 3,
+    }
+    words = [w for name, v in options.items() for w in (f"--{name.replace('_', '-')}", str(v))]
+    done = run("generate", folder, "the cat", *words, "--stop", "zz", "--json")
+    chosen = replace(generator.options, **options, stop=("zz",))  # type: ignore[arg-type]
+    expected = generator.generate("the cat", options=chosen).to_dict()
+    assert json.loads(done.lines[0]) == json.loads(json.dumps(expected))
+    beam = run("generate", folder, "a", "--temperature", "0", "--beam-size", "3")
+    chosen = replace(generator.options, temperature=0.0, beam_size=3)
+    assert beam.out == f"a{generator.generate('a', options=chosen).text}\n"
+
+
+def test_a_stop_string_ends_the_text(run: Run, folder: Path, generator: Generator) -> None:
+    """And may be given again."""
+    text = generator.generate("the cat", seed=5, max_tokens=40).text
+    stop = text[len(text) // 2]
+    words = ("--seed", "5", "--max-tokens", "40", "--stop", "zz", "--stop", escaped(stop))
+    done = run("generate", folder, "the cat", *words)
+    assert done.out == f"the cat{text[: text.index(stop)]}\n"
+
+
+def test_impossible_requests_are_told(run: Run, folder: Path, model: Path, tmp_path: Path) -> None:
+    """In one sentence, and none of them is a traceback."""
+    file = write(tmp_path / "prompts", PROMPTS)
+    assert_refused(run("generate", folder, "a", "--file", file), "give one of them")
+    assert_refused(run("generate", folder, "a", "--samples", "0"), "samples is 0")
+    assert_refused(run("generate", folder, "a", "--top-p", "3", "--seed", "1"), "top_p is 3")
+    assert_refused(run("generate", folder, "a", "--beam-size", "3"), "set temperature to 0")
+    assert_refused(run("generate", folder, "--file", tmp_path / "no"), "There is no file")
+    assert_refused(run("generate", model, "a"), "encoder-decoder", "dragoman translate")
+    assert_refused(run("translate", folder, file), "decoder-only", "dragoman generate")
+
+
+def test_a_text_is_evaluated(run: Run, folder: Path, tmp_path: Path) -> None:
+    """Perplexity, and the cost of tokens and characters; documents on demand."""
+    file = write(tmp_path / "text", ["the cat sees a dog", "", "我喜欢学习"])
+    figures = json.loads(run("evaluate", folder, "--text", file, "--json").lines[0])
+    assert figures["characters"] == len(file.read_text(encoding="utf-8"))
+    total = figures["nats_per_token"] * figures["tokens"]
+    assert figures["nats_per_char"] == pytest.approx(total / figures["characters"])
+    assert figures["perplexity"] == pytest.approx(math.exp(figures["nats_per_token"]))
+    done = run("evaluate", folder, "--text", file)
+    assert done.lines[0] == f"perplexity  {figures['perplexity']:.3f}"
+    lines = json.loads(run("evaluate", folder, "--text", file, "--split", "line", "--json").out)
+    assert lines["characters"] == figures["characters"] - 1  # the blank line is no document
+    assert lines["nats_per_token"] != figures["nats_per_token"]
+
+
+def test_a_model_is_measured_on_what_it_does(
+    run: Run, folder: Path, model: Path, tmp_path: Path
+) -> None:
+    """Files of another task, or none, are refused with what is wanted."""
+    file = write(tmp_path / "text", PROMPTS)
+    assert_refused(run("evaluate", folder, "--src", file, "--ref", file), "measured on --text")
+    assert_refused(run("evaluate", folder), "measured on --text")
+    assert_refused(run("evaluate", model, "--text", file), "--src and --ref")
+    assert_refused(run("evaluate", model, "--src", file), "--src and --ref")
+
+
+def test_texts_behind_prompts_are_scored(
+    run: Run, folder: Path, generator: Generator, tmp_path: Path
+) -> None:
+    """As pairs are for a translator."""
+    prompts, texts = ["the", "a cat"], [" cat", " sees"]
+    src, tgt = write(tmp_path / "src", prompts), write(tmp_path / "tgt", texts)
+    done = run("score", folder, "--src", src, "--tgt", tgt)
+    expected = generator.score(zip(prompts, texts, strict=True))
+    for line, scored in zip(done.lines, expected, strict=True):
+        assert float(line.split("\t")[0]) == pytest.approx(scored.log_prob, abs=1e-5)
+
+
+def test_a_folder_is_inspected(run: Run, folder: Path) -> None:
+    """Its kind, sizes and parts."""
+    done = run("inspect", folder)
+    assert "decoder-only" in done.out
+    found = json.loads(run("inspect", folder, "--json").out)
+    assert found["model"]["kind"] == "decoder-only"
+    assert found["generation"]["max_tokens"] == 12

@@ -1,0 +1,120 @@
+"""A language model from the outside: it learns, generates, and survives being killed."""
+
+import json
+import random
+import signal
+from pathlib import Path
+
+import pytest
+from tests.system.conftest import CommandLine
+from tests.system.test_resume import bits, figures, kill
+
+RECIPE = """
+task = "generate"
+description = "A refrain."
+[data]
+train = ["song.txt"]
+split = "{split}"
+[tokenizer]
+model = "{tokenizer}"
+vocab_size = 300
+[batch]
+length = 32
+rows = 8
+packing = "{packing}"
+subword_sampling = {sampling}
+[model]
+d_model = 48
+num_heads = 2
+d_ff = 96
+num_layers = 2
+norm_position = "pre"
+positions = {{kind = "rotary"}}
+dropout = {dropout}
+[train]
+device = "cpu"
+precision = "fp32"
+label_smoothing = 0.0
+learning_rate = 5e-3
+warmup_steps = 5
+"""
+VERSES = [
+    "row, row, row your boat",
+    "gently down the stream",
+    "merrily, merrily",
+    "life is a dream",
+]
+
+
+def write_recipe(folder: Path, **chosen: object) -> Path:
+    """A recipe and its text."""
+    (folder / "song.txt").write_text(("\n".join(VERSES) + "\n\n") * 60, encoding="utf-8")
+    defaults = {
+        "split": "file",
+        "tokenizer": "characters",
+        "packing": "stream",
+        "sampling": 0.0,
+        "dropout": 0.0,
+    }
+    path = folder / "song.toml"
+    path.write_text(RECIPE.format(**defaults | chosen), encoding="utf-8")
+    return path
+
+
+def test_a_song_is_learnt_and_sung(dragoman: CommandLine, tmp_path: Path) -> None:
+    """Seconds of training on a refrain: its perplexity is near 1, and a prompt is gone on from."""
+    recipe, out = write_recipe(tmp_path), tmp_path / "run"
+    settings = (f"data.root={tmp_path}", "train.max_steps=150", "train.validate_every=75")
+    ended = dragoman.run(
+        "train", recipe, *settings, f"train.seed={random.randrange(99)}", f"out={out}"
+    )
+    assert ended.code == 0, ended.said
+    assert "2,880 characters" in ended.said or "characters" in ended.said
+    assert f"dragoman generate {out}" in ended.said
+    text = tmp_path / "text"
+    text.write_text(("\n".join(VERSES) + "\n\n") * 5, encoding="utf-8")
+    evaluated = dragoman.run("evaluate", out, "--text", text, "--json")
+    assert json.loads(evaluated.said.splitlines()[0])["perplexity"] < 1.4
+    sung = dragoman.run("generate", out, VERSES[0] + r"\n", "--temperature", "0", "--stop", r"\n\n")
+    assert sung.said == "\n".join(VERSES) + "\n"
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"tokenizer": "bpe", "sampling": 0.2, "dropout": 0.2},
+        {"packing": "documents", "split": "blank-line", "dropout": 0.2},
+    ],
+    ids=["stream", "documents"],
+)
+def test_killed_again_and_again(
+    dragoman: CommandLine, tmp_path: Path, chosen: dict[str, object]
+) -> None:
+    """Killed at random moments until it ends, a run has every bit of one that never was."""
+    recipe = write_recipe(tmp_path, **chosen)
+    settings = (
+        f"data.root={tmp_path}",
+        "train.max_steps=16",
+        "train.save_every=2",
+        "train.average_last=3",
+        "train.validate_every=7",
+        "train.log_every=1",
+    )
+
+    def command(name: str) -> list[object]:
+        return ["train", recipe, *settings, f"out={tmp_path / name}"]
+
+    ended = dragoman.run(*command("whole"))
+    assert ended.code == 0, ended.said
+    draw, codes = random.Random(), [-signal.SIGKILL]
+    while codes[-1] != 0 and len(codes) < 5:
+        codes.append(kill(dragoman.start(command("killed")), tmp_path / "killed", draw))
+    if codes[-1] != 0:
+        ended = dragoman.run(*command("killed"))
+        assert ended.code in {0, 2}, ended.said
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert (killed / "training" / "finished.json").exists()
+    ours, theirs = bits(killed), bits(whole)
+    assert sorted(ours) == sorted(theirs)
+    assert [name for name in theirs if ours[name] != theirs[name]] == []
+    assert figures(killed) == figures(whole)
