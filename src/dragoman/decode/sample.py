@@ -91,15 +91,14 @@ class _Draw:
     def choose(self, log_probs_NV: Tensor) -> Tensor:
         """Draw a token for each row: the first at which the sum of the weights exceeds a number.
 
-        The number is below the sum of all, so that the token has a weight. (No sum exceeds
-        anything in a row of NaN, which takes its first token; the search refuses it.)
+        The number is below the sum of all (the greatest, 1 - 2^-53, times a sum rounds below it),
+        so that the token has a weight. No sum exceeds anything in a row of NaN, which takes its
+        first token; the search refuses it.
         """
         weights_Nk, tokens_Nk = keep_best(log_probs_NV, self._options)
         sums_Nk = weights_Nk.cumsum(dim=1)
-        total_N1 = sums_Nk[:, -1:]
         drawn_N = torch.tensor([g.random() for g in self._generators], dtype=torch.float64)
-        below_N1 = torch.nextafter(total_N1, torch.zeros_like(total_N1))
-        wanted_N1 = torch.minimum(drawn_N.to(total_N1.device)[:, None] * total_N1, below_N1)
+        wanted_N1 = drawn_N.to(sums_Nk.device)[:, None] * sums_Nk[:, -1:]
         places_N1 = (sums_Nk <= wanted_N1).sum(dim=1, keepdim=True)
         return tokens_Nk.gather(1, places_N1)[:, 0]
 

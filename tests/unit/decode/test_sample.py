@@ -109,16 +109,19 @@ def test_what_is_impossible_is_never_drawn() -> None:
         assert set(draw(options, row, 500)) == {1, 2}
 
 
-def test_the_greatest_random_number_has_a_token() -> None:
-    """A number that rounds to the whole still lies within the last token that has a weight."""
+@pytest.mark.parametrize(("number", "token"), [(0.0, 1), (math.nextafter(1.0, 0.0), 3)])
+def test_the_ends_of_the_random_numbers_have_tokens(number: float, token: int) -> None:
+    """The least and the greatest number fall on tokens that have a weight, whatever its sum."""
 
-    class Last:
+    class Fixed:
         def random(self) -> float:
-            return math.nextafter(1.0, 0.0)
+            return number
 
-    frontier = Sample().begin(torch.tensor([9]), EOS)
-    frontier._chooser._generators = [Last()]  # type: ignore[attr-defined]
-    assert frontier.advance(table([0.1, 0.3, 0.6, 0.0])).tokens_N.tolist() == [2]
+    for scale in (1.0, 0.7, 0.3, 1e-9):
+        frontier = Sample().begin(torch.tensor([9]), EOS)
+        frontier._chooser._generators = [Fixed()]  # type: ignore[attr-defined]
+        row = [0.0, scale * 0.1, scale * 0.3, scale * 0.6, 0.0]
+        assert frontier.advance(table(row)).tokens_N.tolist() == [token]
 
 
 def test_a_sequence_keeps_its_numbers_in_any_company() -> None:
