@@ -1,14 +1,21 @@
 """Packed documents: attention inside each document of a row, and none between them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor
 
 from dragoman.nn.cache import KeyValue, Storage
 from dragoman.nn.mask import Documents
-from dragoman.nn.patterns.dense import Pattern
+from dragoman.nn.patterns.blocks import STRIP_SCORES, mask_of_keys
+from dragoman.nn.patterns.dense import Pattern, differs_by_query
+from dragoman.nn.patterns.varlen import attend_by_varlen, is_served, window_of
 from dragoman.nn.patterns.weighting import Weighting
+
+LONGEST_GROUPED = 64  # longer documents are large enough to be quick one by one
+FINEST_WIDTH = 8  # documents are filled up to multiples of this, long ones to coarser ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +23,9 @@ class Packed:
     """`within`, document by document: the cost is the sum of what each document costs alone.
 
     A row that holds many short documents has no padding, and with this pattern no arithmetic
-    between documents either. The layout of a row is data, so this value is made for each call.
+    between documents either. Documents of nearly the same length are attended to as one batch, so
+    that many short ones cost no more calls than a few. The layout of a row is data, so this value
+    is made for each call.
     """
 
     within: Pattern
@@ -36,9 +45,13 @@ class Packed:
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
         """The same document, and visible inside it."""
-        same = self.documents.mask(device)[-num_queries:]
-        own = self.within.mask(num_queries, num_keys, device)
-        return same if own is None else same & own
+        lengths = self.documents.lengths
+        square = torch.zeros(num_keys, num_keys, dtype=torch.bool, device=device)
+        ends = torch.tensor(lengths).cumsum(0).tolist()
+        for length, end in zip(lengths, ends, strict=True):
+            own = self.within.mask(length, length, device)
+            square[end - length : end, end - length : end] = True if own is None else own
+        return square[num_keys - num_queries :]
 
     def reference(
         self,
@@ -54,14 +67,87 @@ class Packed:
     def attend(
         self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
     ) -> Tensor:
-        """Attend in each document by itself."""
+        """Attend in each group of documents; a `mask` hides keys, the same from every query."""
+        if differs_by_query(mask):
+            raise ValueError("packed documents take masks of keys alone")
+        (batch, heads), lengths = q_BHTd.shape[:2], self.documents.lengths
+        window = window_of(self.within)
+        if window is not None and mask is None and is_served(q_BHTd, weighting):
+            return attend_by_varlen(q_BHTd, kv, lengths, window, weighting)
+        groups = _group(lengths, max(1, STRIP_SCORES // (batch * heads)))
+        whole = [q_BHTd, *kv]
         if mask is not None:
-            raise ValueError("packed documents have no padding, so they take no mask")
-        lengths = list(self.documents.lengths)
-        parts = zip(*(x.split(lengths, dim=2) for x in (q_BHTd, *kv)), strict=True)
-        outs = [self.within.attend(q, KeyValue(k, v), None, weighting) for q, k, v in parts]
-        return torch.cat(outs, dim=2)
+            whole.append(mask_of_keys(mask, kv).transpose(-2, -1).expand(batch, -1, -1, -1))
+        chosen = [index for group in groups for index in group]
+        order_L = None
+        if chosen != sorted(chosen):
+            order_L = _places(lengths, chosen, q_BHTd.device)
+            whole = [x.index_select(2, order_L) for x in whole]
+        sizes = [sum(lengths[index] for index in group) for group in groups]
+        parts = zip(groups, *(x.split(sizes, dim=2) for x in whole), strict=True)
+        outs = [
+            self._attend_group([lengths[i] for i in group], part, weighting)
+            for group, *part in parts
+        ]
+        out = torch.cat(outs, dim=2)
+        return out if order_L is None else out.index_select(2, order_L.argsort())
+
+    def _attend_group(
+        self, lengths: Sequence[int], parts: Sequence[Tensor], weighting: Weighting
+    ) -> Tensor:
+        """Attend to documents that stand one after another, as a batch: `(B, H, M, d)`.
+
+        `parts` are their queries, keys and values, and which keys may be seen where that is told.
+        Shorter documents are filled up to the width of the longest with what stands first.
+        """
+        if len(lengths) == 1:
+            q, k, v, *real = parts
+            seen = real[0].transpose(-2, -1) if real else None
+            return self.within.attend(q, KeyValue(k, v), seen, weighting)
+        m, w, device = len(lengths), max(lengths), parts[0].device
+        real_mw = torch.arange(w, device=device) < torch.tensor(lengths, device=device)[:, None]
+        places_mw = torch.zeros_like(real_mw, dtype=torch.long)
+        places_mw[real_mw] = torch.arange(sum(lengths), device=device)
+
+        def to_rows(x: Tensor) -> Tensor:
+            """Turn `(B, ., M, .)` into `(B m, ., w, .)`: documents become rows."""
+            x = x.index_select(2, places_mw.flatten()).unflatten(2, (m, w))
+            return torch.flatten(x.movedim(2, 1), 0, 1)
+
+        q, k, v, *real = (to_rows(x) for x in parts)
+        seen = real[0].transpose(-2, -1) if real else None
+        if not self.is_causal:  # a causal query meets no filling, which stands last
+            filled = real_mw.repeat(len(q) // m, 1)[:, None, None]
+            seen = filled if seen is None else seen & filled
+        out = self.within.attend(q, KeyValue(k, v), seen, weighting)
+        out = torch.flatten(out.unflatten(0, (-1, m)).movedim(1, 2), 2, 3)
+        return out.index_select(2, real_mw.flatten().nonzero().flatten())
 
     def make_storage(self) -> Storage:
         """Decoding continues one document: the storage of the pattern inside it."""
         return self.within.make_storage()
+
+
+def _group(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Group documents of nearly the same length: filling up adds less than an eighth to one.
+
+    A group has no more than `budget` scores of each head, which a CPU's cache then holds.
+    """
+    groups: list[list[int]] = []
+    widths: dict[int, list[int]] = {}
+    for index, length in enumerate(lengths):
+        step = max(FINEST_WIDTH, 1 << max(length.bit_length() - 4, 0))
+        width = -(-length // step) * step
+        group = widths.get(width)
+        if group is None or length > LONGEST_GROUPED or (len(group) + 1) * width * width > budget:
+            group = widths[width] = []
+            groups.append(group)
+        group.append(index)
+    return groups
+
+
+def _places(lengths: Sequence[int], chosen: Sequence[int], device: torch.device) -> Tensor:
+    """Return the places of documents in their row, one chosen document after another."""
+    ends = list(accumulate(lengths))
+    spans = [torch.arange(ends[i] - lengths[i], ends[i]) for i in chosen]
+    return torch.cat(spans).to(device)

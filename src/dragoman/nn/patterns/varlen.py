@@ -1,0 +1,69 @@
+"""Packed documents by a kernel that takes sequences of any length in one row: GPUs alone.
+
+`torch.nn.attention.varlen` runs FlashAttention over all documents in one call. It has been written
+against its documentation and a stand-in; no GPU was at hand to run it on.
+"""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.nn.cache import KeyValue
+from dragoman.nn.patterns.dense import Causal, Full, Pattern
+from dragoman.nn.patterns.kernels import needs_products
+from dragoman.nn.patterns.weighting import Weighting
+from dragoman.nn.patterns.window import SlidingWindow
+
+UNBOUNDED = -1
+
+
+def window_of(pattern: Pattern) -> tuple[int, int] | None:
+    """Return how far a pattern sees to each side, if that is all there is to it."""
+    if isinstance(pattern, Full):
+        return UNBOUNDED, UNBOUNDED
+    if isinstance(pattern, Causal):
+        return UNBOUNDED, 0
+    return pattern.reach if isinstance(pattern, SlidingWindow) else None
+
+
+def is_served(q_BHTd: Tensor, weighting: Weighting) -> bool:
+    """Whether device, dtype and weighting are those that the kernel has been made for."""
+    half = q_BHTd.dtype in (torch.float16, torch.bfloat16)
+    return (
+        q_BHTd.is_cuda and half and not (weighting.dropout_p or needs_products(q_BHTd, weighting))
+    )
+
+
+def attend_by_varlen(
+    q_BHLd: Tensor,
+    kv: KeyValue,
+    lengths: Sequence[int],
+    window: tuple[int, int],
+    weighting: Weighting,
+    kernel: Callable[..., Tensor] | None = None,
+) -> Tensor:
+    """Attend in the documents of every row at once; `kernel` is torch's unless given."""
+    attend: Any = kernel or import_module("torch.nn.attention.varlen").varlen_attn
+    batch, heads = q_BHLd.shape[:2]
+    # rows, one after another, are one long row of documents: (B, H, L, d) to (B L, H, d)
+    q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q_BHLd, *kv))
+    ends = (
+        torch.tensor([0, *lengths] + [*lengths] * (batch - 1)).cumsum(0).to(q.device, torch.int32)
+    )
+    longest = max(lengths)
+    out: Tensor = attend(
+        q,
+        k,
+        v,
+        ends,
+        ends,
+        longest,
+        longest,
+        scale=weighting.scale,
+        window_size=window,
+        enable_gqa=heads != kv.k_BKSd.shape[1],
+    )
+    return torch.transpose(out.unflatten(0, (batch, -1)), 1, 2)
