@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("training", "decoding", "multi30k", "variants", "bag-of-words")
+BENCHMARKS = ("training", "decoding", "multi30k", "variants", "bag-of-words", "attention-cost")
 DEFAULT = ("training", "decoding")  # the others train for minutes and need data
 
 

@@ -12,10 +12,11 @@ from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 from dragoman.cli.main import make_app
+from dragoman.lens.patterns import plot_patterns
 from dragoman.lens.positions import plot_positions
 
 DOCS = Path(__file__).parent
-PICTURES = {"positions.png": plot_positions}
+PICTURES = {"patterns.png": plot_patterns, "positions.png": plot_positions}
 """The pictures that need no model, by the name of their file."""
 
 

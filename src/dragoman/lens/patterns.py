@@ -1,0 +1,49 @@
+"""Who sees whom: every attention pattern as a picture of its mask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from matplotlib.figure import Figure
+
+from dragoman.nn.mask import Documents
+from dragoman.nn.patterns import (
+    Causal,
+    Fixed,
+    Full,
+    LinearAttention,
+    Longformer,
+    Packed,
+    Pattern,
+    SlidingWindow,
+    Strided,
+)
+
+LENGTH = 24
+SHOWN: tuple[tuple[str, Pattern], ...] = (
+    ("full", Full()),
+    ("causal", Causal()),
+    ("linear (causal)", LinearAttention()),
+    ("sliding window, 6", SlidingWindow(size=6)),
+    ("the same, both sides", SlidingWindow(size=3, causal=False)),
+    ("Longformer, 2 global", Longformer(window=3, global_positions=(0, 12))),
+    ("strided, 5", Strided(stride=5)),
+    ("fixed, 6, summary 2", Fixed(stride=6, summary=2)),
+    ("packed documents, causal", Packed(Causal(), Documents((9, 4, 11)))),
+)
+
+
+def plot_patterns(path: Path) -> None:
+    """Draw the mask of each pattern, a row for each query and a column for each key, as a PNG."""
+    figure = Figure(figsize=(9.0, 9.4), dpi=110, layout="constrained")
+    for axes, (name, pattern) in zip(figure.subplots(3, 3).flat, SHOWN, strict=True):
+        mask = pattern.mask(LENGTH, LENGTH, torch.device("cpu"))
+        seen = torch.ones(LENGTH, LENGTH, dtype=torch.bool) if mask is None else mask
+        axes.imshow(seen.numpy(), cmap="Blues", vmin=0, vmax=1.4)
+        axes.set_title(name, fontsize=11)
+        axes.set_xticks([])
+        axes.set_yticks([])
+    figure.supxlabel("key")
+    figure.supylabel("query")
+    figure.savefig(path)
