@@ -1,9 +1,19 @@
 """Processors alone."""
 
+import math
+
 import pytest
 import torch
 
-from dragoman.decode import Forbid, MinimumLength, Prefixes, relative_lengths
+from dragoman.decode import (
+    Forbid,
+    MinimumLength,
+    NoRepeatedNgrams,
+    Prefixes,
+    RepetitionPenalty,
+    relative_lengths,
+)
+from dragoman.errors import InputError
 
 NEVER = float("-inf")
 
@@ -41,3 +51,42 @@ def test_relative_lengths_are_linear_in_the_source() -> None:
     assert relative_lengths(lengths_B, factor=1.5, constant=2).tolist() == [2, 3, 6, 17]
     assert relative_lengths(lengths_B, factor=0.5, constant=-2).tolist() == [0, 0, 0, 3]
     assert relative_lengths(lengths_B, factor=0, constant=7).tolist() == [7, 7, 7, 7]
+
+
+def test_a_used_token_is_weakened_once() -> None:
+    """Positive logits are divided, negative ones multiplied, however often the token came."""
+    rows = Prefixes(torch.tensor([[3, 3, 1]]), torch.tensor([0]))
+    logits_NV = RepetitionPenalty(2.0)(torch.tensor([[1.0, -1.0, 3.0, 4.0]]), rows)
+    assert logits_NV.tolist() == [[1.0, -2.0, 3.0, 2.0]]
+
+
+def test_an_ngram_is_not_begun_that_was_there() -> None:
+    """What once followed the last two tokens is excluded, in its row; shorter texts are free."""
+    ids_NL = torch.tensor([[5, 1, 2, 3, 1, 2], [5, 1, 2, 3, 2, 1]])
+    logits_NV = NoRepeatedNgrams(3)(torch.ones(2, 6), Prefixes(ids_NL, torch.tensor([0, 1])))
+    assert logits_NV.tolist() == [[1.0, 1.0, 1.0, NEVER, 1.0, 1.0], [1.0] * 6]
+    short = Prefixes(ids_NL[:, :2], torch.tensor([0, 1]))
+    assert NoRepeatedNgrams(3)(torch.ones(2, 6), short).tolist() == [[1.0] * 6] * 2
+
+
+def test_prompts_are_looked_up_by_sentence() -> None:
+    """Row by row, also when earlier sentences are done: the prompt counts as if it were output."""
+    prompts_BS = torch.tensor([[4, 4], [1, 2], [3, 3]])
+    rows = Prefixes(torch.tensor([[1], [3]]), torch.tensor([1, 2]))
+    logits_NV = RepetitionPenalty(2.0, prompts_BS)(torch.ones(2, 5), rows)
+    assert logits_NV.tolist() == [[1.0, 0.5, 0.5, 1.0, 1.0], [1.0, 1.0, 1.0, 0.5, 1.0]]
+    logits_NV = NoRepeatedNgrams(2, prompts_BS)(torch.ones(2, 5), rows)
+    assert logits_NV.tolist() == [[1.0, 1.0, NEVER, 1.0, 1.0], [1.0, 1.0, 1.0, NEVER, 1.0]]
+
+
+@pytest.mark.parametrize("penalty", [0.0, -1.0, math.inf, math.nan])
+def test_an_impossible_penalty_is_refused(penalty: float) -> None:
+    """By name."""
+    with pytest.raises(InputError, match="repetition_penalty"):
+        RepetitionPenalty(penalty)
+
+
+def test_an_ngram_has_a_token() -> None:
+    """At least one."""
+    with pytest.raises(InputError, match="no_repeat_ngrams is 0"):
+        NoRepeatedNgrams(0)
