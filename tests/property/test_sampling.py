@@ -124,7 +124,9 @@ def test_a_rolling_context_never_exceeds_its_bound(
     prompt_BS = torch.randint(3, 9, (1, length))
     strategy = Greedy() if beam_size == 1 else Beam(beam_size=beam_size)
     lengths = prompt_limits(prompt_BS, most)
-    [[best]] = search(Rolling(PromptModel(watched), context), prompt_BS, strategy, limits=lengths)
+    model = PromptModel(watched)
+    [[best]] = search(Rolling(model, context), prompt_BS, strategy, limits=lengths)
+    assert len(model.prompts) <= 2 + most // ((context + 1) // 2)  # read anew but now and then
     whole = (*prompt_BS[0].tolist(), *best.ids)
     assert max(map(len, asked)) == min(context, length + most - 1)
     if beam_size == 1:

@@ -50,7 +50,7 @@ class Rolling(Generic[StateT]):
     def step(self, ids_N: Tensor, state: RollingState[StateT]) -> Tensor:
         """Append a token to each row and return the logits (N, V) of the next."""
         if state.ids_NL.shape[1] == self._context:
-            state.ids_NL = state.ids_NL[:, self._context // 2 :]
+            state.ids_NL = state.ids_NL[:, -(self._context // 2) :]
             prompt_NL = torch.cat([state.ids_NL, ids_N[:, None]], dim=1)
             state.inner = self._model.start(prompt_NL, 1)
         state.ids_NL = torch.cat([state.ids_NL, ids_N[:, None]], dim=1)
