@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 import pytest
 import torch
 from tests.unit.models.family import DECODER, ENCODER
-from tests.unit.models.small import SMALL, distance, random_ids, stir
+from tests.unit.models.small import SMALL, random_ids, stir
 from torch import Tensor, nn
 
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
