@@ -12,13 +12,13 @@ import typer
 
 from dragoman.cli.pipes import (
     Write,
+    check_apart,
     is_typed,
     lines_from,
     say,
     to_file_or_stdout,
     with_progress,
 )
-from dragoman.errors import InputError
 
 if TYPE_CHECKING:
     from dragoman.tasks.results import Translation
@@ -46,7 +46,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
-    _check_apart(file, output)
+    check_apart(file, output)
     with lines_from(file) as lines:
         from dragoman.tasks.translation import Translator
 
@@ -65,14 +65,6 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         with to_file_or_stdout(output) as write:
             shown = results if typed else with_progress(results, "lines")
             _print(shown, write, n_best=n_best, as_json=as_json)
-
-
-def _check_apart(file: Path | None, output: Path | None) -> None:
-    """Opening the output empties it: it must not be the input."""
-    if file is None or output is None or not (file.exists() and output.exists()):
-        return
-    if output.samefile(file):
-        raise InputError(f"{output} is the file to translate; give another --output.")
 
 
 def _print(results: Iterator["Translation"], write: Write, *, n_best: int, as_json: bool) -> None:

@@ -102,7 +102,7 @@ def test_the_output_must_not_be_the_input(run: Run, model: Path, tmp_path: Path)
     file, other = write(tmp_path / "in", LINES), tmp_path / "link"
     other.symlink_to(file)
     before = file.read_bytes()
-    assert_refused(run("translate", model, file, "--output", other), "is the file to translate")
+    assert_refused(run("translate", model, file, "--output", other), "is the file to read")
     assert file.read_bytes() == before
 
 
