@@ -6,7 +6,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.decode.tables import BOS, EOS, PromptModel, leaves, limits, random_table
+from tests.unit.decode.tables import (
+    BOS,
+    EOS,
+    PromptModel,
+    Table,
+    leaves,
+    limits,
+    random_table,
+)
 
 from dragoman.decode import (
     Beam,
@@ -79,17 +87,20 @@ def test_the_best_alone_is_greedy(
     assert results[0] == results[1] == results[2]
 
 
-@given(SEEDS, st.integers(3, 8), st.integers(2, 5), st.integers(1, 6))
-def test_a_sampled_text_does_not_depend_on_its_neighbours(
-    seed: int, vocab_size: int, count: int, most: int
+@given(
+    SEEDS, st.integers(4, 8), st.integers(2, 5), st.integers(1, 6), st.sampled_from(["", "beam"])
+)
+def test_a_text_does_not_depend_on_its_neighbours(
+    seed: int, vocab_size: int, count: int, most: int, way: str
 ) -> None:
     """Each prompt alone, with its number, gives what it gave in the batch."""
     model = PromptModel(random_table(seed, vocab_size))
     prompts_BS = torch.arange(count)[:, None] + torch.tensor([[3, 4]])
     lengths = prompt_limits(prompts_BS, most)
-    together = search(model, prompts_BS, Sample(seed=seed), limits=lengths)
+    beam = Beam(beam_size=3, n_best=2) if way else None
+    together = search(model, prompts_BS, beam or Sample(seed=seed), limits=lengths)
     for number, prompt_BS in enumerate(prompts_BS.split(1)):
-        strategy = Sample(seed=seed, numbers=(number,))
+        strategy = beam or Sample(seed=seed, numbers=(number,))
         [alone] = search(model, prompt_BS, strategy, limits=prompt_limits(prompt_BS, most))
         assert alone == together[number]
 
@@ -105,6 +116,23 @@ def test_a_whole_tree_beam_is_exhaustive_from_a_prompt(
     prompts_BS = torch.tensor([prompt])
     [[best]] = search(PromptModel(table), prompts_BS, beam, limits=prompt_limits(prompts_BS, most))
     assert best.score == pytest.approx(every[0].score, rel=1e-5)
+
+
+def log_softmax(table: Table, read: tuple[int, ...]) -> list[float]:
+    """What the table says of the token after these."""
+    row: list[float] = torch.tensor(table((), read)).log_softmax(dim=0).tolist()
+    return row
+
+
+def views(whole: tuple[int, ...], length: int, context: int) -> list[tuple[int, ...]]:
+    """What the model sees before each token behind the prompt."""
+    seen, found = whole[: length - 1][-(context - 1) :], []
+    for token in whole[length - 1 : -1]:
+        if len(seen) == context:
+            seen = seen[-(context // 2) :]
+        seen = (*seen, token)
+        found.append(seen)
+    return found
 
 
 @given(SEEDS, st.integers(2, 9), st.integers(1, 12), st.integers(1, 20), st.integers(1, 3))
@@ -128,9 +156,17 @@ def test_a_rolling_context_never_exceeds_its_bound(
     [[best]] = search(Rolling(model, context), prompt_BS, strategy, limits=lengths)
     assert len(model.prompts) <= 2 + most // ((context + 1) // 2)  # read anew but now and then
     whole = (*prompt_BS[0].tolist(), *best.ids)
-    assert max(map(len, asked)) == min(context, length + most - 1)
+    reads = list(asked)
+    assert max(map(len, reads)) == min(context, length + most - 1)
+    assert best.log_prob == pytest.approx(
+        sum(
+            log_softmax(watched, seen)[token]
+            for seen, token in zip(views(whole, length, context), best.ids, strict=True)
+        ),
+        abs=1e-4,
+    )
     if beam_size == 1:
-        for step, read in enumerate(asked):
+        for step, read in enumerate(reads):
             assert read == whole[length + step - len(read) : length + step]
             assert len(read) > context // 2 or len(read) == length + step
     if length + most - 1 <= context:
