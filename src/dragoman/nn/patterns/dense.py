@@ -17,6 +17,7 @@ from dragoman.nn.patterns.kernels import attention_by_products, fused_attention,
 from dragoman.nn.patterns.weighting import Weighting, reference_attention
 
 PRODUCT_KEYS = 2048  # up to this many keys a CPU is served best by plain products
+LEARNT_KEYS = 512  # the same where a float32 model learns from rows without padding
 BLOCK_QUERIES = 256  # queries at a time where the fused kernel would keep a matrix
 
 
@@ -129,12 +130,13 @@ def dense_attention(
     Measured (`docs/decisions.md`): on a CPU the fused kernel's backward pass takes up to nine times
     as long as plain products on sentences, and its result changes when keys are padded, while
     that of plain products does not (a translation must not depend on its neighbours). Beyond
-    `PRODUCT_KEYS` keys, and on every other device, the fused kernel saves memory and time. Where
+    `PRODUCT_KEYS` keys, and on every other device, the fused kernel saves memory and time; in
+    learning, where no neighbour matters, from fewer keys on if there is no padding. Where
     it would need a `T x S` matrix (a soft-cap, a bias, a mask that differs by query), the queries
     are taken in blocks, each with its rows of that matrix.
     """
     num_queries, num_keys = q_BHTd.shape[2], kv.k_BKSd.shape[2]
-    if q_BHTd.device.type == "cpu" and num_keys <= PRODUCT_KEYS:
+    if q_BHTd.device.type == "cpu" and num_keys <= _product_keys(q_BHTd, mask):
         if is_causal:
             own = causal_mask(num_queries, num_keys, q_BHTd.device)
             mask = own if mask is None else own & mask
@@ -143,6 +145,11 @@ def dense_attention(
     if needs_products(q_BHTd, weighting) or differs_by_query(mask) or not knows_pattern:
         return attention_by_blocks(q_BHTd, kv, mask, weighting, is_causal=is_causal)
     return fused_attention(q_BHTd, kv, mask, weighting, is_causal=is_causal)
+
+
+def _product_keys(q_BHTd: Tensor, mask: Tensor | None) -> int:
+    learns = torch.is_grad_enabled() and q_BHTd.dtype is torch.float32 and mask is None
+    return LEARNT_KEYS if learns else PRODUCT_KEYS
 
 
 def attention_by_blocks(
