@@ -81,6 +81,15 @@ def test_a_row_ends_when_its_text_holds_a_stop_string(
             return
 
 
+@pytest.mark.parametrize("stop", ["a😀", "😀a", "😀😀", "a"])
+def test_a_stop_string_may_take_many_tokens(stop: str) -> None:
+    """A character that is spelt in bytes is up to four of them."""
+    [ids] = TOKENIZER.encode_rest([f"the cat{stop}"])
+    rule = StopAt(TOKENIZER, [stop], begins_text=False)
+    prefixes = Prefixes(torch.tensor([ids]), torch.zeros(1).long())
+    assert float(rule(torch.ones(1, 300), prefixes).softmax(dim=1)[0, TOKENIZER.eos_id]) == 1.0
+
+
 def test_the_first_stop_string_cuts() -> None:
     """Whichever it is; without one there is no cut."""
     assert cut_at("abcdef", ["e", "cd", "x"]) == "ab"
