@@ -1,7 +1,7 @@
 """One small decoder, every position scheme and every pattern: what each is worth on the same text.
 
     python -m benchmarks variants
-    python -m benchmarks variants --steps 300 --only rotary window
+    python -m benchmarks variants --steps 1000 --only rotary window
 
 Same text (tinyshakespeare, its last tenth held out), same seed, same steps; only the part under its
 name differs. Told are the loss in nats per character at the context of training, the loss at four
@@ -39,7 +39,7 @@ from dragoman.nn.patterns import Fixed, LinearAttention, SlidingWindow, Strided
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
-from dragoman.train.jobs.generate import batch_loss
+from dragoman.train.objective import next_token_loss
 from dragoman.train.recipes.generate import GenerateRecipe, TextFiles
 from dragoman.train.run import train
 
@@ -126,13 +126,13 @@ def measure(name: str, model: DecoderOnlyConfig, steps: int, out: Path) -> dict[
 def nats_per_char(model: DecoderOnly, held: DocumentDataset, length: int) -> float:
     """The loss over the whole held-out text, read in windows of `length`."""
     batches = evaluation_batches(held, PackConfig(length=length, rows=2048 // length))
-    return sum(batch_loss(model, batch, 0.0).item() for batch in batches) / held.num_chars
+    return sum(next_token_loss(model, batch, 0.0).item() for batch in batches) / held.num_chars
 
 
 def main(arguments: Sequence[str]) -> None:
     """Train every variant, or those that are named."""
     parser = argparse.ArgumentParser(prog="benchmarks variants", description=__doc__)
-    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     options = parser.parse_args(arguments)
     found = {}
