@@ -66,6 +66,7 @@ def _show(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> None:
 def _architecture(config: "FolderConfig") -> dict[str, str]:
     """What the variant is and how large, in words."""
     from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
+    from dragoman.models.folder import GenerationDefaults
     from dragoman.models.heads import ClassificationHead, TaggingHead
 
     model, decoding = config.model, config.decoding
@@ -87,11 +88,14 @@ def _architecture(config: "FolderConfig") -> dict[str, str]:
             }
         case DecoderOnlyConfig():
             tied = "tied to the output" if model.tie_embeddings else "output apart"
+            generation = config.generation or GenerationDefaults()
             return {
                 "kind": model.kind,
                 "layers": f"{model.num_layers}, {style}",
                 "width": width,
                 "vocabulary": f"{model.vocab_size:,}, {tied}",
+                "generation": f"{generation.context or 'all'} tokens seen at once, temperature "
+                f"{generation.temperature}, at most {generation.max_tokens} tokens",
             }
         case EncoderOnlyConfig():
             head = model.head

@@ -55,7 +55,7 @@ def test_a_prompt_gives_one_and_a_list_gives_a_list(generator: Generator) -> Non
 
 @avx512
 @pytest.mark.parametrize(
-    "options", [{}, {"temperature": 0.0}, {"temperature": 0.0, "beam_size": 3}]
+    "options", [{}, {"temperature": 0.0}, {"temperature": 0.0, "beam_size": 3}, {"context": 8}]
 )
 def test_no_text_depends_on_its_neighbours(generator: Generator, options: dict[str, float]) -> None:
     """Any batch size and any company: the same text and the same scores, bit for bit."""
