@@ -1,0 +1,210 @@
+"""How the tensors of each pattern grow: measured by what the operators give back."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from tests.unit.models.family import DECODER, make_decoder
+from tests.unit.models.small import random_ids
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dragoman.nn import (
+    ALiBi,
+    Causal,
+    Dropout,
+    Fixed,
+    Full,
+    GrowingStorage,
+    KeyValue,
+    LinearAttention,
+    Longformer,
+    Pattern,
+    SlidingWindow,
+    Strided,
+    Weighting,
+)
+
+PLAIN = Weighting(scale=1.0)
+CAPPED = Weighting(scale=1.0, soft_cap=5.0)
+DROPPED = Weighting(scale=1.0, dropout=Dropout(0.1))
+
+
+class Largest(TorchDispatchMode):
+    """Notes the numbers of the largest tensor that any operator made, backward included."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.numbers: int = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> object:
+        out = func(*args, **(kwargs or {}))
+        for made in out if isinstance(out, tuple | list) else (out,):
+            if isinstance(made, Tensor):  # of an expanded tensor, only what is stored
+                self.numbers = max(self.numbers, made.untyped_storage().nbytes() // 4)
+        return out
+
+
+def largest(
+    pattern: Pattern, length: int, mask: Tensor | None = None, weighting: Weighting = PLAIN
+) -> int:
+    """Run forward and backward in float32 with one head of 2, and return the largest tensor."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 1, length, 2, requires_grad=True) for _ in range(3))
+    with Largest() as found:
+        pattern.attend(q, KeyValue(k, v), mask, weighting).sum().backward()
+    return found.numbers
+
+
+def padding(length: int) -> Tensor:
+    """Hide some keys."""
+    return (torch.arange(length) % 7 > 0)[None, None, None]
+
+
+WINDOWS: list[Pattern] = [
+    SlidingWindow(size=40),
+    SlidingWindow(size=20, causal=False),
+    Longformer(window=20, global_positions=(0, 5)),
+]
+SUMS: list[Pattern] = [LinearAttention(decay="retnet"), LinearAttention(causal=False)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "weighting"),
+    [(window, weighting) for window in WINDOWS for weighting in (PLAIN, CAPPED, DROPPED)]
+    + [(sums, PLAIN) for sums in SUMS],
+    ids=repr,
+)
+@pytest.mark.parametrize("masked", [True, False], ids=["mask", "no-mask"])
+def test_windows_and_sums_grow_with_the_length(
+    pattern: Pattern, weighting: Weighting, *, masked: bool
+) -> None:
+    """From 1,024 to 4,096 positions no tensor grows by more than 4 times, forward and backward."""
+    small, large = (
+        largest(pattern, n, padding(n) if masked else None, weighting) for n in (1024, 4096)
+    )
+    assert large <= 4 * small
+
+
+@pytest.mark.parametrize("masked", [True, False], ids=["mask", "no-mask"])
+@pytest.mark.parametrize("kind", [Strided, Fixed])
+def test_sparse_patterns_grow_with_its_root_too(
+    kind: type[Strided] | type[Fixed], *, masked: bool
+) -> None:
+    """With a stride of the root of the length, 4 times the length is at most 8 times the cost."""
+    small, large = (
+        largest(kind(stride=stride), stride**2, padding(stride**2) if masked else None)
+        for stride in (40, 80)
+    )
+    assert large <= 8 * small
+
+
+@pytest.mark.parametrize(
+    "weighting",
+    [
+        PLAIN,
+        CAPPED,
+        DROPPED,
+        Weighting(scale=1.0, bias=ALiBi().make_bias(1, bidirectional=True)),
+    ],
+    ids=["plain", "capped", "dropout", "bias"],
+)
+@pytest.mark.parametrize("masked", [True, False], ids=["mask", "no-mask"])
+@pytest.mark.parametrize("pattern", [Full(), Causal()], ids=repr)
+def test_dense_attention_keeps_no_square(
+    pattern: Pattern, weighting: Weighting, *, masked: bool
+) -> None:
+    """Beyond the lengths that plain products serve, no tensor is near `L x L`."""
+    length = 2304
+    mask = padding(length) if masked else None
+    assert largest(pattern, length, mask, weighting) < length * length / 4
+
+
+def test_the_reference_does_keep_it() -> None:
+    """What the others are compared with: the probe sees a matrix where there is one."""
+    q = torch.randn(1, 1, 300, 4)
+    with Largest() as found:
+        Full().reference(q, q, q)
+    assert found.numbers >= 300 * 300
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        Causal(),
+        SlidingWindow(size=30),
+        Longformer(window=20, global_positions=(0, 5), causal=True),
+        Strided(stride=30),
+        Fixed(stride=30, summary=2),
+        LinearAttention(),
+    ],
+    ids=repr,
+)
+def test_a_step_of_decoding_computes_what_it_sees(pattern: Pattern) -> None:
+    """With 50 times the text a window's and a sum's step stays as it was; others look up places."""
+    sizes = []
+    for length in (200, 10_000):
+        storage = pattern.make_storage()
+        new = torch.randn(1, 2, length, 4)
+        pattern.attend(new, storage.extend(KeyValue(new, new)), None, PLAIN)
+        one = torch.randn(1, 2, 1, 4)
+        for _ in range(2):  # a storage may grow or roll at the first
+            kv = storage.extend(KeyValue(one, one))
+        made = largest_step(pattern, one, kv)
+        sizes.append(made)
+    if isinstance(pattern, SlidingWindow | LinearAttention):
+        assert sizes[0] == sizes[1]
+    else:
+        assert sizes[1] <= 10_003 * 2 * 8  # no product of keys with keys
+
+
+def largest_step(pattern: Pattern, q_BH1d: Tensor, kv: KeyValue) -> int:
+    """Attend with one query and return the largest tensor made."""
+    with torch.no_grad(), Largest() as found:
+        pattern.attend(q_BH1d, kv, None, PLAIN)
+    return found.numbers
+
+
+def test_a_quarter_of_the_heads_is_a_quarter_of_the_cache() -> None:
+    """With K = H / 4 the storage holds a quarter of the numbers; attention repeats none of them."""
+    held = {}
+    for kv_heads in (4, 1):
+        model = make_decoder(replace(DECODER, num_heads=4, num_kv_heads=kv_heads))
+        cache = model.decoder.make_cache()
+        with torch.no_grad():
+            model.decoder(torch.randn(2, 64, 16).double(), cache)
+        storages = [s for s in cache._storages if isinstance(s, GrowingStorage)]
+        stores = [s._keys for s in storages] + [s._values for s in storages]
+        held[kv_heads] = sum(x.untyped_storage().nbytes() for x in stores if x is not None)
+    assert held[1] * 4 == held[4]
+    kv = KeyValue(torch.randn(1, 1, 1000, 4), torch.randn(1, 1, 1000, 4))
+    assert largest_step(Causal(), torch.randn(1, 4, 1, 4), kv) <= 4 * 1000
+
+
+def test_a_model_of_windows_decodes_in_constant_memory() -> None:
+    """After 40 and after 120 tokens the cache of a model is equally large."""
+    patterns = (SlidingWindow(size=16), LinearAttention())
+    model = make_decoder(replace(DECODER, patterns=patterns))
+    ids_BL = random_ids(0, 1, 121)
+    held = []
+    with torch.no_grad():
+        state = model.start(ids_BL[:, :1], 1)
+        for t in range(120):
+            model.step(ids_BL[:, t], state)
+            if t in (40, 119):
+                tensors = [
+                    value
+                    for storage in state.past._storages
+                    for value in vars(storage).values()
+                    if isinstance(value, Tensor)
+                ]
+                held.append(sum(x.untyped_storage().nbytes() for x in tensors))
+    assert held[0] == held[1] > 0
