@@ -27,6 +27,7 @@ from transformers import (
     MarianMTModel,
     MBartConfig,
     MistralConfig,
+    PreTrainedConfig,
     Qwen2Config,
     Qwen3Config,
     T5Config,
@@ -34,8 +35,15 @@ from transformers import (
 )
 
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig
+from dragoman.models import (
+    DecoderOnlyConfig,
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    ModelConfig,
+)
 from dragoman.models.foreign import FAMILIES, family
+from dragoman.models.heads import TaggingHead
+from dragoman.nn import Causal, SlidingWindow
 
 State = dict[str, Tensor]
 BART: dict[str, Any] = {
@@ -165,6 +173,28 @@ def test_what_a_file_leaves_out_is_as_their_class_has_it(name: str) -> None:
     config = FAMILIES[name].config
     short, whole = config({"model_type": name, **sizes}), config(kind(**sizes).to_dict())
     assert explicit(short) == explicit(whole)
+
+
+@pytest.mark.parametrize("kind", [Qwen2Config, Qwen3Config])
+def test_windows_begin_at_the_layer_that_old_files_tell(kind: type[PreTrainedConfig]) -> None:
+    """`max_window_layers` tells the same as the kind of each layer in new files."""
+    keys = {**LLAMA, "num_hidden_layers": 3, "sliding_window": 5, "max_window_layers": 2}
+    keys |= {"use_sliding_window": True, "num_key_value_heads": 2, "head_dim": 4}
+    new = kind(**keys).to_dict()
+    assert new["layer_types"] == ["full_attention", "full_attention", "sliding_attention"]
+    config = family(new).config(new)
+    assert family(new).config({"model_type": new["model_type"], **keys}) == config
+    assert isinstance(config, DecoderOnlyConfig)
+    assert config.patterns == (Causal(), Causal(), SlidingWindow(size=5))
+
+
+def test_labels_are_in_the_order_of_their_numbers() -> None:
+    """JSON keeps the numbers of the labels as text, in which 10 comes before 2."""
+    labels = {str(n): f"label-{n}" for n in reversed(range(12))}
+    hf = {"model_type": "bert", **BERT, "id2label": labels}
+    config = family(hf).config({**hf, "architectures": ["BertForTokenClassification"]})
+    assert isinstance(config, EncoderOnlyConfig)
+    assert config.head == TaggingHead(labels=tuple(f"label-{n}" for n in range(12)))
 
 
 def explicit(config: ModelConfig) -> ModelConfig:

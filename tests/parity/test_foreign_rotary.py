@@ -23,6 +23,12 @@ SCALINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "attention_factor": st.floats(0.1, 3.0),
             "beta_fast": st.floats(8.0, 40.0),
             "beta_slow": st.floats(0.5, 4.0),
+        },
+    ),
+    "yarn by mscale": st.fixed_dictionaries(
+        {
+            "factor": FACTORS,
+            "original_max_position_embeddings": st.just(64),
             "mscale": st.floats(0.1, 2.0),
             "mscale_all_dim": st.floats(0.1, 2.0),
         },
@@ -39,7 +45,7 @@ SCALINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", SCALINGS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_angles_are_theirs(kind: str, data: st.DataObject) -> None:
     """Cosines and sines, with what queries and keys are multiplied by, at every position.
@@ -49,11 +55,12 @@ def test_angles_are_theirs(kind: str, data: st.DataObject) -> None:
     head_dim = data.draw(st.sampled_from([4, 6, 16, 64]))
     length = data.draw(st.sampled_from([5, 100]))
     base = data.draw(st.floats(50.0, 1e6))
+    drawn = data.draw(SCALINGS[kind])
     config = LlamaConfig(
         hidden_size=head_dim,
         num_attention_heads=1,
         max_position_embeddings=32,
-        rope_parameters={"rope_type": kind, "rope_theta": base, **data.draw(SCALINGS[kind])},
+        rope_parameters={"rope_type": kind.removesuffix(" by mscale"), "rope_theta": base, **drawn},
     )
     x = torch.zeros(1, length, head_dim, dtype=torch.float64)
     with computing_in(torch.float64):

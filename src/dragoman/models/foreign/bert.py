@@ -78,7 +78,6 @@ def config(hf: HF) -> EncoderOnlyConfig:
         positions=Learned(max_length=hf["max_position_embeddings"]),
         norm_eps=hf["layer_norm_eps"],
         embedding_norm=True,
-        init="gpt2",
         head=_head(hf),
         dropout=hf["hidden_dropout_prob"],
         attention_dropout=hf["attention_probs_dropout_prob"],

@@ -58,7 +58,6 @@ def config(hf: HF) -> DecoderOnlyConfig:
         positions=Learned(max_length=required(hf, "n_positions")),
         norm_eps=hf["layer_norm_epsilon"],
         norm_position="pre",
-        init="gpt2",
         tie_embeddings=hf["tie_word_embeddings"],
         dropout=hf["resid_pdrop"],
         attention_dropout=hf["attn_pdrop"],

@@ -88,7 +88,6 @@ def config(hf: HF) -> DecoderOnlyConfig:
         norm="rms",
         norm_eps=hf["rms_norm_eps"],
         norm_position="pre",
-        init="gpt2",
         tie_embeddings=hf["tie_word_embeddings"],
         dropout=0.0,
         attention_dropout=hf["attention_dropout"],
