@@ -59,7 +59,8 @@ def largest(
     """Run forward and backward in float32 with one head of 2, and return the largest tensor."""
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, 1, length, 2, requires_grad=True) for _ in range(3))
-    with Largest() as found:
+    found = Largest()
+    with found:
         pattern.attend(q, KeyValue(k, v), mask, weighting).sum().backward()
     return found.numbers
 
@@ -131,7 +132,8 @@ def test_dense_attention_keeps_no_square(
 def test_the_reference_does_keep_it() -> None:
     """What the others are compared with: the probe sees a matrix where there is one."""
     q = torch.randn(1, 1, 300, 4)
-    with Largest() as found:
+    found = Largest()
+    with found:
         Full().reference(q, q, q)
     assert found.numbers >= 300 * 300
 
@@ -168,7 +170,8 @@ def test_a_step_of_decoding_computes_what_it_sees(pattern: Pattern) -> None:
 
 def largest_step(pattern: Pattern, q_BH1d: Tensor, kv: KeyValue) -> int:
     """Attend with one query and return the largest tensor made."""
-    with torch.no_grad(), Largest() as found:
+    found = Largest()
+    with torch.no_grad(), found:
         pattern.attend(q_BH1d, kv, None, PLAIN)
     return found.numbers
 
