@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 from tests.docs.pages import ROOT
 
-NAMES = ("training", "decoding", "multi30k", "bag-of-words")
+NAMES = ("training", "decoding", "multi30k", "bag-of-words", "attention-cost")
 
 
 @pytest.mark.parametrize("name", NAMES)

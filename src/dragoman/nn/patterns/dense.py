@@ -136,7 +136,7 @@ def dense_attention(
     are taken in blocks, each with its rows of that matrix.
     """
     num_queries, num_keys = q_BHTd.shape[2], kv.k_BKSd.shape[2]
-    if q_BHTd.device.type == "cpu" and num_keys <= _product_keys(q_BHTd, mask):
+    if q_BHTd.device.type == "cpu" and num_keys <= _product_keys(q_BHTd, mask, weighting):
         if is_causal:
             own = causal_mask(num_queries, num_keys, q_BHTd.device)
             mask = own if mask is None else own & mask
@@ -147,9 +147,9 @@ def dense_attention(
     return fused_attention(q_BHTd, kv, mask, weighting, is_causal=is_causal)
 
 
-def _product_keys(q_BHTd: Tensor, mask: Tensor | None) -> int:
+def _product_keys(q_BHTd: Tensor, mask: Tensor | None, weighting: Weighting) -> int:
     learns = torch.is_grad_enabled() and q_BHTd.dtype is torch.float32 and mask is None
-    return LEARNT_KEYS if learns else PRODUCT_KEYS
+    return LEARNT_KEYS if learns and not needs_products(q_BHTd, weighting) else PRODUCT_KEYS
 
 
 def attention_by_blocks(
