@@ -123,8 +123,9 @@ def test_evaluate_scores_what_it_translates(run: Run, model: Path, tmp_path: Pat
     assert hypotheses == run("translate", model, src).lines
     assert done.lines[0] == f"BLEU   {scores.bleu:.2f}  {scores.bleu_signature}"
     assert done.lines[1] == f"chrF2  {scores.chrf:.2f}  {scores.chrf_signature}"
-    assert "sentences/s" in done.lines[2]
-    assert "tokens/s" in done.lines[2]
+    assert done.lines[2] == f"exact  {scores.exact:.2f}  percent of the lines"
+    assert "sentences/s" in done.lines[3]
+    assert "tokens/s" in done.lines[3]
 
 
 def test_evaluate_gives_its_figures_as_json(run: Run, model: Path, tmp_path: Path) -> None:

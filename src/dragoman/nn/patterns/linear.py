@@ -157,6 +157,8 @@ def scan(
     segments = [min(size, num_whole - start) for start in range(0, num_whole, size)]
     rest = q_BHTd.shape[2] - num_whole
     lengths = [*segments, rest] if rest else segments
+    if not lengths:  # an empty document has no chunk
+        return shared_product(q_BHTd, state_BKde), state_BKde
     for q, k, v in zip(*(x.split(lengths, dim=2) for x in (q_BHTd, *kv)), strict=True):
         c = min(chunk, q.shape[2])
         cut = (x.unflatten(2, (-1, c)).transpose(1, 2) for x in (q, k, v))
