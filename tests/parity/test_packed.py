@@ -71,12 +71,11 @@ def test_packed_documents_are_the_documents_alone(within: Pattern, data: st.Data
             assert distance(got, within.attend(q1, KeyValue(k1, v1), None, weighting)) < 1e-12
 
 
-@pytest.mark.parametrize("causal", [True, False])
-def test_an_empty_document_has_no_place_in_a_scan(causal: bool) -> None:
+@pytest.mark.parametrize("within", [LinearAttention(), LinearAttention(causal=False)], ids=repr)
+def test_an_empty_document_has_no_place_in_a_scan(within: LinearAttention) -> None:
     """Linear attention goes through chunks; a document without positions has none."""
     q, k, v = torch.randn(3, 1, 2, 3, 4)
     weighting = Weighting(scale=1.0)
-    within = LinearAttention(causal=causal)
     out = Packed(within, Documents((0, 3, 0))).attend(q, KeyValue(k, v), None, weighting)
     assert distance(out, within.attend(q, KeyValue(k, v), None, weighting)) < 1e-6
 
