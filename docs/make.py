@@ -2,6 +2,16 @@
 
 docs/cli.md is the reference of the command line, taken from the verbs' own help texts; docs/images/
 holds the pictures, each drawn by one function of `dragoman.lens`.
+
+A page shows lines of the source by reference and never pastes them: a paragraph that is nothing but
+a link to a file of the repository, whose text is the file and a name in it,
+
+    [`src/dragoman/nn/attention.py:MultiHeadAttention.forward`](../../src/dragoman/nn/attention.py)
+
+On GitHub that is a link. On the site it becomes the lines of that name (a class, a function, a
+method, or a constant of a module or class), found by parsing the file, with their line numbers and
+a link to the whole file. `path:Name:body` leaves its docstring out. A name that is gone, or a link
+that leads to another file than its text says, ends the build with the page and the line.
 """
 
 import re
@@ -12,12 +22,23 @@ from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 from dragoman.cli.main import make_app
-from dragoman.lens.patterns import plot_patterns
-from dragoman.lens.positions import plot_positions
+from dragoman import lens
 
 DOCS = Path(__file__).parent
-PICTURES = {"patterns.png": plot_patterns, "positions.png": plot_positions}
-"""The pictures that need no model, by the name of their file."""
+PICTURES = {
+    "cache-growth.png": lens.plot_cache_growth,
+    "label-smoothing.png": lens.plot_label_smoothing,
+    "norm-placement.png": lens.plot_norm_placement,
+    "patterns.png": lens.plot_patterns,
+    "positions.png": lens.plot_positions,
+    "rotary-angles.png": lens.plot_rotary_angles,
+    "schedules.png": lens.plot_schedules,
+    "sinusoidal.png": lens.plot_sinusoidal,
+    "sinusoidal-distances.png": lens.plot_sinusoidal_distances,
+    "softmax-saturation.png": lens.plot_softmax_saturation,
+    "softmax-temperature.png": lens.plot_softmax_temperature,
+}
+"""The pictures that need no model, by the name of their file in docs/images/."""
 
 
 def cli_page() -> str:

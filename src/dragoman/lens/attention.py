@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.errors import DragomanError, InputError
+from dragoman.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.figure import Figure
 
 
 def plot_alignment(
@@ -37,27 +36,8 @@ def plot_alignment(
         raise ValueError(message)
     try:
         from dragoman.lens.heatmap import heat_map
+        from dragoman.lens.picture import save
     except ModuleNotFoundError as error:
         message = "pictures need matplotlib; install it with: pip install 'dragoman[plot]'"
         raise InputError(message) from error
-    target = Path(path)
-    _write(heat_map(weights_TS, src_tokens, tgt_tokens, title), target)
-    return target
-
-
-def _write(figure: Figure, path: Path) -> None:
-    """Writes beside the target, then renames: whoever looks finds the old file or the new one."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            figure.savefig(part, format="png")
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except (PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError) as error:
-        message = f"cannot write the picture {path}: {error.strerror}; choose another path"
-        raise InputError(message) from error
-    except OSError as error:
-        message = f"writing the picture {path} failed: {error.strerror or error}"
-        raise DragomanError(message) from error
+    return save(heat_map(weights_TS, src_tokens, tgt_tokens, title), path)

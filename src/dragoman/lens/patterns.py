@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from matplotlib.figure import Figure
 
+from dragoman.lens.picture import blank, save
 from dragoman.nn.mask import Documents
 from dragoman.nn.patterns import (
     Causal,
@@ -34,9 +34,12 @@ SHOWN: tuple[tuple[str, Pattern], ...] = (
 )
 
 
-def plot_patterns(path: Path) -> None:
-    """Draw the mask of each pattern, a row for each query and a column for each key, as a PNG."""
-    figure = Figure(figsize=(9.0, 9.4), dpi=110, layout="constrained")
+def plot_patterns(path: Path | str) -> Path:
+    """Draw the mask of each pattern for 24 positions: a row is a query and a column is a key.
+
+    Blue is seen and white is hidden; the key at the query's own place is on the diagonal.
+    """
+    figure = blank(9.0, 9.4)
     for axes, (name, pattern) in zip(figure.subplots(3, 3).flat, SHOWN, strict=True):
         mask = pattern.mask(LENGTH, LENGTH, torch.device("cpu"))
         seen = torch.ones(LENGTH, LENGTH, dtype=torch.bool) if mask is None else mask
@@ -46,4 +49,4 @@ def plot_patterns(path: Path) -> None:
         axes.set_yticks([])
     figure.supxlabel("key")
     figure.supylabel("query")
-    figure.savefig(path)
+    return save(figure, path)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
 
+from dragoman.lens.picture import blank, save
 from dragoman.nn.patterns import distances
 from dragoman.nn.position import ALiBiBias, RelativeBias, RelativeBiasTable, Rotary, rotate
 from dragoman.nn.position.table import sinusoidal_table
@@ -21,19 +21,19 @@ HEADS = 8
 SHOWN_HEADS = (0, 2, 4)
 
 
-def plot_positions(path: Path) -> None:
+def plot_positions(path: Path | str) -> Path:
     """Draw what four schemes make of a position or a distance, and write a PNG.
 
     The sinusoidal table; the score of a vector with itself, turned apart by rotary positions; the
     buckets of T5's relative bias; the slopes of ALiBi. Learned positions begin as noise.
     """
-    figure = Figure(figsize=(9.6, 6.4), dpi=120, layout="constrained")
+    figure = blank(9.6, 6.4)
     ((table, turned), (buckets, slopes)) = figure.subplots(2, 2)
     _draw_table(table)
     _draw_rotary(turned)
     _draw_buckets(buckets)
     _draw_alibi(slopes)
-    figure.savefig(path)
+    return save(figure, path)
 
 
 def _draw_table(axes: Axes) -> None:

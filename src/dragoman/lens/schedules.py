@@ -1,0 +1,56 @@
+"""How the learning rate goes over a run (paper, section 5.3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dragoman.lens.picture import blank, save
+from dragoman.train.config import TrainConfig
+from dragoman.train.schedule import learning_rate
+
+STEPS = 20_000
+D_MODEL = 512
+PEAK = 7e-4
+SCHEDULES = (
+    ("inverse-sqrt", PEAK, 4000),
+    ("cosine", PEAK, 1000),
+    ("linear", PEAK, 1000),
+    ("constant", PEAK, 1000),
+)
+NOAM = ((256, 4000), (512, 4000), (512, 8000))
+
+
+def rates(config: TrainConfig, d_model: int) -> list[float]:
+    """The learning rate of steps 1 to `max_steps`."""
+    end = config.max_steps or STEPS
+    return [learning_rate(config, step, step / end, d_model) for step in range(1, end + 1)]
+
+
+def plot_schedules(path: Path | str) -> Path:
+    """Draw the learning rate over 20,000 steps: the paper's for three settings, and the others.
+
+    Left, the paper's rate: it rises in a line for `warmup` steps and then falls with the root of
+    the step. A longer warm-up has a lower peak, and so has a wider model. Right, the schedules
+    whose peak is a setting by itself; cosine and linear end at 0 when the run does.
+    """
+    figure = blank(9.6, 3.8)
+    left, right = figure.subplots(1, 2)
+    steps = range(1, STEPS + 1)
+    for d_model, warmup in NOAM:
+        config = TrainConfig(
+            max_steps=STEPS, schedule="noam", learning_rate=1.0, warmup_steps=warmup
+        )
+        left.plot(steps, rates(config, d_model), label=f"D = {d_model}, warm-up {warmup:,}")
+    for name, peak, warmup in SCHEDULES:
+        config = TrainConfig(
+            max_steps=STEPS, schedule=name, learning_rate=peak, warmup_steps=warmup
+        )
+        right.plot(steps, rates(config, D_MODEL), label=f"{name}, warm-up {warmup:,}")
+    left.set(title="noam: the paper's rate", ylabel="learning rate")
+    right.set(title=f"schedules with a peak of {PEAK}")
+    for axes in (left, right):
+        axes.set(xlabel="step", xlim=(0, STEPS), ylim=(0, None))
+        axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=9)
+    return save(figure, path)
