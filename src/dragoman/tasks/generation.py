@@ -32,6 +32,7 @@ from dragoman.decode import (
     RepetitionPenalty,
     Rolling,
     Step,
+    Strategy,
     length_penalties,
     score_pairs,
     search_steps,
@@ -76,7 +77,9 @@ class Generator:
         self._codec = PromptCodec(tokenizer, defaults.opening)
         unused = range(tokenizer.vocab_size, len(model.output.weight))
         never = set(tokenizer.specials.values()) - {tokenizer.eos_id}
-        self._forbid = Forbid((*sorted(never), *unused))
+        self.never = (*sorted(never), *unused)
+        """The ids that are never written: those that are no text, and those of no piece."""
+        self._forbid = Forbid(self.never)
 
     @classmethod
     def load(
@@ -177,7 +180,7 @@ class Generator:
         options = options or self.options
         ids, begins_text = self._codec.encode([prompt]), self._codec.begins_text(prompt)
         growing = TextStream(self.tokenizer, options.stop, begins_text=begins_text)
-        steps = self._steps(ids, (0,), options, begins_text=begins_text)
+        steps = self._steps(ids, options.strategy((0,)), options, begins_text=begins_text)
         pushed = 0
         while not growing.stopped:
             with self._inference():  # what is done with a piece is not done in here
@@ -204,6 +207,22 @@ class Generator:
         with self._inference():
             return [self._score(*pair) for pair in zip(prompts, texts, strict=True)]
 
+    def encode(self, prompt: str) -> list[int]:
+        """The ids that the model reads of a prompt. Raises InputError where there are none."""
+        return self._codec.encode([prompt])[0]
+
+    def watch(self, prompt: str, options: GenerationOptions, strategy: Strategy) -> Generation:
+        """Go on from one prompt as ``generate`` does, but with tokens chosen by ``strategy``.
+
+        For whoever wraps the strategy of the options (``options.strategy``) to see it at work.
+        """
+        ids, begins_text = self.encode(prompt), self._codec.begins_text(prompt)
+        best: dict[int, list[Hypothesis]] = {}
+        with self._inference():
+            for step in self._steps([ids], strategy, options, begins_text=begins_text):
+                best |= step.finished
+        return self._result(prompt, ids, best[0][0], options)
+
     def _generate(
         self, prompts: list[str], options: GenerationOptions, first: int
     ) -> list[Generation]:
@@ -214,9 +233,9 @@ class Generator:
             for group in _groups([len(ids) for ids in encoded], options):
                 begins_text = self._codec.begins_text(prompts[group[0]])
                 ids = [encoded[index] for index in group]
-                numbers = tuple(first + index for index in group)
+                strategy = options.strategy(tuple(first + index for index in group))
                 best: dict[int, list[Hypothesis]] = {}
-                for step in self._steps(ids, numbers, options, begins_text=begins_text):
+                for step in self._steps(ids, strategy, options, begins_text=begins_text):
                     best |= step.finished
                 for row, index in enumerate(group):
                     prompt = prompts[index]
@@ -263,12 +282,12 @@ class Generator:
     def _steps(
         self,
         prompts: Sequence[Sequence[int]],
-        numbers: tuple[int, ...],
+        strategy: Strategy,
         options: GenerationOptions,
         *,
         begins_text: bool,
     ) -> Iterator[Step]:
-        """Search from prompts of equal length, which have these numbers among all."""
+        """Search from prompts of equal length."""
         prompts_BS = torch.tensor(prompts, device=self.device)
         context = self._context(options)
         model: Model[Any] = self._model if context is None else Rolling(self._model, context)
@@ -281,7 +300,7 @@ class Generator:
         return search_steps(
             model,
             prompts_BS,
-            options.strategy(numbers),
+            strategy,
             processors=self._processors(prompts_BS, options, begins_text=begins_text),
             limits=limits,
         )

@@ -12,15 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.decode import (
-    Beam,
     Forbid,
     Forced,
-    Greedy,
     Hypothesis,
     Limits,
     MinimumLength,
     Prefixes,
     Processor,
+    Strategy,
     force,
     relative_lengths,
     search,
@@ -91,8 +90,13 @@ class IdTranslator:
         finally:
             self._model.train(was_training)
 
-    def search(self, sources: Sequence[Ids], options: DecodingOptions) -> list[list[Hypothesis]]:
-        """The n best of each source, in order."""
+    def search(
+        self,
+        sources: Sequence[Ids],
+        options: DecodingOptions,
+        strategy: Strategy | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The n best of each source, in order; chosen by ``strategy`` in place of the options'."""
         lengths_B = torch.tensor([len(ids) for ids in sources])
         max_B = relative_lengths(
             lengths_B, factor=options.max_length_factor, constant=options.max_length_constant
@@ -105,7 +109,7 @@ class IdTranslator:
         return search(
             self._model,
             self._pad_src(sources),
-            _strategy(options),
+            strategy or options.strategy(),
             processors=processors,
             limits=Limits(bos_id=specials.bos_id, eos_id=specials.eos_id, max_B=max_B.to(device)),
         )
@@ -158,14 +162,6 @@ class IdTranslator:
         """What the decoder reads when it is to write ``tgt_out``: bos, then all but the last."""
         bos_B1 = torch.full_like(tgt_out_BT[:, :1], self._specials.bos_id)
         return torch.cat([bos_B1, tgt_out_BT[:, :-1]], dim=1)
-
-
-def _strategy(options: DecodingOptions) -> Beam | Greedy:
-    if options.beam_size == 1:
-        return Greedy(length_penalty=options.length_penalty)
-    return Beam(
-        beam_size=options.beam_size, length_penalty=options.length_penalty, n_best=options.n_best
-    )
 
 
 def _pad(sequences: Sequence[Ids], eos_id: int, pad_id: int) -> Tensor:

@@ -51,6 +51,14 @@ class DecodingOptions:
                 "a beam gives no more translations than its size."
             )
 
+    def strategy(self) -> Beam | Greedy:
+        """How tokens are chosen."""
+        if self.beam_size == 1:
+            return Greedy(length_penalty=self.length_penalty)
+        return Beam(
+            beam_size=self.beam_size, length_penalty=self.length_penalty, n_best=self.n_best
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationOptions:

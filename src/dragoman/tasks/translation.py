@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import overload
 
-from dragoman.decode import Hypothesis, run_in_batches, schedule
+from dragoman.decode import Hypothesis, Strategy, run_in_batches, schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.folder import DecodingDefaults
@@ -175,6 +175,14 @@ class Translator:
                 found = self._force([pairs[index] for index in batch])
                 scored |= zip(batch, found, strict=True)
         return [scored[index] for index in range(len(pairs))]
+
+    def watch(self, src: Ids, options: DecodingOptions, strategy: Strategy) -> list[Hypothesis]:
+        """The n best of one source of ids, as in translating, but chosen by ``strategy``.
+
+        For whoever wraps the strategy of the options (``options.strategy()``) to see it at work.
+        """
+        with self._ids.inference():
+            return self._ids.search([src], options, strategy)[0]
 
     # ------------------------------------------------------------ from ids to results
 

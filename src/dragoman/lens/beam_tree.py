@@ -1,0 +1,236 @@
+"""The tree of a beam search: every prefix that was looked at, and what became of it.
+
+Drawn up afterwards from the notes of ``Observed``. At each step each open prefix is continued by
+its most probable tokens; of all these continuations the ones with the highest sums fill the free
+places of the beam (``dragoman.decode.beam``), and the others are pruned.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dragoman.decode import Hypothesis, length_penalties
+from dragoman.decode.ranking import IMPOSSIBLE
+from dragoman.lens.inspection import BeamTree, Node, NodeState
+from dragoman.lens.search_record import Expansion, Observed
+
+__all__ = ["beam_tree"]
+
+MOST_PRUNED = 30
+"""Pruned continuations of a step that are kept, best first: with beams above 6 there are more."""
+
+
+class _Fate(NamedTuple):
+    """What became of a prefix, and why, in two languages."""
+
+    state: NodeState
+    why: str
+    why_zh: str
+
+
+@dataclass(slots=True, kw_only=True)
+class _Draft:
+    """A prefix whose end is not known yet."""
+
+    parent: int | None
+    step: int
+    rank: int
+    token: int | None
+    log_prob: float
+    score: float | None = None
+    """Where it is complete."""
+    places: int = 0
+    """Free places of the beam in its step."""
+    last_sum: float = 0.0
+    """The lowest sum that still got a place."""
+    kept: bool = True
+    """Whether it got one."""
+    live: bool = False
+    """Whether it was open when the search stopped."""
+    survivors: int = 0
+    """Its continuations that got a place."""
+
+
+def beam_tree(
+    notes: Observed,
+    best: Hypothesis,
+    length_penalty: float,
+    name_of: Callable[[int], str],
+) -> BeamTree:
+    """The tree of an observed beam search (or greedy search) that has found ``best``.
+
+    ``name_of`` gives the piece of an id; the root's name is empty.
+    """
+    drafts = [_Draft(parent=None, step=0, rank=0, token=None, log_prob=0.0)]
+    nodes_of_rows = {0: 0}  # node numbers of the open rows
+    layers: list[dict[int, int]] = []  # of each step, node numbers of the rows that got a place
+    sums_N = torch.zeros(1)
+    places = notes.beam_size
+    for step, expansion in enumerate(notes.expansions, start=1):
+        placed: dict[int, int] = {}
+        for draft in _continuations(expansion, nodes_of_rows, sums_N, places):
+            draft.step = step
+            if draft.kept:
+                placed[draft.rank] = len(drafts)
+                _place(draft, expansion, drafts)
+            drafts.append(draft)
+        layers.append(placed)
+        places -= sum(expansion.ended[row] for row in placed)
+        nodes_of_rows = {row: node for row, node in placed.items() if not expansion.ended[row]}
+        sums_N = expansion.log_probs_N
+    for node in nodes_of_rows.values():
+        drafts[node].live = True
+
+    path = _path(notes, best, layers)
+    fates = _Fates(notes, best, length_penalty, path[-1])
+    return BeamTree(
+        beam_size=notes.beam_size,
+        length_penalty=length_penalty,
+        nodes=tuple(
+            Node(
+                id=number,
+                parent=draft.parent,
+                step=draft.step,
+                rank=draft.rank,
+                token="" if draft.token is None else name_of(draft.token),
+                log_prob=draft.log_prob,
+                score=draft.score,
+                **fates.of(number, draft, on_path=number in path)._asdict(),
+            )
+            for number, draft in enumerate(drafts)
+        ),
+    )
+
+
+def _continuations(
+    expansion: Expansion, nodes_of_rows: dict[int, int], sums_N: Tensor, places: int
+) -> Iterator[_Draft]:
+    """The continuations of all open rows by rank, and whether each got a place.
+
+    The sums are added and sorted as ``Beam`` does it, so that equals stand in its order.
+    """
+    rows = sorted(nodes_of_rows)
+    width = min(len(expansion.tokens), expansion.top_tokens_Nk.shape[1])
+    sums_Rk = sums_N[rows, None] + expansion.top_log_probs_Nk[rows, :width]
+    sums_M, order_M = sums_Rk.flatten().sort(descending=True, stable=True)
+    possible = int((sums_M > IMPOSSIBLE).sum())
+    last_sum = sums_M[min(places, possible) - 1].item()
+    for rank in range(min(possible, places + MOST_PRUNED)):
+        row = rows[int(order_M[rank]) // width]
+        yield _Draft(
+            parent=nodes_of_rows[row],
+            step=0,
+            rank=rank,
+            token=int(expansion.top_tokens_Nk[row, int(order_M[rank]) % width]),
+            log_prob=sums_M[rank].item(),
+            places=places,
+            last_sum=last_sum,
+            kept=rank < places,
+        )
+
+
+def _place(draft: _Draft, expansion: Expansion, drafts: list[_Draft]) -> None:
+    """A continuation that got a place stands in the row of its rank."""
+    if expansion.tokens[draft.rank] != draft.token:
+        raise ValueError("these are not the notes of a beam search")
+    if expansion.ended[draft.rank]:
+        draft.score = expansion.scores[draft.rank]
+    if draft.parent is not None:
+        drafts[draft.parent].survivors += 1
+
+
+def _path(notes: Observed, best: Hypothesis, layers: list[dict[int, int]]) -> list[int]:
+    """The nodes from the root to the best hypothesis."""
+    tokens = (*best.ids, notes.eos_id) if best.stopped == "eos" else best.ids
+    rows = notes.rows_of(tokens)
+    return [0, *(layer[row] for layer, row in zip(layers, rows, strict=False))]
+
+
+class _Fates:
+    """The sentences."""
+
+    def __init__(
+        self, notes: Observed, best: Hypothesis, length_penalty: float, winner: int
+    ) -> None:
+        self._eos_id = notes.eos_id
+        self._width = notes.beam_size
+        self._best = best
+        self._winner = winner
+        self._greatest_penalty = float(length_penalties(notes.max_length, length_penalty)[-1])
+
+    def of(self, number: int, draft: _Draft, *, on_path: bool) -> _Fate:
+        """What became of one prefix."""
+        if on_path:
+            return self._chosen(number, draft)
+        if not draft.kept:
+            return self._pruned(draft)
+        if draft.score is not None:
+            return self._finished(draft, draft.score)
+        if draft.live:
+            return self._beaten(draft)
+        return self._open(draft)
+
+    def _chosen(self, number: int, draft: _Draft) -> _Fate:
+        if draft.token is None:
+            return _Fate("chosen", "Here the search begins.", "搜索从这里开始。")
+        if number != self._winner:
+            return _Fate(
+                "chosen", "It is the beginning of the best translation.", "它是最佳译文的开头。"
+            )
+        score = f"{self._best.score:.3f}"
+        return _Fate(
+            "chosen",
+            f"It is complete, and no other one has a higher score than {score}: the translation.",
+            f"它已完整，得分 {score} 无人能及：这就是译文。",
+        )
+
+    def _pruned(self, draft: _Draft) -> _Fate:
+        lowest = f"{draft.last_sum:.3f}"
+        taken = self._width - draft.places
+        why = f"Pruned: {draft.places} continuations with higher sums filled the beam"
+        why_zh = f"被剪枝：{draft.places} 个总对数概率更高的续写占满了束"
+        if draft.places == 1:
+            why = "Pruned: one continuation with a higher sum filled the beam"
+        if taken:
+            why += f", in which finished translations hold {taken} of {self._width} places"
+            why_zh += f"（共 {self._width} 个位置，其中 {taken} 个已归完成的译文）"
+        return _Fate(
+            "pruned", f"{why}; the lowest of them has {lowest}.", f"{why_zh}，其中最低为 {lowest}。"
+        )
+
+    def _finished(self, draft: _Draft, score: float) -> _Fate:
+        how, how_zh = "It is complete", "它已完整"
+        if draft.token != self._eos_id:
+            how, how_zh = "It reached the length limit", "它达到了长度上限"
+        best = f"{self._best.score:.3f}"
+        return _Fate(
+            "finished",
+            f"{how} with the score {score:.3f}, which is not above the best one, {best}.",
+            f"{how_zh}，得分 {score:.3f}，不高于最佳得分 {best}。",
+        )
+
+    def _beaten(self, draft: _Draft) -> _Fate:
+        bound, best = f"{draft.log_prob / self._greatest_penalty:.3f}", f"{self._best.score:.3f}"
+        return _Fate(
+            "beaten",
+            f"The search stopped: however it went on, its score could not exceed {bound}, and the "
+            f"best one is {best}.",
+            f"搜索停止：无论怎样续写，它的得分都不会超过 {bound}，而最佳得分已是 {best}。",
+        )
+
+    def _open(self, draft: _Draft) -> _Fate:
+        if not draft.survivors:
+            return _Fate(
+                "open",
+                "It had a place in the beam, but in the next step none of its continuations got "
+                "one.",
+                "它曾在束中占有位置，但下一步它的续写无一入选。",
+            )
+        return _Fate(
+            "open",
+            "It had a place in the beam, and so have continuations of it.",
+            "它在束中占有位置，它的续写也有入选。",
+        )

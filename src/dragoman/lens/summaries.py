@@ -1,0 +1,84 @@
+"""What a head does, in four numbers and a word.
+
+With the weights ``w_ts`` of T queries over S keys, each row a distribution:
+
+    entropy    mean over t of  - sum_s w_ts ln w_ts        0 (one key) to ln S (all alike), in nats
+    previous   mean over t > 0 of  w_t,t-1                 self-attention only, else 0
+    diagonal   mean over t of  w_t,t                       self-attention
+               mean over t of  w_t,s  summed over the key at the same relative place,
+               round(t (S - 1) / (T - 1)), and its two neighbours: cross-attention
+    separator  mean over t of  w_ts  summed over the keys that are no text: <s>, </s>
+
+The kind is "broad" where the entropy is at least 0.9 of the greatest one there could be (the mean
+over t of the logarithm of the keys that t sees); else the greatest of the three shares, if it is at
+least a half; else "mixed". Heads that look to the token before and heads that look to separators
+are what Clark et al. (2019, section 3) and Voita et al. (2019, section 4) found in trained models.
+A name says where a head looks on this text, not what it is good for.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dragoman.lens.inspection import HeadKind, HeadSummary
+
+__all__ = ["summarise"]
+
+BROAD = 0.9
+"""Share of the greatest entropy from which on a head is broad."""
+HALF = 0.5
+"""Share of the attention from which on a head is named for where it goes."""
+
+
+def summarise(
+    weights_LHTS: Tensor, separators: Sequence[bool], *, crossing: bool
+) -> tuple[tuple[HeadSummary, ...], ...]:
+    """The summary of each layer's heads; ``separators`` says which of the S keys are no text."""
+    weights_LHTS = weights_LHTS.double()
+    entropies_LHT = torch.special.entr(weights_LHTS).sum(-1)
+    greatest_LH = (weights_LHTS > 0).sum(-1).clamp(min=1).log().mean(-1)
+    special_S = torch.tensor(list(separators), dtype=torch.bool)
+    shares = {
+        "entropy": entropies_LHT.mean(-1),
+        "previous": _previous(weights_LHTS, crossing=crossing),
+        "diagonal": _near(weights_LHTS) if crossing else _diagonal(weights_LHTS, 0),
+        "separator": weights_LHTS[..., special_S].sum(-1).mean(-1),
+    }
+    by_head = torch.stack([*shares.values(), greatest_LH], dim=-1).tolist()
+    return tuple(tuple(_named(*numbers) for numbers in layer) for layer in by_head)
+
+
+def _previous(weights_LHTS: Tensor, *, crossing: bool) -> Tensor:
+    if crossing or weights_LHTS.shape[-2] < 2:
+        return weights_LHTS.new_zeros(weights_LHTS.shape[:2])
+    return _diagonal(weights_LHTS, -1)
+
+
+def _diagonal(weights_LHTS: Tensor, offset: int) -> Tensor:
+    return weights_LHTS.diagonal(offset, dim1=-2, dim2=-1).mean(-1)
+
+
+def _near(weights_LHTS: Tensor) -> Tensor:
+    """The share at the same relative place."""
+    num_queries, num_keys = weights_LHTS.shape[-2:]
+    places_T = torch.linspace(0, num_keys - 1, num_queries, dtype=torch.float64).round()
+    near_TS = (torch.arange(num_keys) - places_T[:, None]).abs() <= 1
+    return (weights_LHTS * near_TS).sum(-1).mean(-1)
+
+
+def _named(
+    entropy: float, previous: float, diagonal: float, separator: float, greatest: float
+) -> HeadSummary:
+    shares: dict[HeadKind, float] = {
+        "previous-token": previous,
+        "diagonal": diagonal,
+        "separator": separator,
+    }
+    most = max(shares, key=lambda name: shares[name])
+    kind: HeadKind = most if shares[most] >= HALF else "mixed"
+    if greatest > 0 and entropy >= BROAD * greatest:
+        kind = "broad"
+    return HeadSummary(
+        entropy=entropy, previous=previous, diagonal=diagonal, separator=separator, kind=kind
+    )

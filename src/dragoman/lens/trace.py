@@ -1,0 +1,265 @@
+"""Attention as it happens: the weights of every layer and head, watched from outside.
+
+``watching`` hangs a hook before each attention of a model and takes it away again. The hook is
+given what the module is given: the input of the queries, keys and values as ``project_kv`` and the
+cache made them, the mask, the places. From these ``MultiHeadAttention.weights`` computes the
+weights by the formula as it stands; the module then runs its fast path and knows of nothing. So the
+path that decoding uses has no flag for this, and costs nothing while nobody watches.
+
+The three ``trace_`` functions let a model read what it has read before, each the way its task does:
+token by token with a cache where it writes, at once where it only reads.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
+from dragoman.nn import (
+    DecoderLayer,
+    EncoderLayer,
+    KeyValue,
+    MultiHeadAttention,
+    row_invariant_products,
+)
+from dragoman.nn.cache import Continued
+
+__all__ = [
+    "MapName",
+    "Traced",
+    "attentions",
+    "reading",
+    "trace_continuation",
+    "trace_text",
+    "trace_translation",
+    "watching",
+]
+
+MapName = Literal["encoder", "decoder", "cross"]
+
+MOST_WEIGHTS = 1_000_000
+"""Weights of one map that are kept: what a file and a page can hold. Beyond it layers are left out,
+then heads."""
+
+
+class Kept(NamedTuple):
+    """The layers and heads whose weights are kept."""
+
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """One kind of attention of a model, while it read one text."""
+
+    kept: Kept
+    """Which layers and heads ``weights_LHTS`` has."""
+    weights_LHTS: Tensor
+    """Their weights (float32): row t of the T queries over the S keys."""
+    mean_LTS: Tensor
+    """The mean over all heads, of all layers."""
+
+
+# ---------------------------------------------------------------- watching
+
+
+class Watch:
+    """A hook before one attention: collects the weights of each call on one row."""
+
+    def __init__(self, attention: MultiHeadAttention, heads: Sequence[int] | None) -> None:
+        self._attention = attention
+        self._heads = heads
+        self._seen: KeyValue | None = None
+        self._weights: list[Tensor] = []
+        self._means: list[Tensor] = []
+
+    def __call__(self, _: nn.Module, inputs: tuple[Any, ...]) -> None:
+        """Compute the weights of a call that is about to happen."""
+        query_BTD, kv, *rest = inputs
+        weights_BHTS = self._attention.weights(query_BTD, self._all_keys(kv), *rest)
+        weights_HTS = weights_BHTS[0].float().cpu()
+        self._means.append(weights_HTS.mean(0, keepdim=True))
+        if self._heads is not None:
+            self._weights.append(weights_HTS[list(self._heads)])
+
+    def _all_keys(self, kv: KeyValue) -> KeyValue:
+        """The keys so far, where the cache has made a state of the earlier ones."""
+        if not isinstance(kv, Continued):
+            return kv
+        if self._seen is not None:
+            kv = KeyValue(*(torch.cat(pair, dim=2) for pair in zip(self._seen, kv, strict=True)))
+        self._seen = kv
+        return kv
+
+    def weights(self) -> Tensor:
+        """The weights of the wanted heads over all calls, (H, T, S)."""
+        return self._join(self._weights)
+
+    def mean(self) -> Tensor:
+        """The mean over all heads, (T, S)."""
+        return self._join(self._means)[0]
+
+    def _join(self, calls: list[Tensor]) -> Tensor:
+        """One call's queries under the other's.
+
+        Causal queries are the last ones of the keys that they are given; what lies further back
+        has left the cache, and nobody sees it.
+        """
+        if not self._attention.pattern.is_causal:
+            return torch.cat(calls, dim=1)
+        length = sum(call_HTS.shape[1] for call_HTS in calls)
+        joined_HTS = calls[0].new_zeros(calls[0].shape[0], length, length)
+        end = 0
+        for call_HTS in calls:
+            start, end = end, end + call_HTS.shape[1]
+            joined_HTS[:, start:end, end - call_HTS.shape[2] : end] = call_HTS
+        return joined_HTS
+
+
+def attentions(model: nn.Module) -> dict[MapName, list[MultiHeadAttention]]:
+    """The attention modules of a model by kind, from the first layer to the last."""
+    layers = list(model.modules())
+    decoders = [layer for layer in layers if isinstance(layer, DecoderLayer)]
+    found: dict[MapName, list[MultiHeadAttention]] = {
+        "encoder": [layer.self_attn for layer in layers if isinstance(layer, EncoderLayer)],
+        "decoder": [layer.self_attn for layer in decoders],
+        "cross": [layer.cross_attn for layer in decoders if layer.cross_attn is not None],
+    }
+    return {name: modules for name, modules in found.items() if modules}
+
+
+@contextmanager
+def watching(
+    model: nn.Module, kept: Mapping[MapName, Kept] | None = None
+) -> Iterator[dict[MapName, list[Watch]]]:
+    """Give a watch for each layer of each kind of attention; the hooks are gone afterwards.
+
+    All weights are kept, or those that ``kept`` names. Everything that runs meanwhile must be of
+    one row, and one text.
+    """
+    watches: dict[MapName, list[Watch]] = {}
+    handles = []
+    try:
+        for name, modules in attentions(model).items():
+            everything = Kept(tuple(range(len(modules))), tuple(range(modules[0].num_heads)))
+            layers, heads = everything if kept is None else kept[name]
+            watches[name] = []
+            for index, module in enumerate(modules):
+                watches[name].append(Watch(module, heads if index in layers else None))
+                handles.append(module.register_forward_pre_hook(watches[name][-1]))
+        yield watches
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def choose_kept(
+    modules: Sequence[MultiHeadAttention],
+    size: int,
+    wanted: Sequence[int] | None,
+    most: int = MOST_WEIGHTS,
+) -> Kept:
+    """The layers and heads that there is room for, of a map of ``size`` weights a head.
+
+    Of the wanted layers (all, unless told) as many as fit, evenly spread, the last one always;
+    where not even one fits, its first heads, one at least.
+    """
+    layers = [layer for layer in range(len(modules)) if wanted is None or layer in wanted]
+    num_heads = modules[0].num_heads
+    room = most // max(1, num_heads * size)
+    if room >= len(layers):
+        return Kept(tuple(layers), tuple(range(num_heads)))
+    if room == 0:
+        return Kept((layers[-1],), tuple(range(min(num_heads, max(1, most // size)))))
+    spread = {-1 - round(step * (len(layers) - 1) / max(1, room - 1)) for step in range(room)}
+    return Kept(tuple(layers[place] for place in sorted(spread)), tuple(range(num_heads)))
+
+
+# ---------------------------------------------------------------- reading a text once more
+
+
+@contextmanager
+def reading(model: nn.Module) -> Iterator[torch.device]:
+    """Evaluation mode, no gradients, rows that do not know each other: as in decoding."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode(), row_invariant_products():
+            yield next(model.parameters()).device
+    finally:
+        model.train(was_training)
+
+
+def trace_translation(
+    model: EncoderDecoder,
+    src_ids: Sequence[int],
+    read_ids: Sequence[int],
+    layers: Sequence[int] | None = None,
+) -> dict[MapName, Traced]:
+    """Attention while a translation is written, token by token with the cache of decoding.
+
+    ``src_ids`` end with eos; ``read_ids`` are bos and the translation, all but its last token.
+    """
+    S, T = len(src_ids), len(read_ids)
+    kept = _kept(model, {"encoder": S * S, "decoder": T * T, "cross": T * S}, layers)
+    with reading(model) as device, watching(model, kept) as watches:
+        state = model.start(torch.tensor([src_ids], device=device), 1)
+        for id_ in read_ids:
+            model.step(torch.tensor([id_], device=device), state)
+        return _traced(watches, kept)
+
+
+def trace_continuation(
+    model: DecoderOnly,
+    prompt_ids: Sequence[int],
+    read_ids: Sequence[int],
+    layers: Sequence[int] | None = None,
+) -> tuple[dict[MapName, Traced], Tensor]:
+    """Attention while a text is gone on with, and the logits (P, V) after each prompt token.
+
+    The prompt is read at once, as in generating; ``read_ids``, which follow, token by token.
+    """
+    length = len(prompt_ids) + len(read_ids)
+    kept = _kept(model, {"decoder": length * length}, layers)
+    with reading(model) as device, watching(model, kept) as watches:
+        prompt_BP = torch.tensor([prompt_ids], device=device)
+        state = model.start(prompt_BP[:, :1], 1)  # which reads nothing yet
+        logits_PV = model.extend(prompt_BP, state)[0].float()
+        for id_ in read_ids:
+            model.step(torch.tensor([id_], device=device), state)
+        return _traced(watches, kept), logits_PV
+
+
+def trace_text(
+    model: EncoderOnly, ids: Sequence[int], layers: Sequence[int] | None = None
+) -> tuple[dict[MapName, Traced], Tensor]:
+    """Attention while a text is read, and what the head makes of it, without the batch axis."""
+    kept = _kept(model, {"encoder": len(ids) ** 2}, layers)
+    with reading(model) as device, watching(model, kept) as watches:
+        logits = model(torch.tensor([ids], device=device))[0].float()
+        return _traced(watches, kept), logits
+
+
+def _kept(
+    model: nn.Module, sizes: Mapping[MapName, int], wanted: Sequence[int] | None
+) -> dict[MapName, Kept]:
+    found = attentions(model)
+    return {name: choose_kept(modules, sizes[name], wanted) for name, modules in found.items()}
+
+
+def _traced(
+    watches: Mapping[MapName, Sequence[Watch]], kept: Mapping[MapName, Kept]
+) -> dict[MapName, Traced]:
+    return {
+        name: Traced(
+            kept=kept[name],
+            weights_LHTS=torch.stack([layers[index].weights() for index in kept[name].layers]),
+            mean_LTS=torch.stack([layer.mean() for layer in layers]),
+        )
+        for name, layers in watches.items()
+    }
