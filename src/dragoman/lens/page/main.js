@@ -1,0 +1,60 @@
+// The page: header, sections, footer; and all of it again when the language changes.
+
+const THEMES = ["auto", "light", "dark"];
+
+function sections() {
+  return [
+    data.prediction ? predictionSection : null,
+    data.attributions.length ? attributionSection : null,
+    data.attention.length ? sentenceSection : null,
+    data.steps.length || data.beam ? stepsSection : null,
+    data.attention.length ? headsSection : null,
+  ].filter(Boolean).map((make) => make());
+}
+
+/** The texts themselves are the title. */
+function title() {
+  const line = (sentence, side, tag) =>
+    el(tag, { class: "text", dir: "auto", lang: languageOf(side) }, sentence.text);
+  const pair = ["src", "tgt"].filter((side) => data.languages[side])
+    .map((side) => languageName(data.languages[side]));
+  return el("div", { class: "hero" },
+    el("p", { class: "eyebrow" },
+      [data.model, t(`model.${data.kind}`), pair.join(" → ")].filter(Boolean).join("  ·  ")),
+    line(data.src, "src", "h1"), data.tgt ? line(data.tgt, "tgt", "p") : null,
+    ...data.notes.map((note) => el("p", { class: "note aside" }, note[state.language])));
+}
+
+function render() {
+  document.documentElement.lang = state.language === "zh" ? "zh-CN" : "en";
+  document.title = t("page.title", { text: data.src.text.slice(0, 60) });
+  document.querySelector(".skip").textContent = t("skip");
+  const parts = sections();
+  document.querySelector("main").replaceChildren(title(), ...parts);
+  const nav = document.querySelector("nav");
+  nav.setAttribute("aria-label", t("nav"));
+  nav.replaceChildren(...parts.map(({ id }) => el("a", { href: `#${id}` }, t(`${id}.title`))));
+  document.querySelector(".switches").replaceChildren(
+    choices("theme", t("theme"), THEMES.map((name) => [name, t(`theme.${name}`)]), state.theme, setTheme),
+    choices("language", t("language"), [["en", "EN"], ["zh", "中文"]], state.language, setLanguage));
+  document.querySelector("footer").replaceChildren(
+    el("p", {}, t("footer", { version: data.dragoman })));
+  paintAll();
+}
+
+function setTheme(name) {
+  state.theme = name;
+  document.documentElement.dataset.theme = name;
+  paintAll();
+}
+
+function setLanguage(name) {
+  state.language = name;
+  document.querySelector("dialog").close();
+  render();
+  document.querySelector(`[name="language"][value="${name}"]`).focus();
+}
+
+state.view.name = viewNames()[0] || null;
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintAll);
+render();

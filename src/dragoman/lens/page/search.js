@@ -1,0 +1,81 @@
+// Step by step: each token as it was chosen, and what else there was to choose.
+
+/** The steps that can be visited: those of the output, and those that the beam took beyond it. */
+function moments() {
+  const depth = data.beam ? Math.max(...data.beam.nodes.map((node) => node.step)) : 0;
+  return Array.from({ length: Math.max(depth, data.steps.length) }, (_, n) => data.steps[n] || null);
+}
+
+function stepsSection() {
+  const all = moments();
+  const panel = el("div", { class: "alternatives" });
+  const counter = el("p", { class: "counter", role: "status", "aria-live": "polite" });
+  const chips = all.map((moment, n) => chip(moment, n, () => go(n)));
+  const strip = el("div", { class: "tokens strip", role: "group", "aria-label": t("steps.strip"),
+    dir: "auto", lang: languageOf(data.tgt ? "tgt" : "src") }, ...chips);
+  const before = stepButton("before", "←", () => go(state.step - 1));
+  const after = stepButton("after", "→", () => go(state.step + 1));
+  const tree = data.beam ? beamTree((n) => go(n)) : null;
+  state.step = Math.min(state.step, all.length - 1);
+  const take = roving(strip, [chips], [0, state.step]);
+
+  function go(n) {
+    state.step = Math.min(all.length - 1, Math.max(0, n));
+    const moment = all[state.step];
+    chips.forEach((button, place) =>
+      button.setAttribute("aria-current", place === state.step ? "step" : "false"));
+    take(chips[state.step]);
+    before.disabled = state.step === 0;
+    after.disabled = state.step === all.length - 1;
+    counter.textContent = t("steps.counter", { n: state.step + 1, all: all.length,
+      token: moment ? named(moment.token) : "–" });
+    panel.replaceChildren(...alternatives(moment));
+    if (tree) tree.go(state.step + 1);
+  }
+  go(state.step);
+  return section("steps",
+    el("div", { class: "stepper" }, before, counter, after), strip, panel, tree && tree.element);
+}
+
+function stepButton(name, mark, onclick) {
+  return el("button", { type: "button", class: name, "aria-label": t(`steps.${name}`), onclick }, mark);
+}
+
+/** A token of the output, with a bar for how probable it was. */
+function chip(moment, n, choose) {
+  if (!moment) {
+    return el("button", { type: "button", class: "token chip", "aria-label": t("steps.beyond",
+      { n: n + 1 }), onclick: choose, onfocus: choose }, el("bdi", {}, "…"));
+  }
+  const prob = Math.exp(moment.log_prob);
+  const bar = el("span", { class: "bar", "aria-hidden": "true" });
+  bar.style.setProperty("--share", prob.toFixed(3));
+  return el("button", { type: "button", class: moment.given ? "token chip given" : "token chip",
+    "aria-label": t("share", { token: named(moment.token), share: percent(prob) }),
+    onclick: choose, onfocus: choose }, shown(moment.token), bar);
+}
+
+/** The most probable tokens of a step as bars, the one that stands there in the accent's colour. */
+function alternatives(moment) {
+  if (!moment) return [el("p", { class: "note" }, t("steps.none"))];
+  const prob = Math.exp(moment.log_prob);
+  const rows = moment.alternatives.map(({ token, prob: share }) =>
+    ({ token, share, here: token === moment.token }));
+  if (!rows.some(({ here }) => here)) rows.push({ token: moment.token, share: prob, here: true });
+  return [
+    bars(rows, t("steps.alternatives", { n: state.step + 1 })),
+    el("p", { class: "note" }, t(moment.given ? "steps.given" : "steps.facts", {
+      share: percent(prob), log: number(moment.log_prob), entropy: number(moment.entropy) })),
+  ];
+}
+
+/** Shares as bars: a list whose items say their numbers in text. */
+function bars(rows, label) {
+  return el("ol", { class: "bars", "aria-label": label }, ...rows.map(({ token, share, here }) => {
+    const bar = el("span", { class: "bar", "aria-hidden": "true" });
+    bar.style.setProperty("--share", share.toFixed(4));
+    return el("li", { class: here ? "here" : null }, el("span", { class: "name", dir: "auto" },
+      shown(token), here ? el("span", { class: "unseen" }, ` ${t("steps.here")}`) : null),
+    bar, el("span", { class: "share" }, percent(share)));
+  }));
+}

@@ -1,0 +1,172 @@
+"""One file that holds everything, in which a text stays a text."""
+
+import dataclasses
+import errno
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.lens.inspections import MADE, classification, continuation, translation
+
+from dragoman.errors import DragomanError, InputError
+from dragoman.lens import page as package
+from dragoman.lens.inspection import Inspection, Sentence
+from dragoman.lens.page import write_page
+from dragoman.lens.page.write import MAX_WEIGHTS, SCRIPTS, as_json, page
+
+STATIC = Path(package.__file__).parent
+LABELS = json.loads((STATIC / "labels.json").read_text(encoding="utf-8"))
+
+
+def data_of(html: str) -> dict[str, object]:
+    """The data that a page holds, found as a browser finds it: up to the first ``</script>``."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert found is not None
+    read: dict[str, object] = json.loads(found[1])
+    return read
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+def test_the_page_holds_the_inspection(make: object) -> None:
+    """What the page holds is the JSON of --json, with whole numbers for weights."""
+    assert callable(make)
+    inspection: Inspection = make()
+    held = data_of(page(inspection))
+    said = inspection.to_dict()
+    assert {key: held[key] for key in said if key != "attention"} == {
+        key: said[key] for key in said if key != "attention"
+    }
+    maps = held["attention"]
+    assert isinstance(maps, list)
+    for kept, original in zip(maps, said["attention"], strict=True):
+        weights = np.array(kept["weights"]) / held["one"]
+        assert np.abs(weights - np.array(original["weights"])).max() <= 1e-4
+        assert kept["summaries"] == original["summaries"]
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+def test_the_page_asks_no_network(make: object) -> None:
+    """No address, no import, no file beside it; and a policy that would forbid it anyhow."""
+    assert callable(make)
+    html = page(make())
+    without_names = html.replace("http://www.w3.org/2000/svg", "")  # a name, never fetched
+    assert not re.search(r"https?:|//\w+\.\w|@import|url\(|\bimport\b|fetch\(", without_names)
+    assert re.findall(r"<(?:link|img|iframe|object|base)\b", html) == []
+    assert re.findall(r'\b(?:src|href)="(?!#)', html) == []
+    assert "default-src 'none'" in html
+
+
+@given(st.text())
+def test_any_text_stays_data(text: str) -> None:
+    """Whatever a text says, it neither ends the script element nor breaks a line."""
+    written = as_json({text: [text]})
+    assert not set(written) & set("<>&\u2028\u2029")
+    assert json.loads(written) == {text: [text]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["</script><script>alert(1)</script>", "<!--<script>", "a\u2028b", "%%DATA%%", "\\u003c"],
+)
+def test_hostile_texts_are_held_as_they_are(text: str) -> None:
+    """Tokens that look like markup, or like a place of the template."""
+    hostile = dataclasses.replace(continuation(), src=Sentence(text=text, tokens=(text,)))
+    html = page(hostile)
+    assert data_of(html)["src"] == {"text": text, "tokens": [text]}
+    assert html.count("</script>") == page(continuation()).count("</script>")
+
+
+def test_the_policy_allows_the_script_and_the_style_that_are_there() -> None:
+    """The hashes of the policy are those of the elements; a changed byte would stop the page."""
+    import base64
+    import hashlib
+
+    html = page(translation())
+    for kind, element in (("script-src", "script"), ("style-src", "style")):
+        content = re.findall(f"<{element}>(.*?)</{element}>", html, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content[-1].encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'" in html
+
+
+def test_the_file_appears_whole_in_a_new_folder(tmp_path: Path) -> None:
+    """Folders are made, nothing else is left, and the same inspection gives the same bytes."""
+    target = tmp_path / "a" / "b" / "page.html"
+    assert write_page(translation(), target) == target
+    assert [path.name for path in target.parent.iterdir()] == ["page.html"]
+    assert target.read_text(encoding="utf-8") == page(translation())
+
+
+def test_a_path_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    """A folder stands where the file shall be: one sentence, and the folder is as it was."""
+    with pytest.raises(InputError, match=r"cannot write the page .*choose another path"):
+        write_page(translation(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_there_stays_when_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old page is whole and no part of the new one is left."""
+    target = tmp_path / "page.html"
+    target.write_text("old", encoding="utf-8")
+
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(DragomanError, match="No space left"):
+        write_page(translation(), target)
+    assert target.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_page_that_no_browser_would_bear_is_refused(tmp_path: Path) -> None:
+    """Too many weights: the message says how many, and how many there may be."""
+    whole = translation()
+    side = int(MAX_WEIGHTS**0.5) + 1
+    large = dataclasses.replace(whole.attention[0], weights_LHTS=np.zeros((1, 1, side, side)))
+    with pytest.raises(InputError, match=f"{side * side:,} attention weights, and {MAX_WEIGHTS:,}"):
+        write_page(dataclasses.replace(whole, attention=(large,)), tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_that_are_no_json_are_refused() -> None:
+    """NaN would leave the browser with nothing to read."""
+    broken = dataclasses.replace(classification().attributions[0], scores=(float("nan"),))
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        page(dataclasses.replace(classification(), attributions=(broken,)))
+
+
+def test_every_word_is_there_in_both_languages() -> None:
+    """The same keys, none empty, and the same places to fill."""
+    assert set(LABELS) == {"en", "zh"}
+    assert list(LABELS["en"]) == list(LABELS["zh"])
+    for key, text in LABELS["en"].items():
+        other = LABELS["zh"][key]
+        assert text.strip()
+        assert other.strip()
+        assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", other)), key
+
+
+def test_every_word_that_the_scripts_ask_for_is_there() -> None:
+    """Each key is used, literally or by its beginning; each literal key exists."""
+    script = "\n".join((STATIC / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    literal = set(re.findall(r"""\bt\(\s*"([\w.-]+)\"""", script))
+    assert literal - set(LABELS["en"]) == set()
+    begun = tuple(re.findall(r"t\(`([\w.]*)\$\{", script))
+    quoted = set(re.findall(r'"([\w.-]+)"', script))
+    unused = {
+        k for k in LABELS["en"] if k not in quoted and not k.startswith(tuple(filter(None, begun)))
+    }
+    assert {key for key in unused if not re.search(r"\.(title|lead|keys|queries)$", key)} == set()
+
+
+def test_no_part_is_forgotten() -> None:
+    """Every script of the folder is joined, and none fits in less than a head."""
+    assert sorted(SCRIPTS) == sorted(path.name for path in STATIC.glob("*.js"))
+    parts = [path for path in STATIC.iterdir() if path.suffix in {".js", ".css", ".html", ".json"}]
+    assert max(len(path.read_text(encoding="utf-8").splitlines()) for path in parts) <= 400
