@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import torch
@@ -15,7 +16,7 @@ DEPTHS = (6, 12, 24, 48)
 D_MODEL = 64
 LENGTH = 32
 ROWS = 4
-SEED = 1
+DRAWS = 3
 PLACES: tuple[tuple[NormPosition, str], ...] = (
     ("post", "post-norm (the paper)"),
     ("pre", "pre-norm"),
@@ -24,7 +25,7 @@ PLACES: tuple[tuple[NormPosition, str], ...] = (
 
 
 class LayerSizes(NamedTuple):
-    """One number for each layer of a stack, first layer first."""
+    """One number for each layer of a stack, first layer first; each a mean over draws."""
 
     gradients: list[float]
     """Norm of the loss's gradient in the second matrix of each feed-forward network."""
@@ -32,39 +33,44 @@ class LayerSizes(NamedTuple):
     """Root mean square of the residual stream behind each layer."""
 
 
-def layer_sizes(place: NormPosition, depth: int, *, seed: int = SEED) -> LayerSizes:
-    """Build an encoder as it stands before training, and measure each of its layers once.
+def layer_sizes(place: NormPosition, depth: int, *, draws: int = DRAWS) -> LayerSizes:
+    """Build encoders as they stand before training, and measure each of their layers.
 
-    Its input is random, N(0, 1); the loss is the dot product of its output with random numbers
-    of the same kind, divided by their root count, so that every stack is asked for the same.
+    The input is random, N(0, 1); the loss is the dot product of the output with random numbers of
+    the same kind, divided by the root of their count, so that every stack is asked for the same.
     """
-    torch_state = torch.random.get_rng_state()
-    try:
-        torch.manual_seed(seed)
-        stack, x_BLD, wanted_BLD = _draw(place, depth)
-    finally:
-        torch.random.set_rng_state(torch_state)
-    streams: list[float] = []
-    layers = [layer for layer in stack.layers if isinstance(layer, EncoderLayer)]
-    for layer in layers:
-        layer.register_forward_hook(
-            lambda _layer, _args, out_BLD: streams.append(
-                float(out_BLD.detach().square().mean().sqrt())
-            )
-        )
-    loss = (stack(x_BLD) * wanted_BLD).sum() / wanted_BLD.numel() ** 0.5
-    weights = [layer.ffn.down.weight for layer in layers]
-    gradients = torch.autograd.grad(loss, weights)
-    return LayerSizes([float(gradient.norm()) for gradient in gradients], streams)
+    gradients, streams = [], []
+    with torch.random.fork_rng(devices=[]):
+        for seed in range(draws):
+            torch.manual_seed(seed)
+            measured = _measure(place, depth)
+            gradients.append(measured.gradients)
+            streams.append(measured.streams)
+    return LayerSizes(
+        [fmean(layer) for layer in zip(*gradients, strict=True)],
+        [fmean(layer) for layer in zip(*streams, strict=True)],
+    )
 
 
-def _draw(place: NormPosition, depth: int) -> tuple[Encoder, torch.Tensor, torch.Tensor]:
+def _measure(place: NormPosition, depth: int) -> LayerSizes:
+    """Draw one encoder, and go through it and back."""
     shape = LayerShape(
         d_model=D_MODEL, num_heads=4, d_ff=4 * D_MODEL, dropout=0.0, norm_position=place
     )
     scale = deepnorm(depth) if place == "deepnorm" else None
     stack = Encoder(shape, depth, final_norm=shape.ends_in_norm, depth=scale)
-    return stack, torch.randn(ROWS, LENGTH, D_MODEL), torch.randn(ROWS, LENGTH, D_MODEL)
+    x_BLD, wanted_BLD = torch.randn(2, ROWS, LENGTH, D_MODEL)
+    streams: list[float] = []
+    layers = [layer for layer in stack.layers if isinstance(layer, EncoderLayer)]
+    for layer in layers:
+        layer.register_forward_hook(
+            lambda _layer, _args, out_BLD: streams.append(float(out_BLD.detach().square().mean()))
+        )
+    loss = (stack(x_BLD) * wanted_BLD).sum() / wanted_BLD.numel() ** 0.5
+    gradients = torch.autograd.grad(loss, [layer.ffn.down.weight for layer in layers])
+    return LayerSizes(
+        [float(gradient.norm()) for gradient in gradients], [square**0.5 for square in streams]
+    )
 
 
 def plot_norm_placement(path: Path | str) -> Path:
@@ -72,6 +78,12 @@ def plot_norm_placement(path: Path | str) -> Path:
 
     Above, the norm of the gradient in each layer's feed-forward matrix (logarithmic), the first
     layer left and the last one right. Below, the size of the residual stream behind each layer.
+
+    Post-norm: every layer, however deep the stack, gets as large a gradient as in a shallow one, so
+    a first step of the usual size moves a deep stack too far, and learning begins with a warm-up.
+    Pre-norm: the stream grows from layer to layer, the last norm divides by it, and the gradient of
+    the last layers falls as the stack gets deeper (Xiong et al., 2020, theorem 1). DeepNorm: all
+    layers get the same, and less of it in a deeper stack (Wang et al., 2022).
     """
     figure = blank(10.8, 6.0)
     panels = figure.subplots(2, len(PLACES), sharex=True, sharey="row")

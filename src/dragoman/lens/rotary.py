@@ -41,7 +41,8 @@ def plot_rotary_angles(path: Path | str) -> Path:
     pairs_Lp2 = turned_pairs(LENGTH, HEAD_DIM)
     degrees_Lp = torch.atan2(pairs_Lp2[..., 1], pairs_Lp2[..., 0]).rad2deg() % 360
     figure = blank(9.6, 4.4)
-    left, right = figure.subfigures(1, 2, width_ratios=(1.15, 1))
+    halves = figure.add_gridspec(1, 2, width_ratios=(1.15, 1))
+    left, right = figure.add_subfigure(halves[0]), figure.add_subfigure(halves[1])
     grid = left.subplots()
     image = grid.imshow(degrees_Lp.numpy(), cmap="twilight", vmin=0, vmax=360, aspect="auto")
     grid.set(title="angle of a pair, in degrees", xlabel="pair i", ylabel="position m")

@@ -9,19 +9,18 @@ from dragoman.train.config import TrainConfig
 from dragoman.train.schedule import learning_rate
 
 STEPS = 20_000
-D_MODEL = 512
 PEAK = 7e-4
-SCHEDULES = (
-    ("inverse-sqrt", PEAK, 4000),
-    ("cosine", PEAK, 1000),
-    ("linear", PEAK, 1000),
-    ("constant", PEAK, 1000),
-)
 NOAM = ((256, 4000), (512, 4000), (512, 8000))
+OTHERS = (
+    TrainConfig(max_steps=STEPS, schedule="inverse-sqrt", learning_rate=PEAK, warmup_steps=4000),
+    TrainConfig(max_steps=STEPS, schedule="cosine", learning_rate=PEAK, warmup_steps=1000),
+    TrainConfig(max_steps=STEPS, schedule="linear", learning_rate=PEAK, warmup_steps=1000),
+    TrainConfig(max_steps=STEPS, schedule="constant", learning_rate=PEAK, warmup_steps=1000),
+)
 
 
-def rates(config: TrainConfig, d_model: int) -> list[float]:
-    """The learning rate of steps 1 to `max_steps`."""
+def rates(config: TrainConfig, d_model: int = 512) -> list[float]:
+    """The learning rate of steps 1 to `max_steps` (20,000 unless given)."""
     end = config.max_steps or STEPS
     return [learning_rate(config, step, step / end, d_model) for step in range(1, end + 1)]
 
@@ -41,11 +40,9 @@ def plot_schedules(path: Path | str) -> Path:
             max_steps=STEPS, schedule="noam", learning_rate=1.0, warmup_steps=warmup
         )
         left.plot(steps, rates(config, d_model), label=f"D = {d_model}, warm-up {warmup:,}")
-    for name, peak, warmup in SCHEDULES:
-        config = TrainConfig(
-            max_steps=STEPS, schedule=name, learning_rate=peak, warmup_steps=warmup
-        )
-        right.plot(steps, rates(config, D_MODEL), label=f"{name}, warm-up {warmup:,}")
+    for config in OTHERS:
+        name = f"{config.schedule}, warm-up {config.warmup_steps:,}"
+        right.plot(steps, rates(config), label=name)
     left.set(title="noam: the paper's rate", ylabel="learning rate")
     right.set(title=f"schedules with a peak of {PEAK}")
     for axes in (left, right):
