@@ -74,7 +74,7 @@ class Packed:
         window = window_of(self.within)
         if window is not None and mask is None and is_served(q_BHTd, weighting):
             return attend_by_varlen(q_BHTd, kv, lengths, window, weighting)
-        groups = _group(lengths, max(1, STRIP_SCORES // (batch * heads)))
+        groups = group_documents(lengths, max(1, STRIP_SCORES // (batch * heads)))
         whole = [q_BHTd, *kv]
         if mask is not None:
             whole.append(mask_of_keys(mask, kv).transpose(-2, -1).expand(batch, -1, -1, -1))
@@ -128,7 +128,7 @@ class Packed:
         return self.within.make_storage()
 
 
-def _group(lengths: Sequence[int], budget: int) -> list[list[int]]:
+def group_documents(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Group documents of nearly the same length: filling up adds less than an eighth to one.
 
     A group has no more than `budget` scores of each head, which a CPU's cache then holds.
