@@ -40,8 +40,9 @@ format: $(STAMP) ## rewrite the sources as the formatter and the linter want the
 bench: $(STAMP) ## run the benchmarks
 	$(BIN)/python -m benchmarks
 
-docs: $(STAMP) ## regenerate the pages that are made from the code
+docs: $(STAMP) ## pages made from the code, the site in build/site, and every experiment of the walk
 	$(BIN)/python docs/make.py
+	$(BIN)/python -m tests.docs.walk
 
 clean: ## remove what builds and checks left (the environment and runs/ stay)
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,7 +1,14 @@
-"""Regenerate the pages that are made from the code: ``make docs``.
+"""Make the pages that are made from the code, and the site: ``make docs``.
 
-docs/cli.md is the reference of the command line, taken from the verbs' own help texts; docs/images/
-holds the pictures, each drawn by one function of `dragoman.lens`.
+    python docs/make.py          everything below
+    python docs/make.py pages    docs/cli.md, the reference of the command line, from the verbs' own
+                                 help texts, and docs/images/, each drawn by one function of
+                                 `dragoman.lens`
+    python docs/make.py site     build/site in English and build/site/zh in Chinese, by Zensical
+
+The site has every page of docs/ (Chinese ones lie in docs/zh/ under the same names; what is not
+translated is shown in English) and what `BESIDE` in staging.py names. Titles and their order are
+`nav` in zensical.toml: a page that is missing there, or a link that leads nowhere, is an error.
 
 A page shows lines of the source by reference and never pastes them: a paragraph that is nothing but
 a link to a file of the repository, whose text is the file and a name in it,
@@ -11,20 +18,32 @@ a link to a file of the repository, whose text is the file and a name in it,
 On GitHub that is a link. On the site it becomes the lines of that name (a class, a function, a
 method, or a constant of a module or class), found by parsing the file, with their line numbers and
 a link to the whole file. `path:Name:body` leaves its docstring out. A name that is gone, or a link
-that leads to another file than its text says, ends the build with the page and the line.
+that leads to another file than its text says, ends the build with the page and the name.
+
+Formulas are TeX as GitHub draws it: `$...$` in a line, `$$...$$` or a block of the language `math`
+by themselves.
 """
 
 import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
+import tomlkit
 import typer
+from staging import DOCS, ROOT, Tree, Wrong, find_pages, stage
 from typer.cli import get_docs_for_click
 from typer.main import get_command
 
-from dragoman.cli.main import make_app
 from dragoman import lens
+from dragoman.cli.main import make_app
 
-DOCS = Path(__file__).parent
+BUILD = ROOT / "build"
+SITE = BUILD / "site"
 PICTURES = {
     "cache-growth.png": lens.plot_cache_growth,
     "label-smoothing.png": lens.plot_label_smoothing,
@@ -50,9 +69,103 @@ def cli_page() -> str:
     return page.replace("<tab>", "&lt;tab&gt;").rstrip() + "\n"
 
 
-if __name__ == "__main__":
+def make_pages() -> None:
+    """Rewrite the page of the command line and the pictures."""
     (DOCS / "cli.md").write_text(cli_page(), encoding="utf-8")
     print("docs/cli.md")
     for name, plot in PICTURES.items():
         plot(DOCS / "images" / name)
         print(f"docs/images/{name}")
+
+
+def make_site() -> None:
+    """Copy the pages of both languages and let Zensical build them; a warning ends it."""
+    config = tomlkit.parse((ROOT / "zensical.toml").read_text(encoding="utf-8")).unwrap()
+    shutil.rmtree(SITE, ignore_errors=True)
+    shutil.rmtree(BUILD / "docs", ignore_errors=True)
+    for language in ("en", "zh"):
+        tree = find_pages(language)
+        check_navigation(config, tree)
+        stage(tree, BUILD / "docs" / language)
+        shutil.copy(DOCS / "theme" / "site.css", BUILD / "docs" / language)
+        path = BUILD / f"zensical.{language}.toml"
+        path.write_text(tomlkit.dumps(settings(config, language)), encoding="utf-8")
+        build(path)
+    print(f"{SITE.relative_to(ROOT)}/index.html")
+
+
+def settings(config: dict[str, Any], language: str) -> dict[str, Any]:
+    """Return Zensical's settings for a language, as they are read from a file in build/."""
+    project = deepcopy(config["project"])
+    chinese = project["extra"].pop("zh")
+    theme = project["theme"] | {"language": language, "custom_dir": "../docs/theme"}
+    project |= {"docs_dir": f"docs/{language}", "site_dir": "site", "theme": theme}
+    if language == "zh":
+        project["site_dir"] = "site/zh"
+        project["site_description"] = chinese["site_description"]
+        project["nav"] = translated(project["nav"], chinese["titles"])
+        project["extra"]["alternate"] = chinese["alternate"]
+        for choice in theme["palette"]:
+            choice["toggle"]["name"] = chinese["titles"][choice["toggle"]["name"]]
+    return {"project": project}
+
+
+def translated(nav: list[dict[str, Any]], titles: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the navigation under Chinese titles."""
+    return [
+        {titles[title]: led if isinstance(led, str) else translated(led, titles)}
+        for entry in nav
+        for title, led in entry.items()
+    ]
+
+
+def check_navigation(config: dict[str, Any], tree: Tree) -> None:
+    """Refuse a page that the navigation leaves out, and one that it names and that is not there."""
+    named = set(pages_of(config["project"]["nav"]))
+    there = set(tree.pages)
+    for name in sorted(named - there):
+        raise Wrong(f"zensical.toml: nav names {name}, which is not there")
+    for name in sorted(there - named):
+        raise Wrong(f"{tree.pages[name].relative_to(ROOT)}: name it in nav of zensical.toml")
+
+
+def pages_of(nav: list[dict[str, Any]]) -> Iterator[str]:
+    """The pages of a navigation, those of its sections among them."""
+    for entry in nav:
+        for led in entry.values():
+            if isinstance(led, str):
+                yield led
+            else:
+                yield from pages_of(led)
+
+
+def build(config: Path) -> None:
+    """Run Zensical; whatever it warns of is an error."""
+    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
+    done = subprocess.run(
+        [*command, "--config-file", str(config)], capture_output=True, text=True, check=False
+    )
+    said = done.stdout + done.stderr
+    if done.returncode or re.search("warning|error", said, re.IGNORECASE):
+        raise Wrong(f"the site cannot be built:\n{said}")
+
+
+def main() -> int:
+    """Make what the command line names."""
+    asked = sys.argv[1:] or ["pages", "site"]
+    if unknown := set(asked) - {"pages", "site"}:
+        print(f"{' '.join(unknown)}: say pages or site", file=sys.stderr)
+        return 2
+    try:
+        if "pages" in asked:
+            make_pages()
+        if "site" in asked:
+            make_site()
+    except Wrong as wrong:
+        print(wrong, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

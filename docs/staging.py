@@ -1,0 +1,294 @@
+"""Pages for the site, made from the pages for GitHub.
+
+The Markdown of the repository is written to be read where it lies. For the site it is copied into
+a folder of its own for each language, and on the way
+
+- a link to a file of the repository becomes one to its page on the site: of pages in the same
+  language where it is written in it, of sources a page with numbered lines;
+- a link to a name in a source file becomes the lines of that name (see docs/make.py);
+- formulas become MathML, which browsers draw by themselves, so that no script is needed;
+- the line that leads to the same page in the other language goes: the site has a switch.
+
+Whatever does not fit raises `Wrong`, with the page and what is wrong on it.
+"""
+
+import ast
+import os
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from latex2mathml.converter import convert
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+CHINESE = DOCS / "zh"
+
+BESIDE = {
+    "README.md": "project/readme.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "benchmarks/README.md": "project/benchmarks.md",
+}
+"""Pages that lie elsewhere in the repository, and where they are on the site."""
+
+TRANSLATED_BESIDE = {"README.zh-CN.md": "project/readme.md"}
+"""The same for those in Chinese."""
+
+UNTRANSLATED = '!!! note "本页尚无中文版"\n\n    以下是英文原文。\n\n'
+
+_FENCED = re.compile(
+    r"^(?P<indent> *)(?P<fence>`{3,})(?P<info>.*)\n(?P<body>(?:.*\n)*?)(?P=indent)(?P=fence)$", re.M
+)
+_REFERENCE = re.compile(
+    r"^\[`(?P<file>[\w./-]+\.py):(?P<name>[\w.]+)(?P<body>:body)?`\]\((?P<target>[^)\s]+)\)$", re.M
+)
+_LANGUAGE = r"(?:English|中文|\[English\]\(\S+\)|\[中文\]\(\S+\))"
+_LANGUAGES = re.compile(rf"^{_LANGUAGE} · {_LANGUAGE}\n+", re.M)
+_DISPLAYED = re.compile(r"^\$\$(?P<tex>.+?)\$\$$", re.M | re.S)
+_CODE_OR_MATH = re.compile(
+    r"(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))|(?<![\w$\\])\$(?P<tex>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?![\w$])",
+    re.S,
+)
+_LINK = re.compile(r"(?P<open>\]\(|<img [^>]*?src=\")(?P<target>[^)\s\"]+)(?=[)\s\"])")
+
+
+class Wrong(Exception):  # noqa: N818 (a sentence about a page, not an error of the program)
+    """What is wrong on a page, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The pages of the site in one language."""
+
+    language: str
+    """en or zh."""
+    pages: dict[str, Path] = field(default_factory=dict)
+    """Where each page on the site is written in the repository."""
+    sources: set[str] = field(default_factory=set)
+    """Files of the repository to which pages link: they get a page too."""
+
+
+def find_pages(language: str) -> Tree:
+    """Find what the site has in a language; what is not translated is there in English."""
+    pages = {name_of(path): path for path in DOCS.rglob("*.md") if CHINESE not in path.parents}
+    pages |= {name: ROOT / path for path, name in BESIDE.items()}
+    if language == "zh":
+        pages |= {name_of(path): path for path in CHINESE.rglob("*.md")}
+        pages |= {name: ROOT / path for path, name in TRANSLATED_BESIDE.items()}
+    return Tree(language, pages)
+
+
+def name_of(path: Path) -> str:
+    """The name on the site of a page of the repository."""
+    here = path.relative_to(ROOT).as_posix()
+    beside = BESIDE | TRANSLATED_BESIDE
+    return (
+        beside.get(here)
+        or path.relative_to(CHINESE if CHINESE in path.parents else DOCS).as_posix()
+    )
+
+
+def stage(tree: Tree, folder: Path) -> None:
+    """Write the pages of a language, the pictures and the sources that they link to."""
+    for name, path in sorted(tree.pages.items()):
+        text = staged_page(tree, name, path.read_text(encoding="utf-8"))
+        if tree.language == "zh" and not is_chinese(path):
+            text = with_note(text)
+        _write(folder / name, text)
+    for path in sorted((DOCS / "images").iterdir()):
+        target = folder / "images" / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    for source in sorted(tree.sources):
+        _write(folder / source_page(source), _whole_source(source))
+
+
+def is_chinese(path: Path) -> bool:
+    """Whether a page is written in Chinese."""
+    return CHINESE in path.parents or path.name.endswith(".zh-CN.md")
+
+
+def with_note(text: str) -> str:
+    """Say below the heading of an English page on the Chinese site that it is not translated."""
+    heading, _, rest = text.partition("\n\n")
+    return f"{heading}\n\n{UNTRANSLATED}{rest}"
+
+
+def staged_page(tree: Tree, name: str, text: str) -> str:
+    """Make the page of the site from the page of the repository."""
+    text = _LANGUAGES.sub("", text, count=1)
+    try:
+        return "".join(_staged_parts(tree, name, text))
+    except Wrong as wrong:
+        path = tree.pages[name].relative_to(ROOT)
+        raise Wrong(f"{path}: {wrong}") from wrong
+
+
+def _staged_parts(tree: Tree, name: str, text: str) -> Iterator[str]:
+    """Blocks between fences as they are, except formulas, and everything else translated."""
+    end = 0
+    for fenced in _FENCED.finditer(text):
+        yield _staged_prose(tree, name, text[end : fenced.start()])
+        is_math = fenced["info"].strip() == "math"
+        yield displayed(fenced["body"]) if is_math else fenced[0]
+        end = fenced.end()
+    yield _staged_prose(tree, name, text[end:])
+
+
+def _staged_prose(tree: Tree, name: str, text: str) -> str:
+    kept: list[str] = []
+
+    def keep(made: str) -> str:
+        """Put a made part out of the reach of the next steps."""
+        kept.append(made)
+        return f"\ufffc{len(kept) - 1}\ufffc"
+
+    text = _REFERENCE.sub(lambda found: keep(_lines_of_reference(tree, name, found)), text)
+    text = _DISPLAYED.sub(lambda found: keep(displayed(found["tex"])), text)
+    text = _CODE_OR_MATH.sub(lambda found: keep(found["code"] or inline(found["tex"])), text)
+    text = _LINK.sub(lambda found: found["open"] + site_link(tree, name, found["target"]), text)
+    return re.sub("\ufffc(\\d+)\ufffc", lambda found: kept[int(found[1])], text)
+
+
+def site_link(tree: Tree, name: str, target: str) -> str:
+    """Where a link of the repository's page leads on the site."""
+    if re.match(r"[a-z]+:|#", target):
+        return target
+    path, _, anchor = target.partition("#")
+    file = Path(os.path.normpath(tree.pages[name].parent / path))
+    if not file.is_file() or ROOT not in file.parents:
+        raise Wrong(f"the link {target} leads to no file of the repository")
+    here = file.relative_to(ROOT).as_posix()
+    if here in BESIDE | TRANSLATED_BESIDE or (DOCS in file.parents and file.suffix == ".md"):
+        led = name_of(file)
+        if led not in tree.pages:
+            raise Wrong(f"the link {target} leads to a page that there is in Chinese only")
+    elif DOCS / "images" in file.parents:
+        led = file.relative_to(DOCS).as_posix()
+    else:
+        tree.sources.add(here)
+        led = source_page(here)
+    relative = os.path.relpath(led, PurePosixPath(name).parent)
+    return f"{relative}#{anchor}" if anchor else relative
+
+
+def source_page(source: str) -> str:
+    """The name on the site of a file of the sources."""
+    return f"source/{source}.md"
+
+
+def _whole_source(source: str) -> str:
+    text = (ROOT / source).read_text(encoding="utf-8")
+    language = {".py": "python", ".toml": "toml"}.get(Path(source).suffix, "text")
+    head = "---\nsearch:\n  exclude: true\n---\n"
+    return f"{head}# {source}\n\n{_fenced(text, language, first=1)}\n"
+
+
+# ------------------------------------------------------------------------- lines of the source
+
+
+def _lines_of_reference(tree: Tree, name: str, found: re.Match[str]) -> str:
+    """The code that a reference names, and a link to its place in the file."""
+    link = site_link(tree, name, found["target"])
+    if found["file"] not in tree.sources or not link.endswith(source_page(found["file"])):
+        raise Wrong(f"the link {found['target']} does not lead to {found['file']}")
+    lines = lines_of(found["file"], found["name"])
+    code = without_docstring(lines) if found["body"] else lines.code
+    first = None if found["body"] else lines.first
+    place = f"[{found['file']}:{lines.first}]({link}#__codelineno-0-{lines.first})"
+    return f"{_fenced(code, 'python', first=first)}\n\n{place}{{ .source }}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of a source file that belong to a name."""
+
+    code: str
+    """The lines, without the indentation that they share."""
+    first: int
+    """The number of the first one."""
+
+
+def lines_of(file: str, name: str) -> Lines:
+    """Find the lines of a class, a function, a method or a constant, by parsing the file."""
+    path = ROOT / file
+    if not path.is_file():
+        raise Wrong(f"there is no file {file}")
+    text = path.read_text(encoding="utf-8")
+    body = ast.parse(text).body
+    for part in name.split("."):
+        node = next((node for node in body if part in _names(node)), None)
+        if node is None:
+            raise Wrong(f"{file} has no {name}")
+        body = list(getattr(node, "body", []))
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    lines = text.splitlines()[first - 1 : node.end_lineno]
+    return Lines(textwrap.dedent("\n".join(lines)), first)
+
+
+def _names(node: ast.stmt) -> set[str]:
+    """The names that a statement defines."""
+    match node:
+        case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            return {node.name}
+        case ast.Assign():
+            return {target.id for target in node.targets if isinstance(target, ast.Name)}
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return {name}
+        case _:
+            return set()
+
+
+def without_docstring(lines: Lines) -> str:
+    """The code without the docstring of the class or function itself."""
+    node = ast.parse(lines.code).body[0]
+    if not isinstance(node, ast.ClassDef | ast.FunctionDef) or ast.get_docstring(node) is None:
+        return lines.code
+    told = node.body[0]
+    code = lines.code.splitlines()
+    return "\n".join([*code[: told.lineno - 1], *code[told.end_lineno :]])
+
+
+def _fenced(code: str, language: str, *, first: int | None) -> str:
+    """Code between fences that are longer than any run of backticks in it, with line numbers."""
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", code))])
+    numbers = "" if first is None else f' linenums="{first}"'
+    return f"{fence}{language}{numbers}\n{code.rstrip()}\n{fence}"
+
+
+# ------------------------------------------------------------------------- formulas
+
+
+def displayed(tex: str) -> str:
+    """A formula in its own line, as MathML."""
+    return f'<div class="formula">{mathml(tex, display="block")}</div>'
+
+
+def inline(tex: str) -> str:
+    """A formula in a line of text, as MathML that no rule of Markdown touches."""
+    made = re.sub(r"(?<=>)[^<]+", lambda text: _spelt(text[0]), mathml(tex, display="inline"))
+    return f'<span class="formula">{made}</span>'
+
+
+def _spelt(text: str) -> str:
+    """ASCII signs as character references, which mean nothing to Markdown."""
+    return re.sub(r"[^\w\s&#;]|_", lambda sign: f"&#{ord(sign[0])};", text)
+
+
+def mathml(tex: str, *, display: str) -> str:
+    """Translate TeX to MathML; what the translator does not know is an error, not a gap."""
+    made = convert(" ".join(tex.split()), display=display)
+    unknown = re.findall(r"\\\w*|&(?![#\w]+;)", re.sub(r"<[^>]*>", " ", made))
+    if unknown:
+        raise Wrong(
+            f"no MathML is known for {' '.join(sorted(set(unknown)))} in the formula {tex.strip()}"
+        )
+    return made
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
