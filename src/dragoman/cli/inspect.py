@@ -1,4 +1,4 @@
-"""``dragoman inspect``: what a model folder holds."""
+"""``dragoman inspect``: what a model folder holds, and what the model does with a text."""
 
 import json
 from pathlib import Path
@@ -6,21 +6,114 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.pipes import to_file_or_stdout
+from dragoman.cli.pipes import lines_from, say, to_file_or_stdout
+from dragoman.errors import InputError
 
 if TYPE_CHECKING:
+    from dragoman.lens.inspection import Inspection
     from dragoman.models.folder import FolderConfig
 
 
-def inspect(
+def inspect(  # noqa: PLR0913 -- the options of the verb
     model: Annotated[Path, typer.Argument(help="The model folder.")],
+    text: Annotated[
+        str | None, typer.Argument(help="What to look at the model with; - reads stdin.")
+    ] = None,
     *,
+    beam_size: Annotated[int | None, typer.Option(help="Translating: hypotheses kept.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Generating: most tokens to write; 16 unless given.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="Generating: 0 draws nothing.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Generating: decides what is drawn.")] = None,
+    layers: Annotated[
+        str | None, typer.Option(help="Keep the attention of these, such as 0,5; all if it fits.")
+    ] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw the attention of every head.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page to look around in, one file.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One object with everything.")] = False,
 ) -> None:
-    """Check that a model folder is whole, and tell what it holds.
+    """Tell what a model folder holds; with a TEXT, show what the model does with it.
+
+    A translation is shown with its alignment, the kinds of its attention heads, the alternatives
+    at each step and its beam search; a text that goes on with the same but for the last; a label
+    with the tokens that had to do with it; tags token by token.
 
     dragoman inspect runs/en-zh
+
+    dragoman inspect runs/en-zh "I like green tea." --png heads.png --html look.html
+
+    echo "ROMEO:" | dragoman inspect runs/shakespeare - --temperature 0 --json
     """
+    if text is None:
+        given: dict[str, object] = {
+            "--png": png,
+            "--html": html,
+            "--beam-size": beam_size,
+            "--layers": layers,
+        }
+        given |= {"--max-tokens": max_tokens, "--temperature": temperature, "--seed": seed}
+        for option, value in given.items():
+            if value is not None:
+                raise InputError(f"{option} needs a TEXT: dragoman inspect {model} TEXT {option}.")
+        _inspect_folder(model, as_json=as_json)
+        return
+    from dragoman.cli.inspect_text import Choices, inspect_folder
+    from dragoman.tasks.folders import read_folder
+
+    choices = Choices(
+        beam_size=beam_size,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        seed=seed,
+        layers=None if layers is None else _numbers(layers),
+    )
+    given_text = _read(text)
+    inspection = inspect_folder(read_folder(model, device="cpu"), given_text, choices)
+    _write_pictures(inspection, png, html)
+    with to_file_or_stdout(None) as write:
+        if as_json:
+            write(json.dumps(inspection.to_dict(), ensure_ascii=False))
+            return
+        from dragoman.lens.terminal import lines_of
+
+        for line in lines_of(inspection):
+            write(line)
+
+
+def _read(text: str) -> str:
+    """The text, or all of standard input. Raises InputError where it is empty."""
+    if text == "-":
+        with lines_from(None) as lines:
+            text = "\n".join(lines)
+    if not text.strip():
+        raise InputError("The text is empty; give a sentence.")
+    return text
+
+
+def _numbers(layers: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(layer) for layer in layers.split(","))
+    except ValueError:
+        raise InputError(f"--layers {layers} are no numbers; give them as in 0,2,5.") from None
+
+
+def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | None) -> None:
+    """Write what was asked for, and say where it is."""
+    if png is not None:
+        from dragoman.lens import plot_heads
+
+        say(f"wrote {plot_heads(inspection, png)}")
+    if html is not None:
+        from dragoman.lens.page import write_page
+
+        say(f"wrote {write_page(inspection, html)}")
+
+
+def _inspect_folder(model: Path, *, as_json: bool) -> None:
+    """Check that a model folder is whole, and tell what it holds."""
     from dragoman.models import count_parameters
     from dragoman.models.folder import load_model
     from dragoman.settings import to_plain

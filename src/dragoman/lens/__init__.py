@@ -1,4 +1,17 @@
-"""Pictures of what a model does.
+"""What a model does with a text, and pictures.
+
+    inspecting   a text and what became of it, looked at: an ``Inspection``
+    inspection   what that is, as plain data
+    parts        what all variants of the Transformer have of it
+    trace        the attention of every layer and head, watched while the model runs
+    summaries    what a head does, in four numbers and a word
+    search_record, beam_tree   what a search saw, and the tree of it
+    attribution  which tokens had to do with a label
+    terminal     an inspection as lines of text
+    page         an inspection as one HTML file
+    heads        an inspection as a picture: every head (``plot_heads``)
+
+Pictures:
 
     attention    which source token each target token looked at, as a PNG (``plot_alignment``)
     heatmap      the grid itself
@@ -29,6 +42,7 @@ from dragoman.errors import InputError
 if TYPE_CHECKING:
     from dragoman.lens.attention import plot_alignment
     from dragoman.lens.caches import plot_cache_growth
+    from dragoman.lens.heads import plot_heads
     from dragoman.lens.norms import plot_norm_placement
     from dragoman.lens.patterns import plot_patterns
     from dragoman.lens.positions import plot_positions
@@ -41,6 +55,7 @@ else:
     _FILES = {
         "plot_alignment": "attention",
         "plot_cache_growth": "caches",
+        "plot_heads": "heads",
         "plot_label_smoothing": "smoothing",
         "plot_norm_placement": "norms",
         "plot_patterns": "patterns",
@@ -69,6 +84,7 @@ else:
 __all__ = [
     "plot_alignment",
     "plot_cache_growth",
+    "plot_heads",
     "plot_label_smoothing",
     "plot_norm_placement",
     "plot_patterns",

@@ -54,12 +54,7 @@ class _Draft:
     """Its continuations that got a place."""
 
 
-def beam_tree(
-    notes: Observed,
-    best: Hypothesis,
-    length_penalty: float,
-    name_of: Callable[[int], str],
-) -> BeamTree:
+def beam_tree(notes: Observed, best: Hypothesis, name_of: Callable[[int], str]) -> BeamTree:
     """The tree of an observed beam search (or greedy search) that has found ``best``.
 
     ``name_of`` gives the piece of an id; the root's name is empty.
@@ -85,10 +80,10 @@ def beam_tree(
         drafts[node].live = True
 
     path = _path(notes, best, layers)
-    fates = _Fates(notes, best, length_penalty, path[-1])
+    fates = _Fates(notes, best, path[-1])
     return BeamTree(
         beam_size=notes.beam_size,
-        length_penalty=length_penalty,
+        length_penalty=notes.length_penalty,
         nodes=tuple(
             Node(
                 id=number,
@@ -152,14 +147,13 @@ def _path(notes: Observed, best: Hypothesis, layers: list[dict[int, int]]) -> li
 class _Fates:
     """The sentences."""
 
-    def __init__(
-        self, notes: Observed, best: Hypothesis, length_penalty: float, winner: int
-    ) -> None:
+    def __init__(self, notes: Observed, best: Hypothesis, winner: int) -> None:
         self._eos_id = notes.eos_id
         self._width = notes.beam_size
         self._best = best
         self._winner = winner
-        self._greatest_penalty = float(length_penalties(notes.max_length, length_penalty)[-1])
+        penalties_L = length_penalties(notes.max_length, notes.length_penalty)
+        self._greatest_penalty = float(penalties_L[-1])
 
     def of(self, number: int, draft: _Draft, *, on_path: bool) -> _Fate:
         """What became of one prefix."""

@@ -46,7 +46,9 @@ _MADE_FOR_CJK = (
 
 def label(text: str) -> tuple[str, FontProperties]:
     """The text as it can be drawn, and the font to draw it with."""
-    shown = "".join(char if char.isprintable() else "\N{SYMBOL FOR NEWLINE}" for char in text)
+    shown = "".join(
+        char if char.isprintable() else "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}" for char in text
+    )
     wanted = frozenset(map(ord, shown))
     for path in _candidates():
         if wanted <= _glyphs(path):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.font_manager import FontProperties
+    from matplotlib.image import AxesImage
     from matplotlib.text import Text
 
 _INCHES_A_TOKEN = 0.42
@@ -29,13 +30,21 @@ def heat_map(
     height = min(1.8 + _INCHES_A_TOKEN * rows, _INCHES_AT_MOST)
     figure = Figure(figsize=(width, height), dpi=_DOTS_AN_INCH, layout="constrained")
     axes = figure.subplots()
-    image = axes.imshow(weights_TS, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    _name_cells(axes, src_tokens, tgt_tokens)
-    _separate_cells(axes, rows, columns)
+    image = draw_cells(axes, weights_TS, src_tokens, tgt_tokens)
     figure.colorbar(image, ax=axes, shrink=0.8, aspect=2 * max(10, rows), label="attention")
     shown, font = label(title)
     _dress(axes.set_title(shown, pad=12), font, size=12)
     return figure
+
+
+def draw_cells(
+    axes: Axes, weights_TS: np.ndarray, src_tokens: Sequence[str], tgt_tokens: Sequence[str]
+) -> AxesImage:
+    """Draw the grid alone: from white, 0, to the darkest blue, 1."""
+    image = axes.imshow(weights_TS, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    _name_cells(axes, src_tokens, tgt_tokens)
+    _separate_cells(axes, len(tgt_tokens), len(src_tokens))
+    return image
 
 
 def _name_cells(axes: Axes, src_tokens: Sequence[str], tgt_tokens: Sequence[str]) -> None:

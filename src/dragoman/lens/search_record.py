@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from dragoman.decode import Advance, Frontier, Strategy
+from dragoman.decode import Advance, Beam, Frontier, Greedy, Sample
 from dragoman.decode.ranking import top_tokens
 
 __all__ = ["Expansion", "Observed"]
@@ -44,7 +44,7 @@ class Expansion:
 class Observed:
     """A strategy that does what another one does, for a single sentence, and keeps notes."""
 
-    strategy: Strategy
+    strategy: Beam | Greedy | Sample
     """Who decides."""
     alternatives: int = 5
     """How many of the most probable tokens of each row are noted, at least."""
@@ -59,6 +59,11 @@ class Observed:
     def beam_size(self) -> int:
         """Rows of the sentence."""
         return self.strategy.beam_size
+
+    @property
+    def length_penalty(self) -> float:
+        """The exponent of the scores."""
+        return self.strategy.length_penalty
 
     @property
     def n_best(self) -> int:

@@ -166,10 +166,12 @@ def choose_kept(
 ) -> Kept:
     """The layers and heads that there is room for, of a map of ``size`` weights a head.
 
-    Of the wanted layers (all, unless told) as many as fit, evenly spread, the last one always;
-    where not even one fits, its first heads, one at least.
+    Of the wanted layers (all, unless told; the last one, where there is none of them) as many as
+    fit, evenly spread, their last one always; where not even one fits, its first heads.
     """
-    layers = [layer for layer in range(len(modules)) if wanted is None or layer in wanted]
+    layers = list(range(len(modules)))
+    if wanted is not None:
+        layers = [layer for layer in layers if layer in wanted] or layers[-1:]
     num_heads = modules[0].num_heads
     room = most // max(1, num_heads * size)
     if room >= len(layers):

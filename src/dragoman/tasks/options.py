@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dragoman.decode import Beam, Greedy, RepetitionPenalty, Sample, Strategy
+from dragoman.decode import Beam, Greedy, RepetitionPenalty, Sample
 from dragoman.errors import InputError
 
 __all__ = ["DecodingOptions", "GenerationOptions"]
@@ -118,7 +118,7 @@ class GenerationOptions:
         RepetitionPenalty(self.repetition_penalty)  # each part checks what is its own
         self.strategy(())
 
-    def strategy(self, numbers: tuple[int, ...]) -> Strategy:
+    def strategy(self, numbers: tuple[int, ...]) -> Beam | Greedy | Sample:
         """How tokens are chosen, for texts that have these numbers among all."""
         if self.temperature > 0:
             return Sample(

@@ -55,7 +55,16 @@ VERBS = {
         "--device",
     },
     "score": {"--src", "--tgt", "--json", "--device"},
-    "inspect": {"--json"},
+    "inspect": {
+        "--beam-size",
+        "--max-tokens",
+        "--temperature",
+        "--seed",
+        "--layers",
+        "--png",
+        "--html",
+        "--json",
+    },
 }
 """Other tools call these: a name that goes or changes breaks them."""
 

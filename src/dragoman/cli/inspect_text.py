@@ -1,0 +1,201 @@
+"""What ``dragoman inspect MODEL TEXT`` looks at: the task runs, watched, and the lens draws up."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dragoman.errors import InputError
+
+if TYPE_CHECKING:
+    from dragoman.lens.inspection import Inspection
+    from dragoman.lens.parts import Subject
+    from dragoman.models import EncoderOnlyConfig
+    from dragoman.tasks.folders import Folder
+    from dragoman.text.tokenizer import Tokenizer
+
+MAX_TOKENS = 16
+"""Most tokens that a text is gone on with, unless told otherwise: each is a row to look at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """The options of the command; None where nothing was said."""
+
+    beam_size: int | None = None
+    """For models that translate."""
+    max_tokens: int | None = None
+    """For models that generate."""
+    temperature: float | None = None
+    """For models that generate."""
+    seed: int | None = None
+    """For models that generate."""
+    layers: tuple[int, ...] | None = None
+    """For all."""
+
+
+OPTIONS = {
+    "encoder-decoder": {"beam_size"},
+    "decoder-only": {"max_tokens", "temperature", "seed"},
+    "encoder-only": set[str](),
+}
+"""Which options a kind of model has, beside the layers."""
+
+
+def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection":
+    """Look at what a model does with a text.
+
+    Raises InputError for an empty text, one that is longer than what the model reads at once, and
+    an option that is not for its kind.
+    """
+    from dragoman.lens.parts import Subject
+    from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
+
+    config = folder.config
+    _check(folder, choices)
+    subject = Subject(
+        model=str(folder.path),
+        src_tokenizer=folder.src_tokenizer,
+        tgt_tokenizer=folder.tgt_tokenizer,
+        src_lang=config.src_lang,
+        tgt_lang=config.tgt_lang,
+        layers=choices.layers,
+    )
+    match config.model:
+        case EncoderDecoderConfig():
+            return _translation(folder, subject, text, choices)
+        case DecoderOnlyConfig():
+            return _continuation(folder, subject, text, choices)
+        case reader:
+            return _reading(folder, subject, text.strip(), reader)
+
+
+def _check(folder: "Folder", choices: Choices) -> None:
+    """Options of other kinds, and layers that are not there."""
+    model = folder.config.model
+    said = {"beam_size", "max_tokens", "temperature", "seed"} - OPTIONS[model.kind]
+    for name in sorted(said):
+        if getattr(choices, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise InputError(f"{folder.path} is {model.kind}, which has no {option}; leave it out.")
+    from dragoman.lens.trace import attentions
+
+    depth = max(map(len, attentions(folder.model).values()))
+    for layer in choices.layers or ():
+        if not 0 <= layer < depth:
+            raise InputError(
+                f"{folder.path} has no layer {layer}; its layers are 0 to {depth - 1}."
+            )
+
+
+def _too_long(folder: "Folder", length: int, most: int) -> InputError:
+    return InputError(
+        f"The text has {length} tokens and {folder.path} reads at most {most} at once; "
+        "give a part of it, such as one sentence."
+    )
+
+
+def _translation(folder: "Folder", subject: "Subject", text: str, choices: Choices) -> "Inspection":
+    from dragoman.lens.inspecting import inspect_translation
+    from dragoman.lens.parts import ALTERNATIVES, Searched
+    from dragoman.lens.search_record import Observed
+    from dragoman.models import EncoderDecoder
+    from dragoman.tasks.lines import one_line
+    from dragoman.tasks.translation import Translator
+
+    translator = Translator.of(folder)
+    options = translator.options
+    if choices.beam_size is not None:
+        options = replace(options, beam_size=choices.beam_size)
+    text = text.strip()
+    ids = folder.src_tokenizer.encode(text)
+    if len(ids) > options.max_src_tokens:
+        raise _too_long(folder, len(ids), options.max_src_tokens)
+    notes = Observed(strategy=options.strategy(), alternatives=ALTERNATIVES)
+    best = translator.watch(ids, options, notes)[0]
+    found = Searched(notes=notes, best=best, text=one_line(folder.tgt_tokenizer.decode(best.ids)))
+    return inspect_translation(folder.model_of(EncoderDecoder), subject, text, ids, found)
+
+
+def _continuation(
+    folder: "Folder", subject: "Subject", text: str, choices: Choices
+) -> "Inspection":
+    from dragoman.decode import Hypothesis
+    from dragoman.lens.inspecting import inspect_continuation
+    from dragoman.lens.parts import ALTERNATIVES, Searched
+    from dragoman.lens.search_record import Observed
+    from dragoman.tasks.generation import Generator
+
+    generator = Generator.of(folder)
+    base = generator.options
+    prompt_ids = generator.encode(text)
+    room = MAX_TOKENS if choices.max_tokens is None else choices.max_tokens
+    if (context := generator.context) is not None:
+        if len(prompt_ids) >= context:
+            raise _too_long(folder, len(prompt_ids), context - 1)
+        room = min(room, context - len(prompt_ids))
+    options = replace(
+        base,
+        max_tokens=room,
+        temperature=base.temperature if choices.temperature is None else choices.temperature,
+        seed=base.seed if choices.seed is None else choices.seed,
+    )
+    notes = Observed(strategy=options.strategy((0,)), alternatives=ALTERNATIVES)
+    result = generator.watch(text, options, notes)
+    best = Hypothesis(
+        ids=result.ids,
+        score=result.score,
+        log_prob=result.log_prob,
+        token_log_probs=result.token_log_probs,
+        stopped="eos" if result.stopped == "eos" else "length",
+    )
+    found = Searched(notes=notes, best=best, text=text + result.text)
+    return inspect_continuation(generator.model, subject, prompt_ids, found, generator.never)
+
+
+def _reading(
+    folder: "Folder", subject: "Subject", text: str, config: "EncoderOnlyConfig"
+) -> "Inspection":
+    from dragoman.lens.inspecting import inspect_reading
+    from dragoman.models import EncoderOnly
+    from dragoman.models.folder import ReadingDefaults
+    from dragoman.models.heads import MaskedLanguageHead, TaggingHead
+
+    reading = folder.config.reading or ReadingDefaults()
+    tagging = isinstance(config.head, TaggingHead)
+    tags: list[str | None] = []
+    if tagging:
+        inner, tags = _tagged(folder, text)
+    elif isinstance(config.head, MaskedLanguageHead):
+        inner = _with_gaps(folder.src_tokenizer, text)
+    else:
+        inner = folder.src_tokenizer.encode(text)
+    if len(inner) > reading.max_tokens:
+        raise _too_long(folder, len(inner), reading.max_tokens)
+    tokenizer = folder.src_tokenizer
+    ids = [tokenizer.bos_id, *inner, tokenizer.eos_id]
+    both = [None, *tags, None] if tagging else []
+    return inspect_reading(folder.model_of(EncoderOnly), subject, text, ids, config.head, both)
+
+
+def _tagged(folder: "Folder", text: str) -> tuple[list[int], list[str | None]]:
+    """The ids of the words, and at the first one of each its tag."""
+    from dragoman.tasks.tagging import Tagger
+
+    ids: list[int] = []
+    tags: list[str | None] = []
+    words = Tagger.of(folder).tag(text).words
+    pieces = folder.src_tokenizer.encode_batch([word.text for word in words])
+    for word, own in zip(words, pieces, strict=True):
+        ids += own
+        tags += [word.tag, *[None] * (len(own) - 1)]
+    return ids, tags
+
+
+def _with_gaps(tokenizer: "Tokenizer", text: str) -> list[int]:
+    """The ids of a text in which "<mask>" stands for a gap; a gap is a piece with its space."""
+    from dragoman.text.tokenizer import MASK
+
+    first, *rest = text.split(MASK)
+    ids = tokenizer.encode(first.rstrip())
+    for part in rest:
+        ids += [tokenizer.special_id(MASK), *tokenizer.encode_rest([part.rstrip()])[0]]
+    return ids

@@ -1,0 +1,201 @@
+"""The parts of an ``Inspection`` that all variants of the Transformer share."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor, nn
+
+from dragoman.decode import Hypothesis
+from dragoman.decode.ranking import IMPOSSIBLE, top_tokens
+from dragoman.lens.beam_tree import MOST_PRUNED
+from dragoman.lens.inspection import Alignment, Alternative, AttentionMap, Note, Step
+from dragoman.lens.search_record import Observed
+from dragoman.lens.summaries import summarise
+from dragoman.lens.trace import MapName, Traced, attentions
+from dragoman.text.tokenizer import SPECIALS, Tokenizer
+
+__all__ = [
+    "Searched",
+    "Subject",
+    "alignment_of",
+    "attention_map",
+    "cut_layers",
+    "cut_search",
+    "logit_step",
+    "searched_steps",
+]
+
+ALTERNATIVES = 5
+"""The most probable tokens that are told at each step."""
+
+_NAMES: dict[MapName, tuple[str, str]] = {
+    "encoder": ("encoder's attention", "编码器注意力"),
+    "decoder": ("decoder's attention", "解码器注意力"),
+    "cross": ("cross-attention", "交叉注意力"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is looked at, and how much of it."""
+
+    model: str
+    """Where the model lies."""
+    src_tokenizer: Tokenizer
+    """Of what it reads."""
+    tgt_tokenizer: Tokenizer
+    """Of what it writes."""
+    src_lang: str | None = None
+    """The language that it reads, where known."""
+    tgt_lang: str | None = None
+    """The language that it writes, where known."""
+    layers: tuple[int, ...] | None = None
+    """The layers whose attention is wanted; all, unless given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """What a watched search found."""
+
+    notes: Observed
+    """What it saw."""
+    best: Hypothesis
+    """What it chose."""
+    text: str
+    """The same as text."""
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """All that was written, the end where the model wrote one."""
+        end = (self.notes.eos_id,) if self.best.stopped == "eos" else ()
+        return (*self.best.ids, *end)
+
+
+# ---------------------------------------------------------------- attention
+
+
+def attention_map(
+    name: MapName,
+    traced: Traced,
+    tokens: tuple[Sequence[str], Sequence[str]],
+    lists: tuple[Literal["src", "tgt"], Literal["src", "tgt"]] = ("src", "src"),
+) -> AttentionMap:
+    """A map with its summaries; ``tokens`` stand at rows and columns, which count in ``lists``."""
+    query_tokens, key_tokens = tokens
+    separators = [token in SPECIALS for token in key_tokens]
+    return AttentionMap(
+        name=name,
+        queries=lists[0],
+        keys=lists[1],
+        query_tokens=tuple(query_tokens),
+        key_tokens=tuple(key_tokens),
+        layers=traced.kept.layers,
+        heads=traced.kept.heads,
+        weights_LHTS=traced.weights_LHTS.numpy(),
+        summaries=summarise(traced.weights_LHTS, separators, crossing=name == "cross"),
+    )
+
+
+def alignment_of(cross: Traced, *, ended: bool) -> Alignment:
+    """The last layer's cross-attention, averaged over its heads, and where each token looks most.
+
+    As in translating: the ends of the sentences have no links, nor has a token that looks most at
+    the end. ``ended`` says whether the last row is such an end.
+    """
+    weights_TS = cross.mean_LTS[-1]
+    end = weights_TS.shape[1] - 1
+    most = weights_TS[:-1].max(dim=1) if ended else weights_TS.max(dim=1)
+    pairs = enumerate(zip(most.indices.tolist(), most.values.tolist(), strict=True))
+    return Alignment(
+        links=tuple((t, s, weight) for t, (s, weight) in pairs if s != end),
+        weights_TS=weights_TS.numpy(),
+    )
+
+
+# ---------------------------------------------------------------- steps
+
+
+def searched_steps(found: Searched, tokenizer: Tokenizer, first: int) -> Iterator[Step]:
+    """Each token that was written, and what its row could have written instead.
+
+    ``first`` is the place of the first one in its list of tokens.
+    """
+    rows = found.notes.rows_of(found.ids)
+    columns = zip(found.ids, found.best.token_log_probs, rows, found.notes.expansions, strict=False)
+    for index, (id_, log_prob, row, expansion) in enumerate(columns, start=first):
+        parent = expansion.parents[row]
+        yield Step(
+            index=index,
+            token=tokenizer.tokens([id_])[0],
+            log_prob=log_prob,
+            entropy=expansion.entropies[parent],
+            alternatives=_alternatives(
+                expansion.top_log_probs_Nk[parent], expansion.top_tokens_Nk[parent], tokenizer
+            ),
+        )
+
+
+def logit_step(
+    logits_V: Tensor, index: int, tokenizer: Tokenizer, given: int | None = None
+) -> Step:
+    """The step at a place with these logits: of the token that stands there, or the best one."""
+    log_probs_V = logits_V.float().log_softmax(0)
+    values_Nk, tokens_Nk = top_tokens(log_probs_V[None], min(ALTERNATIVES, len(log_probs_V)))
+    id_ = int(tokens_Nk[0, 0]) if given is None else given
+    probs_V = log_probs_V.exp()
+    return Step(
+        index=index,
+        token=tokenizer.tokens([id_])[0],
+        log_prob=float(log_probs_V[id_]),
+        entropy=float(-(probs_V * log_probs_V.clamp(min=-1e4)).sum()),
+        alternatives=_alternatives(values_Nk[0], tokens_Nk[0], tokenizer),
+        given=given is not None,
+    )
+
+
+def _alternatives(
+    log_probs_k: Tensor, tokens_k: Tensor, tokenizer: Tokenizer
+) -> tuple[Alternative, ...]:
+    """The best tokens with their probabilities; those that cannot be are left out."""
+    pairs = zip(tokenizer.tokens(tokens_k.tolist()), log_probs_k.tolist(), strict=True)
+    probs = log_probs_k.exp().tolist()
+    return tuple(
+        Alternative(token=token, prob=prob)
+        for (token, log_prob), prob in zip(pairs, probs, strict=True)
+        if log_prob > IMPOSSIBLE
+    )[:ALTERNATIVES]
+
+
+# ---------------------------------------------------------------- what was cut
+
+
+def cut_layers(model: nn.Module, traced: Mapping[MapName, Traced]) -> Iterator[Note]:
+    """What of the attention is not there."""
+    for name, modules in attentions(model).items():
+        layers, heads = traced[name].kept
+        num_layers, num_heads = len(modules), modules[0].num_heads
+        if len(layers) == num_layers and len(heads) == num_heads:
+            continue
+        kept = ", ".join(map(str, layers))
+        yield Note(
+            en=f"Of the {_NAMES[name][0]} {len(layers)} of {num_layers} layers ({kept}, counted "
+            f"from 0) and {len(heads)} of {num_heads} heads are kept.",
+            zh=f"{_NAMES[name][1]}保留了 {num_layers} 层中的 {len(layers)} 层（{kept}，从 0 数起）"
+            f"和 {num_heads} 个头中的 {len(heads)} 个。",
+        )
+
+
+def cut_search(found: Searched, *, tree: bool) -> Iterator[Note]:
+    """What the length limit cut, and what the tree leaves out."""
+    if found.best.stopped == "length":
+        limit = found.notes.max_length
+        yield Note(
+            en=f"The text was cut at the limit of {limit} tokens: the model had not ended it.",
+            zh=f"文本在 {limit} 个词元的上限处被截断：模型尚未结束它。",
+        )
+    if tree and found.notes.beam_size * (found.notes.beam_size - 1) > MOST_PRUNED:
+        yield Note(
+            en=f"Of the pruned continuations of each step the best {MOST_PRUNED} are kept.",
+            zh=f"每一步只保留得分最高的 {MOST_PRUNED} 个被剪枝的续写。",
+        )

@@ -1,0 +1,198 @@
+"""An inspection as lines of text: for a terminal, a pipe, an e-mail.
+
+No colours. A Chinese character is as wide as two letters, so that columns stand under each other.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from math import exp
+from typing import get_args
+
+import numpy as np
+
+from dragoman.lens.inspection import (
+    AttentionMap,
+    Attribution,
+    BeamTree,
+    HeadKind,
+    Inspection,
+    Prediction,
+)
+
+__all__ = ["lines_of", "table", "width_of"]
+
+WORTH_SAYING = 0.1
+"""The least share of attention that is told."""
+LINKS = 3
+"""Most tokens that are told of a row."""
+BAR = 20
+"""Letters of the longest bar."""
+
+
+def lines_of(inspection: Inspection) -> Iterator[str]:
+    """The lines, without their ends."""
+    tokens = inspection.src.tokens
+    yield from _texts(inspection)
+    if inspection.prediction is not None:
+        yield ""
+        yield from _prediction(inspection.prediction, tokens)
+    if inspection.attributions:
+        yield ""
+        yield from _attributions(inspection.attributions, tokens)
+    if inspection.steps:
+        yield ""
+        yield from _steps(inspection)
+    if inspection.attention:
+        yield ""
+        yield from _heads(inspection.attention)
+    if inspection.beam is not None:
+        yield ""
+        yield from _beam(inspection.beam)
+    for note in inspection.notes:
+        yield ""
+        yield f"Note: {note.en}"
+
+
+# ---------------------------------------------------------------- sections
+
+
+def _texts(inspection: Inspection) -> Iterator[str]:
+    """What was read, and what was written."""
+    rows = [
+        ("model", f"{inspection.model} ({inspection.kind})"),
+        (inspection.src_lang or "text", _shown(inspection.src.text)),
+    ]
+    if inspection.tgt is not None:
+        rows.append((inspection.tgt_lang or "translation", _shown(inspection.tgt.text)))
+    return table(rows)
+
+
+def _prediction(prediction: Prediction, tokens: Sequence[str]) -> Iterator[str]:
+    """Labels with their probabilities, or tokens with their tags."""
+    if prediction.tags:
+        tagged = zip(tokens, prediction.tags, strict=True)
+        return table([("token", "tag"), *((_piece(token), tag or "") for token, tag in tagged)])
+    labels = [
+        (_shown(label.token), f"{label.prob:.1%}", _bar(label.prob)) for label in prediction.labels
+    ]
+    return table([("label", "p", ""), *labels], right={1})
+
+
+def _attributions(attributions: Sequence[Attribution], tokens: Sequence[str]) -> Iterator[str]:
+    """What each token had to do with the first label, one method beside the other."""
+    rows = [("token", *(cell for each in attributions for cell in (each.method, "")))]
+    most = [max(map(abs, each.scores)) or 1.0 for each in attributions]
+    for index, token in enumerate(tokens):
+        scores = [each.scores[index] for each in attributions]
+        pairs = zip(scores, most, strict=True)
+        cells = (cell for score, top in pairs for cell in (f"{score:.3f}", _bar(abs(score) / top)))
+        rows.append((_piece(token), *cells))
+    return table(rows, right={1, 3})
+
+
+def _steps(inspection: Inspection) -> Iterator[str]:
+    """A row for each token: how sure the model was, where it looked, what else there was."""
+    looked = _looks(inspection)
+    rows = [("token", "p", "looked at", "instead")]
+    for step in inspection.steps:
+        others = [
+            f"{_piece(other.token)} {other.prob:.1%}"
+            for other in step.alternatives
+            if other.token != step.token and other.prob >= 0.001
+        ]
+        shares = _shares(looked.get(step.index), inspection.src.tokens)
+        token = f"({_piece(step.token)})" if step.given else _piece(step.token)
+        rows.append((token, f"{exp(step.log_prob):.1%}", shares, ", ".join(others[:LINKS])))
+    yield from table(rows, right={1})
+    if any(step.given for step in inspection.steps):
+        yield "(in brackets: tokens that were given)"
+
+
+def _looks(inspection: Inspection) -> Mapping[int, np.ndarray]:
+    """For the place of each step the weights over ``src.tokens``: the last layer's mean."""
+    if inspection.alignment is not None:
+        return dict(enumerate(inspection.alignment.weights_TS))
+    if not inspection.attention:
+        return {}
+    ahead = 1 if inspection.kind == "decoder-only" else 0  # what is read writes the next token
+    return dict(enumerate(inspection.attention[0].weights_LHTS[-1].mean(0), start=ahead))
+
+
+def _shares(weights_S: np.ndarray | None, tokens: Sequence[str]) -> str:
+    """The tokens that got most, with their shares."""
+    if weights_S is None:
+        return ""
+    order = np.argsort(-weights_S, kind="stable")[:LINKS]
+    best = [index for index in order if weights_S[index] >= WORTH_SAYING] or order[:1]
+    return ", ".join(f"{_piece(tokens[index])} {weights_S[index]:.0%}" for index in best)
+
+
+def _heads(maps: Sequence[AttentionMap]) -> Iterator[str]:
+    """How many heads of each kind each map has."""
+    kinds: tuple[HeadKind, ...] = get_args(HeadKind)
+    rows = [("heads", "layers x heads", *kinds)]
+    for each in maps:
+        counts = Counter(head.kind for layer in each.summaries for head in layer)
+        size = f"{len(each.layers)} x {len(each.heads)}"
+        rows.append((each.name, size, *(str(counts[kind] or "-") for kind in kinds)))
+    return table(rows, right=range(2, 2 + len(kinds)))
+
+
+def _beam(tree: BeamTree) -> Iterator[str]:
+    """How large the tree is, and the hypotheses that were complete, best first."""
+    counts = Counter(node.state for node in tree.nodes[1:])
+    states = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    yield f"beam of {tree.beam_size}: {len(tree.nodes) - 1} prefixes looked at: {states}"
+    complete = [node for node in tree.nodes if node.score is not None]
+    complete.sort(key=lambda node: node.score or 0.0, reverse=True)
+    rows = [("score", "log-probability", "complete")]
+    for node in complete:
+        tokens = []
+        at = node
+        while at.parent is not None:
+            tokens.append(_piece(at.token))
+            at = tree.nodes[at.parent]
+        rows.append((f"{node.score:.3f}", f"{node.log_prob:.3f}", " ".join(reversed(tokens))))
+    yield from table(rows, right={0, 1})
+
+
+# ---------------------------------------------------------------- columns
+
+
+def table(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
+    """Rows as lines, their cells in columns; those of the columns ``right`` end together."""
+    widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = []
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            space = " " * (width - width_of(cell))
+            cells.append(space + cell if column in right else cell + space)
+        yield "  ".join(cells).rstrip()
+
+
+def width_of(text: str) -> int:
+    """How many letters wide a terminal shows it: marks above a letter take no room (UAX 11)."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def _piece(token: str) -> str:
+    """A token, in which a space can be seen."""
+    return _shown(token).replace(" ", "\N{LOWER ONE EIGHTH BLOCK}")
+
+
+def _shown(text: str) -> str:
+    """On one line, and harmless to a terminal: what cannot be printed by its number."""
+    return "".join(
+        char if char.isprintable() else _SIGNS.get(char, f"\\u{{{ord(char):x}}}") for char in text
+    )
+
+
+_SIGNS = {"\n": "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}", "\t": "\N{RIGHTWARDS ARROW TO BAR}"}
+
+
+def _bar(share: float) -> str:
+    return "#" * round(BAR * share)
