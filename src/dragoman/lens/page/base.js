@@ -71,21 +71,19 @@ function picker(text, options, chosen, choose) {
 // ------------------------------------------------------------------------------- tokens, numbers
 
 /** A space that begins a piece, as itself or as the families of other libraries write it. */
-const SPACE = /^[\s\u2581\u0120]+/;
+const SPACE = /^[ \u2581\u0120]+/;
 const SPECIAL = /^(<[^<>\s]+>|\[[A-Z]+\])$/;
 
 /** A token in running text: without the space that it begins with. */
 function named(token) {
-  return token.replace(SPACE, "") || "␣";
+  return token.replace(SPACE, "").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "␣";
 }
 
 /** A token to look at: its space is a small mark, and what is no text is set apart. */
 function shown(token) {
-  const rest = token.replace(SPACE, "").replace(/\n/g, "⏎");
-  const space = token.length > token.replace(SPACE, "").length;
+  const space = SPACE.test(token) && token.replace(SPACE, "") !== "";
   return el("bdi", { class: SPECIAL.test(token) ? "special" : null },
-    space && rest !== "" ? el("span", { class: "space", "aria-hidden": "true" }, "·") : null,
-    rest || "␣");
+    space ? el("span", { class: "space", "aria-hidden": "true" }, "·") : null, named(token));
 }
 
 /** The code of a language as it may stand in a `lang` attribute. */
@@ -119,11 +117,13 @@ function shade(weight) {
   return Math.pow(Math.min(1, Math.max(0, weight)), 0.65);
 }
 
-/** Paint an element by a weight; above a half its text is in the colour for the accent's ground. */
+/** Paint an element by a weight. Black or white, its text has a contrast of at least 4.5 to 1: the
+ *  dark theme's ground is too light for white from "half" on, the light one's dark enough at "strong". */
 function tint(element, weight) {
   element.style.setProperty("--w", shade(weight).toFixed(3));
   element.classList.toggle("tinted", weight > 0.004);
-  element.classList.toggle("strong", shade(weight) > 0.62);
+  element.classList.toggle("half", shade(weight) > 0.589);
+  element.classList.toggle("strong", shade(weight) > 0.848);
 }
 
 /** The numbers red, green and blue of a colour of the style sheet, as the theme has it now. */

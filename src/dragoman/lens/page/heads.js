@@ -2,7 +2,8 @@
 
 function headsSection() {
   const maps = data.attention.map(headGrid);
-  return section("heads", scaleLegend(), ...maps, kindLegend());
+  return section("heads", scaleLegend(), el("div", { class: "maps" }, ...maps), kindLegend(),
+    headTable());
 }
 
 /** The layer x head grid of one kind of attention; one stop of the Tab key, arrows inside. */
@@ -18,8 +19,7 @@ function headGrid(map) {
   return el("div", { class: "map" },
     el("h3", { id: `map-${map.name}` }, t(`map.${map.name}`)),
     el("p", { class: "note" }, t(`map.${map.name}.lead`)),
-    el("div", { class: "scroll" }, table),
-    headTable(map));
+    el("div", { class: "scroll" }, table));
 }
 
 function thumbnail(map, l, h) {
@@ -66,16 +66,17 @@ function scaleLegend() {
 }
 
 /** The numbers behind the grid, for those who read rather than see. */
-function headTable(map) {
-  const names = ["kind", "entropy", "previous", "diagonal", "separator"];
+function headTable() {
+  const names = ["attention", "layer", "head", "kind", "entropy", "previous", "diagonal", "separator"];
+  const rows = data.attention.flatMap((map) => map.summaries.flatMap((heads, l) =>
+    heads.map((summary, h) => [t(`map.${map.name}`), String(map.layers[l] + 1),
+      String(map.heads[h] + 1), ...summaryCells(summary)])));
   return el("details", { class: "numbers" }, el("summary", {}, t("heads.table")),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("heads.table") },
       el("table", { class: "plain" },
-        el("thead", {}, el("tr", {}, ...["layer", "head", ...names].map((name) =>
-          el("th", { scope: "col" }, t(name))))),
-        el("tbody", {}, ...map.summaries.flatMap((row, l) => row.map((summary, h) => el("tr", {},
-          el("td", {}, String(map.layers[l] + 1)), el("td", {}, String(map.heads[h] + 1)),
-          ...summaryCells(summary).map((text) => el("td", {}, text)))))))));
+        el("thead", {}, el("tr", {}, ...names.map((name) => el("th", { scope: "col" }, t(name))))),
+        el("tbody", {}, ...rows.map((row) =>
+          el("tr", {}, ...row.map((text) => el("td", {}, text))))))));
 }
 
 function summaryCells(summary) {

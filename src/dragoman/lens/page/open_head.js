@@ -40,13 +40,13 @@ function headParts(map, l, h, dialog, show) {
       step(-1, t("head.before"), "←"), step(1, t("head.after"), "→"),
       el("button", { type: "button", class: "close", "aria-label": t("close"),
         onclick: () => dialog.close() }, "×")),
-    el("p", { class: "lead" }, el("strong", {}, t(`kind.${summary.kind}`)), " ",
+    el("p", { class: "lead" }, el("strong", {}, t(`kind.${summary.kind}`)), t("colon"),
       t(`kind.${summary.kind}.is`)),
     el("dl", { class: "facts" }, ...facts.map((name, n) =>
       el("div", {}, el("dt", {}, t(name)), el("dd", {}, values[n])))),
-    el("p", { class: "axes" }, t(`axes.${map.name}`)),
-    el("div", { class: "scroll" }, heatTable(map, map.weights[l][h], say)),
+    el("p", { class: "axes" }, t(`axes.${rowsOf(map.name)}`)),
     line,
+    el("div", { class: "scroll" }, heatTable(map, map.weights[l][h], say)),
     el("p", {}, el("button", { type: "button", class: "plain-button", onclick: () => {
       dialog.onclose = () => dialog.replaceChildren();
       dialog.close();
@@ -59,7 +59,7 @@ function headParts(map, l, h, dialog, show) {
 /** Rows are queries, columns keys; hovering or going there with the arrows tells the weight. */
 function heatTable(map, matrix, say) {
   const longest = Math.max(map.key_tokens.length, map.query_tokens.length);
-  const size = Math.max(13, Math.min(40, Math.floor(640 / longest)));
+  const size = Math.max(13, Math.min(44, Math.floor(700 / longest)));
   const columns = map.key_tokens.map((token) =>
     el("th", { scope: "col", lang: languageOf(map.keys) }, shown(token)));
   const rows = map.query_tokens.map((token) =>

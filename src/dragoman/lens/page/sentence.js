@@ -27,6 +27,11 @@ function seen(view) {
     queryLang: languageOf(map.queries), keyLang: languageOf(map.keys) };
 }
 
+/** Whose words name the two rows: a decoder without an encoder looks at the text as an encoder does. */
+function rowsOf(name) {
+  return name === "decoder" && data.kind === "decoder-only" ? "encoder" : name;
+}
+
 function viewNames() {
   return [...(data.alignment ? ["alignment"] : []), ...data.attention.map((map) => map.name)];
 }
@@ -83,8 +88,9 @@ function viewControls(draw) {
 function stage(picture, view) {
   const { line, say } = readout(t("sentence.hint"));
   const lines = svg("svg", { class: "lines", "aria-hidden": "true" });
-  const keys = tokenRow(picture.keys, "keys", t(`${view.name}.keys`), picture.keyLang);
-  const queries = tokenRow(picture.queries, "queries", t(`${view.name}.queries`), picture.queryLang);
+  const keys = tokenRow(picture.keys, "keys", t(`${rowsOf(view.name)}.keys`), picture.keyLang);
+  const queries = tokenRow(picture.queries, "queries", t(`${rowsOf(view.name)}.queries`),
+    picture.queryLang);
   const box = el("div", { class: "stage" }, lines, keys.row, queries.row);
 
   const point = (side, index) => {
@@ -157,10 +163,13 @@ function tokenRow(tokens, side, label, language) {
   return { row, items };
 }
 
-/** Rows where both fit on one line each, else columns, else rows that wrap. */
+/** Rows where both fit on one line each, large if they may, else columns, else rows that wrap. */
 function arrange(box, rows, longest) {
   box.dataset.layout = "rows";
-  const fits = rows.every((row) => row.lastChild.scrollWidth <= row.lastChild.clientWidth + 1);
+  const fits = ["large", "small"].some((size) => {
+    box.dataset.size = size;
+    return rows.every((row) => row.lastChild.scrollWidth <= row.lastChild.clientWidth + 1);
+  });
   if (!fits) box.dataset.layout = longest <= 40 ? "columns" : "wrapped";
   box.dataset.upright = String(box.dataset.layout === "columns");
 }

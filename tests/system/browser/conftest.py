@@ -1,0 +1,94 @@
+"""A real browser, and the pages of every variant in it."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, sync_playwright
+from tests.unit.lens.inspections import MADE
+
+from dragoman.lens.page import write_page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium as the system has it; without one these tests are skipped."""
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The file of each variant."""
+    folder = tmp_path_factory.mktemp("pages")
+    return {name: write_page(make(), folder / f"{name}.html") for name, make in MADE.items()}
+
+
+class Opener:
+    """Opens pages, and holds at the end that nothing went wrong in them."""
+
+    def __init__(self, browser: Browser, pages: dict[str, Path]) -> None:
+        self._browser = browser
+        self._pages = pages
+        self._opened: list[Page] = []
+        self._wrong: list[str] = []
+
+    def __call__(
+        self, name: str, *, locale: str = "en-GB", width: int = 1200, dark: bool = False
+    ) -> Page:
+        """The page of a variant, as a reader with these settings opens it from a folder."""
+        page = self._browser.new_page(
+            locale=locale,
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+        )
+        page.set_default_timeout(10_000)
+        page.on("console", self._said)
+        page.on("pageerror", self._failed)
+        page.on("request", self._asked)
+        self._opened.append(page)
+        page.goto(self._pages[name].as_uri())
+        return page
+
+    def close(self) -> None:
+        """Close what was opened; no page may have complained or asked for anything."""
+        for page in self._opened:
+            page.close()
+        assert self._wrong == []
+
+    def _said(self, message: ConsoleMessage) -> None:
+        self._wrong.append(f"console: {message.text}")
+
+    def _failed(self, error: Error) -> None:
+        self._wrong.append(f"error: {error}")
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith("file:"):
+            self._wrong.append(f"request: {request.url}")
+
+
+@pytest.fixture
+def show(browser: Browser, pages: dict[str, Path]) -> Iterator[Opener]:
+    """Opens the page of a variant; every test with it also holds that the page is quiet."""
+    opener = Opener(browser, pages)
+    yield opener
+    opener.close()

@@ -1,0 +1,284 @@
+"""The HTML page of an inspection, used as a reader does: by pointer and keys, in two languages."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+from tests.system.browser.conftest import Opener
+from tests.unit.lens.inspections import MADE, TGT, translation
+
+
+def focused(page: Page) -> Locator:
+    """What has the focus."""
+    return page.locator(":focus")
+
+
+def said(page: Page, section: str) -> Locator:
+    """The line that says what is pointed at."""
+    return page.locator(f"{section} .readout")
+
+
+def share_of(text: str) -> float:
+    """The number of a text such as "53%"."""
+    found = re.search(r"([\d.]+)%", text)
+    assert found is not None, text
+    return float(found[1]) / 100
+
+
+def test_pointing_at_a_token_shows_what_it_looks_at(show: Opener) -> None:
+    """The others are painted by their weights, and the line says the strongest first."""
+    page = show("translation")
+    alignment = translation().alignment
+    assert alignment is not None
+    page.locator(".queries .token").nth(3).hover()
+    values = page.locator(".keys .value").all_inner_texts()
+    expected = alignment.weights_TS[3]
+    assert [share_of(value) for value in values if value] == pytest.approx(
+        [weight for weight in expected if weight >= 0.005], abs=0.005
+    )
+    painted = page.locator(".keys .token").evaluate_all(
+        "all => all.map((item) => Number(item.style.getPropertyValue('--w')))"
+    )
+    assert painted.index(max(painted)) == expected.argmax()
+    expect(said(page, "#sentence")).to_have_text(re.compile(r"^红 looks at red \d+%, "))
+    assert page.locator(".lines path").count() == (expected >= 0.01).sum()
+    page.mouse.move(5, 5)
+    expect(page.locator(".keys .value").nth(3)).to_be_empty()
+    assert page.locator(".lines path").count() == len(alignment.links)
+
+
+def test_pointing_at_the_other_row_shows_who_looks(show: Opener) -> None:
+    """The column of a source token: shares that need not sum to one."""
+    page = show("translation")
+    page.locator(".keys .token").nth(1).hover()
+    expect(said(page, "#sentence")).to_have_text(re.compile(r"^have is looked at by 有 \d+%"))
+    expect(page.locator(".queries .value").nth(1)).to_have_text(re.compile(r"\d%"))
+
+
+def test_a_head_is_shown_on_the_sentence(show: Opener) -> None:
+    """Layer and head are chosen from lists; the weights are those of that head."""
+    page = show("translation")
+    page.get_by_role("radio", name="Cross-attention").click()
+    page.get_by_role("combobox", name="Layer").select_option(label="2")
+    page.get_by_role("combobox", name="Head").select_option(label="3")
+    page.locator(".queries .token").nth(2).hover()
+    weights = translation().attention[2].weights_LHTS[1, 2, 2]
+    strongest = page.locator(".keys .value").nth(int(weights.argmax()))
+    assert share_of(strongest.inner_text()) == pytest.approx(weights.max(), abs=0.005)
+
+
+def test_clicking_a_head_opens_it(show: Opener) -> None:
+    """A large table of its weights; a cell tells its own; Escape leads back to where one was."""
+    page = show("translation")
+    thumb = page.get_by_role("button", name="Decoder, layer 2, head 3")
+    thumb.click()
+    dialog = page.get_by_role("dialog", name="Decoder · layer 2 · head 3")
+    expect(dialog).to_be_visible()
+    cell = dialog.locator("tbody tr").nth(4).locator("td").nth(2)
+    cell.hover()
+    weight = translation().attention[1].weights_LHTS[1, 2, 4, 2]
+    line = dialog.locator(".readout")
+    expect(line).to_have_text(re.compile("^苹果 looks at 有 "))
+    assert share_of(line.inner_text()) == pytest.approx(weight, abs=0.005)
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(thumb).to_be_focused()
+
+
+def test_the_heads_can_be_walked_through_with_keys_alone(show: Opener) -> None:
+    """Arrows in the grid, Enter, arrows in the cells, the next head, and on to the sentence."""
+    page = show("translation")
+    first = page.get_by_role("button", name="Encoder, layer 1, head 1")
+    first.focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowUp"):
+        page.keyboard.press(key)
+    expect(focused(page)).to_have_accessible_name(re.compile("Encoder, layer 2, head 1"))
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("Encoder · layer 2 · head 4")
+    dialog.locator("tbody td").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    expect(dialog.locator(".readout")).to_have_text(re.compile("^have looks at have "))
+    dialog.get_by_role("button", name="Next head").press("Enter")
+    expect(dialog.get_by_role("heading")).to_have_text("Encoder · layer 3 · head 1")
+    dialog.get_by_role("button", name="Show this head").press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("combobox", name="Layer")).to_have_value("2")
+    expect(focused(page)).to_have_class(re.compile("token"))
+
+
+def test_everything_is_reached_by_the_tab_key(show: Opener) -> None:
+    """A walk from the top: each group is one stop, and the focus is always to be seen."""
+    page = show("translation")
+    stops: list[str] = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        stop = page.evaluate("""() => {
+          const item = document.activeElement;
+          const seen = item.matches("input") ? item.nextSibling : item;
+          if (item === document.body) return "";
+          const style = getComputedStyle(seen);
+          if (style.outlineStyle === "none") throw new Error("unseen: " + item.outerHTML);
+          return item.name || item.className || item.tagName;
+        }""")
+        if not stop:
+            break
+        stops.append(stop.split(" ")[0])
+    wanted = ["skip", "A", "A", "A", "theme", "language", "view", "token", "after", "token", "node"]
+    assert stops[: len(wanted)] == wanted
+    assert stops[len(wanted) :] == ["thumb", "thumb", "thumb", "SUMMARY", "SUMMARY"]
+
+
+def test_the_beam_is_stepped_through(show: Opener) -> None:
+    """By buttons and arrows: the step, its alternatives, the tree so far, and why branches died."""
+    page = show("translation")
+    counter = page.locator("#steps .counter")
+    expect(counter).to_have_text("Step 1 of 7: 我")
+    assert page.locator(".node:not(.future)").count() == 5
+    page.get_by_role("button", name="Next step").click()
+    expect(counter).to_have_text("Step 2 of 7: 有")
+    assert page.locator(".node:not(.future)").count() == 9
+    step = translation().steps[1]
+    shares = page.locator("#steps .bars .share").all_inner_texts()
+    assert [share_of(share) for share in shares] == pytest.approx(
+        [other.prob for other in step.alternatives], abs=0.005
+    )
+    expect(page.locator("#steps .bars .here .name")).to_have_text(re.compile("有"))
+    expect(page.locator(".candidates tbody tr")).to_have_count(4)
+    expect(page.locator(".candidates tbody tr").nth(3)).to_contain_text("我的")
+    expect(page.locator(".candidates tbody tr").nth(3)).to_contain_text("Made to be pruned.")
+    page.locator("#steps .chip").nth(1).focus()
+    page.keyboard.press("ArrowRight")
+    expect(counter).to_have_text("Step 3 of 7: 两个")
+    page.keyboard.press("End")
+    expect(counter).to_have_text("Step 7 of 7: </s>")
+    expect(page.get_by_role("button", name="Next step")).to_be_disabled()
+
+
+def test_the_tree_is_walked_with_arrows(show: Opener) -> None:
+    """Up and down in a step, right to the next one, also where it has not been reached yet."""
+    page = show("translation")
+    page.get_by_role("button", name="start, step 0").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#steps .counter")).to_have_text("Step 2 of 7: 有")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(focused(page)).to_have_accessible_name(re.compile("^</s>, step 2, rank 3, .*, finished"))
+    expect(page.locator(".beam .readout")).to_have_text(
+        "“我</s>”, log-probability −1.80, score −1.20. Made to be finished."
+    )
+    assert page.locator(".tree path.way").count() == 2
+
+
+def test_the_language_is_the_readers_and_can_be_changed(show: Opener) -> None:
+    """Chinese for a Chinese browser; the switch changes every label, and `lang` follows."""
+    page = show("translation", locale="zh-CN")
+    assert page.evaluate("document.documentElement.lang") == "zh-CN"
+    expect(page.get_by_role("heading", level=2).first).to_have_text("谁在看谁")
+    page.locator(".node").nth(4).hover()
+    expect(page.locator(".beam .readout")).to_contain_text("造来演示")
+    page.get_by_role("radio", name="EN", exact=True).click()
+    assert page.evaluate("document.documentElement.lang") == "en"
+    expect(page.get_by_role("heading", level=2).first).to_have_text("Who looks at whom")
+    expect(page.locator("body")).not_to_contain_text(re.compile("注意力|词元"))
+    expect(page.get_by_role("radio", name="EN", exact=True)).to_be_focused()
+
+
+def test_the_theme_is_the_readers_and_can_be_changed(show: Opener) -> None:
+    """Dark where the system is dark; the switch changes text, ground and heat maps."""
+    page = show("translation", dark=True)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    pixel = "document.querySelector('canvas').toDataURL()"
+    dark, dark_pixel = page.evaluate(ground), page.evaluate(pixel)
+    page.get_by_role("radio", name="Light").click()
+    assert page.evaluate(ground) != dark
+    assert page.evaluate(pixel) != dark_pixel
+    page.get_by_role("radio", name="Dark").click()
+    assert page.evaluate(ground) == dark
+    assert page.evaluate(pixel) == dark_pixel
+
+
+@pytest.mark.parametrize(
+    ("name", "headings"),
+    [
+        ("translation", ["Who looks at whom", "Step by step", "Every head"]),
+        ("continuation", ["Who looks at whom", "Step by step", "Every head"]),
+        (
+            "classification",
+            ["The label", "Which tokens mattered", "Who looks at whom", "Every head"],
+        ),
+        ("tagging", ["The tags", "Who looks at whom", "Every head"]),
+    ],
+)
+def test_each_variant_has_its_sections(show: Opener, name: str, headings: list[str]) -> None:
+    """And no other: no beam without one, no labels where none are given."""
+    page = show(name)
+    assert page.get_by_role("heading", level=2).all_inner_texts() == headings
+
+
+def test_what_mattered_is_labelled_as_what_it_is(show: Opener) -> None:
+    """Both methods by name, negative values framed, and a sentence that neither proves a cause."""
+    page = show("classification")
+    section = page.locator("#mattered")
+    assert section.get_by_role("heading", level=3).all_inner_texts() == [
+        "Attention rollout",
+        "Gradient × input",
+    ]
+    expect(section).to_contain_text("Neither is a proof of cause")
+    assert section.locator(".against").count() == 2
+    expect(section.locator(".against").first).to_have_text("Not−0.80")
+
+
+def test_texts_are_shown_and_never_run(show: Opener) -> None:
+    """A token that looks like markup stands there as it is; Hebrew keeps its direction."""
+    page = show("continuation")
+    expect(page.locator(".queries .token").nth(6)).to_have_text("·</script><b>")
+    assert page.locator("main b").count() == 0
+    direction = "item => getComputedStyle(item.querySelector('bdi')).direction"
+    assert page.locator(".queries .token").nth(7).evaluate(direction) == "rtl"
+
+
+@pytest.mark.parametrize("width", [360, 760, 1200])
+def test_nothing_is_wider_than_the_screen(show: Opener, width: int) -> None:
+    """On a telephone too: what is wider scrolls inside itself."""
+    page = show("translation", width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator(".queries .token").nth(len(TGT) - 2).hover()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_no_barrier_is_found(show: Opener, name: str) -> None:
+    """The rules of axe-core find nothing, with a token pointed at and everything unfolded."""
+    page = show(name)
+    for details in page.locator("summary").all():
+        details.click()
+    page.locator(".queries .token").nth(3).hover()
+    assert barriers(page, {}) == []
+
+
+def test_no_barrier_is_found_in_an_open_head(show: Opener) -> None:
+    """Nor in the dialog, with a cell pointed at."""
+    page = show("translation")
+    page.locator(".thumb").nth(1).click()
+    page.locator(".heat tbody td").nth(5).hover()
+    assert barriers(page, {}) == []
+
+
+@pytest.mark.parametrize("name", ["translation", "classification"])
+def test_the_dark_colours_have_contrast(show: Opener, name: str) -> None:
+    """Text on every shade of the accent's colour, in the theme where it is light."""
+    page = show(name, dark=True)
+    page.locator(".queries .token").nth(3).hover()
+    assert barriers(page, {"runOnly": ["color-contrast"]}) == []
+
+
+def barriers(page: Page, options: dict[str, object]) -> list[str]:
+    """What axe-core finds, as short lines."""
+    answer = Axe().run(page, options={"resultTypes": ["violations"], **options}).response
+    found = answer["violations"]
+    return [f"{rule['id']}: {node['html'][:120]}" for rule in found for node in rule["nodes"]]
