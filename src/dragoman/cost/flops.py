@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import NamedTuple
 
+from dragoman.cost.cache import Generator, decoder_patterns
 from dragoman.cost.flops_patterns import Call, Work, attention_work
 from dragoman.models import (
     DecoderOnlyConfig,
@@ -32,7 +33,6 @@ from dragoman.models import (
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
 from dragoman.nn import (
     ALiBi,
-    Causal,
     Documents,
     Full,
     LayerShape,
@@ -41,9 +41,6 @@ from dragoman.nn import (
     Precision,
     RelativeBias,
 )
-
-Generator = EncoderDecoderConfig | DecoderOnlyConfig
-"""The variants that decode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +80,7 @@ class Flops:
 
 def forward_flops(config: ModelConfig, shape: Shape, *, precision: Precision = "fp32") -> Flops:
     """Count one forward pass without learning, the logits of every position included."""
-    layers = _forward(config, shape, _Mode(False, precision, shape.rows))
+    layers = _forward(config, shape, _Mode(learns=False, precision=precision, rows=shape.rows))
     return _flops(layers, shape.rows, _output(config, shape))
 
 
@@ -99,7 +96,7 @@ def training_flops(
     Activation checkpointing runs each layer once more. What cross-attention attends to is made
     outside the layers and kept.
     """
-    layers = _forward(config, shape, _Mode(True, precision, shape.rows))
+    layers = _forward(config, shape, _Mode(learns=True, precision=precision, rows=shape.rows))
     learnt = _Layers(
         3 * layers.projections,
         Work(layers.work.forward + layers.work.backward, 0),
@@ -121,13 +118,13 @@ def prefill_flops(config: Generator, shape: Shape, *, precision: Precision = "fp
     sentences of `src_length`. Of a decoder: `rows` prompts of `length` tokens but for their last
     one, which the first step is fed. The output layer does not run.
     """
-    mode = _Mode(False, precision, shape.rows)
+    mode = _Mode(learns=False, precision=precision, rows=shape.rows)
     if isinstance(config, EncoderDecoderConfig):
         layers = _encoder(config, shape.src_length, mode)
         layers += _Layers(_memory(config, shape.src_length))
     else:
         length = shape.length - 1
-        layers = _stack(config, _decoder_patterns(config), mode.call(config, length, length))
+        layers = _stack(config, decoder_patterns(config), mode.call(config, length, length))
     return _flops(layers, shape.rows, 0)
 
 
@@ -138,8 +135,8 @@ def step_flops(
 
     `rows` are sentences times beams. Cross-attention meets `src_length` keys.
     """
-    mode = _Mode(False, precision, shape.rows)
-    layers = _stack(config, _decoder_patterns(config), mode.call(config, 1, cached + 1))
+    mode = _Mode(learns=False, precision=precision, rows=shape.rows)
+    layers = _stack(config, decoder_patterns(config), mode.call(config, 1, cached + 1))
     if isinstance(config, EncoderDecoderConfig):
         layers += _crossing(config, 1, shape.src_length, mode)
         vocab_size = config.tgt_vocab_size
@@ -196,11 +193,11 @@ def _forward(config: ModelConfig, shape: Shape, mode: _Mode) -> _Layers:
     match config:
         case EncoderDecoderConfig():
             layers = _encoder(config, shape.src_length, mode)
-            layers += _stack(config, _decoder_patterns(config), mode.call(config, length, length))
+            layers += _stack(config, decoder_patterns(config), mode.call(config, length, length))
             layers += _crossing(config, length, shape.src_length, mode)
             return layers + _Layers(_memory(config, shape.src_length))
         case DecoderOnlyConfig():
-            patterns = _decoder_patterns(config)
+            patterns = decoder_patterns(config)
             if shape.documents is not None:
                 documents = Documents(shape.documents)
                 patterns = [Packed(pattern, documents) for pattern in patterns]
@@ -213,12 +210,6 @@ def _forward(config: ModelConfig, shape: Shape, mode: _Mode) -> _Layers:
 def _encoder(config: EncoderDecoderConfig, length: int, mode: _Mode) -> _Layers:
     patterns = _repeated(config.encoder_patterns or (Full(),), config.num_encoder_layers)
     return _stack(config, patterns, mode.call(config, length, length, masked=True))
-
-
-def _decoder_patterns(config: Generator) -> list[Pattern]:
-    if isinstance(config, EncoderDecoderConfig):
-        return _repeated(config.decoder_patterns or (Causal(),), config.num_decoder_layers)
-    return _repeated(config.patterns or (Causal(),), config.num_layers)
 
 
 def _repeated(patterns: Sequence[Pattern], num_layers: int) -> list[Pattern]:

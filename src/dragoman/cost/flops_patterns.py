@@ -81,23 +81,24 @@ def attention_work(shape: LayerShape, pattern: Pattern, call: Call) -> Work:
     """Count scores and weighted sums of one row, all heads."""
     match pattern:
         case Packed(within=within, documents=documents):
-            return _packed(shape, within, documents, call)
+            work = _packed(shape, within, documents, call)
         case LinearAttention():
-            return _linear(shape, pattern, call)
+            work = _linear(shape, pattern, call)
         case Full() | Causal():
-            return _dense(shape, call, is_causal=pattern.is_causal and call.queries > 1)
+            work = _dense(shape, call, is_causal=pattern.is_causal and call.queries > 1)
         case _ if call.queries == 1:
-            return _one_query(shape, pattern, call)
+            work = _one_query(shape, pattern, call)
         case SlidingWindow():
-            return _window(shape, pattern, call)
+            work = _window(shape, pattern, call)
         case Longformer():
-            return _longformer(shape, pattern, call)
+            work = _longformer(shape, pattern, call)
         case Strided():
-            return _strided(shape, pattern, call)
+            work = _strided(shape, pattern, call)
         case Fixed():
-            return _fixed(shape, pattern, call)
+            work = _fixed(shape, pattern, call)
         case _:
             raise TypeError(f"nobody has counted the work of {type(pattern).__name__}")
+    return work
 
 
 def _pairs(shape: LayerShape, pairs: int, again: float = KEPT) -> Work:

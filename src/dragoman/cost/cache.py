@@ -1,0 +1,103 @@
+"""What decoding keeps of the tokens before, from a config alone.
+
+For each token, layer and key-value head two vectors of `d` numbers (paper, section 3.2.1; grouped
+heads, Ainslie et al., 2023, keep `K` of `H`):
+
+    2 K d L    numbers for each layer and row, where every position is kept
+    2 K d w    with a window of `w`, however long the text is
+    K d (d+1)  with linear attention, in float32: a matrix and a sum, however long the text is
+    2 K d S    for cross-attention, once for each sentence: its beams share them
+
+`nn/cache.py` holds them in stores with room for what comes: one that grows doubles, one that rolls
+holds two windows.
+"""
+
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
+from dragoman.nn import Causal, LinearAttention, Pattern, Precision, SlidingWindow
+from dragoman.nn.cache import GROWTH
+
+Generator = EncoderDecoderConfig | DecoderOnlyConfig
+"""The variants that decode."""
+
+BYTES: dict[Precision, int] = {"fp32": 4, "bf16": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheBytes:
+    """The bytes that decoding keeps."""
+
+    used: int
+    """Keys and values of the tokens so far that can still be seen, for each beam."""
+    reserved: int
+    """The stores that hold them, with room for what comes, for each beam."""
+    memory: int
+    """Keys and values of cross-attention, for each sentence."""
+
+
+def cache_of(
+    config: Generator, *, src_length: int = 0, length: int, prompt: int = 1, precision: Precision
+) -> CacheBytes:
+    """Count what is kept after `length` tokens of which the first `prompt` came at once."""
+    size = 2 * _head_numbers(config) * BYTES[precision]
+    used = reserved = 0
+    for pattern in decoder_patterns(config):
+        if isinstance(pattern, LinearAttention):
+            state = _head_numbers(config) * (config.width + 1) * BYTES["fp32"]
+            used, reserved = used + state, reserved + state
+        elif isinstance(pattern, SlidingWindow):
+            used += size * min(length, pattern.size - 1)
+            reserved += size * _rolling(pattern.size, length, prompt)
+        else:
+            used += size * length
+            reserved += size * _growing(length, prompt)
+    memory = 0
+    if isinstance(config, EncoderDecoderConfig):
+        memory = config.num_decoder_layers * size * src_length
+    return CacheBytes(used=used, reserved=reserved, memory=memory)
+
+
+def cache_bytes(
+    config: Generator, *, src_length: int = 0, length: int, precision: Precision = "fp32"
+) -> int:
+    """Count the keys and values that one sentence and beam needs after `length` tokens.
+
+    Cross-attention's over `src_length` are included, though the beams of a sentence share them.
+    """
+    kept = cache_of(config, src_length=src_length, length=length, precision=precision)
+    return kept.used + kept.memory
+
+
+def decoder_patterns(config: Generator) -> list[Pattern]:
+    """Return the pattern of self-attention of each layer."""
+    if isinstance(config, EncoderDecoderConfig):
+        patterns, num_layers = config.decoder_patterns, config.num_decoder_layers
+    else:
+        patterns, num_layers = config.patterns, config.num_layers
+    return list(islice(cycle(patterns or (Causal(),)), num_layers))
+
+
+def _head_numbers(config: Generator) -> int:
+    """`K d`: the numbers of one token's keys."""
+    return (config.num_kv_heads or config.num_heads) * config.width
+
+
+def _growing(length: int, prompt: int) -> int:
+    """Positions that a growing store has room for."""
+    room = max(min(prompt, length), GROWTH)
+    used = min(prompt, length)
+    while room < length:
+        used = max(used, room)
+        room = max(2 * used, GROWTH)
+    return room
+
+
+def _rolling(window: int, length: int, prompt: int) -> int:
+    """Positions that a rolling store has room for: two windows once it has been full."""
+    seen = min(prompt, length)
+    room = min(max(2 * seen, GROWTH), 2 * window)
+    while room < min(length, 2 * window):
+        room = min(max(2 * (room + 1), GROWTH), 2 * window)
+    return room
