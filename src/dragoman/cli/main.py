@@ -12,6 +12,7 @@ import typer
 
 from dragoman import __version__
 from dragoman.cli.classify import classify
+from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
@@ -25,7 +26,7 @@ from dragoman.errors import DragomanError
 
 __all__ = ["main", "make_app"]
 
-VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspect)
+VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspect, cost)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,7 +1,7 @@
 """A training run around any job: optimizer, loop, checkpoints, and the model folder at the end."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -54,10 +54,17 @@ class TrainResult:
     """Where it stood; `progress.best` is the validation of the model in the folder."""
 
 
-def train(recipe: RunRecipe, *, console: Console, score: object = None) -> TrainResult:
+def train(
+    recipe: RunRecipe,
+    *,
+    console: Console,
+    score: object = None,
+    check: Callable[[Job[Any]], None] | None = None,
+) -> TrainResult:
     """Run a recipe to its end, or go on with the unfinished run in its folder.
 
-    `score` is what the recipe's task asks for to judge by decoding, where it does. A run limited by
+    `score` is what the recipe's task asks for to judge by decoding, where it does; `check` may
+    refuse the job, which is assembled and has learnt nothing yet. A run limited by
     steps that is killed at any moment, and gone on with, ends with the bits of one that was not;
     under `max_minutes` the falling learning rate follows the clock.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
@@ -68,6 +75,8 @@ def train(recipe: RunRecipe, *, console: Console, score: object = None) -> Train
     check_start(recipe)
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         job = TASKS[recipe.task].assemble(recipe, folder, console.print, score)
+        if check is not None:
+            check(job)
         return run_job(job, recipe, folder, console=console, started=started)
 
 
@@ -76,7 +85,7 @@ def run_job(
 ) -> TrainResult:
     """Run a job, as `recipe.train` says, in an open folder; `started` is when the clock began."""
     config = recipe.train
-    parts = _Parts.around(job, recipe, folder, console)
+    parts = Parts.around(job, recipe, folder, console)
     progress = parts.resume(console)
     display = ConsoleReport(console, config)
     reporters: list[Reporter] = [
@@ -115,8 +124,8 @@ def run_job(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    """What a run is made of."""
+class Parts:
+    """What a run is made of: the job on its device, with what learns from it and keeps it."""
 
     recipe: RunRecipe
     folder: RunFolder
@@ -128,7 +137,7 @@ class _Parts:
     @classmethod
     def around(
         cls, job: Job[Any], recipe: RunRecipe, folder: RunFolder, console: Console
-    ) -> "_Parts":
+    ) -> "Parts":
         """Bring the job's model to its device and build the optimizer; say what was decided."""
         config = recipe.train
         device = choose_device(config.device)

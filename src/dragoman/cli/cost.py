@@ -1,0 +1,127 @@
+"""``dragoman cost``: what a model takes before it is trained: arithmetic, memory, time, money."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli.pipes import to_file_or_stdout
+from dragoman.errors import InputError
+
+if TYPE_CHECKING:
+    from dragoman.cost.estimate_machine import Rates
+    from dragoman.cost.estimate_recipe import Work
+
+
+def _option(text: str) -> Any:  # noqa: ANN401 -- as typer's own
+    return typer.Option(help=text)
+
+
+def cost(  # noqa: PLR0913 -- the options of the verb
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RECIPE|PRESET|MODEL [KEY=VALUE ...]",
+            help="A shipped recipe, a TOML file, a preset or a model folder, and settings laid "
+            "over it; with --fit, the folders of runs.",
+        ),
+    ],
+    *,
+    device: Annotated[str | None, _option("A device of the table; this machine unless given.")] = (
+        None
+    ),
+    devices: Annotated[Path | None, _option("A file of your own with devices.")] = None,
+    length: Annotated[int | None, _option("Tokens of a sentence, on each side; else 30.")] = None,
+    tokens_per_month: Annotated[float | None, _option("Traffic to price.")] = None,
+    price: Annotated[float | None, _option("Of an hour of the device; else the table's.")] = None,
+    kwh_price: Annotated[float | None, _option("Of a kilowatt-hour of electricity.")] = None,
+    measure: Annotated[bool, _option("Time real steps here, half a minute.")] = False,
+    fit: Annotated[bool, _option("Fit a scaling law to finished runs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One object with all figures.")] = False,
+) -> None:
+    """Say what training and using a model takes, with no weights made.
+
+    dragoman cost multi30k-en-de
+
+    dragoman cost multi30k-en-de train.max_steps=20000 --measure
+
+    dragoman cost base batch.max_tokens=25000 --device h100 --tokens-per-month 500e6
+
+    dragoman cost runs/en-zh --kwh-price 0.30 --json
+    """
+    if fit:
+        from dragoman.cli.cost_fit import fit_runs
+
+        fit_runs([Path(argument) for argument in arguments], as_json=as_json)
+        return
+    from dragoman.cost.estimate import Prices
+    from dragoman.cost.estimate_recipe import work_of
+    from dragoman.cost.estimate_report import Request, cost_of
+
+    _check_positive(
+        {
+            "--length": length,
+            "--tokens-per-month": tokens_per_month,
+            "--price": price,
+            "--kwh-price": kwh_price,
+        }
+    )
+    name, recipe = _recipe_of(arguments)
+    work = work_of(recipe, length)
+    if measure and device is not None:
+        raise InputError("--measure times this machine, and --device names another; give one")
+    rates = _rates(work, device, devices)
+    request = Request(
+        prices=Prices(per_hour=price, per_kwh=kwh_price),
+        per_month=tokens_per_month,
+        measured=_measure(work) if measure else None,
+    )
+    found = cost_of(name, work, rates, request)
+    if as_json:
+        with to_file_or_stdout(None) as write:
+            write(json.dumps(found.to_dict(), ensure_ascii=False))
+        return
+    from dragoman.cli.cost_show import show_cost
+
+    show_cost(found)
+
+
+def _recipe_of(arguments: Sequence[str]) -> tuple[str, Any]:
+    from dragoman.cost.estimate_recipe import find_recipe
+
+    names = [word for word in arguments if "=" not in word]
+    overrides = [word for word in arguments if "=" in word]
+    if len(names) != 1:
+        raise InputError(
+            f"one recipe, preset or model folder at a time, not {', '.join(names) or 'none'}; "
+            "settings are written KEY=VALUE"
+        )
+    return names[0], find_recipe(names[0], overrides)
+
+
+def _rates(work: "Work", device: str | None, devices: Path | None) -> "Rates":
+    from dragoman.cost.devices import device_named, device_table
+    from dragoman.cost.estimate_machine import rates_here, rates_of
+
+    table = device_table(devices)
+    train = work.recipe.train
+    if device is None:
+        return rates_here(table, train.precision, train.device)
+    return rates_of(device_named(device, table), table, train.precision)
+
+
+def _measure(work: "Work") -> Any:  # noqa: ANN401 (imported when needed)
+    from dragoman.cli.talk import talk
+    from dragoman.cost.measure import measure
+
+    console = talk()
+    console.print("Timing real steps here; nothing is kept ...")
+    return measure(work, console)
+
+
+def _check_positive(options: dict[str, float | None]) -> None:
+    for name, value in options.items():
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError(f"{name} is {value:g}; it must be above 0")

@@ -1,0 +1,170 @@
+"""What `dragoman cost` prints: tables on a terminal, lines with tabs between columns elsewhere."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman.cost.estimate import Bill
+    from dragoman.cost.estimate_report import Cost
+
+__all__ = ["bytes_said", "show_cost", "time_said"]
+
+Rows = Iterable[Sequence[str]]
+
+
+def show_cost(cost: "Cost") -> None:
+    """Print everything on standard output."""
+    from rich.console import Console
+
+    show = _Tables(Console(highlight=False, soft_wrap=True))
+    show.line(_headline(cost))
+    show.table(("part", "parameters", "share"), _parameters(cost))
+    show.table(("arithmetic", "per token"), _arithmetic(cost))
+    show.table(("memory", "bytes"), _memory(cost))
+    show.line(f"On {cost.rates.device}, {cost.rates.how}.")
+    if cost.measured is not None:
+        show.line(f"Measured here: {cost.measured.how}; it goes before what is assumed.")
+    show.table(("what", "time", "energy", "money"), _bills(cost))
+    show.line(_training_said(cost))
+
+
+class _Tables:
+    """Tables as the place where they are read wants them."""
+
+    def __init__(self, console: object) -> None:
+        from rich.console import Console
+
+        assert isinstance(console, Console)  # noqa: S101 (rich is imported when needed)
+        self._console = console
+
+    def line(self, text: str) -> None:
+        """Print a sentence."""
+        self._console.print(text, markup=False)
+
+    def table(self, head: Sequence[str], rows: Rows) -> None:
+        """Print rows under their head."""
+        if not self._console.is_terminal:
+            for row in (head, *rows):
+                self.line("\t".join(row))
+            return
+        from rich.table import Table
+
+        table = Table(*head)
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for row in rows:
+            table.add_row(*row)
+        self._console.print(table)
+
+
+def _headline(cost: "Cost") -> str:
+    shape = cost.work.shape
+    rows = f"{shape.rows:,} rows of {shape.length:,} tokens"
+    if shape.src_length:
+        rows = f"{shape.rows:,} pairs of {shape.src_length:,} and {shape.length:,} tokens"
+    return f"{cost.name}: {cost.work.config.kind}, task {cost.work.recipe.task}; a batch of {rows}."
+
+
+def _parameters(cost: "Cost") -> Rows:
+    total = sum(cost.parameters.values())
+    for name, count in cost.parameters.items():
+        yield name, f"{count:,}", f"{count / total:.1%}"
+    yield "total", f"{total:,}", "100.0%"
+
+
+def _arithmetic(cost: "Cost") -> Rows:
+    flops = cost.flops
+    yield "training, forward and backward", _flops_said(flops.training)
+    yield "  of that, scores and weighting", f"{flops.scores:.1%}"
+    if flops.prefill is not None:
+        what = "reading" if flops.decoding is None else "prefill"
+        yield f"{what}, a token of {cost.work.length}", _flops_said(flops.prefill)
+    if flops.decoding is not None:
+        yield "a decoded token, each hypothesis", _flops_said(flops.decoding)
+
+
+def _memory(cost: "Cost") -> Rows:
+    memory, precision = cost.memory, cost.rates.precision
+    peak = memory.training
+    other = "fp32" if precision == "bf16" else "bf16"
+    yield "weights, in float32 whatever the precision", bytes_said(peak.weights)
+    yield "gradients", bytes_said(peak.weights)
+    yield "optimizer", bytes_said(peak.optimizer)
+    yield f"activations of a batch, {precision}", bytes_said(peak.kept)
+    yield f"  in {other}", bytes_said(memory.other_precision.kept)
+    checkpointed = cost.work.recipe.train.activation_checkpointing
+    way = "without" if checkpointed else "with"
+    yield f"  {way} activation checkpointing", bytes_said(memory.other_checkpointing.kept)
+    yield "  more, if the loss were not fused", bytes_said(memory.unfused_loss)
+    yield "peak of a training step", bytes_said(peak.total)
+    if memory.cache is not None and memory.decoding is not None:
+        yield "cache of a sentence and beam", bytes_said(memory.cache)
+        yield "decoding, weights and caches of a full batch", bytes_said(memory.decoding)
+    if memory.largest_rows is not None and cost.rates.memory is not None:
+        tokens = memory.largest_rows * cost.work.batch_tokens // cost.work.shape.rows
+        held = bytes_said(cost.rates.memory)
+        yield f"largest batch in {held}", f"{memory.largest_rows:,} rows, {tokens:,} tokens"
+
+
+def _bills(cost: "Cost") -> Rows:
+    written = "read" if cost.work.answer == 0 else "written"
+    if cost.training.bill is not None:
+        yield ("the training run", *_bill_said(cost.training.bill))
+    yield (f"a million tokens {written}", *_bill_said(cost.texts.million))
+    if cost.texts.month is not None:
+        yield ("the month's traffic", *_bill_said(cost.texts.month))
+
+
+def _bill_said(bill: "Bill") -> tuple[str, str, str]:
+    energy = "unknown" if bill.kwh is None else energy_said(bill.kwh)
+    money = "no price" if bill.money is None else money_said(bill.money)
+    return time_said(bill.seconds), energy, money
+
+
+def _training_said(cost: "Cost") -> str:
+    run = cost.training
+    step = f"A step takes {run.step_seconds:.3g} s"
+    written = "read" if cost.work.answer == 0 else "written"
+    speed = f"{cost.texts.tokens_per_second:,.0f} tokens are {written} in a second"
+    if run.steps is None or run.tokens is None:
+        return f"{step}; the run ends by {run.limited_by}. {speed}."
+    return (
+        f"{step}; the run ends by {run.limited_by}, at {run.steps:,} steps and {run.tokens:,} "
+        f"tokens, with {run.validations:,} validations and {run.saves:,} checkpoints. {speed}."
+    )
+
+
+# ---------------------------------------------------------------- numbers in words
+
+
+def _flops_said(flops: float) -> str:
+    for size, unit in ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP")):
+        if flops >= size:
+            return f"{flops / size:,.1f} {unit}"
+    return f"{flops:,.0f} FLOP"
+
+
+def bytes_said(count: float) -> str:
+    """A size in 1e3, 1e6, 1e9 or 1e12 bytes."""
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:,.0f} B"
+
+
+def time_said(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def energy_said(kwh: float) -> str:
+    """An energy in the unit that suits it."""
+    return f"{kwh:,.1f} kWh" if kwh >= 1 else f"{1000 * kwh:.3g} Wh"
+
+
+def money_said(money: float) -> str:
+    """A sum in the currency of the prices: three digits of a small one."""
+    return f"{money:,.2f}" if money >= 1 else f"{money:.3g}"

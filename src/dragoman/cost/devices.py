@@ -1,0 +1,180 @@
+"""Devices and what they can do: a table that is shipped, and a file of the user's own over it.
+
+    h100 = device_named("h100", device_table())
+    h100.rate("bf16")           # operations a second of large products: peak times what they reach
+
+Strict TOML: an unknown key is an error with the nearest name. A device or a figure in the user's
+file replaces the shipped one; ``fp32_tflops = 2.5`` is short for ``{value = 2.5}``.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from dragoman.errors import InputError, nearest
+from dragoman.nn.precision import Precision
+from dragoman.settings import Given, read_settings
+
+__all__ = [
+    "Assumptions",
+    "Device",
+    "DeviceTable",
+    "Figure",
+    "default_devices_file",
+    "device_named",
+    "device_table",
+    "shipped_devices_file",
+]
+
+TERA, GIGA = 1e12, 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A number and where it is from."""
+
+    value: float
+    """The number."""
+    source: str = "your file"
+    """Who says so."""
+    date: str = ""
+    """When it was published, measured or read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """What is assumed of every device of a kind."""
+
+    products: Figure
+    """Share of the peak rate that large products reach."""
+    training: Figure
+    """Share of that which a whole training step reaches."""
+    decoding: Figure
+    """Share of the bound by products and memory that a step of decoding reaches."""
+    layer_seconds: Figure
+    """Seconds to start the operations of one layer once, forward, however little they compute."""
+    watts_per_thread: Figure
+    """Power of a processor that the table does not know, by its threads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A processor or a GPU as its maker describes it."""
+
+    name: str
+    """What it is."""
+    kind: Literal["cpu", "gpu"]
+    """Whose assumptions hold."""
+    matches: tuple[str, ...] = ()
+    """Parts of the name by which a machine reports it."""
+    fp32_tflops: Figure
+    """Peak rate of float32 products, in 1e12 operations a second."""
+    bf16_tflops: Figure | None = None
+    """The same of bfloat16 products; none where the device has none."""
+    bandwidth_gb: Figure
+    """Bytes that it reads from its memory in a second, in 1e9."""
+    memory_gb: Figure | None = None
+    """Size of its memory in 1e9 bytes."""
+    watts: Figure | None = None
+    """Power that it draws at full load."""
+    price_per_hour: Figure | None = None
+    """Rent of one hour."""
+
+    def precision(self, wanted: Precision | Literal["auto"]) -> Precision:
+        """Return what is computed in: `auto` is bf16 where the device has it."""
+        if wanted == "auto":
+            return "fp32" if self.bf16_tflops is None else "bf16"
+        return wanted
+
+    def peak(self, precision: Precision) -> float:
+        """Operations a second; a device without bfloat16 computes it as float32."""
+        figure = self.bf16_tflops if precision == "bf16" else None
+        return TERA * (figure or self.fp32_tflops).value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTable:
+    """All that the files say."""
+
+    cpu: Assumptions
+    """Of processors."""
+    gpu: Assumptions
+    """Of GPUs."""
+    devices: dict[str, Device]
+    """By the name that `--device` takes."""
+
+    def assumptions(self, kind: Literal["cpu", "gpu"]) -> Assumptions:
+        """What is assumed of a kind of device."""
+        return self.cpu if kind == "cpu" else self.gpu
+
+    def known_as(self, reported: str) -> Device | None:
+        """The device that a machine reports by this name, if the table has it."""
+        for device in self.devices.values():
+            if any(part.lower() in reported.lower() for part in device.matches):
+                return device
+        return None
+
+
+def shipped_devices_file() -> Path:
+    """Where the table that comes with the package is."""
+    return Path(str(resources.files("dragoman") / "cost" / "devices.toml"))
+
+
+def default_devices_file() -> Path:
+    """Where a user's own table is looked for: the XDG folder of configuration."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "dragoman" / "devices.toml"
+
+
+def device_table(own: Path | None = None) -> DeviceTable:
+    """Read the shipped table and lay the user's file over it.
+
+    `own` unless given is `default_devices_file()`, which need not be there. Raises InputError with
+    file, line and the nearest name for what is wrong in it.
+    """
+    shipped = read_settings(shipped_devices_file())
+    path = own or default_devices_file()
+    if own is None and not path.exists():
+        return shipped.build(DeviceTable)
+    given = read_settings(path)
+    return Given(_laid_over(shipped.data, given.data), given.source).build(DeviceTable)
+
+
+def device_named(name: str, table: DeviceTable) -> Device:
+    """Return a device of the table. Raises InputError with the nearest name for an unknown one."""
+    if name not in table.devices:
+        close = nearest(name, table.devices)
+        hint = f"did you mean {close}? " if close else ""
+        raise InputError(
+            f"there is no device {name!r}: {hint}known are {', '.join(table.devices)}; a file of "
+            f"your own ({default_devices_file()}, or --devices FILE) adds others"
+        )
+    return table.devices[name]
+
+
+def _laid_over(shipped: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The shipped values with the user's; a figure is replaced whole, its source with it."""
+    merged = dict(shipped)
+    for key, value in own.items():
+        if key == "devices" and isinstance(value, Mapping):
+            known = shipped["devices"]
+            merged[key] = known | {
+                name: _section(known.get(name, {}), device) for name, device in value.items()
+            }
+        else:
+            merged[key] = _section(shipped.get(key, {}), value)
+    return merged
+
+
+def _section(shipped: Mapping[str, Any], own: object) -> object:
+    """A section with the user's keys over it; a number stands for a figure."""
+    if not isinstance(own, Mapping):
+        return own
+    figures = {
+        key: {"value": value} if isinstance(value, int | float) else value
+        for key, value in own.items()
+    }
+    return dict(shipped) | figures

@@ -1,0 +1,209 @@
+"""What computes: a device of the table, or the machine here with its rate measured by one product.
+
+    rates = rates_of(device_named("l4", table), table, "auto")
+    rates = rates_here(table, "auto")          # a fraction of a second
+
+All that an estimate of time, energy and money needs to know of a device is in `Rates`.
+"""
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dragoman.cost.devices import GIGA, Assumptions, Device, DeviceTable, Figure
+from dragoman.nn.precision import Precision
+from dragoman.train.config import Precision as AnyPrecision
+from dragoman.train.device import choose_device, choose_precision
+
+__all__ = ["Rates", "memory_limit", "rates_here", "rates_of"]
+
+SIDE = 1024  # of the matrices whose product is timed
+READ = 32 * 1024 * 1024  # floats that are read to time the memory
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """How fast a device is, what it holds and what it costs."""
+
+    device: str
+    """What it is."""
+    how: str
+    """Where the rates are from, in a clause."""
+    precision: Precision
+    """What training computes in."""
+    training: float
+    """Operations a second of a training step."""
+    decoding: float
+    """Operations a second of decoding, which is in float32."""
+    reading: float
+    """Bytes a second that decoding reads."""
+    layer_seconds: float
+    """Seconds to start the operations of one layer once."""
+    memory: int | None = None
+    """Bytes of memory, where known."""
+    watts: float | None = None
+    """Power, where known."""
+    price_per_hour: float | None = None
+    """Rent of an hour, where there is one."""
+
+
+def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rates:
+    """Return what the table says of a device, with what is assumed of its kind."""
+    assumed = table.assumptions(device.kind)
+    chosen = device.precision(precision)
+    products = assumed.products.value
+    return Rates(
+        device=device.name,
+        how=f"assumed: {products * assumed.training.value:.0%} of the peak rate in training",
+        precision=chosen,
+        training=device.peak(chosen) * products * assumed.training.value,
+        decoding=device.peak("fp32") * products * assumed.decoding.value,
+        reading=device.bandwidth_gb.value * GIGA * assumed.decoding.value,
+        layer_seconds=assumed.layer_seconds.value,
+        memory=None if device.memory_gb is None else round(device.memory_gb.value * GIGA),
+        watts=_value(device.watts),
+        price_per_hour=_value(device.price_per_hour),
+    )
+
+
+def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto") -> Rates:
+    """Measure a product and a read on the machine here; power and price are the table's.
+
+    Nothing is drawn at random, so a training run that begins afterwards is as it would have been.
+    """
+    torch_device = choose_device(device)
+    name = _reported_name(torch_device)
+    known = table.known_as(name)
+    assumed = table.cpu if torch_device.type == "cpu" else table.gpu
+    chosen = choose_precision(precision, torch_device)
+    single = _product_rate(torch_device, torch.float32)
+    product = single if chosen == "fp32" else _product_rate(torch_device, torch.bfloat16)
+    threads = f", {torch.get_num_threads()} threads" if torch_device.type == "cpu" else ""
+    return Rates(
+        device=f"this machine ({name}{threads})",
+        how=f"measured: products in {chosen} at {product / GIGA:,.0f} GFLOP/s; assumed: training "
+        f"reaches {assumed.training.value:.0%} of that",
+        precision=chosen,
+        training=product * assumed.training.value,
+        decoding=single * assumed.decoding.value,
+        reading=_read_rate(torch_device) * assumed.decoding.value,
+        layer_seconds=assumed.layer_seconds.value,
+        memory=memory_limit(torch_device),
+        watts=_watts(known, assumed, torch_device),
+        price_per_hour=None if known is None else _value(known.price_per_hour),
+    )
+
+
+def memory_limit(device: torch.device) -> int | None:
+    """Return the bytes that a process may use: the GPU's, or the machine's with swap and cgroup.
+
+    None where the system does not say. It is an upper bound: what others use is not taken off.
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[1])
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    return min([total, *_group_limits()]) + _swap()
+
+
+# ---------------------------------------------------------------- measured
+
+
+def _product_rate(device: torch.device, dtype: torch.dtype) -> float:
+    a = torch.full((SIDE, SIDE), 0.5, dtype=dtype, device=device)
+    return 2 * SIDE**3 / _seconds_of(lambda: a @ a, device)
+
+
+def _read_rate(device: torch.device) -> float:
+    a = torch.full((READ,), 0.5, device=device)
+    return 4 * READ / _seconds_of(a.sum, device)
+
+
+def _seconds_of(run: Callable[[], object], device: torch.device) -> float:
+    """The least of three times, after one that does not count."""
+    times = []
+    for _ in range(4):
+        _wait(device)
+        start = time.perf_counter()
+        run()
+        _wait(device)
+        times.append(time.perf_counter() - start)
+    return min(times[1:])
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+# ---------------------------------------------------------------- what the system says
+
+
+def _value(figure: Figure | None) -> float | None:
+    return None if figure is None else figure.value
+
+
+def _watts(known: Device | None, assumed: Assumptions, device: torch.device) -> float | None:
+    """Power of a known device; of a processor, by the threads that are used, if it is not known."""
+    if known is not None and known.watts is not None:
+        return known.watts.value
+    return (
+        assumed.watts_per_thread.value * torch.get_num_threads() if device.type == "cpu" else None
+    )
+
+
+def _reported_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _group_limits() -> Iterator[int]:
+    """The memory limits of the control groups around this process (Linux, both versions)."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for _, controllers, path in (line.split(":", 2) for line in lines):
+        if controllers == "":
+            base, name = CGROUPS, "memory.max"
+        elif "memory" in controllers.split(","):
+            base, name = CGROUPS / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        folder = base / path.lstrip("/")
+        for group in (folder, *folder.parents):
+            if group.is_relative_to(base):
+                yield from _number_in(group / name)
+
+
+def _number_in(path: Path) -> Iterator[int]:
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return
+    if text.isdecimal():
+        yield int(text)
+
+
+def _swap() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0
+    sizes = [int(line.split()[1]) for line in lines if line.startswith("SwapTotal:")]
+    return 1024 * sum(sizes)

@@ -1,0 +1,224 @@
+"""Rates measured on the real thing: a few steps of the recipe's own job, here and now.
+
+    measured = measure(work, console)
+
+The job is assembled in a temporary folder as a run would do it, tokenizer and tokens included; then
+a validation, a checkpoint, some steps and some decoding are timed. Where the recipe's data is not
+here, batches of the recipe's shape with random ids take its place, and that is said.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from dragoman.cost.estimate import BATCH_TOKENS, Measured
+from dragoman.cost.estimate_recipe import Work
+from dragoman.cost.measure_made import made_job
+from dragoman.decode import Beam, Forbid, Greedy, Limits, schedule, search
+from dragoman.errors import InputError
+from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
+from dragoman.nn import autocast, row_invariant_products
+from dragoman.train.jobs import TASKS
+from dragoman.train.loop import Progress
+from dragoman.train.recipe import RunRecipe, TranslateRecipe
+from dragoman.train.run import Parts
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.texts import Tokenizers
+from dragoman.train.validate import Validation
+
+__all__ = ["measure"]
+
+WARM_UP = 3
+"""Steps that are not timed: the first ones find their memory."""
+LEAST_STEPS, LEAST_SECONDS = 10, 15.0
+"""Steps are timed until there are so many, and for so long, but ..."""
+MOST_SECONDS = 60.0
+"""... no longer than this."""
+SOME_ID = 5
+"""Any id that is no special one."""
+
+
+def measure(work: Work, console: Console) -> Measured:
+    """Time the recipe's job, or one of its shape. Takes about half a minute; leaves nothing behind.
+
+    Raises InputError for what is wrong with the recipe or its data, the data's absence aside.
+    """
+    with tempfile.TemporaryDirectory(prefix="dragoman-cost-") as name:
+        data = replace(work.recipe.data, cache=str(Path(name) / "cache"))
+        recipe = replace(work.recipe, out=str(Path(name) / "run"), data=data)
+        try:
+            data.check()
+        except InputError:
+            real = False
+        else:
+            real = True
+        with RunFolder.open(Path(recipe.out), recipe) as folder:
+            begun = time.perf_counter()
+            if real:
+                score = _score_of(recipe)
+                job = TASKS[recipe.task].assemble(recipe, folder, console.print, score)
+            else:
+                job = made_job(work)
+            parts = Parts.around(job, recipe, folder, console)
+            prepare = time.perf_counter() - begun
+            return _times(work, parts, prepare if real else None)
+
+
+def _times(work: Work, parts: Parts, prepare: float | None) -> Measured:
+    """Time a validation (of real data: `prepare` is then given), a checkpoint, steps, decoding."""
+    progress = Progress()
+    if prepare is not None:
+        parts.measure()  # finds its memory
+    validation = _seconds(parts.measure)
+    export = _seconds(lambda: parts.export(Validation(loss=0.0, scores={}), progress))
+    _take(parts, progress, WARM_UP)
+    progress.tokens = 0
+    times = _take(parts, progress, None)
+    save = _seconds(lambda: parts.save(progress))
+    speed = tokens_per_second(work, parts.job.model)
+    what = (
+        "the recipe's own job"
+        if prepare is not None
+        else "batches of the recipe's shape with random ids, since its data is not here"
+    )
+    return Measured(
+        step_seconds=sum(times) / len(times),
+        step_tokens=progress.tokens / len(times),
+        prepare_seconds=prepare or 0.0,
+        validation_seconds=validation,
+        save_seconds=save,
+        export_seconds=export,
+        tokens_per_second=speed,
+        how=f"{len(times)} steps of {what}",
+    )
+
+
+def _take(parts: Parts, progress: Progress, count: int | None) -> list[float]:
+    """Take so many steps, or enough of them, and return the seconds of each."""
+    times: list[float] = []
+    while count is None or len(times) < count:
+        start = time.perf_counter()
+        result = parts.take_step(progress)  # its loss is a number, so the device is done
+        times.append(time.perf_counter() - start)
+        progress.tokens += result.num_tokens
+        progress.step += 1
+        enough = len(times) >= LEAST_STEPS and sum(times) >= LEAST_SECONDS
+        if count is None and (enough or sum(times) >= MOST_SECONDS):
+            break
+    return times
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+# ---------------------------------------------------------------- decoding
+
+
+def tokens_per_second(work: Work, model: nn.Module) -> float | None:
+    """Time a full batch of sentences, each decoded to the length of the work's answers.
+
+    What the ids are makes no difference to the time. An encoder reads them.
+    """
+    device = next(model.parameters()).device
+    rows = max(1, BATCH_TOKENS // (work.length * work.beam_size))
+    source_BS = torch.full((rows, work.length), SOME_ID, device=device)
+    match model:
+        case EncoderOnly():
+            with _answering(model):
+                seconds = _seconds(lambda: model(source_BS).sum().item())
+            return rows * work.length / seconds
+        case EncoderDecoder() | DecoderOnly():
+            lengths_B = torch.full((rows,), work.answer, device=device)
+            write = _Writer(bos_id=work.config.bos_id, eos_id=work.config.eos_id)
+            seconds = _seconds(lambda: write(model, source_BS, lengths_B, work.beam_size))
+            return rows * work.answer / seconds
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writer:
+    """Searches as translating does, but to given lengths: no sentence ends before."""
+
+    bos_id: int
+    eos_id: int
+
+    def __call__(
+        self,
+        model: EncoderDecoder | DecoderOnly,
+        source_BS: Tensor,
+        lengths_B: Tensor,
+        beam_size: int,
+    ) -> None:
+        strategy = Beam(beam_size=beam_size) if beam_size > 1 else Greedy()
+        limits = Limits(bos_id=self.bos_id, eos_id=self.eos_id, max_B=lengths_B)
+        never_ends = Forbid((self.eos_id,))
+        with _answering(model):
+            if isinstance(model, EncoderDecoder):
+                search(model, source_BS, strategy, processors=[never_ends], limits=limits)
+            else:
+                search(model, source_BS, strategy, processors=[never_ends], limits=limits)
+
+
+@contextmanager
+def _answering(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode and float32 products, as the tasks have them; the mode is put back."""
+    was_training = model.training
+    model.eval()
+    try:
+        with (
+            torch.inference_mode(),
+            row_invariant_products(),
+            autocast("fp32", next(model.parameters()).device),
+        ):
+            yield
+    finally:
+        model.train(was_training)
+
+
+@dataclass(frozen=True, slots=True)
+class _Translating:
+    """Stands for the score of translations: decodes each source to its reference's length.
+
+    A model that has learnt nothing knows no end; a trained one ends about where the reference does.
+    """
+
+    signature: str = "none: nothing was scored"
+
+    def __call__(
+        self,
+        model: EncoderDecoder,
+        tokenizers: Tokenizers,
+        sources: list[str],
+        references: list[str],
+    ) -> Mapping[str, float]:
+        """Decode greedily, in the batches of translating."""
+        src, tgt = tokenizers.src, tokenizers.tgt
+        write = _Writer(bos_id=tgt.bos_id, eos_id=tgt.eos_id)
+        wanted = [len(ids) + 1 for ids in tgt.encode_batch(references)]
+        inputs = [[*ids, src.eos_id] for ids in src.encode_batch(sources)]
+        device = next(model.parameters()).device
+        for batch in schedule([len(ids) for ids in inputs], BATCH_TOKENS):
+            longest = max(len(inputs[index]) for index in batch)
+            rows = [
+                inputs[index] + [src.pad_id] * (longest - len(inputs[index])) for index in batch
+            ]
+            lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
+            write(model, torch.tensor(rows, device=device), lengths_B, 1)
+        return dict.fromkeys(TranslateRecipe.metrics, 0.0)
+
+
+def _score_of(recipe: RunRecipe) -> object:
+    """What takes the time of the recipe's score."""
+    if isinstance(recipe, TranslateRecipe):
+        return _Translating()
+    return lambda *_: dict.fromkeys(recipe.metrics, 0.0)
