@@ -1,0 +1,249 @@
+"""Attention as it is watched is the attention that the fast path used."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.property.test_pattern_decoding import PATTERNS, SCHEMES, WITHOUT_SCORES, make_model
+from tests.property.test_pattern_decoding import SMALL as DECODER
+from tests.unit.models.small import BOS, SMALL, VARIANTS, distance, random_ids, stir
+from tests.unit.models.small import make_model as make_translator
+from torch import Tensor, nn
+
+from dragoman.lens.trace import (
+    Traced,
+    attentions,
+    choose_kept,
+    trace_continuation,
+    trace_text,
+    trace_translation,
+    watching,
+)
+from dragoman.models import EncoderOnly, EncoderOnlyConfig
+from dragoman.nn import (
+    ALiBi,
+    Full,
+    LinearAttention,
+    Longformer,
+    MultiHeadAttention,
+    RelativeBias,
+    Rotary,
+    SlidingWindow,
+)
+from dragoman.nn.patterns import AttentionPattern
+
+SEEDS = st.integers(0, 2**32)
+CLOSE = 1e-6
+PAIRS = [
+    (name, scheme)
+    for name in PATTERNS
+    for scheme in SCHEMES
+    if name not in WITHOUT_SCORES or scheme not in ("relative-bias", "alibi")
+]
+READING: dict[str, AttentionPattern] = {
+    "full": Full(),
+    "window": SlidingWindow(size=2, causal=False),
+    "longformer": Longformer(window=2, global_positions=(0, 4)),
+    "linear": LinearAttention(causal=False),
+}
+
+
+class Fast:
+    """What one attention gave by its own path: its outputs, and the values of every position."""
+
+    def __init__(self) -> None:
+        self.outs: list[Tensor] = []
+        self.values: list[Tensor] = []
+
+    def __call__(self, _: nn.Module, inputs: tuple[Any, ...], out_BTD: Tensor) -> None:
+        """Keep the output, and the values that are new: those of the queries' own positions."""
+        self.outs.append(out_BTD[0])
+        self.values.append(inputs[1].v_BKSd[0].clone())  # the cache writes over its store
+
+
+@contextmanager
+def spying(modules: Sequence[MultiHeadAttention]) -> Iterator[list[Fast]]:
+    """Look at what attention modules return."""
+    spies = [Fast() for _ in modules]
+    handles = [
+        module.register_forward_hook(spy) for module, spy in zip(modules, spies, strict=True)
+    ]
+    yield spies
+    for handle in handles:
+        handle.remove()
+
+
+def assert_recombines(
+    module: MultiHeadAttention, spy: Fast, weights_HTS: Tensor, *, own: bool
+) -> None:
+    """`weights v`, through the output projection, is what the module itself returned."""
+    if own:  # self-attention: each call brings its own positions last
+        pairs = zip(spy.values, spy.outs, strict=True)
+        v_KSd = torch.cat([v_KSd[:, -len(out) :] for v_KSd, out in pairs], dim=1)
+    else:
+        v_KSd = spy.values[0]
+    v_HSd = v_KSd.repeat_interleave(module.num_heads // module.num_kv_heads, dim=0)
+    joined_TD = (weights_HTS.to(v_HSd) @ v_HSd).transpose(0, 1).flatten(1)
+    assert distance(module.out_proj(joined_TD), torch.cat(spy.outs)) < CLOSE
+
+
+def assert_distributions(module: MultiHeadAttention, weights_HTS: Tensor) -> None:
+    """Rows sum to one, over the keys that the pattern lets a query see and no other."""
+    num_queries, num_keys = weights_HTS.shape[1:]
+    assert bool((weights_HTS >= 0).all())
+    assert distance(weights_HTS.sum(-1), torch.ones(len(weights_HTS), num_queries)) < CLOSE
+    seen = module.pattern.mask(num_queries, num_keys, weights_HTS.device)
+    if seen is not None:
+        assert not bool(weights_HTS[:, ~seen].any())
+
+
+def check(modules: Sequence[MultiHeadAttention], spies: Sequence[Fast], traced: Traced) -> None:
+    """All of a map's layers."""
+    own = traced.weights_LHTS.shape[-1] == sum(map(len, spies[0].outs))
+    triples = zip(modules, spies, traced.weights_LHTS, strict=True)
+    for (module, spy, weights_HTS), mean_TS in zip(triples, traced.mean_LTS, strict=True):
+        assert_recombines(module, spy, weights_HTS, own=own)
+        assert_distributions(module, weights_HTS)
+        assert distance(weights_HTS.mean(0), mean_TS) < CLOSE
+
+
+@pytest.mark.parametrize(("name", "scheme"), PAIRS)
+@given(seed=SEEDS, prompt=st.integers(1, 9), steps=st.integers(0, 9))
+@settings(max_examples=2)
+def test_a_continuation_is_traced_as_it_is_decoded(
+    name: str, scheme: str, seed: int, prompt: int, steps: int
+) -> None:
+    """With every pattern's own storage; and it is the attention of the pass without a cache."""
+    model = make_model(replace(DECODER, patterns=PATTERNS[name], positions=SCHEMES[scheme]))
+    ids = random_ids(seed, prompt + steps).tolist()
+    modules = attentions(model)["decoder"]
+    with spying(modules) as spies, torch.no_grad():
+        traced, logits_PV = trace_continuation(model, ids[:prompt], ids[prompt:])
+        assert [len(spy.outs) for spy in spies] == [1 + steps] * len(modules)
+        check(modules, spies, traced["decoder"])
+    with watching(model) as watches, torch.no_grad():
+        expected_BLV = model(torch.tensor([ids]))
+    assert distance(logits_PV.double(), expected_BLV[0, :prompt]) < CLOSE
+    for weights_HTS, watch in zip(traced["decoder"].weights_LHTS, watches["decoder"], strict=True):
+        assert distance(weights_HTS, watch.weights()) < CLOSE
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@given(seed=SEEDS, sizes=st.tuples(st.integers(1, 8), st.integers(1, 8)))
+@settings(max_examples=2)
+def test_a_translation_is_traced_as_it_is_decoded(
+    name: str, seed: int, sizes: tuple[int, int]
+) -> None:
+    """All three kinds of attention, for every word that a config knows."""
+    model = make_translator(VARIANTS[name])
+    src, tgt = (random_ids(seed + n, size).tolist() for n, size in enumerate(sizes))
+    read = [BOS, *tgt[:-1]]
+    found = attentions(model)
+    assert set(found) == {"encoder", "decoder", "cross"}
+    every = [module for modules in found.values() for module in modules]
+    with spying(every) as spies, torch.no_grad():
+        traced = trace_translation(model, src, read)
+        of = dict(zip(every, spies, strict=True))
+        for kind, modules in found.items():
+            triples = zip(modules, traced[kind].weights_LHTS, strict=True)
+            for module, weights_HTS in triples:
+                assert_recombines(module, of[module], weights_HTS, own=kind != "cross")
+                assert_distributions(module, weights_HTS)
+    with watching(model) as watches, torch.no_grad():
+        model(torch.tensor([src]), torch.tensor([read]))
+    for kind, layers in watches.items():
+        whole_LHTS = torch.stack([watch.weights() for watch in layers])
+        assert distance(traced[kind].weights_LHTS, whole_LHTS) < CLOSE
+
+
+@pytest.mark.parametrize("name", READING)
+@pytest.mark.parametrize("scheme", [Rotary(), ALiBi(), RelativeBias(num_buckets=8)])
+@given(seed=SEEDS, length=st.integers(1, 12))
+@settings(max_examples=4)
+def test_a_reading_is_traced_as_it_is_done(
+    name: str, scheme: Rotary | ALiBi | RelativeBias, seed: int, length: int
+) -> None:
+    """An encoder alone, with patterns that look both ways."""
+    if name == "linear" and not isinstance(scheme, Rotary):
+        return  # there are no scores that a bias could be added to
+    config = EncoderOnlyConfig(
+        vocab_size=23, d_model=16, num_heads=4, num_kv_heads=2, d_ff=24, num_layers=2
+    )
+    torch.manual_seed(0)
+    model = EncoderOnly(replace(config, patterns=(READING[name],), positions=scheme))
+    stir(model)
+    model = model.double().eval()
+    ids = random_ids(seed, length).tolist()
+    modules = attentions(model)["encoder"]
+    with spying(modules) as spies, torch.no_grad():
+        traced, out_LD = trace_text(model, ids)
+        check(modules, spies, traced["encoder"])
+        assert distance(out_LD.double(), model(torch.tensor([ids]))[0]) < CLOSE
+
+
+def test_watching_changes_nothing_and_leaves_nothing() -> None:
+    """The same logits to the bit while somebody watches; no hook afterwards, nor after an error."""
+    model = make_translator(SMALL, torch.float32)
+    src_BS, tgt_BT = random_ids(1, 1, 6), random_ids(2, 1, 5)
+    with torch.no_grad():
+        alone = model(src_BS, tgt_BT)
+        with watching(model):
+            assert torch.equal(model(src_BS, tgt_BT), alone)
+    with pytest.raises(RuntimeError), watching(model):
+        raise RuntimeError
+    for modules in attentions(model).values():
+        assert not any(module._forward_pre_hooks for module in modules)
+
+
+def test_tracing_puts_the_mode_back() -> None:
+    """A model in training is traced without dropout, and is in training afterwards."""
+    model = make_translator(replace(SMALL, dropout=0.5)).train()
+    ids = random_ids(1, 5).tolist()
+    first, second = (trace_translation(model, ids, ids)["cross"].weights_LHTS for _ in range(2))
+    assert torch.equal(first, second)
+    assert model.training
+
+
+def test_what_is_kept_is_what_was_asked_for() -> None:
+    """The kept layers and heads are those of a whole trace; the means are of all."""
+    model = make_translator(VARIANTS["deep-encoder"])
+    src, read = random_ids(1, 6).tolist(), random_ids(2, 4).tolist()
+    whole, part = trace_translation(model, src, read), trace_translation(model, src, read, [0, 2])
+    assert part["encoder"].kept.layers == (0, 2)
+    assert part["decoder"].kept.layers == (0,)
+    assert torch.equal(part["encoder"].weights_LHTS, whole["encoder"].weights_LHTS[[0, 2]])
+    assert torch.equal(part["encoder"].mean_LTS, whole["encoder"].mean_LTS)
+
+
+@given(
+    layers=st.integers(1, 12),
+    heads=st.integers(1, 9),
+    size=st.integers(1, 500),
+    most=st.integers(1, 20_000),
+    data=st.data(),
+)
+@settings(max_examples=60)
+def test_what_is_kept_fits(
+    layers: int, heads: int, size: int, most: int, data: st.DataObject
+) -> None:
+    """All, if it fits; else as many layers as fit, the last one among them; else some heads."""
+    wanted = data.draw(st.none() | st.sets(st.integers(0, layers - 1), min_size=1).map(sorted))
+    module = MultiHeadAttention(heads, heads)
+    kept = choose_kept([module] * layers, size, wanted, most)
+    asked = list(range(layers)) if wanted is None else wanted
+    assert set(kept.layers) <= set(asked)
+    assert list(kept.layers) == sorted(set(kept.layers))
+    assert kept.layers[-1] == asked[-1]
+    assert kept.heads == tuple(range(len(kept.heads)))
+    total = len(kept.layers) * len(kept.heads) * size
+    assert total <= most or (len(kept.layers), len(kept.heads)) == (1, 1)
+    if len(asked) * heads * size <= most:
+        assert (list(kept.layers), len(kept.heads)) == (asked, heads)
+    elif heads * size <= most:
+        assert (len(kept.layers) + 1) * heads * size > most
+        assert len(kept.heads) == heads
