@@ -99,11 +99,25 @@ def tagging() -> Inspection:
     )
 
 
+def filling() -> Inspection:
+    """A masked language model with one gap."""
+    tokens = ("<s>", "The", " city", " of", "<mask>", " is", " large", ".", "</s>")
+    return Inspection(
+        kind="encoder-only",
+        model="runs/pretrained",
+        src_lang="en",
+        src=Sentence(text="The city of <mask> is large.", tokens=tokens),
+        attention=(_map("encoder", tokens, tokens),),
+        steps=_steps((" London",), first=4),
+    )
+
+
 MADE = {
     "translation": translation,
     "continuation": continuation,
     "classification": classification,
     "tagging": tagging,
+    "filling": filling,
 }
 """Every variant of the page."""
 

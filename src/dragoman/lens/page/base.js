@@ -8,7 +8,7 @@ const state = {
   language: navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en",
   theme: "auto",
   view: { name: null, layer: "mean", head: "mean" },
-  step: 0,
+  step: null,
 };
 
 /** The words for `key` in the chosen language, with `{name}` replaced by `values.name`. */
@@ -74,21 +74,26 @@ function picker(text, options, chosen, choose) {
 const SPACE = /^[ \u2581\u0120]+/;
 const SPECIAL = /^(<[^<>\s]+>|\[[A-Z]+\])$/;
 
-/** A token in running text: without the space that it begins with. */
+const BYTE = /^<0x([0-9A-F]{2})>$/;
+
+/** A token in running text: without the space that it begins with; a byte that is a letter as such. */
 function named(token) {
-  return token.replace(SPACE, "").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "␣";
+  const byte = BYTE.test(token) ? String.fromCharCode(parseInt(token.match(BYTE)[1], 16)) : "";
+  const text = /[\n\t -~]/.test(byte) ? byte : token;
+  return text.replace(SPACE, "").replace(/\n/g, "↵").replace(/\t/g, "⇥") || "␣";
 }
 
 /** A token to look at: its space is a small mark, and what is no text is set apart. */
 function shown(token) {
   const space = SPACE.test(token) && token.replace(SPACE, "") !== "";
-  return el("bdi", { class: SPECIAL.test(token) ? "special" : null },
+  return el("bdi", { class: SPECIAL.test(named(token)) ? "special" : null },
     space ? el("span", { class: "space", "aria-hidden": "true" }, "·") : null, named(token));
 }
 
-/** The code of a language as it may stand in a `lang` attribute. */
+/** The code of a side's language as it may stand in a `lang` attribute, or null. */
 function languageOf(side) {
-  return data.languages[side === "tgt" ? "tgt" : "src"];
+  const code = (data.languages[side] || "").replace(/_/g, "-");
+  return /^[a-z]{2,3}(-[a-z0-9]{2,8})*$/i.test(code) ? code : null;
 }
 
 /** The name of a language in the language of the page, or its code. */

@@ -16,18 +16,30 @@ function tagged(tags) {
 
 function attributionSection() {
   return section("mattered", ...data.attributions.map(({ method, scores }) => {
-    const largest = Math.max(...scores.map(Math.abs), 1e-9);
     return el("div", { class: "map" }, el("h3", {}, t(`method.${method}`)),
       el("p", { class: "note" }, t(`method.${method}.is`)),
       el("ol", { class: "tokens annotated", dir: "auto", lang: languageOf("src") },
-        ...data.src.tokens.map((token, n) => scored(token, scores[n], largest, method))));
+        ...data.src.tokens.map((token, n) => (method === "rollout" ? shared : signed)(token, scores[n], scores))));
   }), el("p", { class: "caution" }, t("mattered.caution")));
 }
 
+function scored(token, text) {
+  return el("li", { class: "token" }, shown(token), el("span", { class: "tag", dir: "ltr" }, text));
+}
+
+/** A token painted by how far its share is above an even one: equal shares stay white. */
+function shared(token, score, scores) {
+  const item = scored(token, percent(score));
+  const above = (share) => share * scores.length - 1;
+  tint(item, above(score) / Math.max(1, ...scores.map(above)));
+  return item;
+}
+
 /** A token painted by its score; one that speaks against the label is framed and not painted. */
-function scored(token, score, largest, method) {
-  const item = el("li", { class: "token" }, shown(token), el("span", { class: "tag", dir: "ltr" },
-    method === "rollout" ? percent(score) : number(score)));
+function signed(token, score, scores) {
+  const largest = Math.max(...scores.map(Math.abs), 1e-9);
+  const digits = Math.min(6, Math.max(2, 1 + Math.ceil(-Math.log10(largest))));
+  const item = scored(token, number(score, digits));
   if (score >= 0) tint(item, score / largest);
   else {
     item.classList.add("against");

@@ -9,7 +9,8 @@ function headsSection() {
 /** The layer x head grid of one kind of attention; one stop of the Tab key, arrows inside. */
 function headGrid(map) {
   const cells = map.layers.map((layer, l) => map.heads.map((head, h) => thumbnail(map, l, h)));
-  const table = el("table", { class: "heads", role: "grid", "aria-labelledby": `map-${map.name}` },
+  const wide = data.attention.length === 1 && map.heads.length <= 6;
+  const table = el("table", { class: wide ? "heads wide" : "heads", role: "grid", "aria-labelledby": `map-${map.name}` },
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "unseen" }, t("layer"))),
       ...map.heads.map((head) => el("th", { scope: "col" }, t("head.n", { n: head + 1 }))))),
     el("tbody", {}, ...cells.map((row, l) => el("tr", {},

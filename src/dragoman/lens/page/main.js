@@ -15,7 +15,7 @@ function sections() {
 /** The texts themselves are the title. */
 function title() {
   const line = (sentence, side, tag) =>
-    el(tag, { class: sentence.text.length > 240 ? "text long" : "text", dir: "auto", lang: languageOf(side) }, sentence.text);
+    el(tag, { class: /\n|.{160}/s.test(sentence.text) ? "text long" : "text", dir: "auto", lang: languageOf(side) }, sentence.text);
   const pair = ["src", "tgt"].filter((side) => data.languages[side])
     .map((side) => languageName(data.languages[side]));
   return el("div", { class: "hero" },

@@ -21,8 +21,8 @@ function seen(view) {
   }
   const map = mapNamed(view.name);
   const weights = chosenWeights(map, view);
-  const links = weights.flatMap((row, q) =>
-    row.flatMap((weight, k) => (weight >= 0.08 ? [[q, k, weight]] : [])));
+  const links = weights.flatMap((row, q) => row.map((weight, k) => [q, k, weight])
+    .sort((one, other) => other[2] - one[2]).slice(0, 3).filter(([, , weight]) => weight >= 0.02));
   return { queries: map.query_tokens, keys: map.key_tokens, weights, links,
     queryLang: languageOf(map.queries), keyLang: languageOf(map.keys) };
 }
