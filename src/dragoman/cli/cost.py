@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.cost_fit import check_fit_options, fit_runs
 from dragoman.cli.pipes import to_file_or_stdout
 from dragoman.errors import InputError
 
@@ -39,6 +40,13 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     kwh_price: Annotated[float | None, _option("Of a kilowatt-hour of electricity.")] = None,
     measure: Annotated[bool, _option("Time real steps here, half a minute.")] = False,
     fit: Annotated[bool, _option("Fit a scaling law to finished runs.")] = False,
+    predict: Annotated[list[Path] | None, _option("With --fit: a run that it shall foretell.")] = (
+        None
+    ),
+    flops: Annotated[float | None, _option("With --fit: a budget of training operations.")] = None,
+    minutes: Annotated[float | None, _option("With --fit: a budget of training time.")] = None,
+    money: Annotated[float | None, _option("With --fit: a budget, at --price an hour.")] = None,
+    png: Annotated[Path | None, _option("With --fit: draw the law here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One object with all figures.")] = False,
 ) -> None:
     """Say what training and using a model takes, with no weights made.
@@ -50,11 +58,21 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     dragoman cost base batch.max_tokens=25000 --device h100 --tokens-per-month 500e6
 
     dragoman cost runs/en-zh --kwh-price 0.30 --json
-    """
-    if fit:
-        from dragoman.cli.cost_fit import fit_runs
 
-        fit_runs([Path(argument) for argument in arguments], as_json=as_json)
+    With --fit: a scaling law from runs, and the best size for a budget.
+
+    dragoman cost --fit runs/sweep --predict runs/sweep/d96-9000 --minutes 60
+    """
+    budget = {"flops": flops, "minutes": minutes, "money": money}
+    check_fit_options(fit=fit, options={"predict": predict, "png": png, **budget})
+    if fit:
+        fit_runs(
+            [Path(argument) for argument in arguments],
+            foretell=predict or (),
+            budget=budget | {"price_per_hour": price},
+            png=png,
+            as_json=as_json,
+        )
         return
     from dragoman.cost.estimate import Prices
     from dragoman.cost.estimate_recipe import work_of

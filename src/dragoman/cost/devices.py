@@ -23,6 +23,7 @@ __all__ = [
     "Device",
     "DeviceTable",
     "Figure",
+    "Here",
     "default_devices_file",
     "device_named",
     "device_table",
@@ -96,8 +97,23 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """What only its owner knows of the machine that dragoman runs on."""
+
+    watts: Figure | None = None
+    """Power that it draws while it computes; else the table's, or that of its threads."""
+    price_per_hour: Figure | None = None
+    """Rent of an hour."""
+    price_per_kwh: Figure | None = None
+    """Electricity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTable:
     """All that the files say."""
+
+    here: Here = Here()
+    """The machine that dragoman runs on; a user's own file says it."""
 
     cpu: Assumptions
     """Of processors."""
@@ -111,8 +127,8 @@ class DeviceTable:
         return self.cpu if kind == "cpu" else self.gpu
 
     def known_as(self, reported: str) -> Device | None:
-        """The device that a machine reports by this name, if the table has it."""
-        for device in self.devices.values():
+        """The device that a machine reports by this name; a user's own come first."""
+        for device in reversed(self.devices.values()):
             if any(part.lower() in reported.lower() for part in device.matches):
                 return device
         return None

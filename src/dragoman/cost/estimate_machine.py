@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from dragoman.cost.devices import GIGA, Assumptions, Device, DeviceTable, Figure
+from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure
 from dragoman.nn.precision import Precision
 from dragoman.train.config import Precision as AnyPrecision
 from dragoman.train.device import choose_device, choose_precision
@@ -51,6 +51,8 @@ class Rates:
     """Power, where known."""
     price_per_hour: float | None = None
     """Rent of an hour, where there is one."""
+    price_per_kwh: float | None = None
+    """Electricity, where its price is known."""
 
 
 def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rates:
@@ -95,8 +97,10 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
         reading=_read_rate(torch_device) * assumed.decoding.value,
         layer_seconds=assumed.layer_seconds.value,
         memory=memory_limit(torch_device),
-        watts=_watts(known, assumed, torch_device),
-        price_per_hour=None if known is None else _value(known.price_per_hour),
+        watts=_watts(table, known, torch_device),
+        price_per_hour=_value(table.here.price_per_hour)
+        or (None if known is None else _value(known.price_per_hour)),
+        price_per_kwh=_value(table.here.price_per_kwh),
     )
 
 
@@ -151,13 +155,15 @@ def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
 
 
-def _watts(known: Device | None, assumed: Assumptions, device: torch.device) -> float | None:
-    """Power of a known device; of a processor, by the threads that are used, if it is not known."""
+def _watts(table: DeviceTable, known: Device | None, device: torch.device) -> float | None:
+    """What the owner says, else the table; of an unknown processor, by the threads in use."""
+    if table.here.watts is not None:
+        return table.here.watts.value
     if known is not None and known.watts is not None:
         return known.watts.value
-    return (
-        assumed.watts_per_thread.value * torch.get_num_threads() if device.type == "cpu" else None
-    )
+    if device.type != "cpu":
+        return None
+    return table.cpu.watts_per_thread.value * torch.get_num_threads()
 
 
 def _reported_name(device: torch.device) -> str:

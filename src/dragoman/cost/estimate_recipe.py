@@ -60,6 +60,8 @@ class Work:
     """Tokens of a sentence, on each side."""
     shape: Shape
     """A full batch."""
+    longest: int
+    """Tokens that a row may have on a side."""
     answer: int
     """Tokens that the model writes for each input; 0 for an encoder."""
     beam_size: int
@@ -121,6 +123,7 @@ def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
                 config=config,
                 length=prompt,
                 shape=shape,
+                longest=shape.length,
                 answer=answer,
                 beam_size=1,
             )
@@ -132,6 +135,7 @@ def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
                 config=config,
                 length=tokens,
                 shape=Shape(rows=rows, src_length=tokens, length=tokens),
+                longest=batch.max_length,
                 answer=tokens,
                 beam_size=recipe.decoding.beam_size,
             )
@@ -143,6 +147,7 @@ def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
                 config=config,
                 length=tokens,
                 shape=Shape(rows=rows, length=tokens, targets=_targets(recipe, rows * tokens)),
+                longest=batch.max_length,
                 answer=0,
                 beam_size=1,
             )

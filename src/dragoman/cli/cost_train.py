@@ -1,0 +1,44 @@
+"""What ``dragoman train`` says before it begins, and refuses."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dragoman.train.job import Job
+    from dragoman.train.recipes.base import RunRecipe
+
+
+def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Callable[[Job[Any]], None]":
+    """Say what a run will take, in two lines; gives what refuses its batches if they do not fit.
+
+    Raises InputError for a model that cannot fit at all. Takes some tenths of a second.
+    """
+    from dragoman.cli.cost_show import bytes_said, energy_said, money_said, time_said
+    from dragoman.cost.devices import device_table
+    from dragoman.cost.estimate import Prices, estimate_training
+    from dragoman.cost.estimate_machine import rates_here
+    from dragoman.cost.estimate_recipe import work_of
+    from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
+
+    check_states(recipe)
+    work = work_of(recipe)
+    rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
+    run = estimate_training(work, rates, Prices())
+    if run.bill is None:
+        took = f"it ends by {run.limited_by}"
+    else:
+        took = f"about {time_said(run.bill.seconds)} for {run.steps:,} steps"
+    said = [took, f"{bytes_said(rough_peak(work, rates.precision))} of memory at its peak"]
+    if run.bill is not None and run.bill.kwh is not None:
+        said.append(energy_said(run.bill.kwh))
+    if run.bill is not None and run.bill.money is not None:
+        said.append(f"{money_said(run.bill.money)} of money")
+    console.print(
+        f"Estimate, the whole run here: {', '.join(said)}. dragoman cost says how, and with --measure "
+        "more exactly.",
+        markup=False,
+    )
+    return partial(check_batches, work)

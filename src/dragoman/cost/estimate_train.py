@@ -1,0 +1,166 @@
+"""What `dragoman train` asks before it begins: what the run will take, and whether it fits.
+
+Nothing here draws a random number, so a run ends with the same bits whether it was asked or not.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dragoman.cost.estimate import FLOAT, layers_of
+from dragoman.cost.estimate_machine import memory_limit
+from dragoman.cost.estimate_recipe import Work, vocabulary_of
+from dragoman.cost.flops import Shape
+from dragoman.cost.memory import TrainingMemory, training_memory
+from dragoman.data.batch import Batch
+from dragoman.data.packed import LanguageBatch
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoderConfig, count_parameters
+from dragoman.nn.precision import Precision
+from dragoman.train.device import choose_device, choose_precision
+from dragoman.train.job import Job
+from dragoman.train.objective import CHUNK
+from dragoman.train.recipes.base import RunRecipe
+from dragoman.train.recipes.generate import GenerateRecipe
+
+__all__ = ["check_batches", "check_states", "rough_peak"]
+
+STATES = 4
+"""Numbers of each parameter that learns: itself, its gradient, Adam's two moments."""
+ERROR = 0.9
+"""A rehearsal may be a tenth too high: what is over the memory by less is not refused."""
+SURELY = 3
+"""A rough peak that is so many times below the memory needs no rehearsal."""
+LOOKED_AT = 2000
+"""Batches of an epoch whose size is looked at."""
+LEAST_SHARE = 0.01
+"""Where less than this of a batch would fit, a smaller one is no advice."""
+BF16_MORE = 1.45
+"""Autocast keeps rounded copies of what products take, beside what norms take."""
+
+
+def rough_peak(work: Work, precision: Precision) -> float:
+    r"""Return the peak of a step in bytes, by a formula, right within a third for plain models.
+
+    With the letters of the paper each token leaves about :math:`9 D + F` numbers in a layer of the
+    encoder (inputs of norms and products, queries, keys and values, the hidden layer) and
+    :math:`16 D + F` in one of the decoder; with activation checkpointing a layer leaves its input.
+    `cost.memory.training_memory` is exact, and takes some seconds.
+    """
+    config, shape = work.config, work.shape
+    d, hidden = config.d_model, config.d_ff * (3 if config.gated else 1)
+    stacks = [(layers_of(config), shape.length, 9)]
+    if isinstance(config, EncoderDecoderConfig):
+        stacks = [
+            (config.num_encoder_layers, shape.src_length, 9),
+            (config.num_decoder_layers, shape.length, 16),
+        ]
+    numbers = 5.0 * shape.rows * (shape.length + shape.src_length) * d
+    for layers, length, widths in stacks:
+        each = shape.rows * length * (widths * d + hidden)
+        if work.recipe.train.activation_checkpointing:
+            numbers += layers * shape.rows * length * d + each
+        else:
+            numbers += layers * each * (BF16_MORE if precision == "bf16" else 1.0)
+    numbers += 3 * CHUNK * vocabulary_of(config)
+    parameters = sum(count_parameters(config).values())
+    return FLOAT * (3 * parameters + max(1.1 * numbers, 1.2 * parameters))
+
+
+def check_states(recipe: RunRecipe) -> None:
+    """Raise InputError where weights, gradients and moments alone are over the memory.
+
+    Called before anything is read: a vocabulary that is not known yet counts nothing.
+    """
+    limit = memory_limit(choose_device(recipe.train.device))
+    parameters = sum(count_parameters(recipe.model).values())
+    copies = 1 if recipe.start.freeze else STATES
+    needed = copies * FLOAT * parameters
+    if limit is not None and needed > limit:
+        raise InputError(
+            f"the run needs at least {_gigabytes(needed)} for the weights, gradients and moments "
+            f"of {parameters:,} parameters, and there are {_gigabytes(limit)} of memory: make "
+            "model.d_model, model.d_ff or the number of layers smaller"
+        )
+
+
+def check_batches(work: Work, job: Job[Any]) -> None:
+    """Raise InputError where a step with the job's largest batch is over the memory of the CPU.
+
+    Where a rough peak is far below the memory nothing is rehearsed. A GPU is left alone: its
+    kernels keep less than a CPU's, and it says by itself, at once and harmlessly, what is too much.
+    """
+    train = work.recipe.train
+    device = choose_device(train.device)
+    limit = memory_limit(device)
+    if limit is None or device.type != "cpu" or work.recipe.start.freeze:
+        return
+    precision = choose_precision(train.precision, device)
+    if SURELY * (rough_peak(work, precision) + _scores_bytes(work)) < limit:
+        return
+    config = job.config.model
+    shape = _largest(job, train.seed)
+    peak = training_memory(
+        config,
+        shape,
+        optimizer=train.optimizer,
+        precision=precision,
+        activation_checkpointing=train.activation_checkpointing,
+        accumulate=train.accumulate,
+    )
+    if ERROR * peak.total > limit:
+        raise InputError(_too_large(shape, peak, limit, recipe=work.recipe))
+
+
+def _scores_bytes(work: Work) -> float:
+    """What the scores of all pairs of tokens would take in all heads, if nothing were spared."""
+    layers = layers_of(work.config)
+    return 2 * FLOAT * layers * work.config.num_heads * work.batch_tokens * work.longest
+
+
+def _too_large(shape: Shape, peak: TrainingMemory, limit: int, recipe: RunRecipe) -> str:
+    """The sentence with the numbers and what to change."""
+    states = peak.weights + peak.optimizer
+    lengths = f"{shape.length:,}"
+    if shape.src_length:
+        lengths = f"{shape.src_length:,} and {shape.length:,}"
+    begun = (
+        f"a batch of {shape.rows:,} rows of {lengths} tokens needs {_gigabytes(peak.total)} at "
+        f"its peak ({_gigabytes(states)} of weights and moments, {_gigabytes(peak.total - states)} "
+        f"of activations and gradients), and there are {_gigabytes(limit)} of memory"
+    )
+    share = (limit - states) / (peak.total - states)
+    if share < LEAST_SHARE:
+        return f"{begun}: make model.d_model, model.d_ff or the number of layers smaller"
+    tokens = shape.rows * (shape.src_length + shape.length)
+    smaller = f"batch.max_tokens to about {int(share * tokens):,}"
+    if isinstance(recipe, GenerateRecipe):
+        smaller = f"batch.rows to {max(1, int(share * recipe.batch.rows)):,}"
+    spare = (
+        ""
+        if recipe.train.activation_checkpointing
+        else (", or train.activation_checkpointing = true, which keeps less and takes longer")
+    )
+    return f"{begun}: set {smaller}{spare}; train.accumulate makes up for smaller batches"
+
+
+def _gigabytes(count: float) -> str:
+    return f"{count / 1e9:,.2f} GB" if count < 1e11 else f"{count / 1e9:,.0f} GB"
+
+
+def _largest(job: Job[Any], seed: int) -> Shape:
+    """The shape of the largest batch of the first epoch."""
+    epoch = job.batches.draw(np.random.default_rng([seed, 0]))
+    numbers = np.unique(np.linspace(0, len(epoch) - 1, LOOKED_AT).astype(int))
+    shapes = [_shape_of(epoch[int(number)]) for number in numbers]
+    return max(shapes, key=lambda shape: shape.rows * (shape.src_length + shape.length))
+
+
+def _shape_of(batch: Any) -> Shape:  # noqa: ANN401 (each task has its own class)
+    match batch:
+        case Batch(src_BS=src_BS, tgt_in_BT=tgt_BT):
+            return Shape(rows=len(src_BS), src_length=src_BS.shape[1], length=tgt_BT.shape[1])
+        case LanguageBatch(inputs_BL=ids_BL, document_lengths=documents):
+            return Shape(rows=len(ids_BL), length=ids_BL.shape[1], documents=documents)
+    ids_BL = batch.ids_BL
+    return Shape(rows=len(ids_BL), length=ids_BL.shape[1], targets=batch.num_targets)
