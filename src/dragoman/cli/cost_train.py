@@ -37,8 +37,8 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Callable[[Job[Any
     if run.bill is not None and run.bill.money is not None:
         said.append(f"{money_said(run.bill.money)} of money")
     console.print(
-        f"Estimate, the whole run here: {', '.join(said)}. dragoman cost says how, and with --measure "
-        "more exactly.",
+        f"Estimate, the whole run here: {', '.join(said)}. dragoman cost says how, and with "
+        "--measure more exactly.",
         markup=False,
     )
     return partial(check_batches, work)
