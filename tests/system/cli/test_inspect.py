@@ -1,0 +1,250 @@
+"""`dragoman inspect MODEL TEXT`: what it shows is what the tasks do."""
+
+import json
+from dataclasses import replace
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.cli.command import Run, in_own_process
+from tests.system.cli.test_wrong_input import assert_refused
+from tests.unit.tasks.readers import CLASSIFY, MASKED, TAG, make_config, save_reader
+from tests.unit.tasks.tiny import make_tokenizer, random_lines
+from tests.unit.tasks.tiny_generator import save_generator
+
+import dragoman
+from dragoman.models import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.folder import FolderConfig, ReadingDefaults, save_model
+from dragoman.models.heads import NoHead
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.train import TokenizerConfig, train_tokenizer
+
+TEXT = "the cat sees a dog 我喜欢。"
+
+
+def look(run: Run, *arguments: str | Path) -> dict[str, Any]:
+    """The JSON of an inspection."""
+    done = run("inspect", *arguments, "--json")
+    assert (done.code, done.err) == (0, "")
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def assert_whole(found: dict[str, Any]) -> None:
+    """Maps, tokens, steps and summaries fit each other."""
+    lists = {"src": found["src"]["tokens"], "tgt": (found["tgt"] or {"tokens": []})["tokens"]}
+    assert found["format"] == 1
+    for each in found["attention"]:
+        assert len(each["query_tokens"]) <= len(lists[each["queries"]])
+        assert each["query_tokens"] == lists[each["queries"]][: len(each["query_tokens"])]
+        shape = (len(each["layers"]), len(each["heads"]))
+        assert (len(each["weights"]), len(each["weights"][0])) == shape
+        assert (len(each["summaries"]), len(each["summaries"][0])) == shape
+        for layer in each["weights"]:
+            for head in layer:
+                assert len(head) == len(each["query_tokens"])
+                for row in head:
+                    assert len(row) == len(each["key_tokens"])
+                    assert sum(row) == pytest.approx(1, abs=0.01)
+    written = lists["tgt"] or lists["src"]
+    for step in found["steps"]:
+        assert step["token"] == written[step["index"]] or step["index"] == len(written)
+        assert sum(other["prob"] for other in step["alternatives"]) <= 1.0001
+
+
+def test_a_translation_is_looked_at(run: Run, model: Path) -> None:
+    """Text, probabilities and alignment are those of `translate`, to the last digit it shows."""
+    found = look(run, model, TEXT)
+    assert_whole(found)
+    expected = dragoman.load(model, device="cpu").translate(TEXT)
+    assert found["kind"] == "encoder-decoder"
+    assert found["languages"] == {"src": "en", "tgt": "zh"}
+    assert found["tgt"]["text"] == expected.text
+    steps = found["steps"]
+    assert [s["log_prob"] for s in steps] == pytest.approx(expected.token_log_probs, abs=1e-6)
+    assert [each["name"] for each in found["attention"]] == ["encoder", "decoder", "cross"]
+    decoder = found["attention"][1]
+    assert decoder["key_tokens"] == ["<s>", *found["tgt"]["tokens"][:-1]]
+    [alignment] = expected.alignments
+    assert sorted((s, t) for t, s, _ in found["alignment"]["links"]) == sorted(alignment.links)
+    for got, wanted in zip(
+        found["alignment"]["weights"], alignment.weights_TS.tolist(), strict=False
+    ):
+        assert got == pytest.approx(wanted, abs=1e-4)
+    assert found["beam"]["beam_size"] == 3
+    chosen = [node for node in found["beam"]["nodes"] if node["state"] == "chosen"]
+    assert [node["token"] for node in chosen[1:]] == found["tgt"]["tokens"]
+    assert chosen[-1]["score"] == pytest.approx(expected.score, abs=1e-6)
+    assert chosen[-1]["log_prob"] == pytest.approx(expected.log_prob, abs=1e-4)
+
+
+def test_the_beam_can_be_chosen(run: Run, model: Path) -> None:
+    """And greedy search is a beam of one."""
+    translator = dragoman.load(model, device="cpu")
+    for size in (1, 2):
+        found = look(run, model, TEXT, "--beam-size", str(size))
+        assert found["tgt"]["text"] == translator.translate(TEXT, beam_size=size).text
+        assert found["beam"]["beam_size"] == size
+
+
+def test_a_continuation_is_looked_at(run: Run, tmp_path: Path) -> None:
+    """Text and probabilities are those of `generate`; given tokens have those of `score`."""
+    folder = save_generator(tmp_path / "model")
+    generator = dragoman.load(folder, device="cpu")
+    for extra in ({"temperature": 0.0}, {"temperature": 1.0, "seed": 5}):
+        options = [f"--{name}={value}" for name, value in extra.items()]
+        found = look(run, folder, TEXT, "--max-tokens", "6", *options)
+        assert_whole(found)
+        expected = generator.generate(TEXT, max_tokens=6, **extra)
+        assert found["src"]["text"] == TEXT + expected.text
+        written = [step for step in found["steps"] if not step["given"]]
+        assert [s["log_prob"] for s in written] == pytest.approx(expected.token_log_probs, abs=1e-5)
+        given = [step for step in found["steps"] if step["given"]]
+        [scored] = generator.score([("", TEXT)])
+        assert [s["log_prob"] for s in given] == pytest.approx(scored.token_log_probs, abs=1e-4)
+        assert [step["index"] for step in found["steps"]] == list(range(1, 1 + len(found["steps"])))
+        assert (found["beam"], found["tgt"], found["alignment"]) == (None, None, None)
+
+
+def test_a_label_is_looked_at(run: Run, tmp_path: Path) -> None:
+    """With the probabilities of `classify`, and what each token had to do with it."""
+    folder = save_reader(tmp_path / "model", CLASSIFY)
+    found = look(run, folder, TEXT)
+    assert_whole(found)
+    expected = dragoman.load(folder, device="cpu").classify(TEXT)
+    labels = {each["label"]: each["prob"] for each in found["prediction"]["labels"]}
+    assert list(labels) == list(expected.probabilities)
+    assert labels == pytest.approx(dict(expected.probabilities), abs=1e-5)
+    rolled, slopes = (each["scores"] for each in found["attributions"])
+    assert [each["method"] for each in found["attributions"]] == ["rollout", "gradient-input"]
+    assert sum(rolled) == pytest.approx(1, abs=1e-4)
+    assert len(rolled) == len(slopes) == len(found["src"]["tokens"])
+    assert found["steps"] == []
+
+
+def test_tags_are_looked_at(run: Run, tmp_path: Path) -> None:
+    """Each word's tag stands at its first token; the other tokens have none."""
+    folder = save_reader(tmp_path / "model", TAG)
+    found = look(run, folder, TEXT)
+    assert_whole(found)
+    expected = dragoman.load(folder, device="cpu").tag(TEXT)
+    tags = found["prediction"]["tags"]
+    assert len(tags) == len(found["src"]["tokens"])
+    assert [tag for tag in tags if tag] == [word.tag for word in expected.words]
+    assert (tags[0], tags[-1]) == (None, None)
+
+
+def test_gaps_are_looked_at(run: Run, tmp_path: Path) -> None:
+    """What a masked language model would write in each; a text without a gap has no step."""
+    specials = TokenizerConfig(vocab_size=321, specials=("<mask>",))
+    tokenizer = train_tokenizer(random_lines(100, seed=9), specials)
+    config = replace(make_config(MASKED), vocab_size=tokenizer.vocab_size)
+    folder = save_encoder(tmp_path / "model", config, tokenizer)
+    found = look(run, folder, "the <mask> sees a <mask>。")
+    tokens = found["src"]["tokens"]
+    assert "".join(tokens) == "<s> the<mask> sees a<mask>。</s>"
+    assert [step["index"] for step in found["steps"]] == [
+        place
+        for place, token in enumerate(tokens)
+        if token == "<mask>"  # noqa: S105 -- no secret
+    ]
+    for step in found["steps"]:
+        assert step["token"] == step["alternatives"][0]["token"]
+        assert exp(step["log_prob"]) == pytest.approx(step["alternatives"][0]["prob"], abs=1e-5)
+        assert 0 <= step["entropy"] <= log(config.vocab_size)
+    assert look(run, folder, "the cat")["steps"] == []
+
+
+def test_an_encoder_without_a_head_is_looked_at(run: Run, tmp_path: Path) -> None:
+    """There is its attention, and nothing that it says."""
+    folder = save_encoder(tmp_path / "model", make_config(NoHead()), make_tokenizer())
+    found = look(run, folder, TEXT)
+    assert_whole(found)
+    assert (found["prediction"], found["attributions"], found["steps"]) == (None, [], [])
+
+
+def save_encoder(folder: Path, config: EncoderOnlyConfig, tokenizer: Tokenizer) -> Path:
+    """A model folder of random weights."""
+    save_model(
+        folder,
+        EncoderOnly(config),
+        FolderConfig(model=config, reading=ReadingDefaults()),
+        tokenizers=(tokenizer, tokenizer),
+    )
+    return folder
+
+
+# ---------------------------------------------------------------- what is printed and written
+
+
+def test_the_terminal_shows_the_alignment(run: Run, model: Path) -> None:
+    """Text to text, a row for each token, the heads, the beam; the same through a pipe."""
+    done = run("inspect", model, TEXT)
+    assert (done.code, done.err) == (0, "")
+    expected = dragoman.load(model, device="cpu").translate(TEXT)
+    assert done.lines[1].split(maxsplit=1) == ["en", TEXT]
+    assert any(line.startswith("zh") for line in done.lines)
+    assert any(line.startswith("token") and "looked at" in line for line in done.lines)
+    assert f"{expected.score:.3f}" in done.out
+    piped = in_own_process("inspect", model, "-", stdin=f"{TEXT}\n".encode())
+    assert (piped.code, piped.out) == (0, done.out)
+
+
+def test_pictures_and_pages_are_written(run: Run, model: Path, tmp_path: Path) -> None:
+    """Where they were asked for, beside what is printed; and it is said where they are."""
+    png, html = tmp_path / "new" / "a.png", tmp_path / "a.html"
+    done = run("inspect", model, TEXT, "--png", png, "--html", html)
+    assert done.code == 0
+    assert done.out == run("inspect", model, TEXT).out
+    assert done.err.splitlines() == [f"wrote {png}", f"wrote {html}"]
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "<!doctype html>" in html.read_text(encoding="utf-8")[:100].lower()
+
+
+def test_the_layers_can_be_chosen(run: Run, tmp_path: Path) -> None:
+    """Only they are kept, and that is said."""
+    folder = save_generator(tmp_path / "model")
+    whole, part = (look(run, folder, TEXT, "--seed=1", *more) for more in ((), ("--layers=1",)))
+    assert part["attention"][0]["layers"] == [1]
+    assert part["attention"][0]["weights"] == whole["attention"][0]["weights"][1:]
+    assert (part["steps"], whole["notes"]) == (whole["steps"], part["notes"][1:])
+    assert "1 of 2 layers (1, counted from 0)" in part["notes"][0]["en"]
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def test_texts_that_cannot_be_looked_at_are_told(run: Run, model: Path, tmp_path: Path) -> None:
+    """Nothing, and more than the model reads at once."""
+    for empty in ("", " \n"):
+        assert_refused(run("inspect", model, empty), "The text is empty")
+    long = "cat " * 300
+    assert_refused(run("inspect", model, long), "tokens", "at most 256")
+    reader = save_reader(tmp_path / "reader", TAG)
+    assert_refused(run("inspect", reader, long), "tokens", "at most 20")
+
+
+def test_options_of_other_kinds_are_told(run: Run, model: Path, tmp_path: Path) -> None:
+    """By the option and the kind."""
+    generator = save_generator(tmp_path / "model")
+    assert_refused(
+        run("inspect", generator, TEXT, "--beam-size", "2"), "decoder-only", "no --beam-size"
+    )
+    for option in ("--max-tokens", "--temperature", "--seed"):
+        done = run("inspect", model, TEXT, option, "1")
+        assert_refused(done, "encoder-decoder", f"no {option}")
+    assert_refused(run("inspect", model, TEXT, "--beam-size", "0"), "beam_size is 0")
+    assert_refused(run("inspect", generator, TEXT, "--max-tokens", "0"), "max_tokens is 0")
+
+
+def test_layers_that_are_not_there_are_told(run: Run, model: Path) -> None:
+    """With those that are."""
+    assert_refused(run("inspect", model, TEXT, "--layers", "0,7"), "no layer 7", "0 to 0")
+    assert_refused(run("inspect", model, TEXT, "--layers", "first"), "first", "0,2,5")
+
+
+def test_options_without_a_text_are_told(run: Run, model: Path, tmp_path: Path) -> None:
+    """A model alone has nothing to draw."""
+    assert_refused(run("inspect", model, "--png", tmp_path / "a.png"), "--png needs a TEXT")
+    assert_refused(run("inspect", model, "--beam-size", "2"), "--beam-size needs a TEXT")

@@ -1,0 +1,83 @@
+"""Lines of text that stand under each other on any terminal."""
+
+import unicodedata
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.lens.inspections import MADE, continuation, translation
+
+from dragoman.lens.inspection import Alternative, Prediction, Sentence
+from dragoman.lens.terminal import lines_of, table, width_of
+
+CELLS = st.text(st.sampled_from("ab 我茶ｘé\u0301-."), max_size=6)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_variant_has_its_sections(name: str) -> None:
+    """What is there is shown, under headings; no line ends in spaces, none holds a control."""
+    found = MADE[name]()
+    lines = list(lines_of(found))
+    text = "\n".join(lines)
+    headings = {line.split(" ")[0] for line in lines}
+    assert ("beam" in headings) == (found.beam is not None)
+    assert ("label" in headings) == bool(found.prediction and found.prediction.labels)
+    assert ("rollout" in text) == bool(found.attributions)
+    assert ("looked at" in text) == bool(found.steps)
+    assert "heads" in headings
+    assert all(line == line.rstrip() for line in lines)
+    assert all(unicodedata.category(char) != "Cc" for line in lines for char in line)
+    for note in found.notes:
+        assert f"Note: {note.en}" in lines
+
+
+def test_a_translation_is_shown_with_its_alignment() -> None:
+    """A row for each token: its probability, the source token it looked at most, the runner-up."""
+    found = translation()
+    lines = list(lines_of(found))
+    rows = lines[lines.index(next(line for line in lines if line.startswith("token"))) + 1 :]
+    for row, step in zip(rows, found.steps, strict=False):
+        assert row.startswith(step.token)
+        assert f"{100 * 2.718281828459045**step.log_prob:.1f}%" in row
+        assert found.src.tokens[step.index].replace(" ", "▁") in row
+        assert step.alternatives[1].token.replace(" ", "▁") in row
+
+
+def test_columns_begin_where_they_begin_in_every_line() -> None:
+    """Chinese in the first column does not push the second."""
+    rows = [("茶", "x"), ("tea", "x"), ("e\u0301", "x"), ("", "x")]
+    assert [width_of(line[: line.index("x")]) for line in table(rows)] == [5] * 4
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=5))
+def test_a_table_keeps_its_cells(rows: list[tuple[str, str, str]]) -> None:
+    """As many lines as rows, each with its cells in order, the right column ending together."""
+    lines = list(table(rows, right={1}))
+    width = max(width_of(row[0]) for row in rows) + 2 + max(width_of(row[1]) for row in rows)
+    for line, (first, second, third) in zip(lines, rows, strict=True):
+        assert line.startswith(first.rstrip() if not (second + third).strip() else first)
+        if third.strip():
+            head = line[: len(line) - len(third.rstrip()) - 2]
+            assert width_of(head) == width
+            assert head.endswith(second)
+
+
+def test_what_a_token_holds_is_harmless() -> None:
+    """No escape sequence reaches the terminal; a line feed and a space can be seen."""
+    found = replace(
+        continuation(),
+        src=Sentence(text="a\x1b[31m\nb", tokens=("a", "\x1b[31m", "\n", " b")),
+        attention=(),
+    )
+    text = "\n".join(lines_of(found))
+    assert "\x1b" not in text
+    assert "a\\u{1b}[31m↵b" in text
+
+
+def test_labels_have_bars_by_their_probability() -> None:
+    """Twenty signs for a certain label, none for an impossible one."""
+    labels = tuple(Alternative(token=t, prob=p) for t, p in (("yes", 1.0), ("no", 0.0)))
+    lines = list(lines_of(replace(MADE["classification"](), prediction=Prediction(labels=labels))))
+    assert "yes    100.0%  " + 20 * "#" in lines
+    assert "no       0.0%" in lines
