@@ -11,7 +11,14 @@ from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.init import InitName
 from dragoman.nn.norm import NormName, make_norm
 from dragoman.nn.patterns import AttentionPattern, LinearAttention, Pattern
-from dragoman.nn.position import ALiBi, PositionScheme, RelativeBias, Rotary, Sinusoidal
+from dragoman.nn.position import (
+    ALiBi,
+    DynamicScaling,
+    PositionScheme,
+    RelativeBias,
+    Rotary,
+    Sinusoidal,
+)
 
 NormPosition = Literal["post", "pre", "deepnorm"]
 
@@ -82,6 +89,14 @@ class LayerShape:
             raise InputError(f"d_model = {self.d_model} is odd, which sinusoidal positions forbid")
         if isinstance(self.positions, Rotary) and self.width % 2:
             raise InputError(f"head_dim = {self.width} is odd, which rotary positions forbid")
+        if (
+            isinstance(self.positions, Rotary)
+            and isinstance(self.positions.scaling, DynamicScaling)
+            and self.width == 2
+        ):
+            raise InputError(
+                'head_dim = 2 has one frequency, which scaling "dynamic" cannot change'
+            )
 
     def _check_numbers(self) -> None:
         """Refuse a number that is out of its range by itself."""

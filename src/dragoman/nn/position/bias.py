@@ -7,6 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from dragoman.errors import InputError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelativeBias:
@@ -18,6 +20,19 @@ class RelativeBias:
     """Rows of the table; half of them for each direction where both can be seen."""
     max_distance: int = 128
     """All distances from here on share a bucket."""
+
+    def __post_init__(self) -> None:
+        """Refuse a table too small for two directions, and a last bucket before the first ones."""
+        if self.num_buckets < 4:
+            raise InputError(
+                f"num_buckets = {self.num_buckets} is not at least 4: each of two directions has "
+                "near distances and far ones"
+            )
+        if self.max_distance <= self.num_buckets // 2:
+            raise InputError(
+                f"max_distance = {self.max_distance} is not above half of num_buckets = "
+                f"{self.num_buckets}: so many distances have a bucket each"
+            )
 
     def make_bias(self, num_heads: int, *, bidirectional: bool) -> "RelativeBiasTable":
         """Make the table of one stack."""

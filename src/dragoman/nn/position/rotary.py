@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from dragoman.errors import InputError
 from dragoman.nn.position.table import end_of
 
 Pairing = Literal["halves", "adjacent"]
@@ -25,6 +26,10 @@ class LinearScaling:
     """Which of the scalings this is."""
     factor: float
     """How many times as long as in training the context is."""
+
+    def __post_init__(self) -> None:
+        """Refuse a factor that turns nothing, or back."""
+        check_above("factor", self.factor, 0.0)
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
         """Return `theta_i`, `(d/2)`."""
@@ -48,6 +53,11 @@ class DynamicScaling:
     """How fast the base grows."""
     trained_length: int
     """The context of training, up to which nothing changes."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no factor and no length."""
+        check_above("factor", self.factor, 0.0)
+        check_above("trained_length", self.trained_length, 0)
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:
         """Return `theta_i`, `(d/2)`, for a text of this length."""
@@ -79,6 +89,15 @@ class YaRN:
     """Turns below which a frequency is squeezed in full."""
     attention_factor: float | None = None
     """What queries and keys are multiplied by; 0.1 ln(factor) + 1 unless given."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no factor, no length and no ramp."""
+        check_above("factor", self.factor, 0.0)
+        check_above("trained_length", self.trained_length, 0)
+        check_above("beta_slow", self.beta_slow, 0.0)
+        check_above("beta_fast", self.beta_fast, self.beta_slow)
+        if self.attention_factor is not None:
+            check_above("attention_factor", self.attention_factor, 0.0)
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
         """Return `theta_i`, `(d/2)`."""
@@ -117,6 +136,13 @@ class Llama3Scaling:
     high_freq_factor: float = 4.0
     """Wavelengths below `trained_length / high_freq_factor` are kept."""
 
+    def __post_init__(self) -> None:
+        """Refuse what is no factor, no length and no ramp."""
+        check_above("factor", self.factor, 0.0)
+        check_above("trained_length", self.trained_length, 0)
+        check_above("low_freq_factor", self.low_freq_factor, 0.0)
+        check_above("high_freq_factor", self.high_freq_factor, self.low_freq_factor)
+
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
         """Return `theta_i`, `(d/2)`."""
         theta = inverse_frequencies(base, head_dim)
@@ -145,6 +171,10 @@ class Rotary:
     """Which numbers turn together: `x_i` and `x_(i+d/2)` (Llama), or neighbours (the paper)."""
     scaling: RotaryScaling | None = None
     """How frequencies change for contexts longer than those of training."""
+
+    def __post_init__(self) -> None:
+        """Refuse a base whose powers do not fall."""
+        check_above("base", self.base, 1.0)
 
     def make_rotation(self, head_dim: int) -> "Rotation":
         """Make what knows the angles of heads of this width."""
@@ -186,6 +216,12 @@ class Rotation:
         magnitude = 1.0 if scaling is None else scaling.magnitude
         cos_Lp, sin_Lp = angles_Lp.cos() * magnitude, angles_Lp.sin() * magnitude
         return Angles(cos_Lp.to(like), sin_Lp.to(like), self.scheme.pairing)
+
+
+def check_above(name: str, number: float, bound: float) -> None:
+    """Refuse a setting that is not above its bound, NaN and infinity among them."""
+    if not bound < number < math.inf:
+        raise InputError(f"{name} = {number} is not above {bound:g}")
 
 
 def inverse_frequencies(base: float, head_dim: int) -> Tensor:

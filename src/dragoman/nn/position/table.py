@@ -25,6 +25,11 @@ class Sinusoidal:
     first: int = 0
     """Position of the first token; fairseq counts from pad_id + 1."""
 
+    def __post_init__(self) -> None:
+        """Refuse places before the first one."""
+        if self.first < 0:
+            raise InputError(f"first = {self.first} is not at least 0")
+
     def make_table(self, d_model: int) -> "SinusoidalPositions":
         """Make what adds the positions to vectors of this width."""
         return SinusoidalPositions(d_model, self)
@@ -38,6 +43,11 @@ class Learned:
     """Which of the schemes this is."""
     max_length: int = 1024
     """Positions that have a vector."""
+
+    def __post_init__(self) -> None:
+        """Refuse a table without rows."""
+        if self.max_length < 1:
+            raise InputError(f"max_length = {self.max_length} is not at least 1")
 
     def make_table(self, d_model: int) -> "LearnedPositions":
         """Make what adds the positions to vectors of this width."""

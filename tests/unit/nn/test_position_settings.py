@@ -1,0 +1,47 @@
+"""Position schemes refuse what they cannot compute, in a sentence that names the setting."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from dragoman.errors import InputError
+from dragoman.nn import LayerShape, Learned, RelativeBias, Rotary, Sinusoidal
+from dragoman.nn.position import DynamicScaling, LinearScaling, Llama3Scaling, YaRN
+
+REFUSED: dict[str, Callable[[], object]] = {
+    "num_buckets = 3": lambda: RelativeBias(num_buckets=3),
+    "max_distance = 16": lambda: RelativeBias(num_buckets=32, max_distance=16),
+    "max_length = 0": lambda: Learned(max_length=0),
+    "first = -1": lambda: Sinusoidal(first=-1),
+    "base = 1.0": lambda: Rotary(base=1.0),
+    "base = nan": lambda: Rotary(base=math.nan),
+    "factor = 0.0": lambda: LinearScaling(factor=0.0),
+    "factor = -1.0": lambda: DynamicScaling(factor=-1.0, trained_length=8),
+    "trained_length = 0": lambda: DynamicScaling(factor=2.0, trained_length=0),
+    "beta_fast = 1.0": lambda: YaRN(factor=2.0, trained_length=8, beta_fast=1.0, beta_slow=1.0),
+    "attention_factor = 0.0": lambda: YaRN(factor=2.0, trained_length=8, attention_factor=0.0),
+    "factor = inf": lambda: YaRN(factor=math.inf, trained_length=8),
+    "high_freq_factor = 1.0": lambda: Llama3Scaling(low_freq_factor=1.0, high_freq_factor=1.0),
+    "head_dim = 2": lambda: LayerShape(
+        head_dim=2, positions=Rotary(scaling=DynamicScaling(factor=2.0, trained_length=8))
+    ),
+}
+
+
+@pytest.mark.parametrize("named", REFUSED)
+def test_what_cannot_be_computed_is_refused(named: str) -> None:
+    """The error names the setting and its value, before anything is divided by it."""
+    with pytest.raises(InputError) as caught:
+        REFUSED[named]()
+    assert named in str(caught.value)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_the_smallest_table_has_a_bias_for_every_distance(*, bidirectional: bool) -> None:
+    """What is not refused can be looked up, near and far, with nothing infinite."""
+    table = RelativeBias(num_buckets=4, max_distance=3).make_bias(2, bidirectional=bidirectional)
+    buckets = table.buckets(torch.arange(-300, 301)[None])
+    assert int(buckets.min()) >= 0
+    assert int(buckets.max()) < 4
