@@ -1,16 +1,29 @@
 """Hidden words, and what the tasks of an encoder have in common."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.tasks.tiny import make_tokenizer, random_lines
 
+from dragoman.data.batch import BatchConfig
 from dragoman.errors import InputError
-from dragoman.models import EncoderOnlyConfig
+from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig
+from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
+from dragoman.nn import Learned
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.encoders import NoisyBatchConfig, describe, hide_tokens
+from dragoman.train.recipes.base import RunRecipe
+from dragoman.train.recipes.classify import ClassifyRecipe
+from dragoman.train.recipes.masked import MaskedRecipe
+from dragoman.train.recipes.tag import TagRecipe
+from dragoman.train.recipes.translate import TranslateRecipe
+
+NOISY = (ClassifyRecipe, TagRecipe)
 
 PLAIN = make_tokenizer()
 MASKING = train_tokenizer(
@@ -54,6 +67,25 @@ def test_limits_of_batches_stay_checked() -> None:
     """Those of every batch."""
     with pytest.raises(InputError, match="subword_sampling"):
         NoisyBatchConfig(subword_sampling=2.0)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "model", "more"),
+    [
+        (ClassifyRecipe, EncoderOnlyConfig(head=ClassificationHead()), 2),
+        (TagRecipe, EncoderOnlyConfig(head=TaggingHead()), 2),
+        (MaskedRecipe, EncoderOnlyConfig(head=MaskedLanguageHead()), 2),
+        (TranslateRecipe, EncoderDecoderConfig(), 1),
+    ],
+)
+def test_batches_fit_into_learned_positions(
+    recipe: Callable[..., RunRecipe], model: EncoderOnlyConfig | EncoderDecoderConfig, more: int
+) -> None:
+    """A text as long as batches allow, with what frames it, has positions, or nothing begins."""
+    batch = NoisyBatchConfig(max_length=40) if recipe in NOISY else BatchConfig(max_length=40)
+    recipe(batch=batch, model=replace(model, positions=Learned(max_length=40 + more)))
+    with pytest.raises(InputError, match=r"batch.max_length = 40.*positions.max_length = "):
+        recipe(batch=batch, model=replace(model, positions=Learned(max_length=39 + more)))
 
 
 def test_an_encoder_in_words() -> None:

@@ -8,6 +8,8 @@ from typing import ClassVar, Self
 from dragoman.errors import InputError, nearest
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig
+from dragoman.nn import Learned
+from dragoman.nn.position import PositionScheme
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 
@@ -72,6 +74,15 @@ class StartConfig:
                 f'freeze = ["{self.freeze[0]}", ...] without model would keep random weights; '
                 "give the model folder to start from"
             )
+
+
+def check_places(positions: PositionScheme, length: int, said: str) -> None:
+    """Refuse texts of more tokens than the model has learned positions for, bos and eos counted."""
+    if isinstance(positions, Learned) and length > positions.max_length:
+        raise InputError(
+            f"{said}, so up to {length} tokens, contradicts model.positions.max_length = "
+            f"{positions.max_length}: the model knows no place beyond it"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

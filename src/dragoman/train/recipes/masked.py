@@ -16,7 +16,7 @@ from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.text.tokenizer import MASK
 from dragoman.text.train import TokenizerConfig
-from dragoman.train.recipes.base import DataFiles, RunRecipe
+from dragoman.train.recipes.base import DataFiles, RunRecipe, check_places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,9 @@ class MaskedRecipe(RunRecipe):
         return self.train.metric or "loss"
 
     def check(self) -> None:
-        """Refuse another head, and a tokenizer without a mask."""
+        """Refuse another head, too few positions, and a tokenizer without a mask."""
+        length = self.batch.max_length
+        check_places(self.model.positions, length + 2, f"batch.max_length = {length}")
         if not isinstance(self.model.head, MaskedLanguageHead):
             raise InputError(
                 f'task = "pretrain" contradicts model.head.kind = "{self.model.head.kind}"; leave '

@@ -8,7 +8,7 @@ from dragoman.errors import InputError
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import TaggingHead
 from dragoman.train.encoders import NoisyBatchConfig
-from dragoman.train.recipes.base import RunRecipe
+from dragoman.train.recipes.base import RunRecipe, check_places
 from dragoman.train.recipes.files import TrainingFiles
 
 
@@ -46,5 +46,7 @@ class TagRecipe(RunRecipe):
         return self.model.head
 
     def check(self) -> None:
-        """Refuse another head."""
+        """Refuse another head, and texts that the model has no positions for."""
         _ = self.head
+        length = self.batch.max_length
+        check_places(self.model.positions, length + 2, f"batch.max_length = {length}")

@@ -10,7 +10,7 @@ from dragoman.data.made import MadeConfig, write_made
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.folder import DecodingDefaults, FolderConfig
-from dragoman.train.recipes.base import DataFiles, RunRecipe
+from dragoman.train.recipes.base import DataFiles, RunRecipe, check_places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +112,8 @@ class TranslateRecipe(RunRecipe):
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
+        length = self.batch.max_length
+        check_places(self.model.positions, length + 1, f"batch.max_length = {length}")
         tying = self.model.tie_embeddings
         new = self.start.model is None  # else the tokenizers are those of the folder
         if new and not self.tokenizer.joint and tying in ("all", "source-target"):
