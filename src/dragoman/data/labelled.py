@@ -37,6 +37,13 @@ __all__ = [
 ]
 
 
+FEW_TEXTS = 20
+"""With fewer texts, a label for nearly each is nothing strange."""
+
+LISTED = 20
+"""Labels that a message names at most."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledLayout:
     """Where a file of labelled texts has what."""
@@ -147,7 +154,7 @@ class LabelledDataset:
     def report(self, max_length: int) -> Iterator[str]:
         """What is in it, in sentences; ``max_length`` is the limit beyond which texts are cut."""
         counts = Counter(self.targets.tolist())
-        shares = ", ".join(f"{label} {counts[i]:,}" for i, label in enumerate(self.labels))
+        shares = _listed([f"{label} {counts[i]:,}" for i, label in enumerate(self.labels)])
         yield f"{self.name}: {len(self):,} texts; labels: {shares}."
         longer = int((self.texts.lengths > max_length).sum())
         if longer:
@@ -170,7 +177,7 @@ def load_labelled(
                 close = nearest(label, labels)
                 hint = f"; did you mean {close!r}?" if close else ""
                 raise InputError(
-                    f"{place} has the label {label!r}, which is not among {', '.join(labels)}{hint}"
+                    f"{place} has the label {label!r}, which is not among {_listed(labels)}{hint}"
                 )
             names.append(label)
             yield text
@@ -182,6 +189,12 @@ def load_labelled(
             f"{path} has no label but {names[0]!r}: there is nothing to tell apart; look whether "
             f"label_column ({layout.label_column}) or label_key ({layout.label_key}) is right."
         )
+    if len(names) >= FEW_TEXTS and 2 * len(set(names)) > len(names):
+        raise InputError(
+            f"{path} has {len(set(names)):,} labels for {len(names):,} texts, which is one for "
+            f"nearly each; look whether label_column ({layout.label_column}) or label_key "
+            f"({layout.label_key}) is right."
+        )
     numbers = {name: number for number, name in enumerate(ordered)}
     return LabelledDataset(
         name=str(path),
@@ -190,6 +203,12 @@ def load_labelled(
         labels=ordered,
         special=special_ids(encoder),
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, or the first of them and how many more there are."""
+    more = len(names) - LISTED
+    return ", ".join(names[:LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,23 @@ def test_given_labels_decide_the_numbers(make_encoder: MakeEncoder, tmp_path: Pa
         load_labelled(path, LabelledLayout(), make_encoder(), labels=("pos", "nega"))
 
 
+def test_texts_in_the_column_of_labels_are_found_out(
+    make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """A label for nearly each text is a wrong column; many labels that repeat are none."""
+    path = written(tmp_path, "".join(f"text {i}\t{i % 2}\n" for i in range(40)))
+    with pytest.raises(InputError, match=r"40 labels for 40 texts.*label_column \(1\)"):
+        load_labelled(path, LabelledLayout(), make_encoder())
+    path = written(tmp_path, "".join(f"label {i % 30}\ttext {i}\n" for i in range(60)))
+    dataset = load_labelled(path, LabelledLayout(), make_encoder())
+    (said,) = dataset.report(max_length=99)
+    assert len(dataset.labels) == 30
+    assert "and 10 more" in said
+    path = written(tmp_path, "label 99\ttext\n")
+    with pytest.raises(InputError, match=r"'label 99', which is not among .* and 10 more"):
+        load_labelled(path, LabelledLayout(), make_encoder(), labels=dataset.labels)
+
+
 def test_a_json_label_that_is_no_name_is_refused(tmp_path: Path) -> None:
     """A list or a fraction is no label."""
     path = written(tmp_path, '{"label": 0.5, "text": "x"}\n', "a.jsonl")
