@@ -70,7 +70,7 @@ class TaggedSentence:
 
 def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
     """The sentences of a file. Raises InputError with the line for what is no word and tag."""
-    sentence = TaggedSentence([], [], 0)
+    sentence = TaggedSentence([], [], 1)
     for number, line in enumerate(chain(read_lines(path), [""]), start=1):
         columns = re.split(r"[ \t]+", line.strip(" \t"))
         if columns == [""] or columns[0].startswith("-DOCSTART-"):

@@ -120,6 +120,7 @@ def test_what_parts_columns_and_sentences(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("a O\nb\n", "line 2 has 1 column"),
+        ("a B-X\nb PER\n", "line 2 has the tag 'PER', neither O nor"),
         ("a B-X\n\nb PER\n", "line 3 has the tag 'PER', neither O nor"),
         ("\n\n", "holds no word"),
     ],
