@@ -116,7 +116,11 @@ def keep_best(log_probs_NV: Tensor, options: Sample) -> tuple[Tensor, Tensor]:
     vocab_size = log_probs_NV.shape[1]
     k = min(options.top_k or vocab_size, vocab_size)
     values_Nk, tokens_Nk = _ranked(log_probs_NV, k, options)
-    probs_Nk = (values_Nk.double() / options.temperature).softmax(dim=1)
+    values_Nk = values_Nk.double()
+    below_Nk = values_Nk - values_Nk.amax(
+        dim=1, keepdim=True
+    )  # the best stays 0 at any temperature
+    probs_Nk = (below_Nk / options.temperature).softmax(dim=1)
     if options.top_p < 1.0:
         enough_Nk = probs_Nk.cumsum(dim=1) >= options.top_p  # with this one; so the next is out
         probs_Nk[:, 1:].masked_fill_(enough_Nk[:, :-1], 0.0)

@@ -71,6 +71,12 @@ def test_temperature_is_a_power(temperature: float) -> None:
     assert kept(Sample(temperature=temperature), ROW) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("temperature", [5e-324, 1e-310, 1e-30])
+def test_the_lowest_temperatures_are_greedy(temperature: float) -> None:
+    """However small the number is, the most probable token keeps a weight, and it alone."""
+    assert kept(Sample(temperature=temperature), ROW) == pytest.approx({1: 1.0})
+
+
 def test_top_k_keeps_the_most_probable() -> None:
     """The k best share the whole; of equals the lower ids; more than there are is all."""
     assert kept(Sample(top_k=2), ROW) == pytest.approx({1: 0.4 / 0.65, 3: 0.25 / 0.65})
