@@ -1,15 +1,32 @@
 // The tree of beam search: a column for each step, a row for each rank.
 
 const FATES = { chosen: "●", finished: "■", open: "○", pruned: "×", beaten: "◇" };
-const COLUMN = 128;
+const COLUMN = 148;
 const ROW = 40;
+
+/** Pruned nodes of a step that the tree shows, the best ones; the table has all. */
+const PRUNED = 4;
+
+/** The nodes of each step, best first. */
+function ranked() {
+  const depth = Math.max(...data.beam.nodes.map((node) => node.step));
+  return Array.from({ length: depth + 1 }, (_, step) => data.beam.nodes
+    .filter((node) => node.step === step).sort((one, other) => one.rank - other.rank));
+}
+
+/** Of a step's nodes those that the tree shows. */
+function drawn(column) {
+  const pruned = column.filter((node) => node.state === "pruned").slice(PRUNED);
+  return column.filter((node) => !pruned.includes(node));
+}
 
 /** The tree with its table; `go` shows another step everywhere on the page. */
 function beamTree(go) {
-  const { nodes, beam_size: size, length_penalty: penalty } = data.beam;
-  const depth = Math.max(...nodes.map((node) => node.step));
-  const columns = Array.from({ length: depth + 1 }, (_, step) =>
-    nodes.filter((node) => node.step === step).sort((one, other) => one.rank - other.rank));
+  const { beam_size: size, length_penalty: penalty } = data.beam;
+  const steps = ranked();
+  const columns = steps.map(drawn);
+  const nodes = columns.flat();
+  const depth = columns.length - 1;
   const { line, say } = readout(t("beam.hint"));
   const buttons = new Map(nodes.map((node) => [node.id, nodeButton(node)]));
   const edges = new Map(nodes.filter((node) => node.parent !== null).map((node) =>
@@ -23,7 +40,8 @@ function beamTree(go) {
   canvas.style.width = `${(depth + 1) * COLUMN}px`;
   canvas.style.height = `${tallest * ROW}px`;
   const scroll = el("div", { class: "scroll" }, canvas);
-  const table = el("div", { class: "scroll" });
+  const table = el("div", { class: "scroll tall", tabindex: 0, role: "region",
+    "aria-label": t("beam.all") });
   let step = 1;
 
   columns.forEach((column, s) => column.forEach((node, row) => {
@@ -55,7 +73,8 @@ function beamTree(go) {
       buttons.get(node.id).classList.toggle("future", node.step > step);
       if (edges.has(node.id)) edges.get(node.id).classList.toggle("future", node.step > step);
     }
-    table.replaceChildren(stepTable(columns[step], step));
+    table.replaceChildren(stepTable(steps[step], step));
+    table.scrollTo({ top: 0 });
     scroll.scrollTo({ left: (step + 1) * COLUMN - scroll.clientWidth / 2 });
   }
 
