@@ -38,7 +38,7 @@ class CacheBytes:
 
 
 def cache_of(
-    config: Generator, *, src_length: int = 0, length: int, prompt: int = 1, precision: Precision
+    config: Generator, *, src_length: int = 0, length: int, prompt: int = 0, precision: Precision
 ) -> CacheBytes:
     """Count what is kept after `length` tokens of which the first `prompt` came at once."""
     size = 2 * _head_numbers(config) * BYTES[precision]
@@ -52,7 +52,7 @@ def cache_of(
             reserved += size * _rolling(pattern.size, length, prompt)
         else:
             used += size * length
-            reserved += size * _growing(length, prompt)
+            reserved += size * growing_room(length, prompt)
     memory = 0
     if isinstance(config, EncoderDecoderConfig):
         memory = config.num_decoder_layers * size * src_length
@@ -84,20 +84,18 @@ def _head_numbers(config: Generator) -> int:
     return (config.num_kv_heads or config.num_heads) * config.width
 
 
-def _growing(length: int, prompt: int) -> int:
-    """Positions that a growing store has room for."""
-    room = max(min(prompt, length), GROWTH)
-    used = min(prompt, length)
+def growing_room(length: int, prompt: int) -> int:
+    """Return how many positions a growing store has room for; the first `prompt` came at once."""
+    room = max(prompt, GROWTH)
     while room < length:
-        used = max(used, room)
-        room = max(2 * used, GROWTH)
+        room *= 2
     return room
 
 
 def _rolling(window: int, length: int, prompt: int) -> int:
     """Positions that a rolling store has room for: two windows once it has been full."""
-    seen = min(prompt, length)
-    room = min(max(2 * seen, GROWTH), 2 * window)
+    room = min(max(2 * prompt, GROWTH), 2 * window)
     while room < min(length, 2 * window):
-        room = min(max(2 * (room + 1), GROWTH), 2 * window)
+        seen = min(room, window - 1) + 1
+        room = min(max(2 * seen, GROWTH), 2 * window)
     return room

@@ -23,7 +23,8 @@ from torch import Tensor, nn
 
 from dragoman.cost.cache import cache_bytes
 from dragoman.cost.flops import Shape
-from dragoman.cost.memory_rehearsal import Rehearsal
+from dragoman.cost.memory_decoding import DecodingMemory, decoding_memory
+from dragoman.cost.memory_rehearsal import CPU, Rehearsal, real_id
 from dragoman.data.packed import LanguageBatch
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig, build
 from dragoman.models.heads import MaskedLanguageOutput
@@ -31,8 +32,10 @@ from dragoman.nn import Decoder, Encoder, Precision, autocast
 from dragoman.train.objective import masked_loss, next_token_loss, reference_loss, summed_loss
 
 __all__ = [
+    "DecodingMemory",
     "TrainingMemory",
     "cache_bytes",
+    "decoding_memory",
     "largest_batch",
     "training_memory",
 ]
@@ -41,9 +44,9 @@ Optimizer = Literal["adam", "adamw"]
 
 MOMENTS: dict[Optimizer, int] = {"adam": 2, "adamw": 2}  # numbers for each parameter
 COUNT_BYTES = 4  # each tensor of parameters has its own count of steps
-CPU = torch.device("cpu")
 SMOOTHING = 0.1  # its size changes no tensor's
-GUESSES = 5
+GUESSES = 5  # steps on the way to the largest batch
+CLOSE = 0.01  # of the rows is near enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,16 +136,21 @@ def largest_batch(  # noqa: PLR0913 (how it is trained, word by word)
             accumulate=accumulate,
         ).total
 
-    fits, tried = 0, {rows: needed(rows) for rows in (1, 9)}
+    few, at_few = 1, needed(1)
+    if at_few > budget_bytes:
+        return 0
+    many = 9
     for _ in range(GUESSES):
-        fits = max((rows for rows in tried if tried[rows] <= budget_bytes), default=0)
-        (few, at_few), (many, at_many) = sorted(tried.items())[-2:]
+        at_many = needed(many)
         each = max(1.0, (at_many - at_few) / (many - few))
-        guess = math.floor(many + (budget_bytes - at_many) / each)
-        if guess < 1 or guess in tried:
+        fits = at_many <= budget_bytes
+        if fits:
+            few, at_few = many, at_many
+        more = math.floor((budget_bytes - at_few) / each)
+        if more < 1 or (fits and more < CLOSE * few):
             break
-        tried[guess] = needed(guess)
-    return fits
+        many = few + more
+    return few
 
 
 def _with_rows(shape: Shape, rows: int) -> Shape:
@@ -154,11 +162,11 @@ def _with_rows(shape: Shape, rows: int) -> Shape:
 
 def _loss(model: nn.Module, config: ModelConfig, shape: Shape) -> Callable[[], Tensor]:
     """Return the loss of a batch of this shape, as the jobs of `train/jobs` compute it."""
-    ids_BL = torch.full((shape.rows, shape.length), _some_id(config))
+    ids_BL = torch.full((shape.rows, shape.length), real_id(config))
     targets_BL = _hide(ids_BL, shape.targets)
     match model:
         case EncoderDecoder():
-            src_BS = torch.full((shape.rows, shape.src_length), _some_id(config))
+            src_BS = torch.full((shape.rows, shape.src_length), real_id(config))
             real_BL = targets_BL.where(targets_BL >= 0, model.pad_id)
             return lambda: summed_loss(model, src_BS, ids_BL, real_BL, SMOOTHING)
         case DecoderOnly():
@@ -181,11 +189,6 @@ def _classes_loss(logits: Tensor) -> Tensor:
     """The loss of labels, one for each text or each token."""
     logits_MC = logits.flatten(0, -2)
     return reference_loss(logits_MC, torch.zeros(len(logits_MC), dtype=torch.long), SMOOTHING)
-
-
-def _some_id(config: ModelConfig) -> int:
-    """An id that is not padding."""
-    return 1 if config.pad_id == 0 else 0
 
 
 def _hide(ids_BL: Tensor, targets: int | None) -> Tensor:

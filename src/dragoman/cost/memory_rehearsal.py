@@ -25,8 +25,10 @@ from torch._subclasses.fake_tensor import (  # there is no public name for them
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from dragoman.models import ModelConfig
 from dragoman.nn.precision import onednn_setting
 
+CPU = torch.device("cpu")
 aten = torch.ops.aten
 INDEXING = {
     aten.index.Tensor,
@@ -128,6 +130,11 @@ class Rehearsal(TorchDispatchMode):
     def _count_gradient(self, parameter: Tensor) -> None:
         if parameter.grad is not None:
             self._gradients += parameter.grad.untyped_storage().nbytes()
+
+
+def real_id(config: ModelConfig) -> int:
+    """Return an id that is no padding."""
+    return 1 if config.pad_id == 0 else 0
 
 
 def _as_places(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
