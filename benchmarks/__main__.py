@@ -3,7 +3,15 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("training", "decoding", "multi30k", "variants", "bag-of-words", "attention-cost")
+BENCHMARKS = (
+    "training",
+    "decoding",
+    "multi30k",
+    "variants",
+    "bag-of-words",
+    "attention-cost",
+    "checkpointing",
+)
 DEFAULT = ("training", "decoding")  # the others train for minutes and need data
 
 
