@@ -30,20 +30,26 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from copy import deepcopy
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import tomlkit
 import typer
-from staging import DOCS, ROOT, Tree, Wrong, find_pages, stage
 from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 from dragoman import lens
 from dragoman.cli.main import make_app
+from staging import DOCS, ROOT, Tree, Wrong, find_pages, stage, stage_sources
+
+Nav = list[str | dict[str, "str | Nav"]]
+"""Pages, and sections of pages, under their titles; a page without a title has its heading's."""
 
 BUILD = ROOT / "build"
 SITE = BUILD / "site"
+MATH_FONT = "ziamath/fonts/STIXTwoMath-Regular.ttf"
+"""In the package ziamath, of which nothing else is used: STIX Two, SIL Open Font Licence."""
 PICTURES = {
     "cache-growth.png": lens.plot_cache_growth,
     "label-smoothing.png": lens.plot_label_smoothing,
@@ -83,60 +89,76 @@ def make_site() -> None:
     config = tomlkit.parse((ROOT / "zensical.toml").read_text(encoding="utf-8")).unwrap()
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.rmtree(BUILD / "docs", ignore_errors=True)
-    for language in ("en", "zh"):
-        tree = find_pages(language)
-        check_navigation(config, tree)
-        stage(tree, BUILD / "docs" / language)
-        shutil.copy(DOCS / "theme" / "site.css", BUILD / "docs" / language)
-        path = BUILD / f"zensical.{language}.toml"
-        path.write_text(tomlkit.dumps(settings(config, language)), encoding="utf-8")
+    trees = [find_pages(language) for language in ("en", "zh")]
+    for tree in trees:
+        stage(tree, BUILD / "docs" / tree.language)
+    sources = trees[0].sources | trees[1].sources
+    for tree in trees:
+        folder = BUILD / "docs" / tree.language
+        stage_sources(sources, folder)
+        for file in (DOCS / "theme" / "site.css", distribution("ziamath").locate_file(MATH_FONT)):
+            shutil.copy(str(file), folder)
+        path = BUILD / f"zensical.{tree.language}.toml"
+        path.write_text(tomlkit.dumps(settings(config, tree)), encoding="utf-8")
         build(path)
     print(f"{SITE.relative_to(ROOT)}/index.html")
 
 
-def settings(config: dict[str, Any], language: str) -> dict[str, Any]:
+def settings(config: dict[str, Any], tree: Tree) -> dict[str, Any]:
     """Return Zensical's settings for a language, as they are read from a file in build/."""
     project = deepcopy(config["project"])
     chinese = project["extra"].pop("zh")
-    theme = project["theme"] | {"language": language, "custom_dir": "../docs/theme"}
-    project |= {"docs_dir": f"docs/{language}", "site_dir": "site", "theme": theme}
-    if language == "zh":
+    titles = chinese["titles"] if tree.language == "zh" else None
+    project["nav"] = laid_out(project["nav"], tree, titles)
+    check_navigation(project["nav"], tree)
+    theme = project["theme"] | {"language": tree.language, "custom_dir": "../docs/theme"}
+    project |= {"docs_dir": f"docs/{tree.language}", "site_dir": "site", "theme": theme}
+    if titles is not None:
         project["site_dir"] = "site/zh"
         project["site_description"] = chinese["site_description"]
-        project["nav"] = translated(project["nav"], chinese["titles"])
         project["extra"]["alternate"] = chinese["alternate"]
         for choice in theme["palette"]:
-            choice["toggle"]["name"] = chinese["titles"][choice["toggle"]["name"]]
+            choice["toggle"]["name"] = titles[choice["toggle"]["name"]]
     return {"project": project}
 
 
-def translated(nav: list[dict[str, Any]], titles: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the navigation under Chinese titles."""
-    return [
-        {titles[title]: led if isinstance(led, str) else translated(led, titles)}
-        for entry in nav
-        for title, led in entry.items()
-    ]
+def laid_out(nav: Nav, tree: Tree, titles: dict[str, str] | None) -> Nav:
+    """Return the navigation under these titles, a folder in it replaced by its pages, in order."""
+    made: Nav = []
+    for entry in nav:
+        if isinstance(entry, str):
+            made.append(entry)
+            continue
+        for title, led in entry.items():
+            if titles is not None and title not in titles:
+                raise Wrong(f"zensical.toml: {title!r} has no Chinese title in project.extra.zh")
+            shown = title if titles is None else titles[title]
+            if isinstance(led, list):
+                made.append({shown: laid_out(led, tree, titles)})
+            elif led.endswith("/"):
+                made.append({shown: [*sorted(page for page in tree.pages if page.startswith(led))]})
+            else:
+                made.append({shown: led})
+    return made
 
 
-def check_navigation(config: dict[str, Any], tree: Tree) -> None:
+def check_navigation(nav: Nav, tree: Tree) -> None:
     """Refuse a page that the navigation leaves out, and one that it names and that is not there."""
-    named = set(pages_of(config["project"]["nav"]))
-    there = set(tree.pages)
+    named, there = set(pages_of(nav)), set(tree.pages)
     for name in sorted(named - there):
         raise Wrong(f"zensical.toml: nav names {name}, which is not there")
     for name in sorted(there - named):
         raise Wrong(f"{tree.pages[name].relative_to(ROOT)}: name it in nav of zensical.toml")
 
 
-def pages_of(nav: list[dict[str, Any]]) -> Iterator[str]:
+def pages_of(nav: Nav) -> Iterator[str]:
     """The pages of a navigation, those of its sections among them."""
     for entry in nav:
-        for led in entry.values():
-            if isinstance(led, str):
-                yield led
-            else:
-                yield from pages_of(led)
+        if isinstance(entry, str):
+            yield entry
+        else:
+            for led in entry.values():
+                yield from pages_of(led if isinstance(led, list) else [led])
 
 
 def build(config: Path) -> None:

@@ -47,6 +47,7 @@ _REFERENCE = re.compile(
 )
 _LANGUAGE = r"(?:English|中文|\[English\]\(\S+\)|\[中文\]\(\S+\))"
 _LANGUAGES = re.compile(rf"^{_LANGUAGE} · {_LANGUAGE}\n+", re.M)
+_LISTS = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*|^(?![-*#|>\s]|\d+\. ).+\n(?:[-*]|1\.) .*", re.M)
 _DISPLAYED = re.compile(r"^\$\$(?P<tex>.+?)\$\$$", re.M | re.S)
 _CODE_OR_MATH = re.compile(
     r"(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))|(?<![\w$\\])\$(?P<tex>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?![\w$])",
@@ -92,7 +93,7 @@ def name_of(path: Path) -> str:
 
 
 def stage(tree: Tree, folder: Path) -> None:
-    """Write the pages of a language, the pictures and the sources that they link to."""
+    """Write the pages of a language and the pictures, and note the sources to which they link."""
     for name, path in sorted(tree.pages.items()):
         text = staged_page(tree, name, path.read_text(encoding="utf-8"))
         if tree.language == "zh" and not is_chinese(path):
@@ -102,8 +103,6 @@ def stage(tree: Tree, folder: Path) -> None:
         target = folder / "images" / path.name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
-    for source in sorted(tree.sources):
-        _write(folder / source_page(source), _whole_source(source))
 
 
 def is_chinese(path: Path) -> bool:
@@ -139,6 +138,11 @@ def _staged_parts(tree: Tree, name: str, text: str) -> Iterator[str]:
 
 
 def _staged_prose(tree: Tree, name: str, text: str) -> str:
+    if lists := _LISTS.search(text):
+        raise Wrong(
+            f"the list at {lists[0].strip()!r} would not be one on the site: an empty line stands "
+            "before a list, and a list inside another is indented by four spaces"
+        )
     kept: list[str] = []
 
     def keep(made: str) -> str:
@@ -180,6 +184,12 @@ def source_page(source: str) -> str:
     return f"source/{source}.md"
 
 
+def stage_sources(sources: set[str], folder: Path) -> None:
+    """Write a page for each source file: its lines, with their numbers."""
+    for source in sorted(sources):
+        _write(folder / source_page(source), _whole_source(source))
+
+
 def _whole_source(source: str) -> str:
     text = (ROOT / source).read_text(encoding="utf-8")
     language = {".py": "python", ".toml": "toml"}.get(Path(source).suffix, "text")
@@ -218,12 +228,13 @@ def lines_of(file: str, name: str) -> Lines:
     if not path.is_file():
         raise Wrong(f"there is no file {file}")
     text = path.read_text(encoding="utf-8")
-    body = ast.parse(text).body
+    found = ast.parse(text).body
     for part in name.split("."):
-        node = next((node for node in body if part in _names(node)), None)
-        if node is None:
+        named = [node for node in found if part in _names(node)]
+        if not named:
             raise Wrong(f"{file} has no {name}")
-        body = list(getattr(node, "body", []))
+        found = getattr(named[0], "body", [])
+    node = named[0]
     first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
     lines = text.splitlines()[first - 1 : node.end_lineno]
     return Lines(textwrap.dedent("\n".join(lines)), first)

@@ -12,11 +12,11 @@ from dragoman.lens.picture import blank, save
 from dragoman.nn import Encoder, EncoderLayer, LayerShape, deepnorm
 from dragoman.nn.shape import NormPosition
 
-DEPTHS = (6, 12, 24, 48)
+DEPTHS = (6, 12, 24)
 D_MODEL = 64
-LENGTH = 32
+LENGTH = 16
 ROWS = 4
-DRAWS = 3
+DRAWS = 4
 PLACES: tuple[tuple[NormPosition, str], ...] = (
     ("post", "post-norm (the paper)"),
     ("pre", "pre-norm"),
@@ -74,7 +74,7 @@ def _measure(place: NormPosition, depth: int) -> LayerSizes:
 
 
 def plot_norm_placement(path: Path | str) -> Path:
-    """Draw the size of gradients by layer for stacks of 6 to 48 layers at initialisation.
+    """Draw the size of gradients by layer for stacks of 6 to 24 layers at initialisation.
 
     Above, the norm of the gradient in each layer's feed-forward matrix (logarithmic), the first
     layer left and the last one right. Below, the size of the residual stream behind each layer.

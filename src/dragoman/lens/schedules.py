@@ -8,21 +8,22 @@ from dragoman.lens.picture import blank, save
 from dragoman.train.config import TrainConfig
 from dragoman.train.schedule import learning_rate
 
-STEPS = 20_000
+STEPS = range(50, 20_001, 50)
 PEAK = 7e-4
 NOAM = ((256, 4000), (512, 4000), (512, 8000))
 OTHERS = (
-    TrainConfig(max_steps=STEPS, schedule="inverse-sqrt", learning_rate=PEAK, warmup_steps=4000),
-    TrainConfig(max_steps=STEPS, schedule="cosine", learning_rate=PEAK, warmup_steps=1000),
-    TrainConfig(max_steps=STEPS, schedule="linear", learning_rate=PEAK, warmup_steps=1000),
-    TrainConfig(max_steps=STEPS, schedule="constant", learning_rate=PEAK, warmup_steps=1000),
+    TrainConfig(
+        max_steps=STEPS[-1], schedule="inverse-sqrt", learning_rate=PEAK, warmup_steps=4000
+    ),
+    TrainConfig(max_steps=STEPS[-1], schedule="cosine", learning_rate=PEAK, warmup_steps=1000),
+    TrainConfig(max_steps=STEPS[-1], schedule="linear", learning_rate=PEAK, warmup_steps=1000),
+    TrainConfig(max_steps=STEPS[-1], schedule="constant", learning_rate=PEAK, warmup_steps=1000),
 )
 
 
 def rates(config: TrainConfig, d_model: int = 512) -> list[float]:
-    """The learning rate of steps 1 to `max_steps` (20,000 unless given)."""
-    end = config.max_steps or STEPS
-    return [learning_rate(config, step, step / end, d_model) for step in range(1, end + 1)]
+    """The learning rate of every 50th step, up to 20,000, of a run that has so many."""
+    return [learning_rate(config, step, step / STEPS[-1], d_model) for step in STEPS]
 
 
 def plot_schedules(path: Path | str) -> Path:
@@ -34,19 +35,18 @@ def plot_schedules(path: Path | str) -> Path:
     """
     figure = blank(9.6, 3.8)
     left, right = figure.subplots(1, 2)
-    steps = range(1, STEPS + 1)
     for d_model, warmup in NOAM:
         config = TrainConfig(
-            max_steps=STEPS, schedule="noam", learning_rate=1.0, warmup_steps=warmup
+            max_steps=STEPS[-1], schedule="noam", learning_rate=1.0, warmup_steps=warmup
         )
-        left.plot(steps, rates(config, d_model), label=f"D = {d_model}, warm-up {warmup:,}")
+        left.plot(STEPS, rates(config, d_model), label=f"D = {d_model}, warm-up {warmup:,}")
     for config in OTHERS:
         name = f"{config.schedule}, warm-up {config.warmup_steps:,}"
-        right.plot(steps, rates(config), label=name)
+        right.plot(STEPS, rates(config), label=name)
     left.set(title="noam: the paper's rate", ylabel="learning rate")
     right.set(title=f"schedules with a peak of {PEAK}")
     for axes in (left, right):
-        axes.set(xlabel="step", xlim=(0, STEPS), ylim=(0, None))
+        axes.set(xlabel="step", xlim=(0, STEPS[-1]), ylim=(0, None))
         axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
         axes.grid(alpha=0.3)
         axes.legend(fontsize=9)

@@ -79,8 +79,8 @@ def saturation(head_dim: int, scale: float, *, seed: int = SEED) -> Saturation:
     largest_BHT = weights_BHTS.amax(dim=-1)
     (gradient_BHTS,) = torch.autograd.grad(largest_BHT.sum(), scores_BHTS)
     return Saturation(
-        float(scores_BHTS.std()),
-        float(largest_BHT.mean()),
+        float(scores_BHTS.detach().std()),
+        float(largest_BHT.detach().mean()),
         float(gradient_BHTS.norm(dim=-1).mean()),
     )
 

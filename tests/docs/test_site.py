@@ -1,0 +1,203 @@
+"""The site: what becomes of a page of the repository, and that nothing on it leads nowhere."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import blocks
+
+from make import check_navigation, laid_out, pages_of, settings
+from staging import (
+    CHINESE,
+    ROOT,
+    Tree,
+    Wrong,
+    find_pages,
+    lines_of,
+    mathml,
+    source_page,
+    stage,
+    staged_page,
+)
+
+PAGE = "blocks.md"
+NORM = "src/dragoman/nn/norm.py"
+
+
+def staged(text: str, language: str = "en") -> str:
+    """What becomes of a text that stands in docs/blocks.md."""
+    return staged_page(find_pages(language), PAGE, text)
+
+
+def test_a_reference_becomes_the_lines_of_its_name() -> None:
+    """All of them and no other, less the indentation, with their numbers and a link to the file."""
+    made = staged(f"Before.\n\n[`{NORM}:RMSNorm.forward`](../{NORM})\n\nBehind.\n")
+    source = (ROOT / NORM).read_text(encoding="utf-8").splitlines()
+    first = int(re.search(r'linenums="(\d+)"', made)[1])  # type: ignore[index] # or it fails
+    shown = blocks_of(made)[0].splitlines()
+    assert shown == [line[4:] for line in source[first - 1 : first - 1 + len(shown)]]
+    assert shown[0].startswith("def forward(self, x_BLD: Tensor)")
+    assert shown[-1].startswith("    return F.rms_norm")
+    assert f"]({source_page(NORM)}#__codelineno-0-{first})" in made
+    assert made.startswith("Before.")
+    assert made.rstrip().endswith("Behind.")
+
+
+def blocks_of(made: str) -> list[str]:
+    """The code between the fences of a staged page."""
+    return re.findall(r"^```python.*\n((?:.*\n)*?)^```$", made, re.M)
+
+
+def test_a_reference_may_leave_the_docstring_out() -> None:
+    """The code is the same without it."""
+    whole, bare = (
+        blocks_of(staged(f"[`{NORM}:make_norm{part}`](../{NORM})\n"))[0] for part in ("", ":body")
+    )
+    told = re.search(r'    """.*?"""\n', whole, re.S)
+    assert told is not None
+    assert whole.replace(told[0], "") == bare
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("LayerNorm", "class LayerNorm(nn.Module):"),
+        ("make_norm", "def make_norm("),
+        ("NormName", 'NormName = Literal["layer", "rms"]'),
+    ],
+)
+def test_names_of_every_kind_are_found(name: str, begins: str) -> None:
+    """Classes, functions and constants; decorators belong to what they decorate."""
+    assert lines_of(NORM, name).code.startswith(begins)
+    decorated = lines_of("src/dragoman/nn/position/rotary.py", "LinearScaling")
+    assert decorated.code.startswith("@dataclass(")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (f"[`{NORM}:RMSNorm.backward`](../{NORM})", f"{NORM} has no RMSNorm.backward"),
+        (f"[`{NORM}:RMSNorm`](../src/dragoman/nn/layers.py)", f"does not lead to {NORM}"),
+        ("[gone](gone.md)", "gone.md leads to no file"),
+        ("[out](../../../etc/passwd)", "leads to no file of the repository"),
+        (r"$\unheard{x}$", r"no MathML is known for \unheard"),
+        ("A list:\n- one\n", "an empty line stands before a list"),
+        ("- one\n  - two\n", "indented by four spaces"),
+    ],
+)
+def test_what_does_not_fit_is_said_with_the_page(text: str, sentence: str) -> None:
+    """The build ends with a sentence that names the page and what is wrong."""
+    with pytest.raises(Wrong, match=re.escape(sentence)) as wrong:
+        staged(f"# Title\n\n{text}\n")
+    assert str(wrong.value).startswith("docs/blocks.md: ")
+
+
+def test_links_lead_to_the_same_language() -> None:
+    """From a Chinese page to Chinese ones, and to what is not translated."""
+    tree = Tree("zh", {"index.md": CHINESE / "index.md", "blocks.md": ROOT / "docs" / "blocks.md"})
+    text = "[blocks](../blocks.md#norms) ![grid](../images/patterns.png) [page](index.md)"
+    assert staged_page(tree, "index.md", text) == (
+        "[blocks](blocks.md#norms) ![grid](images/patterns.png) [page](index.md)"
+    )
+
+
+def test_the_line_of_languages_goes() -> None:
+    """The site has a switch; other links stay."""
+    made = staged("# Title\n\nEnglish · [中文](zh/index.md)\n\nText · [page](vit.md)\n")
+    assert made == "# Title\n\nText · [page](vit.md)\n"
+
+
+def test_formulas_are_made_and_prices_are_not() -> None:
+    """Dollars around TeX make MathML; code and prices keep theirs."""
+    made = staged(
+        "$x_i * y$ and `$HOME`, $3 or $5.\n\n$$\n\\sqrt{d}\n$$\n\n```sh\necho $A $B\n```\n"
+    )
+    assert made.count("<math ") == 2
+    assert '<div class="formula"><math' in made
+    assert "`$HOME`, $3 or $5." in made
+    assert "echo $A $B" in made
+    assert "*" not in made
+    assert "_" not in re.sub(r"<.*?>", "", made)
+
+
+def test_a_formula_is_translated_whole() -> None:
+    """Every letter, digit and sign of the TeX is in the MathML."""
+    made = mathml(r"\frac{QK^\top}{\sqrt{d_k}}", display="block")
+    assert [re.sub(r"<[^>]*>", "", part) for part in re.findall(r"<m[io]>.*?</m[io]>", made)] == [
+        "Q",
+        "K",
+        "&#x022A4;",
+        "d",
+        "k",
+    ]
+    assert "<msqrt>" in made
+    assert "<mfrac>" in made
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_page_can_be_staged(language: str, tmp_path: Path) -> None:
+    """No page of either language has a reference, a link or a formula that leads nowhere."""
+    stage(find_pages(language), tmp_path)
+    assert (tmp_path / "index.md").exists()
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_page_is_in_the_navigation(language: str) -> None:
+    """Once, under a title in its language."""
+    config = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    tree = find_pages(language)
+    nav = settings(config, tree)["project"]["nav"]
+    assert sorted(pages_of(nav)) == sorted(tree.pages)
+
+
+def test_a_page_outside_the_navigation_is_an_error() -> None:
+    """So is one that the navigation names and that is not there, and a title in one language."""
+    tree = Tree("zh", {"index.md": ROOT / "docs" / "index.md"})
+    check_navigation([{"a": ["index.md"]}], tree)
+    with pytest.raises(Wrong, match="name it in nav"):
+        check_navigation([], tree)
+    with pytest.raises(Wrong, match=r"gone\.md, which is not there"):
+        check_navigation(["index.md", "gone.md"], tree)
+    with pytest.raises(Wrong, match="'Home' has no Chinese title"):
+        laid_out([{"Home": "index.md"}], tree, {})
+    assert laid_out([{"Home": "./"}], tree, None) == [{"Home": []}]
+
+
+def test_both_languages_have_the_same_shape() -> None:
+    """A translated page has its twin's headings, code, formulas and pictures, in the same order."""
+    for page in sorted(CHINESE.rglob("*.md")):
+        twin = ROOT / "docs" / page.relative_to(CHINESE)
+        assert twin.exists(), page
+        assert _shape(page) == _shape(twin), page
+
+
+def _shape(page: Path) -> list[str]:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ ", text, re.M)
+    pictures = [Path(target).name for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)]
+    references = re.findall(r"^\[`([\w./:-]+)`\]", text, re.M)
+    code = [block.code for block in blocks(page, "sh", "python", "toml")]
+    return [*headings, *pictures, *references, *code]
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning() -> None:
+    """Both languages, by the command that `make docs` runs; a page leads to its twin."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "make.py", "site"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    english, chinese = (
+        (ROOT / "build" / "site" / part / "vit.html").read_text(encoding="utf-8")
+        for part in (".", "zh")
+    )
+    assert 'href="./zh/vit.html"' in english
+    assert 'href="../vit.html"' in chinese
+    assert '<html lang="zh"' in chinese

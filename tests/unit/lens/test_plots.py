@@ -1,0 +1,215 @@
+"""The pictures of the paper walk: what they claim holds, and each becomes one file."""
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from statistics import geometric_mean
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("matplotlib", reason="pictures need the extra dragoman[plot]")
+
+from matplotlib.image import imread
+
+from dragoman import lens
+from dragoman.errors import InputError
+from dragoman.lens.caches import cache_growth, stored_bytes
+from dragoman.lens.norms import layer_sizes
+from dragoman.lens.picture import blank, save
+from dragoman.lens.rotary import turned_pairs
+from dragoman.lens.schedules import NOAM, OTHERS, STEPS, rates
+from dragoman.lens.sinusoidal import row_distances
+from dragoman.lens.smoothing import VOCABULARY, smoothed_losses
+from dragoman.lens.softmax import SCORES, saturation, softmax_of
+from dragoman.nn import Causal, LinearAttention, SlidingWindow, sinusoidal_table
+from dragoman.train.config import TrainConfig
+
+QUICK = (
+    "plot_cache_growth",
+    "plot_label_smoothing",
+    "plot_patterns",
+    "plot_rotary_angles",
+    "plot_sinusoidal",
+    "plot_sinusoidal_distances",
+    "plot_softmax_temperature",
+)
+SLOW = ("plot_norm_placement", "plot_schedules", "plot_softmax_saturation")
+
+
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
+def test_each_picture_is_one_file(name: str, tmp_path: Path) -> None:
+    """It returns its path, and there is a PNG in which something is drawn, and nothing else."""
+    path = getattr(lens, name)(tmp_path / "new" / "picture.png")
+    assert path == tmp_path / "new" / "picture.png"
+    assert [file.name for file in path.parent.iterdir()] == ["picture.png"]
+    picture = imread(path)
+    assert picture.shape[1] > 900
+    assert picture[..., :3].std() > 0.03
+    assert picture[0, 0, :3].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_the_same_figure_has_the_same_bytes(tmp_path: Path) -> None:
+    """Neither a clock nor matplotlib's version gets into the file."""
+    figure = blank(2.0, 1.0)
+    figure.text(0.5, 0.5, "text")
+    first, second = (save(figure, tmp_path / name) for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+    assert b"Software" not in first.read_bytes()
+
+
+def test_an_old_picture_stays_when_writing_fails(tmp_path: Path) -> None:
+    """Whoever looks finds a whole file; nothing half-written stays."""
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"old")
+    figure = blank(2.0, 1.0)
+    figure.text(0.5, 0.5, r"$\frac{$")  # a formula that ends too early: drawing it fails
+    with pytest.raises(ValueError, match="frac"):
+        save(figure, path)
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["picture.png"]
+
+
+def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
+    """In a sentence that says what to do."""
+    with pytest.raises(InputError, match="choose another path"):
+        save(blank(2.0, 1.0), tmp_path)
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(1, 40), st.sampled_from([2, 8, 64, 130]))
+def test_the_table_knows_distances_alone(length: int, d_model: int) -> None:
+    """Products and distances of two rows depend on their offset; the products are cosines."""
+    products_LL, distances_LL = row_distances(sinusoidal_table(length, d_model))
+    thetas = [10000.0 ** (-2 * i / d_model) for i in range(d_model // 2)]
+    for offset in range(length):
+        of_products, of_distances = (m.diagonal(offset) for m in (products_LL, distances_LL))
+        expected = sum(math.cos(offset * theta) for theta in thetas)
+        torch.testing.assert_close(of_products, torch.full_like(of_products, expected))
+        torch.testing.assert_close(
+            of_distances,
+            torch.full_like(of_distances, math.sqrt(max(d_model - 2 * expected, 0.0))),
+            atol=1e-5,
+            rtol=0,
+        )
+
+
+def test_neighbours_are_alike() -> None:
+    """A row is nearest to itself, and its product falls over the next positions."""
+    products_LL, distances_LL = row_distances(sinusoidal_table(100, 64))
+    assert (products_LL.argmax(dim=1) == torch.arange(100)).all()
+    assert (distances_LL.argmin(dim=1) == torch.arange(100)).all()
+    assert all(near > far for near, far in pairwise(products_LL[50, 50:54].tolist()))
+
+
+def test_rotary_pairs_turn_by_their_own_angle() -> None:
+    """Pair i of position m stands at the angle `m * 10000^(-2i/d)`, on the unit circle."""
+    pairs_Lp2 = turned_pairs(50, 16)
+    assert pairs_Lp2.shape == (50, 8, 2)
+    for position, pair in [(0, 0), (1, 0), (7, 3), (49, 7)]:
+        angle = position * 10000.0 ** (-2 * pair / 16)
+        expected = torch.tensor([math.cos(angle), math.sin(angle)], dtype=torch.float64)
+        torch.testing.assert_close(pairs_Lp2[position, pair], expected)
+
+
+def test_the_papers_rate_peaks_at_the_end_of_its_warm_up() -> None:
+    """At step `warmup` it is `(D * warmup)^-1/2`; wider models and longer warm-ups peak lower."""
+    peaks = []
+    for d_model, warmup in NOAM:
+        config = TrainConfig(
+            max_steps=STEPS[-1], schedule="noam", learning_rate=1.0, warmup_steps=warmup
+        )
+        rate = rates(config, d_model)
+        assert STEPS[rate.index(max(rate))] == warmup
+        assert max(rate) == pytest.approx((d_model * warmup) ** -0.5)
+        peaks.append(max(rate))
+    assert peaks == sorted(peaks, reverse=True)
+
+
+@pytest.mark.parametrize("config", OTHERS, ids=lambda config: config.schedule)
+def test_schedules_reach_their_peak_and_some_their_end(config: TrainConfig) -> None:
+    """None gets above its peak; cosine and linear end at 0, a constant one stays at its peak."""
+    rate = rates(config)
+    assert 0.94 * config.learning_rate < max(rate) <= config.learning_rate * (1 + 1e-12)
+    ends = {"cosine": 0.0, "linear": 0.0, "constant": config.learning_rate}
+    if config.schedule in ends:
+        assert rate[-1] == pytest.approx(ends[config.schedule], abs=1e-12)
+
+
+@given(st.floats(0.1, 10.0))
+def test_weights_are_the_softmax_at_a_temperature(temperature: float) -> None:
+    """They sum to 1, keep the order of the scores, and their ratio is that of the exponentials."""
+    weights = softmax_of(SCORES, temperature)
+    assert sum(weights) == pytest.approx(1.0)
+    assert weights == sorted(weights, reverse=True)
+    assert math.log(weights[0] / weights[1]) == pytest.approx(0.5 / temperature)
+
+
+def test_scores_spread_with_the_root_of_the_width() -> None:
+    """Without the division the weight of one key goes to 1 and its gradient away; with it, not."""
+    plain = [saturation(width, 1.0) for width in (16, 64, 256)]
+    scaled = [saturation(width, width**-0.5) for width in (16, 64, 256)]
+    for width, at_width in zip((16, 64, 256), plain, strict=True):
+        assert at_width.spread == pytest.approx(math.sqrt(width), rel=0.05)
+    assert all(one.largest + 0.05 < two.largest for one, two in pairwise(plain))
+    assert all(one.gradient > 1.4 * two.gradient for one, two in pairwise(plain))
+    for at_width in scaled:
+        assert at_width.spread == pytest.approx(1.0, rel=0.05)
+        assert at_width.largest == pytest.approx(scaled[0].largest, rel=0.1)
+        assert at_width.gradient == pytest.approx(scaled[0].gradient, rel=0.1)
+
+
+def test_the_place_of_the_norm_shows_in_the_gradients() -> None:
+    """Six layers against 24: how large is the last layer's gradient at the beginning?
+
+    Post-norm: the same. Pre-norm: it falls, and within a stack from the first layer to the last,
+    while the stream grows. DeepNorm: the same in every layer, and smaller in the deeper stack.
+    """
+    post, pre, deep = (
+        [layer_sizes(place, depth) for depth in (6, 24)] for place in ("post", "pre", "deepnorm")
+    )
+    assert post[1].gradients[-1] == pytest.approx(post[0].gradients[-1], rel=0.25)
+    assert pre[1].gradients[-1] < 0.6 * pre[0].gradients[-1]
+    assert geometric_mean(pre[1].gradients[-4:]) < 0.4 * geometric_mean(pre[1].gradients[:4])
+    assert pre[1].streams[-1] > 2 * pre[1].streams[0]
+    assert post[1].streams == pytest.approx([1.0] * 24, rel=1e-3)
+    assert max(deep[1].gradients) < 1.1 * min(deep[1].gradients)
+    assert max(deep[1].gradients) < 0.7 * min(deep[0].gradients)
+
+
+def test_measuring_draws_from_no_one_elses_numbers() -> None:
+    """The generator of the program stands where it stood."""
+    before = torch.random.get_rng_state()
+    layer_sizes("pre", 2, draws=1)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_caches_grow_as_their_pattern_needs() -> None:
+    """Full: twice the keys, twice the bytes; by the number of key-value heads; a window and linear
+    attention: no more from some token on.
+    """
+    full = cache_growth(Causal(), 8, 200)
+    assert all(weight >= 2 * 8 * 64 * 4 * (token + 1) for token, weight in enumerate(full))
+    assert full[199] == 2 * full[99]
+    assert cache_growth(Causal(), 2, 200) == [weight // 4 for weight in full]
+    window = cache_growth(SlidingWindow(size=16), 8, 200)
+    assert set(window[40:]) == {2 * 2 * 16 * 8 * 64 * 4}
+    linear = cache_growth(LinearAttention(), 8, 20)
+    assert set(linear) == {8 * 64 * 65 * 4}
+    assert stored_bytes(Causal().make_storage()) == 0
+
+
+@pytest.mark.parametrize("smoothing", [0.1, 0.3])
+def test_smoothing_has_a_lowest_point(smoothing: float) -> None:
+    """The loss is lowest where the right token has `1 - eps + eps / V`; without it, nowhere."""
+    best = 1 - smoothing + smoothing / VOCABULARY
+    below, at, above = smoothed_losses(
+        torch.tensor([best - 0.01, best, best + 0.01], dtype=torch.float64), smoothing
+    ).tolist()
+    assert at < min(below, above)
+    plain = smoothed_losses(torch.tensor([0.5, 0.9, 0.999], dtype=torch.float64), 0.0)
+    assert plain.tolist() == pytest.approx([-math.log(0.5), -math.log(0.9), -math.log(0.999)])
