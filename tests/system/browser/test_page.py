@@ -256,6 +256,18 @@ def test_texts_are_shown_and_never_run(show: Opener) -> None:
     assert page.locator(".queries .token").nth(7).evaluate(direction) == "rtl"
 
 
+def test_what_runs_from_right_to_left_does(show: Opener) -> None:
+    """The first token stands rightmost, and the left arrow leads to the second."""
+    page = show("filling")
+    tokens = page.locator(".queries .token")
+    places = [tokens.nth(n).bounding_box() for n in (0, 1, 2)]
+    left = [place["x"] for place in places if place is not None]
+    assert left == sorted(left, reverse=True)
+    tokens.nth(0).focus()
+    page.keyboard.press("ArrowLeft")
+    expect(said(page, "#sentence")).to_have_text(re.compile("^“عاصمة” looks at"))
+
+
 @pytest.mark.parametrize("width", [360, 760, 1200])
 def test_nothing_is_wider_than_the_screen(show: Opener, width: int) -> None:
     """On a telephone too: what is wider scrolls inside itself."""

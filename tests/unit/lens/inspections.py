@@ -100,15 +100,15 @@ def tagging() -> Inspection:
 
 
 def filling() -> Inspection:
-    """A masked language model with one gap."""
-    tokens = ("<s>", "The", " city", " of", "<mask>", " is", " large", ".", "</s>")
+    """A masked language model with one gap, of a language that is written from right to left."""
+    tokens = ("<s>", "عاصمة", " مصر", " هي", "<mask>", ".", "</s>")
     return Inspection(
         kind="encoder-only",
         model="runs/pretrained",
-        src_lang="en",
-        src=Sentence(text="The city of <mask> is large.", tokens=tokens),
+        src_lang="ar",
+        src=Sentence(text="عاصمة مصر هي <mask>.", tokens=tokens),
         attention=(_map("encoder", tokens, tokens),),
-        steps=_steps((" London",), first=4),
+        steps=_steps((" القاهرة",), first=4),
     )
 
 

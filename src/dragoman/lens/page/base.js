@@ -96,6 +96,12 @@ function languageOf(side) {
   return /^[a-z]{2,3}(-[a-z0-9]{2,8})*$/i.test(code) ? code : null;
 }
 
+/** Which way tokens run, by their first letter that is one; `dir="auto"` does not look into them. */
+function directionOf(tokens) {
+  const letter = tokens.filter((token) => !SPECIAL.test(token)).join("").match(/\p{L}/u);
+  return letter && /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/.test(letter[0]) ? "rtl" : "ltr";
+}
+
 /** The name of a language in the language of the page, or its code. */
 function languageName(code) {
   try {

@@ -8,7 +8,7 @@ function predictionSection() {
 
 /** The tokens with their tags under them. */
 function tagged(tags) {
-  return el("ol", { class: "tokens annotated", dir: "auto", lang: languageOf("src") },
+  return el("ol", { class: "tokens annotated", dir: directionOf(data.src.tokens), lang: languageOf("src") },
     ...data.src.tokens.map((token, n) => el("li", { class: "token" }, shown(token),
       el("span", { class: tags[n] && tags[n] !== "O" ? "tag entity" : "tag", dir: "ltr" },
         tags[n] || "\u00a0"))));
@@ -18,7 +18,7 @@ function attributionSection() {
   return section("mattered", ...data.attributions.map(({ method, scores }) => {
     return el("div", { class: "map" }, el("h3", {}, t(`method.${method}`)),
       el("p", { class: "note" }, t(`method.${method}.is`)),
-      el("ol", { class: "tokens annotated", dir: "auto", lang: languageOf("src") },
+      el("ol", { class: "tokens annotated", dir: directionOf(data.src.tokens), lang: languageOf("src") },
         ...data.src.tokens.map((token, n) => (method === "rollout" ? shared : signed)(token, scores[n], scores))));
   }), el("p", { class: "caution" }, t("mattered.caution")));
 }

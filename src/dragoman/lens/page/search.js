@@ -15,7 +15,8 @@ function stepsSection() {
   const counter = el("p", { class: "counter", role: "status", "aria-live": "polite" });
   const chips = all.map((moment, n) => chip(moment, n, () => go(n)));
   const strip = el("div", { class: "tokens strip", role: "group", "aria-label": t(`${COURSE}.title`),
-    dir: "auto", lang: languageOf(data.tgt ? "tgt" : "src") }, ...chips);
+    dir: directionOf(all.flatMap((moment) => (moment ? [moment.token] : []))),
+    lang: languageOf(data.tgt ? "tgt" : "src") }, ...chips);
   const before = stepButton("before", "←", () => go(state.step - 1));
   const after = stepButton("after", "→", () => go(state.step + 1));
   const tree = data.beam ? beamTree((n) => go(n)) : null;

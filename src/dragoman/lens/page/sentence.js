@@ -159,7 +159,7 @@ function tokenRow(tokens, side, label, language) {
     el("button", { type: "button", class: "token" }, shown(token), el("span", { class: "value" })));
   const row = el("div", { class: `row ${side}`, role: "group", "aria-label": label },
     el("span", { class: "row-label", "aria-hidden": "true" }, label),
-    el("div", { class: "tokens", dir: "auto", lang: language }, ...items));
+    el("div", { class: "tokens", dir: directionOf(tokens), lang: language }, ...items));
   return { row, items };
 }
 
