@@ -10,7 +10,7 @@ from dragoman.lens.picture import blank, save
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.figure import SubFigure
+    from matplotlib.figure import Figure, SubFigure
 
     from dragoman.lens.inspection import AttentionMap, Inspection
 
@@ -27,19 +27,24 @@ def plot_heads(inspection: Inspection, path: Path | str) -> Path:
     kept, each under the word for what it does; queries go down, keys go right, as in the large one.
     Writes a PNG and returns its path. Raises InputError if nothing can be written there.
     """
+    return save(figure_of(inspection), path)
+
+
+def figure_of(inspection: Inspection) -> Figure:
+    """The figure of ``plot_heads``: as large as its tokens and heads need, up to a limit."""
     weights_TS, rows, columns, title = _main(inspection)
     most_heads = max((len(each.heads) for each in inspection.attention), default=0)
     width = max(2.5 + _MAIN_INCHES_A_TOKEN * len(columns), 0.8 + _INCHES_A_HEAD * most_heads, 6.0)
     heights = [1.8 + _MAIN_INCHES_A_TOKEN * len(rows)]
     heights += [0.5 + 1.15 * _INCHES_A_HEAD * len(each.layers) for each in inspection.attention]
-    figure = blank(min(width, _INCHES_AT_MOST), min(sum(heights), _INCHES_AT_MOST))
+    width = min(width, _INCHES_AT_MOST)
+    figure = blank(width, min(sum(heights), _INCHES_AT_MOST))
     blocks = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     blocks[0].suptitle(title, fontsize=12)
     draw_cells(blocks[0].subplots(), weights_TS, columns, rows)
-    columns_of_heads = max(most_heads, int(width / _INCHES_A_HEAD))
     for block, each in zip(blocks[1:], inspection.attention, strict=True):
-        _draw_heads(block, each, columns_of_heads)
-    return save(figure, path)
+        _draw_heads(block, each, columns=max(most_heads, int(width / _INCHES_A_HEAD)))
+    return figure
 
 
 def _main(inspection: Inspection) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...], str]:
@@ -54,13 +59,11 @@ def _main(inspection: Inspection) -> tuple[np.ndarray, tuple[str, ...], tuple[st
 
 def _draw_heads(block: SubFigure, attention: AttentionMap, columns: int) -> None:
     """A small grid for each layer and head, with no tokens: their order is that of the texts."""
-    block.suptitle(f"{attention.name}: layers down, heads across", fontsize=11)
-    grid = block.subplots(len(attention.layers), columns, squeeze=False)
-    for axes in grid[:, len(attention.heads) :].flat:
-        axes.set_axis_off()
+    block.suptitle(f"{attention.name}: layers down, heads across", x=0.01, ha="left", fontsize=11)
+    grid = block.add_gridspec(len(attention.layers), columns)
     for row, layer in enumerate(attention.layers):
         for column, head in enumerate(attention.heads):
-            axes = grid[row, column]
+            axes = block.add_subplot(grid[row, column])
             weights_TS = attention.weights_LHTS[row, column]
             axes.imshow(weights_TS, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
             axes.set_xticks([])
