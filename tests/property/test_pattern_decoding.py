@@ -52,7 +52,8 @@ PATTERNS: dict[str, tuple[AttentionPattern, ...]] = {
 }
 WITHOUT_SCORES = ("linear", "retnet")  # and so without a bias of the scores
 # Those of the others that count places count them from the start of the row, padding included.
-FREE_OF_PLACES = [name for name in PATTERNS if name not in ("longformer", "fixed")]
+COUNTING = ("longformer", "fixed")
+FREE_OF_PLACES = [name for name in PATTERNS if name not in COUNTING]
 SEEDS = st.integers(0, 2**32)
 
 
@@ -127,6 +128,20 @@ def test_prompts_padded_in_front_go_on_as_if_they_had_been_alone(
             logits = model.step(ids_BL[:, t], state)
         alone = model(ids_BL[:1, padding : 8 + steps])[:, -1]
     assert distance(logits[:1], alone) < 1e-12
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_padding_in_front_is_refused_where_places_count(name: str) -> None:
+    """A pattern that counts places from the row's start would see other tokens than alone."""
+    model = make_model(replace(SMALL, patterns=(Causal(), *PATTERNS[name])))
+    ids_BL = random_ids(0, 2, 9)
+    whole = model(ids_BL)
+    assert distance(model(ids_BL, ids_BL != model.pad_id), whole) == 0.0
+    ids_BL[0, :2] = model.pad_id
+    with pytest.raises(ValueError, match="padded in front"):
+        model.start(ids_BL, 1)
+    with pytest.raises(ValueError, match="padded in front"):
+        model(ids_BL, ids_BL != model.pad_id)
 
 
 @given(SEEDS, st.integers(1, 6), st.lists(st.integers(1, 20), min_size=1, max_size=12))

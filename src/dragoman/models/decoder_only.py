@@ -62,6 +62,7 @@ class DecoderOnly(nn.Module):
             nn.init.normal_(self.output.weight, std=0.02)
         if self.output.bias is not None:
             nn.init.zeros_(self.output.bias)
+        self.counts_places = any(pattern.counts_places for pattern in config.patterns)
         self.logit_scale = config.logit_scale
         self.logit_soft_cap = config.logit_soft_cap
 
@@ -74,7 +75,8 @@ class DecoderOnly(nn.Module):
         """Return the logits `(B, L, V)` of the token after each prefix.
 
         `mask` is False where a row is padded in front (positions are counted without it);
-        `documents` are those packed into each row.
+        `documents` are those packed into each row. Raises ValueError for padding in front of a
+        pattern that counts places (`fixed`, Longformer), which would see other tokens than alone.
         """
         return self.project(self.hidden(ids_BL, mask_BL, documents))
 
@@ -89,6 +91,7 @@ class DecoderOnly(nn.Module):
         if documents is not None:
             positions = documents.positions(ids_BL.device)
         elif mask_BL is not None:
+            self._check_front(mask_BL)
             positions = _places(mask_BL)
         return self._decode(ids_BL, NoPast(), positions, mask_BL, documents)
 
@@ -103,10 +106,13 @@ class DecoderOnly(nn.Module):
         """Read prompts, all but their last token, for `beam_size` rows each.
 
         Shorter prompts are padded in front. The first `step` is given each prompt's last token.
+        Raises ValueError for such padding where a pattern counts places (`fixed`, Longformer).
         """
         ids_NS = prompt_BS.repeat_interleave(beam_size, dim=0)
         mask_NS = ids_NS != self.pad_id
         padded = not bool(mask_NS.all())
+        if padded:
+            self._check_front(mask_NS)
         state = GenerationState(self.decoder.make_cache(), mask_NS[:, :0] if padded else None)
         if ids_NS.shape[1] > 1:
             self._extend(ids_NS[:, :-1], state, mask_NS[:, :-1])
@@ -127,6 +133,14 @@ class DecoderOnly(nn.Module):
             state.mask_NS = torch.cat([state.mask_NS, real_NT], dim=1)
             positions = _places(state.mask_NS)[:, offset:]
         return self._decode(ids_NT, state.past, positions, state.mask_NS, None)
+
+    def _check_front(self, mask_BL: Tensor) -> None:
+        """Refuse padding in front where a pattern would take it for the row's first places."""
+        if self.counts_places and not bool(mask_BL[:, 0].all()):
+            raise ValueError(
+                "a row is padded in front, and a pattern of the model counts places from the row's "
+                "start: give prompts of one length"
+            )
 
     def _decode(
         self,

@@ -32,6 +32,10 @@ class Pattern(Protocol):
     def forgets(self) -> bool:
         """Whether its storage lets go of keys that no later query will see."""
 
+    @property
+    def counts_places(self) -> bool:
+        """Whether it counts places from the start of a row, which padding in front shifts."""
+
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
         """Who may see whom, `(T, S)`; None when everybody sees everybody."""
 
@@ -66,6 +70,7 @@ class Full:
 
     is_causal = False
     forgets = False
+    counts_places = False
     reference = staticmethod(reference_attention)
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002 (the protocol's form)
@@ -92,6 +97,7 @@ class Causal:
 
     is_causal = True
     forgets = False
+    counts_places = False
     reference = staticmethod(reference_attention)
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:

@@ -42,6 +42,7 @@ class LinearAttention:
     """How fast a key-value head forgets: a factor for each, `1 - 2^(-5-h)`, or not at all."""
 
     forgets = True
+    counts_places = False
 
     def __post_init__(self) -> None:
         """Refuse a decay that has no direction, or that is none."""

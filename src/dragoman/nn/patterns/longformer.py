@@ -52,6 +52,11 @@ class Longformer:
         """Whether no query sees a later key."""
         return self.causal
 
+    @property
+    def counts_places(self) -> bool:
+        """Whether any position is global."""
+        return bool(self.global_positions)
+
     forgets = False
     reference = staticmethod(reference_attention)
 

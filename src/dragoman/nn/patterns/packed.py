@@ -43,6 +43,11 @@ class Packed:
         """Whether the storage of the pattern inside the documents does."""
         return self.within.forgets
 
+    @property
+    def counts_places(self) -> bool:
+        """Whether the pattern inside the documents does, each of which begins at place 0."""
+        return self.within.counts_places
+
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
         """The same document, and visible inside it."""
         lengths = self.documents.lengths

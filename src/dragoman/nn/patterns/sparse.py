@@ -46,6 +46,7 @@ class Strided:
 
     is_causal = True
     forgets = False
+    counts_places = False
     reference = staticmethod(reference_attention)
 
     def __post_init__(self) -> None:
@@ -115,6 +116,7 @@ class Fixed:
 
     is_causal = True
     forgets = False
+    counts_places = True
     reference = staticmethod(reference_attention)
 
     def __post_init__(self) -> None:

@@ -31,6 +31,7 @@ class SlidingWindow:
     causal: bool = True
     """Whether it sees none ahead."""
 
+    counts_places = False
     reference = staticmethod(reference_attention)
 
     def __post_init__(self) -> None:
