@@ -123,7 +123,10 @@ def settings(config: dict[str, Any], tree: Tree) -> dict[str, Any]:
 
 
 def laid_out(nav: Nav, tree: Tree, titles: dict[str, str] | None) -> Nav:
-    """Return the navigation under these titles, a folder in it replaced by its pages, in order."""
+    """Return the navigation under these titles, a folder in it replaced by its pages.
+
+    They are in the order of their names, the one that is called index first.
+    """
     made: Nav = []
     for entry in nav:
         if isinstance(entry, str):
@@ -136,7 +139,9 @@ def laid_out(nav: Nav, tree: Tree, titles: dict[str, str] | None) -> Nav:
             if isinstance(led, list):
                 made.append({shown: laid_out(led, tree, titles)})
             elif led.endswith("/"):
-                made.append({shown: [*sorted(page for page in tree.pages if page.startswith(led))]})
+                inside = [page for page in tree.pages if page.startswith(led)]
+                inside.sort(key=lambda page: (not page.endswith("/index.md"), page))
+                made.append({shown: [*inside]})
             else:
                 made.append({shown: led})
     return made
