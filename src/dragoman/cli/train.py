@@ -1,9 +1,9 @@
 """`dragoman train`: from texts to a model folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.models import EncoderDecoder
+    from dragoman.train.job import Job
     from dragoman.train.recipe import RunRecipe
     from dragoman.train.run import TrainResult
     from dragoman.train.texts import Tokenizers
@@ -55,8 +56,11 @@ def train(
     dragoman train --src a.en --tgt a.zh --out runs/en-zh
 
     dragoman train --from runs/en-zh --src b.en --tgt b.zh --out runs/en-zh-news
+
+    dragoman train scaling-sweep --out runs/sweep
     """
     from dragoman.cli.talk import talk
+    from dragoman.train.sweep import load_sweep
 
     words = arguments or []
     names = [word for word in words if "=" not in word]
@@ -68,23 +72,53 @@ def train(
     console.print(recipe.description)
     if recipe.expect:
         console.print(f"To expect: {recipe.expect}")
-    result = run_recipe(recipe, console)
-    if result.interrupted:
-        console.print(
-            f"Saved at step {result.progress.step:,}. The same command goes on from there."
-        )
-        raise typer.Exit(INTERRUPTED)
+    if names and (runs := load_sweep(names[0], overrides)):
+        _run_sweep(runs, console)
+        return
+    result = _run(recipe, console)
     use = NEXT[recipe.task].format(folder=result.folder)
     console.print(
         f"The model is in {result.folder}. Next: {use}, or dragoman inspect {result.folder}."
     )
 
 
-def run_recipe(recipe: "RunRecipe", console: "Console") -> "TrainResult":
-    """Train with validation by decoding, which the floor of training cannot reach itself."""
+def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
+    """Run a recipe, its estimate first; ends the command where the run was interrupted."""
+    from dragoman.cli.cost_train import tell_estimate
+
+    result = run_recipe(recipe, console, tell_estimate(recipe, console))
+    if result.interrupted:
+        console.print(
+            f"Saved at step {result.progress.step:,}. The same command goes on from there."
+        )
+        raise typer.Exit(INTERRUPTED)
+    return result
+
+
+def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
+    """Run one after the other those that are not finished yet."""
+    from dragoman.train.runfolder import RunFolder
+
+    for number, run in enumerate(runs, start=1):
+        console.print(f"\nRun {number} of {len(runs)}: {run.out}")
+        if RunFolder(Path(run.out)).is_finished(run):
+            console.print("It is finished.")
+        else:
+            _run(run, console)
+    folder = Path(runs[0].out).parent
+    console.print(f"\nThe runs are in {folder}. Next: dragoman cost --fit {folder}.")
+
+
+def run_recipe(
+    recipe: "RunRecipe", console: "Console", check: "Callable[[Job[Any]], None] | None" = None
+) -> "TrainResult":
+    """Train with validation by decoding, which the floor of training cannot reach itself.
+
+    `check` may refuse the job once its batches are known.
+    """
     from dragoman.train.run import train as run
 
-    return run(recipe, score=_score_of(recipe), console=console)
+    return run(recipe, score=_score_of(recipe), console=console, check=check)
 
 
 def _score_of(recipe: "RunRecipe") -> object:

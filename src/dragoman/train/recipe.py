@@ -4,6 +4,7 @@ Its key `task` chooses the dataclass; each task has one in `train/recipes/`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -20,7 +21,9 @@ __all__ = [
     "RunRecipe",
     "StartConfig",
     "TranslateRecipe",
+    "build_recipe",
     "load_recipe",
+    "read_recipe",
     "shipped_recipes",
 ]
 
@@ -37,14 +40,20 @@ def shipped_recipes() -> dict[str, Path]:
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
     """Load a recipe by its shipped name or from a TOML file, with `key=value` overrides.
 
-    Where it starts from a model folder, what it does not say of the model is as it is there.
+    Where it starts from a model folder, what it does not say of the model is as it is there. Of a
+    sweep it is what all runs share: `train.sweep` loads the runs.
     """
+    return build_recipe(read_recipe(name, overrides))
+
+
+def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
+    """Read a recipe as `load_recipe` does, without building it."""
     shipped = shipped_recipes()
     if name in shipped:
-        return _build(read_settings(shipped[name], overrides))
+        return read_settings(shipped[name], overrides)
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
-        return _build(read_settings(path, overrides))
+        return read_settings(path, overrides)
     close = nearest(name, shipped)
     hint = f"did you mean {close}? " if close else ""
     raise InputError(
@@ -53,7 +62,9 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
     )
 
 
-def _build(given: Given) -> RunRecipe:
+def build_recipe(given: Given) -> RunRecipe:
+    """Build what was read; a table of runs, `sweep`, is none of its settings."""
+    given = replace(given, data={key: given.data[key] for key in given.data if key != "sweep"})
     recipe = given.choose("task", TASKS, default=next(iter(TASKS))).recipe
     start = given.get("start.model")
     base = start_from(_defaults(recipe), start) if isinstance(start, str) else None

@@ -14,18 +14,14 @@ from dragoman.train.lock import lock
 from dragoman.train.loop import Progress
 from dragoman.train.recipes.base import RunRecipe
 
-FREE = (
-    "description",
-    "expect",
-    "out",
-    "data.cache",
-    "data.root",
-    "train.max_steps",
-    "train.max_minutes",
-    "train.patience",
-    "train.log_every",
-)
-"""Settings that may differ when a run goes on: its end, and what changes no number."""
+UNTOLD = ("description", "expect", "out", "data.cache", "data.root", "train.log_every")
+"""Settings that change no number."""
+
+LIMITS = ("train.max_steps", "train.max_minutes", "train.patience")
+"""Settings that end a run."""
+
+FREE = (*UNTOLD, *LIMITS)
+"""Settings that may differ when a run goes on."""
 
 LOCK = ".lock"
 
@@ -93,6 +89,13 @@ class RunFolder:
                 ) from error
             yield folder
 
+    def is_finished(self, recipe: RunRecipe) -> bool:
+        """Whether this very run is done: neither its settings nor its limits have changed."""
+        if not (self.training / "finished.json").exists():
+            return False
+        old, new = _deciding(self._begun(recipe)), _deciding(recipe)
+        return all(old.get(key) == new.get(key) for key in old | new if key not in UNTOLD)
+
     def mark_finished(self, reason: str, progress: Progress) -> None:
         """Remember that the run reached its end."""
         try:
@@ -114,8 +117,7 @@ class RunFolder:
                 f"{self.path} holds a run with other settings ({', '.join(changed)}; {key} was "
                 f"{old.get(key)!r}, is {new.get(key)!r}); give another --out, or the old settings"
             )
-        limits = ("train.max_steps", "train.max_minutes", "train.patience")
-        self._check_unfinished(limits_changed=any(old[name] != new[name] for name in limits))
+        self._check_unfinished(limits_changed=any(old[name] != new[name] for name in LIMITS))
 
     def _begun(self, recipe: RunRecipe) -> RunRecipe:
         """The recipe that the run was begun with; keys younger than it have their defaults."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from dragoman.data.documents import HoldOut, Split
+from dragoman.data.library import standard_library
 from dragoman.data.packed import PackConfig
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
@@ -19,6 +20,8 @@ class TextFiles(DataFiles):
 
     train: tuple[str, ...] = ()
     """Files of text to learn from; .gz, .xz and .zst are read as they are."""
+    library: Literal["python"] | None = None
+    """python: not files, but the sources of Python's standard library, which are at hand."""
     valid: tuple[str, ...] = ()
     """Files of text for validation."""
     split: Split = "file"
@@ -26,9 +29,18 @@ class TextFiles(DataFiles):
     hold_out: HoldOut = field(default_factory=HoldOut)
     """What of the training text is kept for validation where no files are given for it."""
 
+    def __post_init__(self) -> None:
+        """Refuse two kinds of texts at once."""
+        if self.library and self.train:
+            raise InputError(
+                f'library = "{self.library}" contradicts train: name files, or take those'
+            )
+
     @property
     def training(self) -> list[Path]:
         """The files to learn from."""
+        if self.library:
+            return standard_library()
         if not self.train:
             raise InputError("there is nothing to learn from: set data.train to a list of files")
         return [self.find(name) for name in self.train]
@@ -48,8 +60,9 @@ class TextFiles(DataFiles):
         part = "the end of each" if self.hold_out.by == "end" else "documents drawn from everywhere"
         held_out = f"{self.hold_out.share:.0%} of the training files, {part}"
         valid = ", ".join(f"`{name}`" for name in self.valid)
+        library = ("the standard library of the Python that trained it",) if self.library else ()
         return (
-            *(f"training: `{name}`" for name in self.train),
+            *(f"training: {text}" for text in (*library, *(f"`{name}`" for name in self.train))),
             f"validation: {valid or held_out}",
         )
 
