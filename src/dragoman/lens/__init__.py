@@ -30,6 +30,10 @@ Pictures that need no model, each drawn by one function from the package's own p
     smoothing    what label smoothing asks for
     caches       what decoding keeps in mind
 
+And one of plain numbers, which ``dragoman cost --fit`` draws:
+
+    scaling      a scaling law over the runs it was fitted to
+
 They are called by name (``dragoman.lens.plot_sinusoidal("sinusoidal.png")``) and need matplotlib,
 which ``pip install 'dragoman[plot]'`` brings; neither it nor PyTorch is imported before.
 """

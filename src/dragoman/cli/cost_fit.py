@@ -1,0 +1,172 @@
+"""`dragoman cost --fit`: a scaling law from one's own runs, and what it says."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.cli.pipes import to_file_or_stdout
+from dragoman.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dragoman.cost.scaling import Interval
+    from dragoman.cost.scaling_report import ScalingReport
+
+LETTERS = {
+    "floor": ("E", "the floor, nats per token"),
+    "size_factor": ("A", ""),
+    "size_exponent": ("alpha", "of the size N"),
+    "token_factor": ("B", ""),
+    "token_exponent": ("beta", "of the tokens D"),
+}
+"""The papers' letters."""
+
+
+def check_fit_options(*, fit: bool, options: Mapping[str, object]) -> None:
+    """Raise InputError for options of the fit without it."""
+    given = [name for name, value in options.items() if value]
+    if given and not fit:
+        raise InputError(f"--{given[0]} needs --fit and the folders of runs")
+
+
+def fit_runs(
+    folders: Sequence[Path],
+    *,
+    foretell: Sequence[Path] = (),
+    budget: Mapping[str, float | None] | None = None,
+    png: Path | None = None,
+    as_json: bool = False,
+) -> None:
+    """Fit a scaling law to runs, print what follows from it, and draw it where `png` is given.
+
+    `budget` has the fields of `cost.scaling_report.Budget`.
+    """
+    from dragoman.cost.scaling_report import Budget, report_scaling
+
+    report = report_scaling(folders, foretell=foretell, budget=Budget(**budget or {}))
+    if png is not None:
+        _draw(report, png)
+    if as_json:
+        with to_file_or_stdout(None) as write:
+            write(json.dumps(report.to_dict(), ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    _show_runs(console, report)
+    _show_law(console, report)
+    _show_foretold(console, report)
+    _show_spendings(console, report)
+    _show_more_data(console, report)
+
+
+def _draw(report: "ScalingReport", png: Path) -> None:
+    from dragoman.cost.scaling_budget import optimal
+    from dragoman.lens.scaling import ScalingPicture, plot_scaling
+
+    law = report.fit.law
+
+    def best(budget: float) -> tuple[float, float]:
+        found = optimal(law, budget, report.flops)
+        assert found is not None  # noqa: S101 -- the report has found a best size before
+        return found.parameters, found.tokens
+
+    picture = ScalingPicture(
+        law=lambda size, tokens: float(law.loss(size, tokens)),
+        floor=law.floor,
+        flops=report.flops.of_token,
+        best=best,
+        runs=[(r.point.parameters, r.point.tokens, r.point.loss) for r in report.runs],
+        foretold=[
+            (f.run.point.parameters, f.run.point.tokens, f.run.point.loss, f.loss.low, f.loss.high)
+            for f in report.foretold
+        ],
+    )
+    plot_scaling(picture, png)
+
+
+def _show_runs(console: "Console", report: "ScalingReport") -> None:
+    from rich.table import Table
+
+    table = Table("run", "parameters N", "tokens D", "loss", "of the law", "off")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for run in report.runs:
+        point = run.point
+        fitted = float(report.fit.law.loss(point.parameters, point.tokens))
+        table.add_row(
+            run.name,
+            f"{point.parameters:,}",
+            f"{point.tokens:,}",
+            f"{point.loss:.4f}",
+            f"{fitted:.4f}",
+            f"{fitted / point.loss - 1:+.2%}",
+        )
+    console.print(table)
+
+
+def _show_law(console: "Console", report: "ScalingReport") -> None:
+    from rich.table import Table
+
+    from dragoman.cost.scaling_report import law_intervals
+
+    console.print("\nL(N, D) = E + A / N^alpha + B / D^beta, and where 95 of 100 refits put it:")
+    table = Table.grid(padding=(0, 2))
+    for name, interval in law_intervals(report.fit).items():
+        letter, meaning = LETTERS[name]
+        table.add_row(f"  {letter}", f"{interval.value:.4g}", _ends(interval, ".4g"), meaning)
+    console.print(table)
+
+
+def _show_foretold(console: "Console", report: "ScalingReport") -> None:
+    for foretold in report.foretold:
+        point, loss = foretold.run.point, foretold.loss
+        inside = "inside" if loss.low <= point.loss <= loss.high else "outside"
+        console.print(
+            f"\n{foretold.run.name} was not fitted: {point.parameters:,} parameters, "
+            f"{point.tokens:,} tokens. Foretold {loss.value:.4f} {_ends(loss, '.4f')}, measured "
+            f"{point.loss:.4f}: {inside}, {loss.value / point.loss - 1:+.2%}."
+        )
+
+
+def _show_spendings(console: "Console", report: "ScalingReport") -> None:
+    from dragoman.cli.cost_show import time_said
+
+    console.print("\nThe best use of a budget:")
+    for spending in report.spendings:
+        plan = spending.plan
+        time = "unknown time" if spending.seconds is None else time_said(spending.seconds)
+        console.print(
+            f"  {spending.flops:.2g} FLOPs ({spending.beyond:.3g} times the largest run, "
+            f"{time} here): {_short(plan.parameters.value)} parameters "
+            f"{_short_ends(plan.parameters)}, {_short(plan.tokens.value)} tokens "
+            f"{_short_ends(plan.tokens)}, loss {plan.loss.value:.3f} {_ends(plan.loss, '.3f')}"
+        )
+
+
+def _show_more_data(console: "Console", report: "ScalingReport") -> None:
+    data = report.more_data
+    console.print(
+        f"\nTen times the data: {_short(data.parameters)} parameters on {_short(10 * data.tokens)} "
+        f"tokens instead of {_short(data.tokens)}: {data.more.value:.3f} "
+        f"{_ends(data.more, '.3f')} instead of {data.now.value:.3f}; however large the model, not "
+        f"below {data.bound.value:.3f} {_ends(data.bound, '.3f')}."
+    )
+
+
+def _ends(interval: "Interval", form: str) -> str:
+    return f"({interval.low:{form}} to {interval.high:{form}})"
+
+
+def _short_ends(interval: "Interval") -> str:
+    return f"({_short(interval.low)} to {_short(interval.high)})"
+
+
+def _short(number: float) -> str:
+    """Write a count as people say it: 1.2 M, 41 k."""
+    for unit, name in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= unit:
+            return f"{number / unit:.3g}{name}"
+    return f"{number:.3g}"

@@ -1,0 +1,212 @@
+"""What a scaling law says of a sweep: the law itself, other runs foretold, budgets, more data."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from dragoman.cost.scaling import Interval, LawFit, ScalingLaw, fit_law
+from dragoman.cost.scaling_budget import Plan, TokenCost, best_plan
+from dragoman.cost.scaling_runs import Run, find_runs, read_runs
+from dragoman.errors import InputError
+
+__all__ = ["Budget", "ScalingReport", "report_scaling"]
+
+BEYOND = (1, 10, 100)
+"""Times the work of the largest run: the budgets that are asked about where none is given."""
+
+MORE_DATA = 10
+"""Times the tokens of the longest run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What may be spent, in one of three ways; none of them asks about more work in general."""
+
+    flops: float | None = None
+    """Operations of training."""
+    minutes: float | None = None
+    """Time of training, on the machine that made the runs."""
+    money: float | None = None
+    """The same time, paid by the hour."""
+    price_per_hour: float | None = None
+    """What an hour of that machine costs, in the unit of the money."""
+
+    def __post_init__(self) -> None:
+        """Refuse two budgets at once, none above zero, and money without a price."""
+        given = [name for name in ("flops", "minutes", "money") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InputError(f"one budget at a time, not {' and '.join(given)}")
+        if (self.money is None) != (self.price_per_hour is None):
+            raise InputError("a budget of money needs a price per hour, and a price needs money")
+        for name in (*given, *(["price_per_hour"] if self.price_per_hour is not None else [])):
+            if not getattr(self, name) > 0.0:
+                raise InputError(f"{name} = {getattr(self, name)} must be above 0")
+
+    @property
+    def seconds(self) -> float | None:
+        """The time that it buys, where it is one of time or money."""
+        if self.money is not None and self.price_per_hour is not None:
+            return 3600.0 * self.money / self.price_per_hour
+        return None if self.minutes is None else 60.0 * self.minutes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """A budget, and what is best done with it."""
+
+    flops: float
+    """Operations of the planned run."""
+    seconds: float | None
+    """Its training time on the machine of the runs."""
+    plan: Plan
+    """Size, tokens and loss."""
+    beyond: float
+    """Its operations as a multiple of the largest run that was fitted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foretold:
+    """A run that was not fitted: what the law says of it, and what it measured."""
+
+    run: Run
+    """The run."""
+    loss: Interval
+    """The prediction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoreData:
+    """What more tokens bring where nothing else is changed, and where size is no limit."""
+
+    parameters: int
+    """The largest size that was fitted."""
+    tokens: int
+    """The longest run that was fitted."""
+    now: Interval
+    """The law's loss for these two."""
+    more: Interval
+    """For ten times the tokens."""
+    bound: Interval
+    """For ten times the tokens and a model without end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingReport:
+    """All of it."""
+
+    runs: tuple[Run, ...]
+    """Those that were fitted, by size and tokens."""
+    fit: LawFit
+    """The law."""
+    foretold: tuple[Foretold, ...]
+    """Runs that were not fitted."""
+    spendings: tuple[Spending, ...]
+    """Answers to the budget, or to more work in general."""
+    more_data: MoreData
+    """Ten times the tokens."""
+    flops: TokenCost
+    """Operations of a token by size."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON; of the resampled laws the intervals only."""
+        return {
+            "law": {name: asdict(value) for name, value in law_intervals(self.fit).items()},
+            "runs": [
+                asdict(run) | {"fitted": float(self.fit.law.loss(*_place(run)))}
+                for run in self.runs
+            ],
+            "foretold": [asdict(foretold) for foretold in self.foretold],
+            "budgets": [asdict(spending) for spending in self.spendings],
+            "more_data": asdict(self.more_data),
+        }
+
+
+def law_intervals(fit: LawFit) -> dict[str, Interval]:
+    """Return the five numbers by name, with their intervals."""
+    names = ("floor", "size_factor", "size_exponent", "token_factor", "token_exponent")
+    return {name: fit.interval(attrgetter(name)) for name in names}
+
+
+def report_scaling(
+    folders: Sequence[Path], *, foretell: Sequence[Path] = (), budget: Budget | None = None
+) -> ScalingReport:
+    """Fit the runs of `folders`, but for those of `foretell`, and answer what follows.
+
+    Raises InputError for runs that do not go together or are too few.
+    """
+    apart = {path.resolve() for path in foretell}
+    fitted = [path for path in find_runs(folders) if path.resolve() not in apart]
+    read = read_runs([*fitted, *foretell])
+    runs = sorted(read[: len(fitted)], key=_place)
+    fit = fit_law([run.point for run in runs])
+    flops = TokenCost.of([run.point.parameters for run in runs], [r.flops_per_token for r in runs])
+    return ScalingReport(
+        runs=tuple(runs),
+        fit=fit,
+        foretold=tuple(
+            Foretold(run=run, loss=fit.predict(*_place(run))) for run in read[len(fitted) :]
+        ),
+        spendings=tuple(_spendings(runs, fit, flops, budget or Budget())),
+        more_data=_more_data(runs, fit),
+        flops=flops,
+    )
+
+
+def _place(run: Run) -> tuple[int, int]:
+    return run.point.parameters, run.point.tokens
+
+
+def _work(run: Run) -> float:
+    return run.flops_per_token * run.point.tokens
+
+
+def _spendings(
+    runs: Sequence[Run], fit: LawFit, flops: TokenCost, budget: Budget
+) -> list[Spending]:
+    largest = max(map(_work, runs))
+    time = _token_seconds(runs)
+    if budget.seconds is not None:
+        if time is None:
+            raise InputError("these runs do not tell their speed; give the budget in FLOPs")
+        plans = [best_plan(fit, budget.seconds, time)]
+    else:
+        budgets = [times * largest for times in BEYOND] if budget.flops is None else [budget.flops]
+        plans = [best_plan(fit, amount, flops) for amount in budgets]
+    return [_spending(plan, flops, time, largest) for plan in plans]
+
+
+def _spending(plan: Plan, flops: TokenCost, time: TokenCost | None, largest: float) -> Spending:
+    size, tokens = plan.parameters.value, plan.tokens.value
+    work = flops.of_token(size) * tokens
+    return Spending(
+        flops=work,
+        seconds=time.of_token(size) * tokens if time else None,
+        plan=plan,
+        beyond=work / largest,
+    )
+
+
+def _token_seconds(runs: Sequence[Run]) -> TokenCost | None:
+    known = [(run.point.parameters, run.seconds_per_token) for run in runs]
+    told = [(size, seconds) for size, seconds in known if seconds is not None]
+    if len({size for size, _ in told}) < 2:
+        return None
+    return TokenCost.of([size for size, _ in told], [seconds for _, seconds in told])
+
+
+def _more_data(runs: Sequence[Run], fit: LawFit) -> MoreData:
+    size = max(run.point.parameters for run in runs)
+    tokens = max(run.point.tokens for run in runs)
+
+    def bound(law: ScalingLaw) -> float:
+        return float(law.floor + law.token_factor * (MORE_DATA * tokens) ** -law.token_exponent)
+
+    return MoreData(
+        parameters=size,
+        tokens=tokens,
+        now=fit.interval(lambda law: float(law.loss(size, tokens))),
+        more=fit.interval(lambda law: float(law.loss(size, MORE_DATA * tokens))),
+        bound=fit.interval(bound),
+    )

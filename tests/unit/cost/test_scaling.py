@@ -1,0 +1,174 @@
+"""A scaling law: what a fit finds again, and how sure it says to be."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.cost.scaling import DELTA, Point, ScalingLaw, fit_law
+from dragoman.cost.scaling_report import law_intervals
+from dragoman.errors import InputError
+
+LAW = ScalingLaw(
+    floor=1.2, size_factor=40.0, size_exponent=0.32, token_factor=300.0, token_exponent=0.4
+)
+SIZES = (26_000, 41_000, 108_000, 230_000)
+LENGTHS = (768_000, 1_536_000, 3_072_000)
+LARGER = (602_000, 4_608_000)
+
+
+def measured(law: ScalingLaw, *, noise: float = 0.0, seed: int = 0) -> list[Point]:
+    """A grid of runs whose losses are the law's, times exp of a normal noise."""
+    rng = np.random.default_rng(seed)
+    return [
+        Point(
+            parameters=size,
+            tokens=tokens,
+            loss=float(law.loss(size, tokens) * np.exp(noise * rng.normal())),
+        )
+        for size in SIZES
+        for tokens in LENGTHS
+    ]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    floor=st.floats(0.5, 2.0),
+    alpha=st.floats(0.2, 0.7),
+    beta=st.floats(0.2, 0.7),
+    of_size=st.floats(0.3, 1.5),
+    of_tokens=st.floats(0.3, 1.5),
+)
+def test_a_law_without_noise_is_found_again(
+    floor: float, alpha: float, beta: float, of_size: float, of_tokens: float
+) -> None:
+    """From losses that are a law's, the fit finds that law, wherever the starts lie."""
+    law = ScalingLaw(
+        floor=floor,
+        size_factor=of_size * 1e5**alpha,
+        size_exponent=alpha,
+        token_factor=of_tokens * 1.5e6**beta,
+        token_exponent=beta,
+    )
+    found = fit_law(measured(law), samples=2).law
+    assert found.floor == pytest.approx(floor, abs=0.02)
+    assert found.size_exponent == pytest.approx(alpha, abs=0.02)
+    assert found.token_exponent == pytest.approx(beta, abs=0.02)
+    assert float(found.loss(*LARGER)) == pytest.approx(float(law.loss(*LARGER)), rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_law_with_noise_is_found_nearly(seed: int) -> None:
+    """With losses off by 0.2 % the exponents are found to 0.1, E to 0.35, a larger run to 1 %."""
+    found = fit_law(measured(LAW, noise=0.002, seed=seed), samples=2).law
+    assert found.size_exponent == pytest.approx(LAW.size_exponent, abs=0.1)
+    assert found.token_exponent == pytest.approx(LAW.token_exponent, abs=0.1)
+    assert found.floor == pytest.approx(LAW.floor, abs=0.35)
+    assert float(found.loss(*LARGER)) == pytest.approx(float(LAW.loss(*LARGER)), rel=0.01)
+
+
+def test_intervals_hold_the_truth() -> None:
+    """Of eight sweeps with noise, nearly all intervals of 95 % hold what they are about."""
+    held = dict.fromkeys(("size_exponent", "token_exponent", "larger"), 0)
+    for seed in range(8):
+        fit = fit_law(measured(LAW, noise=0.003, seed=seed), samples=100)
+        intervals = law_intervals(fit) | {"larger": fit.predict(*LARGER)}
+        truth = asdict(LAW) | {"larger": float(LAW.loss(*LARGER))}
+        for name in held:
+            held[name] += intervals[name].low <= truth[name] <= intervals[name].high
+    assert min(held.values()) >= 6
+
+
+def test_more_noise_is_a_wider_interval() -> None:
+    """The interval of a prediction grows with the noise of the runs, and holds its value."""
+    calm, wild = (
+        fit_law(measured(LAW, noise=noise, seed=3), samples=100).predict(*LARGER)
+        for noise in (0.001, 0.01)
+    )
+    assert calm.low < calm.value < calm.high
+    assert wild.high - wild.low > 3 * (calm.high - calm.low)
+
+
+def test_one_wrong_run_moves_little() -> None:
+    """A run that went wrong, 10 % above the law, moves the prediction by less than 1 %."""
+    points = measured(LAW, noise=0.001, seed=1)
+    points[5] = replace(points[5], loss=1.1 * points[5].loss)
+    found = fit_law(points, samples=2)
+    assert float(found.law.loss(*LARGER)) == pytest.approx(float(LAW.loss(*LARGER)), rel=0.01)
+    assert found.residuals[5] == pytest.approx(-np.log(1.1), abs=0.02)
+
+
+def test_the_order_of_the_runs_changes_nothing() -> None:
+    """The same runs in another order: the same law, the same intervals; residuals go along."""
+    points = measured(LAW, noise=0.003, seed=2)
+    order = np.random.default_rng(0).permutation(len(points))
+    one, other = fit_law(points, samples=20), fit_law([points[i] for i in order], samples=20)
+    assert one.law == other.law
+    assert one.samples == other.samples
+    assert [one.residuals[i] for i in order] == list(other.residuals)
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    """A seed decides the resampled laws; another one draws others."""
+    points = measured(LAW, noise=0.003, seed=2)
+    first, again, other = (fit_law(points, samples=20, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first.samples != other.samples
+
+
+def test_the_fit_is_no_worse_than_lbfgs() -> None:
+    """L-BFGS from starts like the paper's (appendix D.3) finds nothing below our minimum."""
+    optimize = pytest.importorskip("scipy.optimize", reason="SciPy is no dependency")
+    points = measured(LAW, noise=0.003)
+    sizes, tokens, losses = (
+        np.log([getattr(point, name) for point in points])
+        for name in ("parameters", "tokens", "loss")
+    )
+
+    def objective(unknown: Sequence[float]) -> float:
+        a, b, e, alpha, beta = unknown
+        law = np.logaddexp.reduce(
+            [a - alpha * sizes, b - beta * tokens, np.full_like(sizes, e)], axis=0
+        )
+        off = np.abs(law - losses)
+        return float(np.where(off < DELTA, off**2 / 2, DELTA * (off - DELTA / 2)).sum())
+
+    starts = [
+        (a, b, e, alpha, beta)
+        for a, alpha in ((0, 0.0), (5, 0.5), (10, 1.0))
+        for b, beta in ((0, 0.0), (5, 0.5), (10, 1.0))
+        for e in (-0.5, 0.5)
+    ]
+    theirs = min(optimize.minimize(objective, start, method="L-BFGS-B").fun for start in starts)
+    law = fit_law(points, samples=2).law
+    ours = objective(
+        (
+            np.log(law.size_factor),
+            np.log(law.token_factor),
+            np.log(law.floor),
+            law.size_exponent,
+            law.token_exponent,
+        )
+    )
+    assert ours <= theirs * 1.001
+
+
+def test_too_few_runs_are_refused() -> None:
+    """Five numbers need six runs, and three sizes and lengths; the message says what to give."""
+    points = measured(LAW)
+    with pytest.raises(InputError, match=r"5 runs of 2 sizes and 3 lengths .* at least 6 runs"):
+        fit_law(points[:5])
+    with pytest.raises(InputError, match="2 sizes"):
+        fit_law(points[:6])
+    with pytest.raises(InputError, match="2 lengths"):
+        fit_law([point for point in points if point.tokens != LENGTHS[0]])
+
+
+def test_a_loss_without_a_logarithm_is_refused() -> None:
+    """A loss of zero, or one that is no number, is an error and not a fit."""
+    for loss in (0.0, -1.0, float("nan")):
+        with pytest.raises(InputError, match="not above 0"):
+            fit_law([replace(point, loss=loss) for point in measured(LAW)])

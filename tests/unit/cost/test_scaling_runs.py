@@ -1,0 +1,189 @@
+"""From run folders to a report: what counts as a point, and which runs may stand together."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.cost.test_scaling import LAW
+
+from dragoman.cost.estimate_recipe import work_of
+from dragoman.cost.flops import training_flops
+from dragoman.cost.scaling_report import Budget, report_scaling
+from dragoman.cost.scaling_runs import find_runs, read_runs
+from dragoman.errors import InputError
+from dragoman.models import DecoderOnlyConfig, count_parameters
+from dragoman.models.folder import FolderConfig
+from dragoman.nn import Rotary
+from dragoman.settings import to_plain
+from dragoman.train.config import TrainConfig
+from dragoman.train.recipes.generate import GenerateRecipe, TextFiles
+
+TOKENS = 4096  # of a step
+RECIPE = GenerateRecipe(
+    data=TextFiles(train=("a.txt",), root="/somewhere"), train=TrainConfig(max_steps=300)
+)
+
+
+def model_of(width: int) -> DecoderOnlyConfig:
+    """A small decoder."""
+    return DecoderOnlyConfig(
+        vocab_size=100, d_model=width, num_heads=2, d_ff=2 * width, num_layers=1, positions=Rotary()
+    )
+
+
+def write_run(
+    folder: Path, width: int, steps: int, *, recipe: GenerateRecipe = RECIPE, early: float = 9.0
+) -> Path:
+    """What a run leaves behind that measured exactly the law, `early` at a validation before."""
+    config = model_of(width)
+    size = sum(count_parameters(config).values())
+    loss = float(LAW.loss(size, steps * TOKENS))
+    (folder / "training").mkdir(parents=True)
+    lines: list[dict[str, object]] = [
+        {"step": steps // 2, "tokens": steps // 2 * TOKENS, "tokens_per_second": 1e8 / size},
+        {"step": steps // 2, "valid": {"loss": early}},
+        {"step": steps, "stopped": "the end"},
+        {"step": steps, "valid": {"loss": loss}},
+    ]
+    files = {
+        "config.json": to_plain(FolderConfig(model=config)),
+        "training/recipe.json": to_plain(replace(recipe, model=replace(config, vocab_size=0))),
+        "training/finished.json": {"step": steps},
+    }
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "training" / "metrics.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    """A folder with a grid of nine runs."""
+    for width in (16, 32, 64):
+        for steps in (100, 200, 400):
+            write_run(tmp_path / "sweep" / f"d{width}-{steps}", width, steps)
+    return tmp_path / "sweep"
+
+
+def test_a_run_is_its_end(sweep: Path) -> None:
+    """A point is all weights, the tokens up to the last step, and the last validation's loss."""
+    (run,) = read_runs([sweep / "d32-200"])
+    size = sum(count_parameters(model_of(32)).values())
+    assert run.point.parameters == size
+    assert run.point.tokens == 200 * TOKENS
+    assert run.point.loss == float(LAW.loss(size, 200 * TOKENS))
+    assert run.seconds_per_token == pytest.approx(size / 1e8)
+
+
+def test_operations_are_those_that_cost_counts(sweep: Path) -> None:
+    """A run's FLOPs per token are training_flops of its batch over the tokens in it."""
+    (run,) = read_runs([sweep / "d64-100"])
+    work = work_of(replace(RECIPE, model=model_of(64)))
+    flops = training_flops(work.config, work.shape).total
+    assert run.flops_per_token == flops / (RECIPE.batch.rows * RECIPE.batch.length)
+
+
+def test_a_folder_stands_for_the_runs_in_it(sweep: Path) -> None:
+    """A folder of runs is all of them, and one that is also named itself counts once."""
+    assert len(find_runs([sweep])) == 9
+    assert find_runs([sweep / "d16-100", sweep])[0] == sweep / "d16-100"
+    assert len(find_runs([sweep / "d16-100", sweep])) == 9
+    with pytest.raises(InputError, match="holds none"):
+        find_runs([sweep.parent / "elsewhere"])
+
+
+def test_a_report_answers(sweep: Path) -> None:
+    """The law is found, a run that is to be foretold is not fitted, and JSON holds all of it."""
+    larger = write_run(sweep / "d128-800", 128, 800)
+    report = report_scaling([sweep], foretell=[larger])
+    assert len(report.runs) == 9
+    assert report.foretold[0].run.name == str(larger)
+    assert report.foretold[0].loss.value == pytest.approx(
+        report.foretold[0].run.point.loss, rel=0.01
+    )
+    assert report.more_data.more.value < report.more_data.now.value
+    assert report.more_data.bound.value < report.more_data.more.value
+    assert [spending.beyond for spending in report.spendings] == pytest.approx([1, 10, 100])
+    plain = json.loads(json.dumps(report.to_dict()))
+    assert plain["law"]["size_exponent"]["value"] == pytest.approx(LAW.size_exponent, abs=0.05)
+    assert plain["runs"][0]["fitted"] == pytest.approx(plain["runs"][0]["point"]["loss"], rel=1e-3)
+
+
+def test_budgets_are_spent(sweep: Path) -> None:
+    """Operations, minutes or money: the plan takes what was given, and money is time at a price."""
+    by_work = report_scaling([sweep], budget=Budget(flops=1e13)).spendings[0]
+    assert by_work.flops == pytest.approx(1e13)
+    by_time = report_scaling([sweep], budget=Budget(minutes=90)).spendings[0]
+    assert by_time.seconds == pytest.approx(5400)
+    by_money = report_scaling([sweep], budget=Budget(money=3, price_per_hour=2)).spendings[0]
+    assert by_money == by_time
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ({"flops": 1e9, "minutes": 3.0}, "one budget at a time"),
+        ({"money": 3.0}, "price per hour"),
+        ({"price_per_hour": 3.0}, "price needs money"),
+        ({"minutes": 0.0}, "above 0"),
+        ({"flops": float("nan")}, "above 0"),
+    ],
+)
+def test_wrong_budgets_are_refused(budget: dict[str, float], message: str) -> None:
+    """Two budgets, half of one, or nothing to spend."""
+    with pytest.raises(InputError, match=message):
+        Budget(**budget)
+
+
+def test_unfinished_runs_are_refused(sweep: Path) -> None:
+    """A run without its end, a validation or its tokens is named, and what to do."""
+    run = sweep / "d32-200"
+    metrics = run / "training" / "metrics.jsonl"
+    lines = metrics.read_text(encoding="utf-8").splitlines(keepends=True)
+    metrics.write_text("".join(lines[1:]), encoding="utf-8")
+    with pytest.raises(InputError, match="how many tokens"):
+        read_runs([run])
+    metrics.write_text(lines[0], encoding="utf-8")
+    with pytest.raises(InputError, match="has no validation"):
+        read_runs([run])
+    metrics.write_text(lines[0] + "{broken\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 2 is damaged"):
+        read_runs([run])
+    metrics.unlink()
+    with pytest.raises(InputError, match="cannot read"):
+        read_runs([run])
+    (run / "training" / "finished.json").unlink()
+    with pytest.raises(InputError, match="is not finished"):
+        read_runs([run])
+
+
+@pytest.mark.parametrize(
+    ("other", "key"),
+    [
+        (replace(RECIPE, data=replace(RECIPE.data, train=("b.txt",))), "data"),
+        (replace(RECIPE, tokenizer=replace(RECIPE.tokenizer, vocab_size=700)), "tokenizer"),
+        (replace(RECIPE, batch=replace(RECIPE.batch, length=64)), "batch.length"),
+    ],
+)
+def test_runs_that_predict_something_else_are_refused(
+    tmp_path: Path, other: GenerateRecipe, key: str
+) -> None:
+    """Other texts, pieces or windows: their losses lie on no one law, and the key is named."""
+    folders = [
+        write_run(tmp_path / "one", 16, 100),
+        write_run(tmp_path / "two", 16, 100, recipe=other),
+    ]
+    with pytest.raises(InputError, match=f"one and .*two differ in {key},"):
+        read_runs(folders)
+
+
+def test_where_the_texts_lie_is_no_difference(tmp_path: Path) -> None:
+    """Two machines with the same texts in other folders measure the same thing."""
+    moved = replace(RECIPE, data=replace(RECIPE.data, root="/elsewhere", cache="/c"))
+    folders = [
+        write_run(tmp_path / "one", 16, 100),
+        write_run(tmp_path / "two", 16, 100, recipe=moved),
+    ]
+    assert len(read_runs(folders)) == 2
