@@ -37,15 +37,15 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 ) -> None:
     """Tell what a model folder holds; with a TEXT, show what the model does with it.
 
-    A translation is shown with its alignment, the kinds of its attention heads, the alternatives
-    at each step and its beam search; a text that goes on with the same but for the last; a label
-    with the tokens that had to do with it; tags token by token.
+    Of a translation: its alignment, the other tokens that could have stood in each place, what the
+    attention heads do, and the beam search. Of a text that goes on: all this but the search. Of a
+    label: which tokens had to do with it. Of tags: the tag of each word.
 
     dragoman inspect runs/en-zh
 
     dragoman inspect runs/en-zh "I like green tea." --png heads.png --html look.html
 
-    echo "ROMEO:" | dragoman inspect runs/shakespeare - --temperature 0 --json
+    dragoman inspect runs/shakespeare - --max-tokens 30 --json < prompt.txt
     """
     if text is None:
         given: dict[str, object] = {

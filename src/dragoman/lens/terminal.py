@@ -86,7 +86,7 @@ def _attributions(attributions: Sequence[Attribution], tokens: Sequence[str]) ->
     for index, token in enumerate(tokens):
         scores = [each.scores[index] for each in attributions]
         pairs = zip(scores, most, strict=True)
-        cells = (cell for score, top in pairs for cell in (f"{score:.3f}", _bar(abs(score) / top)))
+        cells = (cell for score, top in pairs for cell in (f"{score:.4f}", _bar(abs(score) / top)))
         rows.append((_piece(token), *cells))
     return table(rows, right={1, 3})
 
