@@ -47,6 +47,10 @@ _REFERENCE = re.compile(
 )
 _LANGUAGE = r"(?:English|中文|\[English\]\(\S+\)|\[中文\]\(\S+\))"
 _LANGUAGES = re.compile(rf"^{_LANGUAGE} · {_LANGUAGE}\n+", re.M)
+_CHINESE = r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef“”]"
+_BROKEN_CHINESE = re.compile(
+    rf"(?<={_CHINESE})\n *(?={_CHINESE})|(?<=[，。；：、！？）])\n *(?=[\w\[`$])"
+)
 _LISTS = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*|^(?![-*#|>\s]|\d+\. ).+\n(?:[-*]|1\.) .*", re.M)
 _DISPLAYED = re.compile(r"^\$\$(?P<tex>.+?)\$\$$", re.M | re.S)
 _CODE_OR_MATH = re.compile(
@@ -143,6 +147,8 @@ def _staged_prose(tree: Tree, name: str, text: str) -> str:
             f"the list at {lists[0].strip()!r} would not be one on the site: an empty line stands "
             "before a list, and a list inside another is indented by four spaces"
         )
+    if is_chinese(tree.pages[name]):
+        text = _BROKEN_CHINESE.sub("", text)
     kept: list[str] = []
 
     def keep(made: str) -> str:

@@ -110,6 +110,15 @@ def test_the_line_of_languages_goes() -> None:
     assert made == "# Title\n\nText · [page](vit.md)\n"
 
 
+def test_lines_of_chinese_are_joined() -> None:
+    """A line end is a space to a browser, and Chinese has none; a paragraph's end stays."""
+    tree = find_pages("zh")
+    text = "# 题\n\n第一行，\n`code` 后\n一行 word\n末。\n\n- 一，\n  二\n- 三\n"
+    joined = "# 题\n\n第一行，`code` 后一行 word\n末。\n\n- 一，二\n- 三\n"
+    assert staged_page(tree, "index.md", text) == joined
+    assert staged_page(tree, "vit.md", text) == text  # which is written in English
+
+
 def test_formulas_are_made_and_prices_are_not() -> None:
     """Dollars around TeX make MathML; code and prices keep theirs."""
     made = staged(
