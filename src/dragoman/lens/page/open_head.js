@@ -3,16 +3,12 @@
 /** Open a head in the dialog; the arrows beside its name lead to its neighbours. */
 function openHead(map, l, h) {
   const dialog = document.querySelector("dialog");
-  const opener = document.activeElement;
   const show = (layer, head, focus) => {
     dialog.replaceChildren(...headParts(map, layer, head, dialog, show));
     dialog.querySelector(focus)?.focus();
   };
   show(l, h, "h2");
-  dialog.onclose = () => {
-    dialog.replaceChildren();
-    if (opener.isConnected) opener.focus();
-  };
+  dialog.onclose = () => dialog.replaceChildren();
   dialog.onclick = (event) => { if (event.target === dialog) dialog.close(); };
   dialog.showModal();
   dialog.querySelector("h2").focus();
@@ -48,7 +44,6 @@ function headParts(map, l, h, dialog, show) {
     line,
     el("div", { class: "scroll" }, heatTable(map, map.weights[l][h], say)),
     el("p", {}, el("button", { type: "button", class: "plain-button", onclick: () => {
-      dialog.onclose = () => dialog.replaceChildren();
       dialog.close();
       showOnSentence({ name: map.name, layer: l, head: h });
       document.querySelector(".stage [tabindex='0']").focus({ preventScroll: true });

@@ -1,0 +1,69 @@
+"""Take the pictures of docs/inspect.md again: ``python docs/screenshot.py runs/demo/model``.
+
+The model is what ``dragoman demo`` leaves; the sentence is one of its grammar's. Needs a Chromium.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+IMAGES = Path(__file__).parent / "images"
+TEXT = "The sweater that you sold last Sunday is very expensive."
+ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+def top(page: Page) -> None:
+    """The sentence, with a word of the translation pointed at."""
+    page.locator(".queries .token").nth(1).hover()
+
+
+def steps(page: Page) -> None:
+    """The search, at its third step."""
+    page.locator("#steps .chip").nth(2).click()
+    page.locator("#steps").scroll_into_view_if_needed()
+    page.evaluate("document.getElementById('steps').scrollIntoView({ behavior: 'instant' })")
+
+
+def head(page: Page) -> None:
+    """A head of the cross-attention, opened."""
+    page.get_by_role("button", name="Cross-attention, layer 2, head 2").click()
+    page.get_by_role("dialog").locator("tbody tr").nth(4).locator("td").nth(1).hover()
+
+
+VIEWS: dict[str, tuple[Callable[[Page], None], int, bool]] = {
+    "inspect.png": (top, 830, False),
+    "inspect-steps.png": (steps, 1270, False),
+    "inspect-head.png": (head, 880, True),
+}
+"""What each picture shows, its height, and whether it is dark."""
+
+
+def main(model: str) -> None:
+    """Write the page of TEXT to a temporary folder and take its pictures."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        html = Path(folder) / "look.html"
+        command = [sys.executable, "-m", "dragoman", "inspect", model, TEXT, "--html", str(html)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        for name, (arrange, height, dark) in VIEWS.items():
+            page = browser.new_page(
+                viewport={"width": 1120, "height": height},
+                locale="en-GB",
+                color_scheme="dark" if dark else "light",
+                reduced_motion="reduce",
+            )
+            page.goto(html.as_uri())
+            arrange(page)
+            page.screenshot(path=IMAGES / name)
+            print(f"docs/images/{name}")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
