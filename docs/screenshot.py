@@ -13,7 +13,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 IMAGES = Path(__file__).parent / "images"
-TEXT = "The sweater that you sold last Sunday is very expensive."
+TEXT = "Her brother bought two red umbrellas at the market yesterday."
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
