@@ -143,8 +143,8 @@ class RunFolder:
             finished = _read(marker)
             raise InputError(
                 f"the run in {self.path} is finished (step {finished['step']:,}, "
-                f"{finished['reason']}); use it with dragoman translate {self.path}, raise "
-                "train.max_steps or train.max_minutes to go on, or give another --out"
+                f"{finished['reason']}); look at its model with dragoman inspect {self.path}, "
+                "raise train.max_steps or train.max_minutes to go on, or give another --out"
             )
         marker.replace(self._finished_before)
 

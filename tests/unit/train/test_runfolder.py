@@ -106,10 +106,10 @@ def test_where_no_folder_can_be(recipe: Recipe, tmp_path: Path) -> None:
 
 
 def test_a_finished_run(recipe: Recipe) -> None:
-    """A finished run says so and what can be done with it."""
+    """A finished run says so and what can be done with it, whatever its task is."""
     begin(recipe).mark_finished("10 steps", Progress(step=10, best={"loss": 1.0}))
     with pytest.raises(
-        InputError, match=r"is finished \(step 10, 10 steps\); use it with dragoman"
+        InputError, match=r"is finished \(step 10, 10 steps\); look .* dragoman inspect"
     ):
         begin(recipe)
 
