@@ -1,0 +1,137 @@
+"""The paper walk: its quick experiments print what the pages say, and both languages are one.
+
+`make docs` runs all experiments (`python -m tests.docs.walk`); here are those that take no longer
+than a second or two.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import READMES, ROOT, links, name_of
+from tests.docs.walk import (
+    ENGLISH,
+    ROUNDING,
+    WALK,
+    Experiment,
+    chinese,
+    differences,
+    experiments,
+)
+
+ALL = [experiment for page in ENGLISH for experiment in experiments(page)]
+QUICK = [experiment for experiment in ALL if not experiment.seconds]
+CHINESE = [chinese(page) for page in ENGLISH]
+
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_FORMULA = re.compile(r"^\$\$\n(.+?)\n\$\$$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("experiment", QUICK, ids=lambda experiment: experiment.name)
+def test_a_quick_experiment_prints_what_its_page_says(experiment: Experiment) -> None:
+    """Words agree, counts agree exactly, other numbers to rounding or as far as the page says."""
+    assert differences(experiment.said, experiment.run(), experiment.tolerance) == []
+
+
+def test_every_page_but_the_index_has_an_experiment() -> None:
+    """Something to run and change, a minute at most, with what it printed."""
+    assert {e.page for e in ALL} == {page for page in ENGLISH if page.stem != "index"}
+    assert [e.name for e in ALL if not e.said or e.seconds > 60] == []
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=name_of)
+def test_no_block_is_left_out(page: Path) -> None:
+    """Every Python block is an experiment, and every block of text is what one printed."""
+    text, found = page.read_text(encoding="utf-8"), experiments(page)
+    assert text.count("```python\n") == len(found)
+    assert text.count("```text\n") == sum(bool(experiment.said) for experiment in found)
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=name_of)
+def test_both_languages_hold_the_same(page: Path) -> None:
+    """The same blocks and outputs, formulas, headings by level, links and pictures, in order."""
+    assert _content(page) == _content(chinese(page))
+
+
+def _content(page: Path) -> list[str]:
+    text = page.read_text(encoding="utf-8")
+    prose = _FORMULA.sub("", _FENCE.sub("", text))
+    targets = [_target(page, link) for link in links(page)]
+    return [
+        *(found[0] for found in _FENCE.finditer(text)),
+        *_FORMULA.findall(text),
+        *re.findall(r"^#+ |<!--.*?-->|^\d+\. |^\| ", prose, re.MULTILINE),
+        *(target for target in targets if target not in {_same_as(page), page.name}),
+    ]
+
+
+def _target(page: Path, link: str) -> str:
+    """Where a link leads, by the English page's name wherever the page has one."""
+    path, _, anchor = link.partition("#")
+    name = (page.parent / path).resolve().relative_to(ROOT).as_posix().replace("docs/zh/", "docs/")
+    return name if name.startswith("docs/walk/") or not anchor else f"{name}#{anchor}"
+
+
+def _same_as(page: Path) -> str:
+    """The link to the page in the other language, which each has to its own."""
+    return f"docs/walk/{page.name}"
+
+
+def test_the_chinese_walk_has_no_page_of_its_own() -> None:
+    """Page by page, the two are the same walk."""
+    there = sorted((ROOT / "docs" / "zh" / "walk").glob("*.md"))
+    assert [page.name for page in there] == [page.name for page in ENGLISH]
+
+
+def test_the_index_leads_to_every_page_in_order() -> None:
+    """The map of the walk is complete, and each page leads to the next."""
+    pages = [page.name for page in ENGLISH if page.stem != "index"]
+    assert list(dict.fromkeys(t for t in links(WALK / "index.md") if t in pages)) == pages
+    for page, following in zip(pages, [*pages[1:], "index.md"], strict=True):
+        assert links(WALK / page)[-1] == following
+
+
+@pytest.mark.parametrize("page", [*ENGLISH, *CHINESE], ids=name_of)
+def test_formulas_are_drawn_by_github_too(page: Path) -> None:
+    """GitHub takes a backslash before punctuation as Markdown's own, so formulas have none."""
+    for formula in _FORMULA.findall(page.read_text(encoding="utf-8")):
+        assert re.findall(r"\\[^A-Za-z ]", formula) == []
+
+
+@pytest.mark.parametrize("page", READMES, ids=name_of)
+def test_the_walk_is_found(page: Path) -> None:
+    """Both READMEs lead to the walk in their language."""
+    walk = "docs/zh/walk/index.md" if "zh" in page.name else "docs/walk/index.md"
+    assert walk in links(page)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "tolerance"),
+    [
+        ("loss 2.50 of 3", "loss 2.54 of 3", ROUNDING),
+        ("std 0.02", "std 0.03", ROUNDING),  # one in the last digit
+        ("1,024 words", "1,024  words", ROUNDING),
+        ("3.0 ms", "17.25 ms", None),
+        ("loss 2.0", "loss 2.4", 0.25),
+        ("rate 1.7e-07", "rate 1.8e-07", ROUNDING),
+    ],
+)
+def test_what_may_differ(said: str, heard: str, tolerance: float | None) -> None:
+    """Rounding, blanks, and as much as the page allows."""
+    assert differences(said, heard, tolerance) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "tolerance"),
+    [
+        ("loss 2.50", "loss 2.60", ROUNDING),
+        ("100 of 100", "99 of 100", ROUNDING),  # counts are exact
+        ("same: True", "same: False", None),
+        ("a\nb", "a", None),
+        ("loss 2.0", "loss 2.6", 0.25),
+        ("1.0 and 2.0", "1.0 and -2.0", ROUNDING),
+    ],
+)
+def test_what_may_not_differ(said: str, heard: str, tolerance: float | None) -> None:
+    """Words, lines, counts, signs, and more than the page allows."""
+    assert differences(said, heard, tolerance) != []
