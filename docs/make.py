@@ -48,8 +48,13 @@ Nav = list[str | dict[str, "str | Nav"]]
 
 BUILD = ROOT / "build"
 SITE = BUILD / "site"
-MATH_FONT = "ziamath/fonts/STIXTwoMath-Regular.ttf"
-"""In the package ziamath, of which nothing else is used: STIX Two, SIL Open Font Licence."""
+ASSETS = (
+    DOCS / "theme" / "site.css",
+    DOCS / "theme" / "iframe-worker.js",
+    distribution("ziamath").locate_file("ziamath/fonts/STIXTwoMath-Regular.ttf"),
+)
+"""What lies beside the pages. Of ziamath nothing is used but STIX Two (SIL Open Font Licence)."""
+
 PICTURES = {
     "cache-growth.png": lens.plot_cache_growth,
     "label-smoothing.png": lens.plot_label_smoothing,
@@ -87,19 +92,19 @@ def make_pages() -> None:
 def make_site() -> None:
     """Copy the pages of both languages and let Zensical build them; a warning ends it."""
     config = tomlkit.parse((ROOT / "zensical.toml").read_text(encoding="utf-8")).unwrap()
+    trees = {language: find_pages(language) for language in ("en", "zh")}
+    made = {language: settings(config, tree) for language, tree in trees.items()}
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.rmtree(BUILD / "docs", ignore_errors=True)
-    trees = [find_pages(language) for language in ("en", "zh")]
-    for tree in trees:
-        stage(tree, BUILD / "docs" / tree.language)
-    sources = trees[0].sources | trees[1].sources
-    for tree in trees:
-        folder = BUILD / "docs" / tree.language
-        stage_sources(sources, folder)
-        for file in (DOCS / "theme" / "site.css", distribution("ziamath").locate_file(MATH_FONT)):
+    for language, tree in trees.items():
+        stage(tree, BUILD / "docs" / language)
+    for language in trees:
+        folder = BUILD / "docs" / language
+        stage_sources(trees["en"].sources | trees["zh"].sources, folder)
+        for file in ASSETS:
             shutil.copy(str(file), folder)
-        path = BUILD / f"zensical.{tree.language}.toml"
-        path.write_text(tomlkit.dumps(settings(config, tree)), encoding="utf-8")
+        path = BUILD / f"zensical.{language}.toml"
+        path.write_text(tomlkit.dumps(made[language]), encoding="utf-8")
         build(path)
     print(f"{SITE.relative_to(ROOT)}/index.html")
 
