@@ -52,9 +52,9 @@ class Opener:
         self._wrong: list[str] = []
 
     def __call__(
-        self, name: str, *, locale: str = "en-GB", width: int = 1200, dark: bool = False
+        self, name: str | Path, *, locale: str = "en-GB", width: int = 1200, dark: bool = False
     ) -> Page:
-        """The page of a variant, as a reader with these settings opens it from a folder."""
+        """The page of a variant, or a file, as a reader with these settings opens it."""
         page = self._browser.new_page(
             locale=locale,
             viewport={"width": width, "height": 900},
@@ -66,7 +66,8 @@ class Opener:
         page.on("pageerror", self._failed)
         page.on("request", self._asked)
         self._opened.append(page)
-        page.goto(self._pages[name].as_uri())
+        file = name if isinstance(name, Path) else self._pages[name]
+        page.goto(file.as_uri())
         return page
 
     def close(self) -> None:
