@@ -19,11 +19,13 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Callable[[Job[Any
     from dragoman.cli.cost_show import bytes_said, energy_said, money_said, time_said
     from dragoman.cost.devices import device_table
     from dragoman.cost.estimate import Prices, estimate_training
-    from dragoman.cost.estimate_machine import rates_here
+    from dragoman.cost.estimate_machine import memory_limit, rates_here
     from dragoman.cost.estimate_recipe import work_of
     from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
+    from dragoman.train.device import choose_device
 
-    check_states(recipe)
+    limit = memory_limit(choose_device(recipe.train.device))
+    check_states(recipe, limit)
     work = work_of(recipe)
     rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
     run = estimate_training(work, rates, Prices())
@@ -41,4 +43,4 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Callable[[Job[Any
         "--measure more exactly.",
         markup=False,
     )
-    return partial(check_batches, work)
+    return partial(check_batches, work, limit)

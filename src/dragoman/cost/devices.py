@@ -8,6 +8,7 @@ file replaces the shipped one; ``fp32_tflops = 2.5`` is short for ``{value = 2.5
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -129,8 +130,9 @@ class DeviceTable:
     def known_as(self, reported: str) -> Device | None:
         """The device that a machine reports by this name; a user's own come first."""
         for device in reversed(self.devices.values()):
-            if any(part.lower() in reported.lower() for part in device.matches):
-                return device
+            for part in device.matches:  # in whole words: an L40S is no L4
+                if re.search(rf"(?<!\w){re.escape(part)}(?!\w)", reported, re.IGNORECASE):
+                    return device
         return None
 
 

@@ -37,6 +37,9 @@ __all__ = ["LENGTH", "Work", "find_recipe", "vocabulary_of", "work_of"]
 LENGTH = 30
 """Tokens of a sentence, on each side, where nothing else is said."""
 
+LABELS = ("one", "another")
+"""Of a head whose labels only the data knows."""
+
 PRESET_RECIPES: Mapping[str, RunRecipe] = {
     **{name: TranslateRecipe(model=config) for name, config in PRESETS.items()},
     **{name: GenerateRecipe(model=config) for name, config in DECODER_PRESETS.items()},
@@ -171,7 +174,10 @@ def _with_vocabulary(recipe: RunRecipe) -> ModelConfig:
         case DecoderOnlyConfig() as config:
             return replace(config, vocab_size=config.vocab_size or size)
         case EncoderOnlyConfig() as config:
-            return replace(config, vocab_size=config.vocab_size or size)
+            head = config.head
+            if isinstance(head, ClassificationHead | TaggingHead) and not head.labels:
+                head = replace(head, labels=LABELS)
+            return replace(config, vocab_size=config.vocab_size or size, head=head)
 
 
 def _recipe_of_folder(folder: Path) -> RunRecipe:

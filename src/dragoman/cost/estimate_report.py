@@ -22,9 +22,10 @@ from dragoman.nn.precision import Precision
 
 __all__ = ["Cost", "FlopsPerToken", "MemoryReport", "Request", "cost_of"]
 
+REHEARSED = 16_384
+"""Tokens of a batch from which on memory grows by the activations of each further row."""
 SPARE = 0.98
-"""Share of the memory that the largest batch is fitted into: between two batches that were
-rehearsed the memory is not exactly a straight line."""
+"""Share of the memory that the largest batch is fitted into: the line is not quite straight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +221,7 @@ def _memory(work: Work, rates: Rates) -> MemoryReport:
         unfused_loss=_logits_bytes(work),
         cache=cache,
         decoding=decoding,
-        largest_rows=None if rates.memory is None else _largest_rows(work, rates, here),
+        largest_rows=None if rates.memory is None else _largest_rows(work, rates),
     )
 
 
@@ -232,10 +233,19 @@ def _logits_bytes(work: Work) -> int:
     return 2 * FLOAT * shape.rows * shape.length * vocabulary_of(config)
 
 
-def _largest_rows(work: Work, rates: Rates, here: TrainingMemory) -> int:
-    """Rows that fill the device, on the line through the batch and one four times as large."""
-    shape, targets = work.shape, work.shape.targets
-    larger = replace(shape, rows=4 * shape.rows, targets=None if targets is None else 4 * targets)
-    each = (memory_of(work, rates.precision, shape=larger).total - here.total) / (3 * shape.rows)
+def _largest_rows(work: Work, rates: Rates) -> int:
+    """Rows that fill the device, on the line through two batches in which activations prevail."""
     assert rates.memory is not None  # noqa: S101 (the caller has looked)
-    return max(0, int(shape.rows + (SPARE * rates.memory - here.total) / each))
+    few = max(1, -(-REHEARSED * work.shape.rows // work.batch_tokens))
+    many = 2 * few
+    at_few, at_many = (
+        memory_of(work, rates.precision, shape=_with_rows(work.shape, rows)).total
+        for rows in (few, many)
+    )
+    rows = few + (SPARE * rates.memory - at_few) * (many - few) / (at_many - at_few)
+    return max(0, int(rows))
+
+
+def _with_rows(shape: Shape, rows: int) -> Shape:
+    targets = None if shape.targets is None else shape.targets * rows // shape.rows
+    return replace(shape, rows=rows, targets=targets)

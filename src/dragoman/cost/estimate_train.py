@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from dragoman.cost.estimate import FLOAT, layers_of
-from dragoman.cost.estimate_machine import memory_limit
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
 from dragoman.cost.flops import Shape
 from dragoman.cost.memory import TrainingMemory, training_memory
@@ -67,12 +66,12 @@ def rough_peak(work: Work, precision: Precision) -> float:
     return FLOAT * (3 * parameters + max(1.1 * numbers, 1.2 * parameters))
 
 
-def check_states(recipe: RunRecipe) -> None:
+def check_states(recipe: RunRecipe, limit: int | None) -> None:
     """Raise InputError where weights, gradients and moments alone are over the memory.
 
-    Called before anything is read: a vocabulary that is not known yet counts nothing.
+    Called before anything is read: a vocabulary that is not known yet counts nothing. `limit` is
+    that of `memory_limit`.
     """
-    limit = memory_limit(choose_device(recipe.train.device))
     parameters = sum(count_parameters(recipe.model).values())
     copies = 1 if recipe.start.freeze else STATES
     needed = copies * FLOAT * parameters
@@ -84,7 +83,7 @@ def check_states(recipe: RunRecipe) -> None:
         )
 
 
-def check_batches(work: Work, job: Job[Any]) -> None:
+def check_batches(work: Work, limit: int | None, job: Job[Any]) -> None:
     """Raise InputError where a step with the job's largest batch is over the memory of the CPU.
 
     Where a rough peak is far below the memory nothing is rehearsed. A GPU is left alone: its
@@ -92,7 +91,6 @@ def check_batches(work: Work, job: Job[Any]) -> None:
     """
     train = work.recipe.train
     device = choose_device(train.device)
-    limit = memory_limit(device)
     if limit is None or device.type != "cpu" or work.recipe.start.freeze:
         return
     precision = choose_precision(train.precision, device)

@@ -37,7 +37,7 @@ __all__ = ["measure"]
 
 WARM_UP = 3
 """Steps that are not timed: the first ones find their memory."""
-LEAST_STEPS, LEAST_SECONDS = 10, 15.0
+LEAST_STEPS, LEAST_SECONDS = 20, 15.0
 """Steps are timed until there are so many, and for so long, but ..."""
 MOST_SECONDS = 60.0
 """... no longer than this."""
@@ -45,8 +45,10 @@ SOME_ID = 5
 """Any id that is no special one."""
 
 
-def measure(work: Work, console: Console) -> Measured:
-    """Time the recipe's job, or one of its shape. Takes about half a minute; leaves nothing behind.
+def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECONDS) -> Measured:
+    """Time the recipe's job, or one of its shape; leaves nothing behind.
+
+    Steps are timed for `least_seconds` at least: with the rest it takes about half a minute.
 
     Raises InputError for what is wrong with the recipe or its data, the data's absence aside.
     """
@@ -68,19 +70,22 @@ def measure(work: Work, console: Console) -> Measured:
                 job = made_job(work)
             parts = Parts.around(job, recipe, folder, console)
             prepare = time.perf_counter() - begun
-            return _times(work, parts, prepare if real else None)
+            return _times(work, parts, prepare if real else None, least_seconds)
 
 
-def _times(work: Work, parts: Parts, prepare: float | None) -> Measured:
+def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float) -> Measured:
     """Time a validation (of real data: `prepare` is then given), a checkpoint, steps, decoding."""
     progress = Progress()
-    if prepare is not None:
-        parts.measure()  # finds its memory
     validation = _seconds(parts.measure)
     export = _seconds(lambda: parts.export(Validation(loss=0.0, scores={}), progress))
-    _take(parts, progress, WARM_UP)
+    _take(parts, progress, lambda times: len(times) >= WARM_UP)
     progress.tokens = 0
-    times = _take(parts, progress, None)
+
+    def enough(times: list[float]) -> bool:
+        timed = len(times) >= LEAST_STEPS and sum(times) >= least_seconds
+        return timed or sum(times) >= MOST_SECONDS
+
+    times = _take(parts, progress, enough)
     save = _seconds(lambda: parts.save(progress))
     speed = tokens_per_second(work, parts.job.model)
     what = (
@@ -100,18 +105,15 @@ def _times(work: Work, parts: Parts, prepare: float | None) -> Measured:
     )
 
 
-def _take(parts: Parts, progress: Progress, count: int | None) -> list[float]:
-    """Take so many steps, or enough of them, and return the seconds of each."""
+def _take(parts: Parts, progress: Progress, enough: Callable[[list[float]], bool]) -> list[float]:
+    """Take steps until there are enough of them, and return the seconds of each."""
     times: list[float] = []
-    while count is None or len(times) < count:
+    while not enough(times):
         start = time.perf_counter()
         result = parts.take_step(progress)  # its loss is a number, so the device is done
         times.append(time.perf_counter() - start)
         progress.tokens += result.num_tokens
         progress.step += 1
-        enough = len(times) >= LEAST_STEPS and sum(times) >= LEAST_SECONDS
-        if count is None and (enough or sum(times) >= MOST_SECONDS):
-            break
     return times
 
 

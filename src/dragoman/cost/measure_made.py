@@ -16,13 +16,12 @@ from dragoman.models import (
     DecoderOnly,
     EncoderDecoder,
     EncoderOnly,
-    EncoderOnlyConfig,
     Model,
     ModelConfig,
     build,
 )
 from dragoman.models.folder import FolderConfig, Saves
-from dragoman.models.heads import ClassificationHead, MaskedLanguageOutput, TaggingHead
+from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.train.job import CardPart
 from dragoman.train.objective import masked_loss, next_token_loss, summed_loss
 from dragoman.train.validate import Validation, evaluating
@@ -31,7 +30,6 @@ __all__ = ["made_job"]
 
 FIRST_ID = 4  # after the special ones
 AN_EPOCH = 1000
-LABELS = ("one", "another")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +140,12 @@ class MadeJob:
 
 def made_job(work: Work) -> MadeJob:
     """Build the work's model and the batches that stand for its data."""
-    config = _with_labels(work.config)
     torch.manual_seed(work.recipe.train.seed)
     return MadeJob(
         work=work,
-        config=FolderConfig(model=config),
-        model=build(config),
-        batches=MadeBatches(work, _vocabularies(config)),
+        config=FolderConfig(model=work.config),
+        model=build(work.config),
+        batches=MadeBatches(work, _vocabularies(work.config)),
     )
 
 
@@ -156,15 +153,6 @@ def _vocabularies(config: ModelConfig) -> tuple[int, int]:
     if config.kind == "encoder-decoder":
         return config.src_vocab_size, config.tgt_vocab_size
     return config.vocab_size, config.vocab_size
-
-
-def _with_labels(config: ModelConfig) -> ModelConfig:
-    """The config; a head whose labels the data would tell gets two."""
-    if isinstance(config, EncoderOnlyConfig) and isinstance(
-        config.head, ClassificationHead | TaggingHead
-    ):
-        return replace(config, head=replace(config.head, labels=config.head.labels or LABELS))
-    return config
 
 
 def _as_text(batch: MadeBatch) -> LanguageBatch:

@@ -1,0 +1,140 @@
+"""The table of devices: every figure has a source, and a file of one's own goes before it."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from dragoman.cost.devices import (
+    Assumptions,
+    Device,
+    Figure,
+    default_devices_file,
+    device_named,
+    device_table,
+)
+from dragoman.cost.estimate_machine import rates_of
+from dragoman.errors import InputError
+
+
+def _own(folder: Path, text: str) -> Path:
+    path = folder / "devices.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _no_own_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's own file has a say in these tests."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def test_every_shipped_figure_has_a_source_and_a_date() -> None:
+    """A figure that nobody vouches for is marked as assumed; every other one has a date."""
+    table = device_table()
+    assert 10 <= len(table.devices) <= 20
+    sections: list[Device | Assumptions] = [*table.devices.values(), table.cpu, table.gpu]
+    for section in sections:
+        for field in fields(section):
+            figure = getattr(section, field.name)
+            if isinstance(figure, Figure):
+                assert figure.value >= 0
+                assert len(figure.source) > 10, (section, field.name)
+                assert figure.date or figure.source.startswith(("assumed", "a GPU")), field.name
+
+
+def test_shipped_devices_are_of_plausible_order() -> None:
+    """bfloat16 is never slower than float32, and the shares of a peak are shares."""
+    table = device_table()
+    for name, device in table.devices.items():
+        rates = rates_of(device, table, "auto")
+        assert device.peak("bf16") >= device.peak("fp32"), name
+        assert rates.training < device.peak(rates.precision)
+        assert rates.memory is not None
+        assert 8e9 <= rates.memory <= 1e12
+    for assumed in (table.cpu, table.gpu):
+        for share in (assumed.products, assumed.training, assumed.decoding):
+            assert 0 < share.value <= 1
+
+
+def test_a_device_without_bfloat16_computes_in_float32() -> None:
+    """`auto` is what the device has."""
+    table = device_table()
+    assert rates_of(device_named("t4", table), table, "auto").precision == "fp32"
+    assert rates_of(device_named("a100-40gb", table), table, "auto").precision == "bf16"
+
+
+def test_an_own_file_adds_and_replaces(tmp_path: Path) -> None:
+    """A number is short for a figure; a replaced figure loses the source of the old one."""
+    own = _own(
+        tmp_path,
+        """
+        here = {price_per_kwh = 0.3}
+        cpu = {training = 0.25}
+        devices.t4 = {price_per_hour = 0.1}
+        [devices.mine]
+        name = "The machine under my desk"
+        kind = "cpu"
+        fp32_tflops = {value = 1.5, source = "measured", date = "2026-11"}
+        bandwidth_gb = 60
+        """,
+    )
+    shipped, table = device_table(), device_table(own)
+    assert set(table.devices) == {*shipped.devices, "mine"}
+    assert device_named("mine", table).peak("fp32") == 1.5e12
+    price = table.devices["t4"].price_per_hour
+    assert price is not None
+    assert (price.value, price.source) == (0.1, "your file")
+    assert table.devices["t4"].watts == shipped.devices["t4"].watts
+    assert table.cpu.training.value == 0.25
+    assert table.cpu.products == shipped.cpu.products
+    assert table.here.price_per_kwh == Figure(value=0.3)
+
+
+def test_the_default_place_is_read_when_there_is_a_file(tmp_path: Path) -> None:
+    """In the XDG folder of configuration; without it the shipped table stands."""
+    assert "mine" not in device_table().devices
+    path = default_devices_file()
+    assert path.is_relative_to(tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text('devices.mine = {name = "", kind = "gpu", fp32_tflops = 1, bandwidth_gb = 1}')
+    assert "mine" in device_table().devices
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[devices.t4]\nwats = 70", "line 2: unknown key devices.t4.wats; did you mean"),
+        ('[devices.new]\nname = "x"\nkind = "gpu"', "fp32_tflops is missing"),
+        ('[devices.t4]\nkind = "tpu"', 'must be one of "cpu", "gpu"'),
+        ("[devices.t4]\nwatts = {value = 70, sauce = 'me'}", "devices.t4.watts.source?"),
+        ("[gpus]", "unknown key gpus; did you mean gpu?"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
+    """File, line, key and the nearest name."""
+    with pytest.raises(InputError, match=r"devices\.toml") as error:
+        device_table(_own(tmp_path, text))
+    assert said in str(error.value)
+
+
+def test_an_unknown_device_is_answered_with_the_nearest() -> None:
+    """And where to add one."""
+    with pytest.raises(InputError, match="did you mean rtx4090"):
+        device_named("rtx-4090", device_table())
+
+
+def test_a_machine_is_known_by_what_it_reports(tmp_path: Path) -> None:
+    """An own entry goes before the shipped one."""
+    table = device_table()
+    assert table.known_as("NVIDIA L4") is table.devices["l4"]
+    assert table.known_as("NVIDIA L40S") is table.devices["l40s"]
+    assert table.known_as("an abacus") is None
+    own = device_table(
+        _own(
+            tmp_path,
+            'devices.mine = {name = "m", kind = "gpu", fp32_tflops = 1, bandwidth_gb = 1, '
+            'matches = ["nvidia l4"]}',
+        )
+    )
+    assert own.known_as("NVIDIA L4") is own.devices["mine"]

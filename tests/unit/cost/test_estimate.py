@@ -1,0 +1,249 @@
+"""Time, energy and money follow from counts and rates; what cannot fit is refused, nothing else."""
+
+from dataclasses import dataclass, replace
+from io import StringIO
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from dragoman.cost.estimate import (
+    BATCH_TOKENS,
+    HOUR,
+    Measured,
+    Prices,
+    bill_of,
+    estimate_texts,
+    estimate_training,
+)
+from dragoman.cost.estimate_machine import Rates
+from dragoman.cost.estimate_recipe import PRESET_RECIPES, Work, find_recipe, work_of
+from dragoman.cost.estimate_report import Request, cost_of, memory_of
+from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
+from dragoman.cost.flops import training_flops
+from dragoman.cost.measure import measure
+from dragoman.cost.measure_made import made_job
+from dragoman.errors import InputError
+from dragoman.models import DecoderOnlyConfig, count_parameters
+from dragoman.tasks.options import DecodingOptions
+from dragoman.train.config import TrainConfig
+from dragoman.train.recipe import shipped_recipes
+from dragoman.train.recipes.generate import GenerateRecipe
+
+RATES = Rates(
+    device="made up",
+    how="by nobody",
+    precision="fp32",
+    training=1e12,
+    decoding=1e12,
+    reading=1e11,
+    layer_seconds=1e-4,
+    memory=10**10,
+    watts=100.0,
+    price_per_hour=2.0,
+)
+MEASURED = Measured(
+    step_seconds=2.0,
+    step_tokens=1000.0,
+    prepare_seconds=10.0,
+    validation_seconds=20.0,
+    save_seconds=0.5,
+    export_seconds=0.5,
+    tokens_per_second=100.0,
+    how="by nobody",
+)
+TINY = ("model.d_model=32", "model.num_heads=2", "model.d_ff=64", "tokenizer.vocab_size=400")
+ONE_LAYER = ("model.num_encoder_layers=1", "model.num_decoder_layers=1")
+TINY_LM = (*TINY, "model.num_layers=1", "batch.length=16", "batch.rows=4", "train.device=cpu")
+
+
+def _work(name: str, *overrides: str) -> Work:
+    return work_of(find_recipe(name, overrides))
+
+
+@pytest.mark.parametrize("name", [*shipped_recipes(), *PRESET_RECIPES])
+def test_every_recipe_and_preset_has_an_estimate(name: str) -> None:
+    """From its name alone, with a vocabulary, full batches, and figures above zero."""
+    work = _work(name)
+    assert work.batch_tokens > 0
+    assert count_parameters(work.config)[next(iter(count_parameters(work.config)))] > 0
+    run = estimate_training(work, RATES, Prices())
+    assert run.bill is not None
+    assert run.bill.seconds > 0
+    assert estimate_texts(work, RATES, Prices()).tokens_per_second > 0
+
+
+@given(
+    seconds=st.floats(1e-3, 1e9),
+    watts=st.floats(1, 1e4),
+    price=st.floats(0.01, 100),
+    kwh=st.floats(0.01, 2),
+)
+def test_a_bill_is_power_rent_and_electricity_times_time(
+    seconds: float, watts: float, price: float, kwh: float
+) -> None:
+    """Energy and money grow with the time; electricity alone is paid by who owns the device."""
+    rates = replace(RATES, watts=watts, price_per_hour=price)
+    rented = bill_of(seconds, rates, Prices())
+    owned = bill_of(seconds, rates, Prices(per_kwh=kwh))
+    both = bill_of(seconds, rates, Prices(per_hour=price, per_kwh=kwh))
+    assert rented.kwh == pytest.approx(watts / 1000 * seconds / HOUR)
+    assert rented.money == pytest.approx(price * seconds / HOUR)
+    assert rented.kwh is not None
+    assert owned.money == pytest.approx(kwh * rented.kwh)
+    assert rented.money is not None
+    assert owned.money is not None
+    assert both.money == pytest.approx(rented.money + owned.money)
+    assert bill_of(2 * seconds, rates, Prices()).money == pytest.approx(2 * rented.money)
+
+
+def test_what_is_not_known_is_not_made_up() -> None:
+    """No power, no energy; no price, no money."""
+    bill = bill_of(1.0, replace(RATES, watts=None, price_per_hour=None), Prices(per_kwh=0.3))
+    assert (bill.kwh, bill.money) == (None, None)
+
+
+@settings(max_examples=20)
+@given(steps=st.integers(1, 10**6), factor=st.integers(2, 8))
+def test_time_follows_arithmetic_and_rate(steps: int, factor: int) -> None:
+    """Without the time to start layers a step is FLOPs by rate, and twice the rate half of it."""
+    work = _work("tiny", f"train.max_steps={steps}")
+    rates = replace(RATES, layer_seconds=0.0)
+    slow = estimate_training(work, rates, Prices())
+    fast = estimate_training(work, replace(rates, training=factor * rates.training), Prices())
+    flops = training_flops(work.config, work.shape).total
+    assert slow.step_seconds == pytest.approx(flops / rates.training)
+    assert fast.step_seconds == pytest.approx(slow.step_seconds / factor)
+    assert slow.steps == steps
+    assert slow.tokens == steps * work.step_tokens
+
+
+def test_the_first_limit_ends_the_run() -> None:
+    """Steps or minutes; within the minutes stand steps, validations, checkpoints, the beginning."""
+    by_time = estimate_training(_work("multi30k-en-de"), RATES, Prices(), MEASURED)
+    assert by_time.limited_by == "9 minutes"
+    assert by_time.steps is not None
+    assert by_time.steps * 2.0 < 9 * 60 - 10.0
+    by_steps = estimate_training(
+        _work("multi30k-en-de", "train.max_steps=30"), RATES, Prices(), MEASURED
+    )
+    assert by_steps.limited_by == "30 steps"
+    assert by_steps.bill is not None
+    assert by_steps.bill.seconds == pytest.approx(10.0 + 30 * 2.0 + 20.5 + 0.5)
+    patience = replace(_work("sst2").recipe, train=TrainConfig(patience=3, schedule="constant"))
+    endless = estimate_training(work_of(patience), RATES, Prices())
+    assert (endless.steps, endless.bill) == (None, None)
+
+
+def test_accumulated_batches_are_one_step() -> None:
+    """Their time and their tokens add up."""
+    one, four = (_work("tiny", f"train.accumulate={k}") for k in (1, 4))
+    assert four.step_tokens == 4 * one.step_tokens
+    steps = [estimate_training(work, RATES, Prices()).step_seconds for work in (one, four)]
+    assert steps[1] == pytest.approx(4 * steps[0])
+
+
+def test_batches_of_decoding_are_those_of_translating() -> None:
+    """The number stands here too, since rooms beside each other know nothing of each other."""
+    assert DecodingOptions().max_batch_tokens == BATCH_TOKENS
+
+
+def test_what_is_none_of_them_is_answered_with_the_nearest() -> None:
+    """Recipes and presets are both looked through."""
+    with pytest.raises(InputError, match="did you mean multi30k-en-de"):
+        find_recipe("multi30k-en-d")
+    with pytest.raises(InputError, match="did you mean gpt2-small"):
+        find_recipe("gpt2_small")
+    with pytest.raises(InputError, match=r"unknown key model\.d_modell"):
+        find_recipe("base", ["model.d_modell=3"])
+
+
+@pytest.mark.parametrize("name", ["tinyshakespeare", "conll2003", "tiny"])
+def test_the_rough_peak_is_near_the_rehearsed_one(name: str) -> None:
+    """Within a third, which is what its docstring says."""
+    work = _work(name)
+    exact = memory_of(work, "fp32").total
+    assert rough_peak(work, "fp32") == pytest.approx(exact, rel=1 / 3)
+
+
+@dataclass(frozen=True, slots=True)
+class FakeJob:
+    """As much of a job as is looked at."""
+
+    config: Any
+    batches: Any
+
+
+def _language_job(*overrides: str) -> tuple[Work, FakeJob]:
+    work = _work("tinyshakespeare", *TINY_LM, *overrides)
+    made = made_job(work)
+    return work, FakeJob(made.config, made.batches)
+
+
+def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
+    """Just under the rehearsed peak a run goes on, well under it it is refused with the numbers."""
+    work, job = _language_job()
+    peak = memory_of(work, "fp32").total
+    check_batches(work, peak, job)  # type: ignore[arg-type] # as much as is looked at
+    check_batches(work, round(0.95 * peak), job)  # type: ignore[arg-type]
+    with pytest.raises(
+        InputError, match=r"a batch of 4 rows of 16 tokens needs .* set batch\.rows"
+    ):
+        check_batches(work, round(0.8 * peak), job)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"make model\.d_model"):
+        check_batches(work, 1000, job)  # type: ignore[arg-type]
+    check_batches(work, None, job)  # type: ignore[arg-type]
+
+
+def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
+    """Four numbers for each parameter; frozen parts and an unknown vocabulary are not counted."""
+    recipe = GenerateRecipe(model=DecoderOnlyConfig(d_model=64, d_ff=128, num_heads=2))
+    needed = 16 * sum(count_parameters(recipe.model).values())
+    check_states(recipe, needed)
+    check_states(recipe, None)
+    with pytest.raises(InputError, match=r"needs at least .* make model\.d_model"):
+        check_states(recipe, needed - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        (
+            "numbers",
+            (*TINY, "data.made.train=60", "data.made.valid=10", "tokenizer.vocab_size=400"),
+        ),
+        ("tinyshakespeare", (*TINY_LM, "data.root=nowhere")),
+        ("sst2", (*TINY, "model.num_layers=1", "data.root=nowhere")),
+        ("tatoeba-en-zh", (*TINY, *ONE_LAYER, "data.root=nowhere")),
+    ],
+)
+def test_measuring_times_what_there_is(name: str, overrides: tuple[str, ...]) -> None:
+    """The job's own texts where they are at hand, else rows of its shape; and it is said which."""
+    work = _work(name, *overrides, "train.device=cpu")
+    measured = measure(work, Console(file=StringIO()), least_seconds=0.0)
+    assert ("own job" in measured.how) is (name == "numbers")
+    times = (measured.step_seconds, measured.validation_seconds, measured.save_seconds)
+    assert min(times) > 0
+    assert measured.tokens_per_second is not None
+    assert measured.step_tokens > 0
+    run = estimate_training(work, RATES, Prices(), measured)
+    assert run.step_seconds == measured.step_seconds
+
+
+def test_all_figures_are_plain_data() -> None:
+    """All parts are there; the largest batch fits the memory, and a tenth more does not."""
+    work = _work("tinyshakespeare", *TINY_LM)
+    rates = replace(RATES, memory=50_000_000)
+    found = cost_of("it", work, rates, Request(per_month=1e6, measured=MEASURED)).to_dict()
+    rows = found["memory"]["largest_rows"]
+    fits, over = (
+        memory_of(work, "fp32", shape=replace(work.shape, rows=count)).total
+        for count in (rows, round(1.1 * rows))
+    )
+    assert fits <= 50_000_000 < over
+    assert found["parameters"]["total"] == sum(count_parameters(work.config).values())
+    assert found["memory"]["training"]["total"] == memory_of(work, "fp32").total
+    assert found["texts"]["month"]["seconds"] == pytest.approx(1e6 / 100.0)
+    assert found["flops_per_token"]["training"] > 3 * found["flops_per_token"]["prefill"] > 0
