@@ -9,9 +9,11 @@ if (location.protocol === "file:") {
       document.body.append(frame);
       this.inside = frame.contentWindow;
       this.inside.postMessage = (data) => {
-        const event = new MessageEvent("message", { data });
-        this.dispatchEvent(event);
-        this.onmessage?.(event);
+        const event = new MessageEvent("message", { data: structuredClone(data) });
+        setTimeout(() => {
+          this.dispatchEvent(event);
+          this.onmessage?.(event);
+        });
       };
       this.inside.importScripts = async (...urls) => {
         for (const each of urls) await this.load(each);
@@ -28,7 +30,8 @@ if (location.protocol === "file:") {
     }
 
     postMessage(data) {
-      this.ready.then(() => this.inside.dispatchEvent(new MessageEvent("message", { data })));
+      const event = new MessageEvent("message", { data: structuredClone(data) });
+      this.ready.then(() => this.inside.dispatchEvent(event));
     }
 
     terminate() {
