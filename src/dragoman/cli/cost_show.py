@@ -3,7 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from dragoman.cli.pipes import Write, to_file_or_stdout
+
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from dragoman.cost.estimate import Bill
     from dragoman.cost.estimate_report import Cost
 
@@ -16,25 +20,24 @@ def show_cost(cost: "Cost") -> None:
     """Print everything on standard output."""
     from rich.console import Console
 
-    show = _Tables(Console(highlight=False, soft_wrap=True))
-    show.line(_headline(cost))
-    show.table(("part", "parameters", "share"), _parameters(cost))
-    show.table(("arithmetic", "per token"), _arithmetic(cost))
-    show.table(("memory", "bytes"), _memory(cost))
-    show.line(f"On {cost.rates.device}, {cost.rates.how}.")
-    if cost.measured is not None:
-        show.line(f"Measured here: {cost.measured.how}; it goes before what is assumed.")
-    show.table(("what", "time", "energy", "money"), _bills(cost))
-    show.line(_training_said(cost))
+    console = Console(highlight=False, soft_wrap=True)
+    with to_file_or_stdout(None) as write:
+        show = _OnTerminal(console) if console.is_terminal else _InPipe(write)
+        show.line(_headline(cost))
+        show.table(("part", "parameters", "share"), _parameters(cost))
+        show.table(("arithmetic", "per token"), _arithmetic(cost))
+        show.table(("memory", "bytes"), _memory(cost))
+        show.line(f"On {cost.rates.device}, {cost.rates.how}.")
+        if cost.measured is not None:
+            show.line(f"Measured here: {cost.measured.how}; it goes before what is assumed.")
+        show.table(("what", "time", "energy", "money"), _bills(cost))
+        show.line(_training_said(cost))
 
 
-class _Tables:
-    """Tables as the place where they are read wants them."""
+class _OnTerminal:
+    """Sentences, and tables with lines around them."""
 
-    def __init__(self, console: object) -> None:
-        from rich.console import Console
-
-        assert isinstance(console, Console)  # noqa: S101 (rich is imported when needed)
+    def __init__(self, console: "Console") -> None:
         self._console = console
 
     def line(self, text: str) -> None:
@@ -43,10 +46,6 @@ class _Tables:
 
     def table(self, head: Sequence[str], rows: Rows) -> None:
         """Print rows under their head."""
-        if not self._console.is_terminal:
-            for row in (head, *rows):
-                self.line("\t".join(row))
-            return
         from rich.table import Table
 
         table = Table(*head)
@@ -55,6 +54,18 @@ class _Tables:
         for row in rows:
             table.add_row(*row)
         self._console.print(table)
+
+
+class _InPipe:
+    """Sentences, and columns with a tab between them."""
+
+    def __init__(self, write: Write) -> None:
+        self.line = write
+
+    def table(self, head: Sequence[str], rows: Rows) -> None:
+        """Write rows under their head."""
+        for row in (head, *rows):
+            self.line("\t".join(row))
 
 
 def _headline(cost: "Cost") -> str:

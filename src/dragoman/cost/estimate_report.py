@@ -22,7 +22,7 @@ from dragoman.nn.precision import Precision
 
 __all__ = ["Cost", "FlopsPerToken", "MemoryReport", "Request", "cost_of"]
 
-REHEARSED = 16_384
+REHEARSED = 4096
 """Tokens of a batch from which on memory grows by the activations of each further row."""
 SPARE = 0.98
 """Share of the memory that the largest batch is fitted into: the line is not quite straight."""

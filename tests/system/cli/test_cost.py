@@ -1,0 +1,100 @@
+"""`dragoman cost`, and what `dragoman train` says and refuses before it begins."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.system.cli.command import Run
+
+SMALL = (
+    "model.d_model=32",
+    "model.num_heads=2",
+    "model.d_ff=64",
+    "model.num_layers=1",
+    "batch.length=16",
+    "batch.rows=4",
+    "tokenizer.vocab_size=400",
+    "train.device=cpu",
+)
+NUMBERS = (
+    "data.made.train=40",
+    "data.made.valid=8",
+    "tokenizer.vocab_size=300",
+    "model.d_model=32",
+    "model.num_heads=2",
+    "model.d_ff=64",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "train.max_steps=2",
+    "train.device=cpu",
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_own_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's own file of devices has a say in these tests."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def test_a_recipe_on_a_device(run: Run) -> None:
+    """One object with every part; the price and the traffic that were given are reckoned with."""
+    options = ("--device", "t4", "--price", "0.5", "--tokens-per-month", "1e9", "--json")
+    done = run("cost", "tinyshakespeare", *SMALL, *options)
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert found["kind"] == "decoder-only"
+    assert found["device"]["device"].startswith("NVIDIA T4")
+    month = found["texts"]["month"]
+    assert month["money"] == pytest.approx(0.5 * month["seconds"] / 3600)
+    assert month["seconds"] == pytest.approx(1000 * found["texts"]["million"]["seconds"])
+
+
+def test_plain_lines_in_a_pipe(run: Run) -> None:
+    """No colours, no boxes: columns with a tab between them, and this machine unless told else."""
+    done = run("cost", "tinyshakespeare", *SMALL, "train.max_steps=10")
+    assert (done.code, done.err) == (0, "")
+    assert done.lines[0].startswith("tinyshakespeare: decoder-only, task generate")
+    assert any(line.startswith("total\t") for line in done.lines)
+    assert any(line.startswith("the training run\t") for line in done.lines)
+    assert "this machine" in done.out
+    assert not {"\x1b", "│", "┃"} & set(done.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("sst",), "did you mean sst2"),
+        (("base", "tiny"), "one recipe, preset or model folder at a time"),
+        (("base", "--device", "h10"), "did you mean h100"),
+        (("base", "--device", "h100", "--measure"), "give one"),
+        (("base", "--price", "-1"), "--price is -1; it must be above 0"),
+        (("base", "model.d_modl=3"), "did you mean model.d_model"),
+    ],
+)
+def test_wrong_input_is_one_sentence(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    """With what to do, on standard error, and exit code 2."""
+    done = run("cost", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_training_says_its_estimate_first(run: Run, tmp_path: Path) -> None:
+    """Time, steps, memory and energy, before anything is learnt."""
+    done = run("train", "numbers", *NUMBERS, f"out={tmp_path / 'run'}")
+    assert done.code == 0, done.err
+    said = " ".join(done.err.split())
+    estimate, learning = said.index("Estimate, the whole run here: about"), said.index("Learning")
+    assert estimate < learning
+    assert "for 2 steps" in said[estimate:learning]
+    assert "of memory at its peak" in said[estimate:learning]
+
+
+def test_training_refuses_what_cannot_fit(run: Run, tmp_path: Path) -> None:
+    """With the numbers and what to change, before there is a folder."""
+    large = ("model.d_model=65536", "model.d_ff=262144", "model.num_encoder_layers=200")
+    out = tmp_path / "run"
+    done = run("train", "numbers", *NUMBERS, *large, f"out={out}")
+    assert done.code == 2
+    assert "the run needs at least" in done.err
+    assert "make model.d_model" in done.err
+    assert not out.exists()
