@@ -65,6 +65,22 @@ VERBS = {
         "--html",
         "--json",
     },
+    "cost": {
+        "--device",
+        "--devices",
+        "--length",
+        "--tokens-per-month",
+        "--price",
+        "--kwh-price",
+        "--measure",
+        "--fit",
+        "--predict",
+        "--flops",
+        "--minutes",
+        "--money",
+        "--png",
+        "--json",
+    },
 }
 """Other tools call these: a name that goes or changes breaks them."""
 
