@@ -35,12 +35,8 @@ from pathlib import Path
 from typing import Any
 
 import tomlkit
-import typer
-from typer.cli import get_docs_for_click
-from typer.main import get_command
 
 from dragoman import lens
-from dragoman.cli.main import make_app
 from staging import DOCS, ROOT, Tree, Wrong, find_pages, stage, stage_sources
 
 Nav = list[str | dict[str, "str | Nav"]]
@@ -56,23 +52,29 @@ ASSETS = (
 """What lies beside the pages. Of ziamath nothing is used but STIX Two (SIL Open Font Licence)."""
 
 PICTURES = {
-    "cache-growth.png": lens.plot_cache_growth,
-    "label-smoothing.png": lens.plot_label_smoothing,
-    "norm-placement.png": lens.plot_norm_placement,
-    "patterns.png": lens.plot_patterns,
-    "positions.png": lens.plot_positions,
-    "rotary-angles.png": lens.plot_rotary_angles,
-    "schedules.png": lens.plot_schedules,
-    "sinusoidal.png": lens.plot_sinusoidal,
-    "sinusoidal-distances.png": lens.plot_sinusoidal_distances,
-    "softmax-saturation.png": lens.plot_softmax_saturation,
-    "softmax-temperature.png": lens.plot_softmax_temperature,
+    "cache-growth.png": "plot_cache_growth",
+    "label-smoothing.png": "plot_label_smoothing",
+    "norm-placement.png": "plot_norm_placement",
+    "patterns.png": "plot_patterns",
+    "positions.png": "plot_positions",
+    "rotary-angles.png": "plot_rotary_angles",
+    "schedules.png": "plot_schedules",
+    "sinusoidal.png": "plot_sinusoidal",
+    "sinusoidal-distances.png": "plot_sinusoidal_distances",
+    "softmax-saturation.png": "plot_softmax_saturation",
+    "softmax-temperature.png": "plot_softmax_temperature",
 }
-"""The pictures that need no model, by the name of their file in docs/images/."""
+"""The pictures that need no model: their file in docs/images/, and their function in the lens."""
 
 
 def cli_page() -> str:
     """The help of every verb as Markdown; example lines, which begin with the name, as code."""
+    import typer
+    from typer.cli import get_docs_for_click
+    from typer.main import get_command
+
+    from dragoman.cli.main import make_app
+
     command = get_command(make_app())
     context = typer.Context(command, info_name="dragoman")
     page = get_docs_for_click(obj=command, ctx=context, name="dragoman")
@@ -85,7 +87,7 @@ def make_pages() -> None:
     (DOCS / "cli.md").write_text(cli_page(), encoding="utf-8")
     print("docs/cli.md")
     for name, plot in PICTURES.items():
-        plot(DOCS / "images" / name)
+        getattr(lens, plot)(DOCS / "images" / name)
         print(f"docs/images/{name}")
 
 

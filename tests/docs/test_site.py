@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import blocks
 
-from make import check_navigation, laid_out, pages_of, settings
+from dragoman import lens
+from make import PICTURES, check_navigation, laid_out, pages_of, settings
 from staging import (
     CHINESE,
     ROOT,
@@ -19,7 +20,6 @@ from staging import (
     lines_of,
     mathml,
     source_page,
-    stage,
     staged_page,
 )
 
@@ -168,8 +168,14 @@ def test_a_page_outside_the_navigation_is_an_error() -> None:
     assert laid_out([{"Home": "./"}], tree, None) == [{"Home": []}]
 
 
+def test_every_picture_can_be_made_again() -> None:
+    """`make docs` draws it by a public function, and it is there."""
+    assert set(PICTURES.values()) < set(lens.__all__)
+    assert [name for name in PICTURES if not (ROOT / "docs" / "images" / name).exists()] == []
+
+
 def test_both_languages_have_the_same_shape() -> None:
-    """A translated page has its twin's headings, pictures, references, tables and code, in the same order."""
+    """A translated page has its twin's headings, pictures, references, tables and code."""
     for page in sorted(CHINESE.rglob("*.md")):
         twin = ROOT / "docs" / page.relative_to(CHINESE)
         assert twin.exists(), page

@@ -16,7 +16,7 @@ DEPTHS = (6, 12, 24)
 D_MODEL = 64
 LENGTH = 16
 ROWS = 4
-DRAWS = 4
+DRAWS = 3
 PLACES: tuple[tuple[NormPosition, str], ...] = (
     ("post", "post-norm (the paper)"),
     ("pre", "pre-norm"),

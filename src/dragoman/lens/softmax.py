@@ -15,7 +15,7 @@ TEMPERATURES = (0.25, 1.0, 4.0)
 SCORES = (2.0, 1.5, 1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 KEYS = 32
-QUERIES = 512
+QUERIES = 256
 SEED = 1
 
 
@@ -62,7 +62,7 @@ class Saturation(NamedTuple):
 
 
 def saturation(head_dim: int, scale: float, *, seed: int = SEED) -> Saturation:
-    """Attend with random queries and keys, drawn from N(0, 1), 32 keys for each of 512 queries.
+    """Attend with random queries and keys, drawn from N(0, 1), 32 keys for each of 256 queries.
 
     A score before scaling is a sum of `d` products of variance 1, so its standard deviation is
     `sqrt(d)`. The gradient is measured by going back from the largest weight to the scores.

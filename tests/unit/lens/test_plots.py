@@ -80,7 +80,7 @@ def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
         save(blank(2.0, 1.0), tmp_path)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=6)
 @given(st.integers(1, 40), st.sampled_from([2, 8, 64, 130]))
 def test_the_table_knows_distances_alone(length: int, d_model: int) -> None:
     """Products and distances of two rows depend on their offset; the products are cosines."""
