@@ -207,11 +207,13 @@ def _linear(shape: LayerShape, pattern: LinearAttention, call: Call) -> Work:
     heads, kv_heads, d = shape.num_heads, shape.num_kv_heads or shape.num_heads, shape.width
     outer, meeting = 2 * kv_heads * d * (d + 1), 2 * heads * d * (d + 1)
     forward = call.keys * outer + call.queries * meeting
-    if pattern.causal:
-        whole, rest = divmod(call.queries, CHUNK)
-        pairs = whole * CHUNK * CHUNK + rest * rest
-        forward = call.queries * (outer + meeting) + 2 * heads * pairs * (2 * d + 1)
-    return Work(forward, 2 * forward)
+    if not pattern.causal:
+        return Work(forward, 2 * forward)
+    whole, rest = divmod(call.queries, CHUNK)
+    pairs = whole * CHUNK * CHUNK + rest * rest
+    forward = call.queries * (outer + meeting) + 2 * heads * pairs * (2 * d + 1)
+    last = rest or min(CHUNK, call.queries)  # its sum is made, and nothing learns from it
+    return Work(forward, 2 * (forward - last * outer))
 
 
 def _packed(shape: LayerShape, within: Pattern, documents: Documents, call: Call) -> Work:

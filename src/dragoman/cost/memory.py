@@ -26,9 +26,16 @@ from dragoman.cost.flops import Shape
 from dragoman.cost.memory_decoding import DecodingMemory, decoding_memory
 from dragoman.cost.memory_rehearsal import CPU, Rehearsal, real_id
 from dragoman.data.packed import LanguageBatch
-from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig, build
+from dragoman.models import (
+    DecoderOnly,
+    EncoderDecoder,
+    EncoderOnly,
+    ModelConfig,
+    build,
+    count_parameters,
+)
 from dragoman.models.heads import MaskedLanguageOutput
-from dragoman.nn import Decoder, Encoder, Precision, autocast
+from dragoman.nn import Decoder, Documents, Encoder, Precision, autocast
 from dragoman.train.objective import masked_loss, next_token_loss, reference_loss, summed_loss
 
 __all__ = [
@@ -45,7 +52,9 @@ Optimizer = Literal["adam", "adamw"]
 MOMENTS: dict[Optimizer, int] = {"adam": 2, "adamw": 2}  # numbers for each parameter
 COUNT_BYTES = 4  # each tensor of parameters has its own count of steps
 SMOOTHING = 0.1  # its size changes no tensor's
-GUESSES = 5  # steps on the way to the largest batch
+FLOAT = 4  # bytes
+FIRST_TOKENS = 2048  # of the first batch that is tried
+GUESSES = 6  # steps on the way to the largest batch
 CLOSE = 0.01  # of the rows is near enough
 
 
@@ -70,7 +79,7 @@ class TrainingMemory:
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
-def training_memory(
+def training_memory(  # noqa: PLR0913 (how it is trained, word by word)
     config: ModelConfig,
     shape: Shape,
     *,
@@ -78,10 +87,12 @@ def training_memory(
     precision: Precision = "fp32",
     activation_checkpointing: bool = False,
     accumulate: int = 1,
+    fused_loss: bool = True,
 ) -> TrainingMemory:
     """Rehearse a step and return its peak. Takes a second or so, and next to no memory.
 
     With `accumulate` batches the gradients of the first are there while the second is learnt from.
+    Without the fused loss, which is how we train, the logits of the whole batch would be kept.
     """
     rehearsal = Rehearsal()
     model = rehearsal.build(lambda: build(config)).train()
@@ -89,7 +100,7 @@ def training_memory(
     for stack in model.modules():
         if isinstance(stack, Encoder | Decoder):
             stack.checkpointing = activation_checkpointing
-    loss = _loss(model, config, shape)
+    loss = (_loss if fused_loss else _plain_loss)(model, config, shape)
     kept = 0
     with rehearsal:
         for _ in range(min(accumulate, 2)):
@@ -136,10 +147,11 @@ def largest_batch(  # noqa: PLR0913 (how it is trained, word by word)
             accumulate=accumulate,
         ).total
 
-    few, at_few = 1, needed(1)
+    parameters = sum(count_parameters(config).values())
+    few, at_few = 0, FLOAT * parameters * (2 + MOMENTS[optimizer])  # with all gradients at the end
     if at_few > budget_bytes:
         return 0
-    many = 9
+    many = math.ceil(FIRST_TOKENS / (shape.src_length + shape.length))
     for _ in range(GUESSES):
         at_many = needed(many)
         each = max(1.0, (at_many - at_few) / (many - few))
@@ -183,6 +195,29 @@ def _loss(model: nn.Module, config: ModelConfig, shape: Shape) -> Callable[[], T
             return lambda: masked_loss(model, ids_BL, targets_BL, SMOOTHING)
         case _:
             return lambda: _classes_loss(model(ids_BL))
+
+
+def _plain_loss(model: nn.Module, config: ModelConfig, shape: Shape) -> Callable[[], Tensor]:
+    """Return the loss of a batch whose logits are all there at once."""
+    ids_BL = torch.full((shape.rows, shape.length), real_id(config))
+    chosen_BL = _hide(ids_BL, shape.targets) >= 0
+
+    def logits() -> Tensor:
+        match model:
+            case EncoderDecoder():
+                src_BS = torch.full((shape.rows, shape.src_length), real_id(config))
+                return model.project(model.hidden(src_BS, ids_BL)[chosen_BL])
+            case DecoderOnly():
+                documents = None if shape.documents is None else Documents(shape.documents)
+                return model.project(model.hidden(ids_BL, None, documents)[chosen_BL])
+            case EncoderOnly(head=MaskedLanguageOutput() as head):
+                words: Tensor = head.output(head.features(model.hidden(ids_BL)[chosen_BL]))
+                return words
+            case _:
+                classes: Tensor = model(ids_BL)
+                return classes
+
+    return lambda: _classes_loss(logits())
 
 
 def _classes_loss(logits: Tensor) -> Tensor:

@@ -47,8 +47,8 @@ def decoding_memory(
 ) -> DecodingMemory:
     """Rehearse decoding and return its peak, for `rows` sentences with `beam_size` rows each.
 
-    `length` tokens are there at the end; those of a decoder begin with a prompt of `src_length`. Steps
-    are rehearsed where the stores of the cache double, and the last one.
+    `length` tokens are there at the end; those of a decoder begin with a prompt of `src_length`.
+    Steps are rehearsed where the stores of the cache double, and the last one.
     """
     rehearsal = Rehearsal()
     model = rehearsal.build(lambda: build(config)).eval()
