@@ -19,7 +19,7 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-backgroun
 
 def top(page: Page) -> None:
     """The sentence, with a word of the translation pointed at."""
-    page.locator(".queries .token").nth(1).hover()
+    page.locator(".queries .token").nth(7).hover()
 
 
 def steps(page: Page) -> None:
@@ -32,7 +32,7 @@ def steps(page: Page) -> None:
 def head(page: Page) -> None:
     """A head of the cross-attention, opened."""
     page.get_by_role("button", name="Cross-attention, layer 2, head 2").click()
-    page.get_by_role("dialog").locator("tbody tr").nth(4).locator("td").nth(1).hover()
+    page.get_by_role("dialog").locator("tbody tr").nth(7).locator("td").nth(5).hover()
 
 
 VIEWS: dict[str, tuple[Callable[[Page], None], int, bool]] = {
