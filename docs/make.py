@@ -24,6 +24,7 @@ Formulas are TeX as GitHub draws it: `$...$` in a line, `$$...$$` or a block of 
 by themselves.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -177,7 +178,11 @@ def build(config: Path) -> None:
     """Run Zensical; whatever it warns of is an error."""
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     done = subprocess.run(
-        [*command, "--config-file", str(config)], capture_output=True, text=True, check=False
+        [*command, "--config-file", str(config)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"NO_COLOR": "1"},
     )
     said = done.stdout + done.stderr
     if done.returncode or re.search("warning|error", said, re.IGNORECASE):

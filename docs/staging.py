@@ -5,6 +5,7 @@ a folder of its own for each language, and on the way
 
 - a link to a file of the repository becomes one to its page on the site: of pages in the same
   language where it is written in it, of sources a page with numbered lines;
+- a heading in Chinese gets the anchor of its English twin, so that links to it lead there in both;
 - a link to a name in a source file becomes the lines of that name (see docs/make.py);
 - formulas become MathML, which browsers draw by themselves, so that no script is needed;
 - the line that leads to the same page in the other language goes: the site has a switch.
@@ -47,6 +48,7 @@ _REFERENCE = re.compile(
 )
 _LANGUAGE = r"(?:English|中文|\[English\]\(\S+\)|\[中文\]\(\S+\))"
 _LANGUAGES = re.compile(rf"^{_LANGUAGE} · {_LANGUAGE}\n+", re.M)
+_HEADING = re.compile(r"^#+ (.+)$", re.M)
 _CHINESE = r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef“”]"
 _BROKEN_CHINESE = re.compile(
     rf"(?<={_CHINESE})\n *(?={_CHINESE})|(?<=[，。；：、！？）])\n *(?=[\w\[`$])"
@@ -149,6 +151,8 @@ def _staged_prose(tree: Tree, name: str, text: str) -> str:
         )
     if is_chinese(tree.pages[name]):
         text = _BROKEN_CHINESE.sub("", text)
+        anchors = twin_anchors(tree.pages[name])
+        text = _HEADING.sub(lambda found: f"{found[0]} {{ #{anchors[slug(found[1])]} }}", text)
     kept: list[str] = []
 
     def keep(made: str) -> str:
@@ -165,10 +169,11 @@ def _staged_prose(tree: Tree, name: str, text: str) -> str:
 
 def site_link(tree: Tree, name: str, target: str) -> str:
     """Where a link of the repository's page leads on the site."""
-    if re.match(r"[a-z]+:|#", target):
+    if re.match(r"[a-z]+:", target):
         return target
     path, _, anchor = target.partition("#")
-    file = Path(os.path.normpath(tree.pages[name].parent / path))
+    own = tree.pages[name]
+    file = Path(os.path.normpath(own.parent / path)) if path else own
     if not file.is_file() or ROOT not in file.parents:
         raise Wrong(f"the link {target} leads to no file of the repository")
     here = file.relative_to(ROOT).as_posix()
@@ -181,8 +186,31 @@ def site_link(tree: Tree, name: str, target: str) -> str:
     else:
         tree.sources.add(here)
         led = source_page(here)
-    relative = os.path.relpath(led, PurePosixPath(name).parent)
+    relative = os.path.relpath(led, PurePosixPath(name).parent) if path else ""
+    if anchor and is_chinese(file):
+        anchor = twin_anchors(file).get(anchor, anchor)
     return f"{relative}#{anchor}" if anchor else relative
+
+
+def slug(heading: str) -> str:
+    """The name under which GitHub and the site link to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def twin_anchors(page: Path) -> dict[str, str]:
+    """The headings of a Chinese page, and those of its English twin that they have on the site.
+
+    So a link to a heading leads there in both languages, whichever it was written for.
+    """
+    beside = {english: name for name, english in BESIDE.items()}
+    twin = ROOT / beside[name_of(page)] if CHINESE not in page.parents else DOCS / name_of(page)
+    chinese, english = (
+        [slug(title) for title in _HEADING.findall(_FENCED.sub("", path.read_text("utf-8")))]
+        for path in (page, twin)
+    )
+    if len(chinese) != len(english):
+        raise Wrong(f"{page.name} has {len(chinese)} headings and its twin {len(english)}")
+    return dict(zip(chinese, english, strict=True))
 
 
 def source_page(source: str) -> str:

@@ -19,6 +19,7 @@ from staging import (
     find_pages,
     lines_of,
     mathml,
+    site_link,
     source_page,
     staged_page,
 )
@@ -104,6 +105,15 @@ def test_links_lead_to_the_same_language() -> None:
     )
 
 
+def test_a_heading_is_found_in_both_languages() -> None:
+    """Links to it may name it in English or in Chinese: on the site it has its English anchor."""
+    tree = find_pages("zh")
+    assert staged_page(tree, "attention.md", "### 缓存\n") == "### 缓存 { #the-cache }\n"
+    assert site_link(tree, "attention.md", "#缓存") == "#the-cache"
+    assert site_link(tree, "walk/index.md", "../attention.md#缓存") == "../attention.md#the-cache"
+    assert site_link(tree, "blocks.md", "attention.md#the-cache") == "attention.md#the-cache"
+
+
 def test_the_line_of_languages_goes() -> None:
     """The site has a switch; other links stay."""
     made = staged("# Title\n\nEnglish · [中文](zh/index.md)\n\nText · [page](vit.md)\n")
@@ -113,8 +123,8 @@ def test_the_line_of_languages_goes() -> None:
 def test_lines_of_chinese_are_joined() -> None:
     """A line end is a space to a browser, and Chinese has none; a paragraph's end stays."""
     tree = find_pages("zh")
-    text = "# 题\n\n第一行，\n`code` 后\n一行 word\n末。\n\n- 一，\n  二\n- 三\n"
-    joined = "# 题\n\n第一行，`code` 后一行 word\n末。\n\n- 一，二\n- 三\n"
+    text = "第一行，\n`code` 后\n一行 word\n末。\n\n- 一，\n  二\n- 三\n"
+    joined = "第一行，`code` 后一行 word\n末。\n\n- 一，二\n- 三\n"
     assert staged_page(tree, "index.md", text) == joined
     assert staged_page(tree, "vit.md", text) == text  # which is written in English
 
@@ -175,7 +185,7 @@ def test_every_picture_can_be_made_again() -> None:
 
 
 def test_both_languages_have_the_same_shape() -> None:
-    """A translated page has its twin's headings, pictures, references, tables and code."""
+    """A translated page has its twin's headings, pictures, references, figures and code."""
     for page in sorted(CHINESE.rglob("*.md")):
         twin = ROOT / "docs" / page.relative_to(CHINESE)
         assert twin.exists(), page
@@ -188,8 +198,10 @@ def _shape(page: Path) -> list[str]:
     pictures = [Path(target).name for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)]
     references = re.findall(r"^\[`([\w./:-]+)`\]", text, re.M)
     rows = re.findall(r"^\|", text, re.M)
+    measured = re.findall(r"<!-- [\w-]+: begin -->.*?<!-- [\w-]+: end -->", text, re.S)
+    numbers = [number for block in measured for number in re.findall(r"\d[\d,.]*\d|\d", block)]
     code = [block.code for block in blocks(page, "sh", "python", "toml")]
-    return [*headings, *pictures, *references, *rows, *code]
+    return [*headings, *pictures, *references, *rows, *sorted(numbers), *code]
 
 
 @pytest.mark.slow
