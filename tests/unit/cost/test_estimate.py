@@ -160,7 +160,7 @@ def test_what_is_none_of_them_is_answered_with_the_nearest() -> None:
         find_recipe("base", ["model.d_modell=3"])
 
 
-@pytest.mark.parametrize("name", ["tinyshakespeare", "conll2003", "tiny"])
+@pytest.mark.parametrize("name", ["conll2003", "tiny"])
 def test_the_rough_peak_is_near_the_rehearsed_one(name: str) -> None:
     """Within a third, which is what its docstring says."""
     work = _work(name)
