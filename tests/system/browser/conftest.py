@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Error,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 from tests.unit.lens.inspections import MADE
 
 from dragoman.lens.page import write_page
@@ -22,10 +30,16 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 
+PATIENCE = 60_000  # milliseconds that anything may take on a busy machine
+expect.set_options(timeout=PATIENCE)
 
-@pytest.fixture(scope="session")
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium as the system has it; without one these tests are skipped."""
+    """Chromium as the system has it; without one these tests are skipped.
+
+    It ends with the module, and with it the event loop that the driver keeps in this thread.
+    """
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
@@ -61,7 +75,7 @@ class Opener:
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
         )
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE)
         page.on("console", self._said)
         page.on("pageerror", self._failed)
         page.on("request", self._asked)

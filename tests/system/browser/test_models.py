@@ -35,6 +35,9 @@ def test_the_page_of_a_model_opens(
     assert page.locator("h1").inner_text() == seen.src.text.strip()
     heads = sum(len(each.layers) * len(each.heads) for each in seen.attention)
     assert page.locator(".thumb").count() == heads
+    for row in (".keys", ".queries"):
+        page.locator(f"{row} .token").last.hover()
+        expect(page.locator("#sentence .readout")).to_contain_text("look")
     page.locator(".thumb").last.click()
     last = seen.attention[-1]
     expect(page.locator(".heat tbody tr")).to_have_count(len(last.query_tokens))
