@@ -11,8 +11,9 @@ What a kernel takes and gives back inside one operator is not seen.
 """
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +22,9 @@ from torch._subclasses.fake_tensor import (  # there is no public name for them
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
+    unset_fake_temporarily,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from dragoman.models import ModelConfig
 from dragoman.nn.precision import onednn_setting
@@ -82,6 +83,22 @@ class Rehearsal(TorchDispatchMode):
         """Look for the peak of what follows."""
         self.peak = self.now
 
+    def __enter__(self) -> Self:
+        """Begin: the fake tensors' own mode lies below this one."""
+        self.fake.__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End, in the other order."""
+        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
+        self.fake.__exit__(kind, error, trace)
+
     def __torch_dispatch__(
         self,
         func: Any,  # noqa: ANN401 (an operator, by torch's protocol)
@@ -91,27 +108,27 @@ class Rehearsal(TorchDispatchMode):
     ) -> object:
         """Run one operator."""
         out = self._run(func, args, kwargs or {})
-        for made in tree_leaves(out):
-            if isinstance(made, Tensor):
-                self._follow(made)
+        for made in _tensors(out):
+            self._follow(made)
         return out
 
     def _run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
-        pretended = any(isinstance(x, FakeTensor) for x in tree_leaves((args, kwargs)))
+        pretended = any(isinstance(x, FakeTensor) for x in _tensors((*args, *kwargs.values())))
         if pretended and func is aten._local_scalar_dense.default:  # noqa: SLF001
             return 1.0
         if pretended and func in INDEXING:
             args = (args[0], _as_places(args[1]), *args[2:])
         try:
-            with self.fake:
-                out = func(*args, **kwargs)
+            out = func(*args, **kwargs)
         except UNCERTAIN:
             if pretended:
                 raise
+        else:
+            has_numbers = any(made.is_floating_point() for made in _tensors(out))
+            if pretended or has_numbers or func is aten.empty.memory_format:
+                return out
+        with unset_fake_temporarily():
             return func(*args, **kwargs)
-        if pretended or func is aten.empty.memory_format or _has_numbers(out):
-            return out
-        return func(*args, **kwargs)
 
     def _follow(self, made: Tensor) -> None:
         storage = made.untyped_storage()
@@ -142,12 +159,20 @@ def _as_places(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
     places: list[Tensor | None] = []
     for index in indices:
         if index is not None and index.dtype is torch.bool:
-            places.extend(index.nonzero().unbind(1))
+            with unset_fake_temporarily():
+                places.extend(index.nonzero().unbind(1))
         else:
             places.append(index)
     return places
 
 
-def _has_numbers(out: object) -> bool:
-    """Whether any of an operator's results is floating-point."""
-    return any(isinstance(x, Tensor) and x.is_floating_point() for x in tree_leaves(out))
+def _tensors(values: object) -> Iterator[Tensor]:
+    """Go through the tensors among an operator's arguments or results, in lists too."""
+    if isinstance(values, Tensor):
+        yield values
+    elif isinstance(values, list | tuple):
+        for value in values:
+            if isinstance(value, Tensor):
+                yield value
+            elif isinstance(value, list | tuple):
+                yield from _tensors(value)

@@ -1,0 +1,177 @@
+"""Laws of what a model costs, for configs drawn at random."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.cost.counted import counted_training, make
+from torch import Tensor
+
+from dragoman.cost.cache import cache_bytes, cache_of
+from dragoman.cost.flops import Shape, training_flops
+from dragoman.cost.memory import training_memory
+from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoderConfig
+from dragoman.nn import (
+    ALiBi,
+    AttentionPattern,
+    Causal,
+    Fixed,
+    KeyValue,
+    LinearAttention,
+    Longformer,
+    Rotary,
+    Sinusoidal,
+    SlidingWindow,
+    Strided,
+)
+
+SCORED: list[AttentionPattern] = [
+    Causal(),
+    SlidingWindow(size=24),
+    Longformer(window=20, causal=True),
+    Strided(stride=12),
+    Fixed(stride=12, summary=3),
+]
+LAYER: dict[str, st.SearchStrategy[Any]] = {
+    "d_model": st.sampled_from([64, 96]),
+    "num_heads": st.sampled_from([2, 4]),
+    "num_kv_heads": st.sampled_from([1, 2, None]),
+    "head_dim": st.sampled_from([None, 20, 32]),
+    "d_ff": st.sampled_from([80, 200]),
+    "gated": st.booleans(),
+    "bias": st.booleans(),
+    "norm_position": st.sampled_from(["pre", "post", "deepnorm"]),
+    "dropout": st.sampled_from([0.0, 0.2]),
+    "ffn_dropout": st.sampled_from([0.0, 0.2]),
+    "layer_drop": st.just(0.0),
+}
+SCORES: dict[str, st.SearchStrategy[Any]] = {
+    "positions": st.sampled_from([Sinusoidal(), Rotary(), ALiBi()]),
+    "attention_dropout": st.sampled_from([0.0, 0.2]),
+    "score_soft_cap": st.sampled_from([None, 9.0]),
+    "patterns": st.lists(st.sampled_from(SCORED), max_size=2).map(tuple),
+}
+DECODERS = st.builds(
+    DecoderOnlyConfig,
+    num_layers=st.integers(1, 2),
+    vocab_size=st.just(150),
+    tie_embeddings=st.booleans(),
+    **LAYER,
+    **SCORES,
+) | st.builds(
+    DecoderOnlyConfig,
+    num_layers=st.just(1),
+    vocab_size=st.just(150),
+    patterns=st.just((LinearAttention(),)),
+    **LAYER,
+)
+PAIRS = st.builds(
+    EncoderDecoderConfig,
+    num_encoder_layers=st.integers(1, 2),
+    num_decoder_layers=st.integers(1, 2),
+    src_vocab_size=st.just(150),
+    tgt_vocab_size=st.just(150),
+    encoder_patterns=st.just(()) | st.just((SlidingWindow(size=15, causal=False),)),
+    **LAYER,
+    **{name: SCORES[name] for name in ("positions", "attention_dropout", "score_soft_cap")},
+)
+
+
+@given(
+    config=DECODERS,
+    rows=st.integers(1, 3),
+    length=st.integers(20, 200),
+    checkpointing=st.booleans(),
+)
+@settings(max_examples=25)
+def test_a_random_decoder_costs_what_torch_counts(
+    *, config: DecoderOnlyConfig, rows: int, length: int, checkpointing: bool
+) -> None:
+    """Forward and backward pass within one in a hundred, whatever the options."""
+    shape = Shape(rows=rows, length=length)
+    found = training_flops(config, shape, activation_checkpointing=checkpointing).total
+    expected = counted_training(config, shape, checkpointing=checkpointing)
+    assert abs(found - expected) < 0.01 * expected
+
+
+@given(
+    config=PAIRS,
+    shape=st.builds(
+        Shape, rows=st.integers(1, 3), src_length=st.integers(20, 90), length=st.integers(20, 90)
+    ),
+    checkpointing=st.booleans(),
+)
+@settings(max_examples=15)
+def test_a_random_encoder_decoder_costs_what_torch_counts(
+    *, config: EncoderDecoderConfig, shape: Shape, checkpointing: bool
+) -> None:
+    """The same of both stacks and of cross-attention."""
+    found = training_flops(config, shape, activation_checkpointing=checkpointing).total
+    expected = counted_training(config, shape, checkpointing=checkpointing)
+    assert abs(found - expected) < 0.01 * expected
+
+
+@given(DECODERS, st.integers(1, 4), st.integers(1, 150), st.data())
+@settings(max_examples=60)
+def test_a_cache_has_the_size_of_its_stores(
+    config: DecoderOnlyConfig, rows: int, length: int, data: st.DataObject
+) -> None:
+    """After a prompt and tokens one by one the real stores hold what is foreseen."""
+    prompt = data.draw(st.integers(0, length))
+    scored = tuple(p for p in config.patterns if p.kind != "linear")  # a sum is made by attending
+    config = replace(config, patterns=scored)
+    foreseen = cache_of(config, length=length, prompt=prompt, precision="fp32")
+    model = make(config)
+    assert isinstance(model, DecoderOnly)
+    cache = model.decoder.make_cache()
+    heads = config.num_kv_heads or config.num_heads
+    for new in ([prompt] if prompt else []) + [1] * (length - prompt):
+        part = torch.zeros(rows, heads, new, config.width)
+        for layer in range(config.num_layers):
+            cache.extend(layer, KeyValue(part, part))
+    held = sum(
+        value.untyped_storage().nbytes()
+        for storage in cache._storages
+        for value in vars(storage).values()
+        if isinstance(value, Tensor)
+    )
+    assert held == rows * foreseen.reserved
+    assert foreseen.used <= foreseen.reserved
+
+
+@given(DECODERS, st.integers(1, 2000))
+def test_a_quarter_of_the_heads_is_a_quarter_of_the_cache(
+    config: DecoderOnlyConfig, length: int
+) -> None:
+    """Grouped queries (Ainslie et al., 2023) with K = H / 4 keep a quarter; bf16 keeps half."""
+    config = replace(config, num_heads=4, head_dim=24)
+    whole, quarter = (
+        cache_bytes(replace(config, num_kv_heads=heads), length=length) for heads in (4, 1)
+    )
+    assert whole == 4 * quarter
+    if LinearAttention() not in config.patterns:  # whose sums are float32 always
+        assert cache_bytes(config, length=length, precision="bf16") * 2 == cache_bytes(
+            config, length=length
+        )
+
+
+@given(DECODERS, st.integers(30, 500))
+def test_windows_and_sums_keep_as_much_of_any_length(
+    config: DecoderOnlyConfig, length: int
+) -> None:
+    """Once a window is full its cache grows no more; a full cache grows with the length."""
+    constant = replace(config, patterns=(SlidingWindow(size=24),))
+    growing = replace(config, patterns=(Causal(),))
+    assert cache_bytes(constant, length=length) == cache_bytes(constant, length=10 * length)
+    assert 10 * cache_bytes(growing, length=length) == cache_bytes(growing, length=10 * length)
+
+
+@given(DECODERS, st.integers(1, 3), st.integers(20, 100))
+@settings(max_examples=2)
+def test_checkpointing_never_keeps_more(config: DecoderOnlyConfig, rows: int, length: int) -> None:
+    """What the forward pass leaves is less with activation checkpointing, for any model."""
+    shape = Shape(rows=rows, length=length)
+    kept = training_memory(config, shape).kept
+    assert training_memory(config, shape, activation_checkpointing=True).kept < kept

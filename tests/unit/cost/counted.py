@@ -1,0 +1,103 @@
+"""What torch counts and measures of real models: what the figures of `cost` are compared with."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+from torch.utils.flop_counter import (
+    FlopCounterMode,
+    register_flop_formula,
+    sdpa_backward_flop_count,
+    sdpa_flop_count,
+)
+
+from dragoman.cost.flops import Shape
+from dragoman.data.packed import LanguageBatch
+from dragoman.models import DecoderOnly, EncoderDecoder, Model, ModelConfig, build
+from dragoman.models.heads import MaskedLanguageOutput
+from dragoman.nn import Decoder, Encoder
+from dragoman.nn.precision import onednn_setting
+from dragoman.train.objective import masked_loss, next_token_loss, summed_loss
+
+ID = 5
+aten = torch.ops.aten
+
+
+def _register() -> None:
+    """Count the CPU's fused kernel as those of other devices: torch has no rule for it."""
+
+    def forward(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:  # noqa: ANN401
+        return int(sdpa_flop_count(q, k, v))
+
+    def backward(grad: Any, q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:  # noqa: ANN401
+        return int(sdpa_backward_flop_count(grad, q, k, v))
+
+    register_flop_formula(aten._scaled_dot_product_flash_attention_for_cpu)(forward)
+    register_flop_formula(aten._scaled_dot_product_flash_attention_for_cpu_backward)(backward)
+
+
+_register()
+
+
+def make(config: ModelConfig, *, checkpointing: bool = False) -> Model:
+    """Build a model in training mode."""
+    torch.manual_seed(0)
+    model = build(config).train()
+    for stack in model.modules():
+        if isinstance(stack, Encoder | Decoder):
+            stack.checkpointing = checkpointing
+    return model
+
+
+def loss_of(model: Model, shape: Shape) -> Tensor:
+    """Sum the loss of a batch of this shape."""
+    ids_BL = torch.full((shape.rows, shape.length), ID)
+    places_BL = torch.arange(ids_BL.numel()).view_as(ids_BL)
+    targets = ids_BL.numel() if shape.targets is None else shape.targets
+    if isinstance(model, EncoderDecoder):
+        src_BS = torch.full((shape.rows, shape.src_length), ID)
+        return summed_loss(model, src_BS, ids_BL, ids_BL.where(places_BL < targets, 0), 0.1)
+    if isinstance(model, DecoderOnly):
+        batch = LanguageBatch(
+            inputs_BL=ids_BL,
+            targets_BL=ids_BL.where(places_BL < targets, 0),
+            document_lengths=shape.documents,
+            num_tokens=ids_BL.numel(),
+            num_targets=targets,
+            indices=np.arange(shape.rows),
+        )
+        return next_token_loss(model, batch, 0.1)
+    if isinstance(model.head, MaskedLanguageOutput):
+        return masked_loss(model, ids_BL, ids_BL.where(places_BL < targets, -1), 0.1)
+    summed: Tensor = model(ids_BL).float().sum()
+    return summed
+
+
+def counted(run: Callable[[], object]) -> int:
+    """Return the FLOPs that torch counts while something runs."""
+    onednn_setting()  # asks once with a product of its own
+    with FlopCounterMode(display=False) as counter:
+        run()
+    return int(counter.get_total_flops())
+
+
+def counted_training(config: ModelConfig, shape: Shape, *, checkpointing: bool = False) -> int:
+    """Return the FLOPs of the real forward and backward pass."""
+    model = make(config, checkpointing=checkpointing)
+    return counted(lambda: loss_of(model, shape).backward())
+
+
+def measured_peak(run: Callable[[], object]) -> int:
+    """Return how far the bytes that torch holds rise above those at the beginning."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        run()
+    events = profiled.profiler.kineto_results.events()
+    changes = [(event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"]
+    alive = peak = 0
+    for _, change in sorted(changes, key=lambda change: change[0]):
+        alive += change
+        peak = max(peak, alive)
+    return peak

@@ -1,0 +1,227 @@
+"""FLOPs from a config against torch's own counter on the real passes."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.unit.cost.counted import counted, counted_training, make
+
+from dragoman.cost.flops import (
+    Flops,
+    Shape,
+    forward_flops,
+    prefill_flops,
+    step_flops,
+    training_flops,
+)
+from dragoman.cost.memory_rehearsal import Rehearsal
+from dragoman.models import (
+    DecoderOnly,
+    DecoderOnlyConfig,
+    EncoderDecoder,
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    ModelConfig,
+    build,
+    count_parameters,
+    decoder_preset,
+    encoder_preset,
+    preset,
+)
+from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
+from dragoman.nn import (
+    ALiBi,
+    AttentionPattern,
+    Fixed,
+    LinearAttention,
+    Longformer,
+    RelativeBias,
+    Rotary,
+    SlidingWindow,
+    Strided,
+)
+
+V = 300
+PAIRS = EncoderDecoderConfig(
+    d_model=64,
+    num_heads=4,
+    d_ff=128,
+    num_encoder_layers=2,
+    num_decoder_layers=1,
+    src_vocab_size=V,
+    tgt_vocab_size=V,
+)
+DECODER = DecoderOnlyConfig(d_model=64, num_heads=4, d_ff=128, num_layers=1, vocab_size=V)
+ENCODER = EncoderOnlyConfig(d_model=64, num_heads=4, d_ff=128, num_layers=1, vocab_size=V)
+SENTENCES = Shape(rows=6, src_length=30, length=24)
+TEXTS = Shape(rows=2, length=200)
+LABELS = ("no", "perhaps", "yes")
+
+CASES: dict[str, tuple[ModelConfig, Shape]] = {
+    "paper": (PAIRS, SENTENCES),
+    "targets": (PAIRS, replace(SENTENCES, targets=90)),
+    "gqa": (replace(PAIRS, num_kv_heads=1, head_dim=24), SENTENCES),
+    "gated": (replace(PAIRS, gated=True, norm_position="pre"), SENTENCES),
+    "no-dropout": (replace(PAIRS, norm_position="pre", dropout=0.0), SENTENCES),
+    "relative-bias": (replace(PAIRS, positions=RelativeBias()), SENTENCES),
+    "decoder": (DECODER, TEXTS),
+    "capped": (replace(DECODER, score_soft_cap=5.0, logit_soft_cap=9.0), TEXTS),
+    "llama": (replace(DECODER, positions=Rotary(), num_kv_heads=2, gated=True), TEXTS),
+    "fused": (DECODER, Shape(rows=1, length=600)),
+    "fused-gqa": (replace(DECODER, num_kv_heads=1), Shape(rows=1, length=600)),
+    "blocks": (replace(DECODER, positions=ALiBi()), Shape(rows=1, length=2100)),
+    "blocks-dropout": (replace(DECODER, attention_dropout=0.1), Shape(rows=1, length=2100)),
+    "packed": (DECODER, Shape(rows=1, length=300, documents=(90, 33, 40, 38, 37, 62))),
+    "packed-window": (
+        replace(DECODER, patterns=(SlidingWindow(size=20),)),
+        Shape(rows=1, length=340, documents=(140, 33, 29, 138)),
+    ),
+    "masked": (replace(ENCODER, head=MaskedLanguageHead()), replace(TEXTS, targets=60)),
+    "classes": (replace(ENCODER, head=ClassificationHead(labels=LABELS, pooler=True)), TEXTS),
+    "tags": (replace(ENCODER, head=TaggingHead(labels=LABELS)), TEXTS),
+    "padded-fused": (replace(ENCODER, head=TaggingHead(labels=LABELS)), Shape(rows=1, length=2100)),
+}
+CAUSAL: list[AttentionPattern] = [
+    SlidingWindow(size=40),
+    SlidingWindow(size=2000),
+    Longformer(window=30, global_positions=(0, 7), causal=True),
+    Strided(stride=20),
+    Fixed(stride=40, summary=6),
+    Fixed(stride=20, summary=20),
+    LinearAttention(),
+    LinearAttention(decay="retnet"),
+]
+TWO_SIDED: list[AttentionPattern] = [
+    SlidingWindow(size=40, causal=False),
+    Longformer(window=30, global_positions=(0, 7)),
+    LinearAttention(causal=False),
+]
+
+
+def near(flops: Flops, counted: int) -> bool:
+    """Within one in a thousand."""
+    return abs(flops.total - counted) < 1e-3 * counted
+
+
+AGAIN = ("paper", "gqa", "gated", "no-dropout", "llama", "fused", "blocks-dropout", "packed")
+
+
+@pytest.mark.parametrize(
+    ("name", "checkpointing"),
+    [(name, False) for name in CASES] + [(name, True) for name in AGAIN],
+)
+def test_a_training_step_is_what_torch_counts(name: str, *, checkpointing: bool) -> None:
+    """Forward and backward pass of every variant, with and without activation checkpointing."""
+    config, shape = CASES[name]
+    expected = counted_training(config, shape, checkpointing=checkpointing)
+    assert near(training_flops(config, shape, activation_checkpointing=checkpointing), expected)
+
+
+@pytest.mark.parametrize(
+    ("length", "checkpointing"), [(50, False), (700, True), (1300, False)], ids=str
+)
+@pytest.mark.parametrize("pattern", [*CAUSAL, *TWO_SIDED], ids=repr)
+def test_a_pattern_costs_what_torch_counts(
+    pattern: AttentionPattern, length: int, *, checkpointing: bool
+) -> None:
+    """Short texts, which are attended to whole, and such that are cut into blocks and segments."""
+    shape = Shape(rows=1, length=length)
+    config: ModelConfig = replace(ENCODER, patterns=(pattern,), head=TaggingHead(labels=LABELS))
+    if pattern.is_causal:
+        config = replace(DECODER, patterns=(pattern,))
+    expected = counted_training(config, shape, checkpointing=checkpointing)
+    assert near(training_flops(config, shape, activation_checkpointing=checkpointing), expected)
+
+
+@pytest.mark.parametrize("pattern", CAUSAL, ids=repr)
+def test_a_bias_changes_the_path_of_a_pattern(pattern: AttentionPattern) -> None:
+    """Where scores are needed as a matrix, blocks run as plain products."""
+    if isinstance(pattern, LinearAttention):
+        pytest.skip("has no scores")
+    config = replace(DECODER, patterns=(pattern,), positions=ALiBi())
+    shape = Shape(rows=1, length=1100)
+    assert near(training_flops(config, shape), counted_training(config, shape))
+
+
+BASE = replace(preset("base"), num_encoder_layers=2, num_decoder_layers=2)
+GPT2 = replace(decoder_preset("gpt2-small"), vocab_size=50_257, num_layers=2)
+MISTRAL = replace(decoder_preset("mistral-small"), vocab_size=32_000, num_layers=1)
+BERT = replace(encoder_preset("bert-base"), vocab_size=30_522, head=MaskedLanguageHead())
+
+
+@pytest.mark.parametrize(
+    ("config", "shape"),
+    [
+        (replace(BASE, src_vocab_size=37_000, tgt_vocab_size=37_000), SENTENCES),
+        (GPT2, Shape(rows=2, length=1024)),
+        (MISTRAL, Shape(rows=1, length=2048)),
+        (replace(BERT, num_layers=2), Shape(rows=4, length=128)),
+    ],
+    ids=["base", "gpt2-small", "mistral-small", "bert-base"],
+)
+def test_layers_of_presets_cost_what_torch_counts(config: ModelConfig, shape: Shape) -> None:
+    """Layers of the width in use, forward, on tensors without numbers."""
+    rehearsal = Rehearsal()
+    model = rehearsal.build(lambda: build(config)).eval()
+    ids = [torch.full((shape.rows, length), 5) for length in (shape.src_length, shape.length)]
+    with torch.no_grad(), rehearsal:
+        expected = counted(lambda: model(*[part for part in ids if part.numel()]))
+    assert near(forward_flops(config, shape), expected)
+
+
+@pytest.mark.parametrize("length", [40, 700])
+def test_reading_and_steps_are_what_torch_counts_of_translating(length: int) -> None:
+    """The encoder and the keys of its output once, then each token with those before it."""
+    config = replace(PAIRS, num_kv_heads=2)
+    model = make(config).eval()
+    assert isinstance(model, EncoderDecoder)
+    src_BS = torch.full((3, length), 5)
+    with torch.no_grad():
+        reading = counted(lambda: model.start(src_BS, 2))
+        state = model.start(src_BS, 2)
+        model.extend(torch.full((6, 30), 5), state)
+        step = counted(lambda: model.step(torch.full((6,), 5), state))
+    assert near(prefill_flops(config, Shape(rows=3, src_length=length)), reading)
+    assert near(step_flops(config, Shape(rows=6, src_length=length), cached=30), step)
+
+
+@pytest.mark.parametrize("length", [60, 300])
+@pytest.mark.parametrize("pattern", [None, *CAUSAL], ids=repr)
+def test_reading_and_steps_are_what_torch_counts_of_generating(
+    pattern: AttentionPattern | None, length: int
+) -> None:
+    """A prompt but for its last token, and then a token with the cache of each pattern.
+
+    The products of one token are filled up where they are tiny, as those of linear attention are
+    in a few rows.
+    """
+    rows = 80 if isinstance(pattern, LinearAttention) else 4
+    config = replace(DECODER, patterns=() if pattern is None else (pattern,))
+    model = make(config).eval()
+    assert isinstance(model, DecoderOnly)
+    ids_NL = torch.full((rows, length), 5)
+    with torch.no_grad():
+        reading = counted(lambda: model.start(ids_NL, 1))
+        state = model.start(ids_NL, 1)
+        step = counted(lambda: model.step(ids_NL[:, -1], state))
+    shape = Shape(rows=rows, length=length)
+    assert near(prefill_flops(config, shape), reading)
+    assert abs(step_flops(config, shape, cached=length - 1).total - step) < 0.01 * step
+
+
+def test_a_step_is_six_times_the_matrices_and_the_scores() -> None:
+    """`6 N` for each token (Kaplan et al., 2020), `N` the weights in products, plus the scores."""
+    config = replace(DECODER, bias=False, norm="rms", num_layers=3)
+    flops = training_flops(config, TEXTS)
+    norms = 2 * 3 * config.d_model
+    matrices = count_parameters(config)["decoder"] - norms + V * config.d_model
+    assert flops.total - flops.scores == 6 * matrices * TEXTS.rows * TEXTS.length
+    assert flops.scores == 12 * config.d_model * 3 * TEXTS.rows * TEXTS.length**2
+
+
+def test_every_part_is_in_the_total() -> None:
+    """No part is left out, and none is empty."""
+    flops = training_flops(PAIRS, SENTENCES)
+    parts = (flops.projections, flops.scores, flops.ffn, flops.output)
+    assert min(parts) > 0
+    assert flops.total == sum(parts)

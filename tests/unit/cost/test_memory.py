@@ -1,0 +1,225 @@
+"""Memory from a config against what torch holds while the real step runs."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from tests.unit.cost.counted import loss_of, make, measured_peak
+
+from dragoman.cost.flops import Shape
+from dragoman.cost.memory import TrainingMemory, decoding_memory, largest_batch, training_memory
+from dragoman.decode import Beam, Limits, search
+from dragoman.models import (
+    DecoderOnly,
+    DecoderOnlyConfig,
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    ModelConfig,
+    count_parameters,
+    decoder_preset,
+)
+from dragoman.models.heads import ClassificationHead, MaskedLanguageHead
+from dragoman.nn import (
+    LinearAttention,
+    Precision,
+    Rotary,
+    SlidingWindow,
+    autocast,
+    row_invariant_products,
+)
+from dragoman.train.config import TrainConfig
+from dragoman.train.optimizer import make_optimizer
+
+CPU = torch.device("cpu")
+V = 2000
+PAIRS = EncoderDecoderConfig(
+    d_model=128,
+    num_heads=4,
+    d_ff=512,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    src_vocab_size=V,
+    tgt_vocab_size=V,
+)
+DECODER = DecoderOnlyConfig(d_model=128, num_heads=4, d_ff=512, num_layers=1, vocab_size=V)
+ENCODER = EncoderOnlyConfig(d_model=128, num_heads=4, d_ff=512, num_layers=1, vocab_size=V)
+LLAMA = replace(
+    DECODER, positions=Rotary(), num_kv_heads=1, gated=True, norm="rms", norm_position="pre"
+)
+CONSTANT = replace(DECODER, num_layers=2, patterns=(SlidingWindow(size=24), LinearAttention()))
+SENTENCES = Shape(rows=40, src_length=22, length=20)
+TEXTS = Shape(rows=4, length=200)
+LONG = Shape(rows=1, length=1100)
+LABELS = ("no", "perhaps", "yes")
+
+CASES: dict[str, tuple[ModelConfig, Shape]] = {
+    "pairs": (PAIRS, SENTENCES),
+    "some-targets": (PAIRS, replace(SENTENCES, targets=200)),
+    "llama": (LLAMA, TEXTS),
+    "dropout": (replace(DECODER, attention_dropout=0.1, ffn_dropout=0.1), TEXTS),
+    "packed": (DECODER, Shape(rows=1, length=600, documents=(200, 133, 40, 38, 37, 152))),
+    "window": (replace(DECODER, patterns=(SlidingWindow(size=100),)), LONG),
+    "linear": (replace(DECODER, patterns=(LinearAttention(),)), LONG),
+    "masked": (replace(ENCODER, head=MaskedLanguageHead()), replace(TEXTS, targets=120)),
+    "classes": (replace(ENCODER, head=ClassificationHead(labels=LABELS)), TEXTS),
+}
+
+
+def measured_step(
+    config: ModelConfig, shape: Shape, *, precision: Precision, checkpointing: bool
+) -> int:
+    """Return the peak of a real step, with what stands there before it."""
+    model = make(config, checkpointing=checkpointing)
+    optimizer = make_optimizer(model, TrainConfig(max_steps=1))
+
+    def step() -> None:
+        with autocast(precision, CPU):
+            loss = loss_of(model, shape)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    step()  # after which the moments are there
+    moments = [value for state in optimizer.state.values() for value in state.values()]
+    held = [x.untyped_storage().nbytes() for x in (*model.parameters(), *moments)]
+    return int(sum(held)) + measured_peak(step)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [(name, "fp32") for name in CASES]
+    + [(name, "checkpointing") for name in ("pairs", "llama", "window")]
+    + [(name, "bf16") for name in ("pairs", "dropout", "linear", "masked")],
+)
+def test_a_step_takes_what_is_measured(name: str, mode: str) -> None:
+    """Within a twentieth of torch's own count of allocations, for every variant and pattern."""
+    config, shape = CASES[name]
+    precision: Precision = "bf16" if mode == "bf16" else "fp32"
+    checkpointing = mode == "checkpointing"
+    found = training_memory(
+        config, shape, precision=precision, activation_checkpointing=checkpointing
+    )
+    expected = measured_step(config, shape, precision=precision, checkpointing=checkpointing)
+    assert abs(found.total - expected) < 0.05 * expected
+
+
+@pytest.mark.parametrize(
+    ("config", "shape", "beam_size", "precision", "error"),
+    [
+        (PAIRS, Shape(rows=16, src_length=30, length=40), 5, "fp32", 0.1),
+        (LLAMA, Shape(rows=8, src_length=30, length=40), 4, "fp32", 0.1),
+        (CONSTANT, Shape(rows=8, src_length=30, length=40), 4, "fp32", 0.1),
+        (LLAMA, Shape(rows=8, src_length=30, length=40), 4, "bf16", 0.25),
+    ],
+    ids=["beam", "llama", "constant", "llama-bf16"],
+)
+def test_decoding_takes_what_is_measured(
+    config: EncoderDecoderConfig | DecoderOnlyConfig,
+    shape: Shape,
+    beam_size: int,
+    precision: Precision,
+    error: float,
+) -> None:
+    """Within a tenth of what a real beam search holds at its peak; in bf16 within a quarter.
+
+    There the kernels round weights and vectors inside one operator, which no rehearsal sees.
+    """
+    model: Any = make(config).eval()
+    src_BS = torch.randint(4, V, (shape.rows, shape.src_length))
+    reads_prompt = isinstance(model, DecoderOnly)
+    new = shape.length - reads_prompt * (shape.src_length - 1)
+
+    def decode(most: int) -> None:
+        limits = Limits(
+            bos_id=2,
+            eos_id=-1,  # no token ends a text, so all become as long as they may
+            max_B=torch.full((shape.rows,), most),
+            first_B=src_BS[:, -1].clone() if reads_prompt else None,
+        )
+        with row_invariant_products(), autocast(precision, CPU):
+            search(model, src_BS, Beam(beam_size=beam_size), limits=limits)
+
+    decode(1)
+    found = decoding_memory(config, shape, beam_size=beam_size, precision=precision)
+    expected = found.weights + measured_peak(lambda: decode(new))
+    assert found.weights == 4 * sum(count_parameters(config).values())
+    assert abs(found.total - expected) < error * expected
+
+
+def test_nothing_is_made() -> None:
+    """Half a gigabyte of weights and their step are rehearsed with a hundredth of it."""
+    config = replace(decoder_preset("gpt2-small"), vocab_size=50_257, num_layers=1)
+    found: list[TrainingMemory] = []
+    taken = measured_peak(lambda: found.append(training_memory(config, TEXTS)))
+    assert taken < found[0].total / 100
+
+
+def test_the_parts_of_a_step() -> None:
+    """Weights in float32, two moments for each, and the rest; bf16 changes the rest alone."""
+    parameters = sum(count_parameters(PAIRS).values())
+    for precision in ("fp32", "bf16"):
+        found = training_memory(PAIRS, SENTENCES, precision=precision)
+        assert found.weights == 4 * parameters
+        assert 0 <= found.optimizer - 8 * parameters < 1000
+        assert found.total == (
+            found.weights + found.gradients + found.optimizer + found.activations
+        )
+
+
+def test_gradients_are_there_while_a_second_batch_is_learnt_from() -> None:
+    """A step of several batches takes the gradients' memory more than one of a single batch."""
+    one, many = (training_memory(PAIRS, SENTENCES, accumulate=n) for n in (1, 5))
+    assert many.gradients == many.weights
+    assert many.total > one.total
+
+
+def test_twice_the_rows_are_twice_the_activations() -> None:
+    """Each row leaves as much for the backward pass."""
+    kept = [training_memory(DECODER, replace(TEXTS, rows=rows)).kept for rows in (4, 8, 16)]
+    assert kept[2] - kept[1] == pytest.approx(2 * (kept[1] - kept[0]), rel=1e-3)
+
+
+def test_checkpointing_keeps_less_the_deeper_the_model() -> None:
+    """Of a layer only its input is kept, so two layers more cost two inputs."""
+    shape = Shape(rows=2, length=200)
+    kept = [
+        training_memory(replace(DECODER, num_layers=n), shape, activation_checkpointing=True).kept
+        for n in (1, 3)
+    ]
+    inputs = 2 * 4 * shape.rows * shape.length * DECODER.d_model
+    assert kept[1] - kept[0] == pytest.approx(inputs, rel=0.15)
+    assert kept[1] < training_memory(replace(DECODER, num_layers=3), shape).kept / 2
+
+
+@pytest.mark.parametrize("name", ["pairs", "masked"])
+def test_the_fused_loss_spares_the_logits(name: str) -> None:
+    """Logits of the whole batch, or their probabilities, would be kept for the backward pass.
+
+    The fused loss keeps the gradients of the hidden states, which stand in for the hidden states
+    themselves, and of the matrix.
+    """
+    config, shape = CASES[name]
+    targets = shape.targets or shape.rows * shape.length
+    spared = training_memory(config, shape, fused_loss=False).kept
+    spared -= training_memory(config, shape).kept
+    gradient = 4 * V * config.d_model
+    assert spared + gradient == pytest.approx(4 * targets * V, rel=0.02)
+
+
+def test_the_largest_batch_fits_and_a_slightly_larger_one_does_not() -> None:
+    """The answer's own peak is within the budget, and that of a tenth more rows beyond it."""
+    budget = 100_000_000
+    rows = largest_batch(PAIRS, SENTENCES, budget_bytes=budget)
+    peaks = [
+        training_memory(PAIRS, replace(SENTENCES, rows=n)).total for n in (rows, rows * 11 // 10)
+    ]
+    assert rows > 1
+    assert peaks[0] <= budget < peaks[1]
+
+
+def test_no_row_fits_where_the_moments_do_not() -> None:
+    """Weights, gradients and moments alone are beyond the budget: 0."""
+    parameters = sum(count_parameters(PAIRS).values())
+    assert largest_batch(PAIRS, SENTENCES, budget_bytes=15 * parameters) == 0
