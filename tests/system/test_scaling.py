@@ -1,6 +1,5 @@
-"""A sweep from the outside: it is interrupted, goes on, and a law is fitted to what it left."""
+"""A sweep from the outside: it is interrupted and goes on; a fit says what it cannot use."""
 
-import json
 import signal
 from pathlib import Path
 
@@ -35,44 +34,30 @@ log_every = 2
 average_last = 1
 [[sweep]]
 size.d8 = {model.d_model = 8}
-size.d16 = {model.d_model = 16}
-size.d24 = {model.d_model = 24}
+steps.4 = {train.max_steps = 4}
 steps.8 = {train.max_steps = 8}
-steps.16 = {train.max_steps = 16}
-steps.32 = {train.max_steps = 32}
-[[sweep]]
-size.d32 = {model.d_model = 32}
-steps.48 = {train.max_steps = 48}
+steps.900 = {train.max_steps = 900}
 """
 
 
-def test_a_sweep_goes_on_and_is_fitted(dragoman: CommandLine, tmp_path: Path) -> None:
-    """Interrupted in its third run, a sweep goes on there; its runs make a law and a picture."""
+def test_a_sweep_goes_on(dragoman: CommandLine, tmp_path: Path) -> None:
+    """Interrupted in its third run, a sweep goes on there and leaves finished ones alone."""
     words = [f"line {i % 7} of {i % 11} and {i % 13}\n" for i in range(900)]
     (tmp_path / "song.txt").write_text("".join(words), encoding="utf-8")
     recipe, out = tmp_path / "small.toml", tmp_path / "runs"
     recipe.write_text(RECIPE, encoding="utf-8")
     command = ("train", recipe, f"data.root={tmp_path}", f"out={out}")
     running = dragoman.start(command)
-    assert running.wait_until((out / "d8-32" / "training" / "metrics.jsonl").exists)
+    assert running.wait_until((out / "d8-900" / "training" / "metrics.jsonl").exists)
     interrupted = running.end(signal.SIGINT)
     assert interrupted.code == 130, interrupted.said
-    before = (out / "d8-8" / "training" / "metrics.jsonl").read_bytes()
-    ended = dragoman.run(*command)
-    assert ended.code == 0, ended.said
-    assert ended.said.count("It is finished.") >= 2
-    assert "Next: dragoman cost --fit" in ended.said
-    assert (out / "d8-8" / "training" / "metrics.jsonl").read_bytes() == before
-    larger, png = out / "d32-48", tmp_path / "law.png"
-    fitted = dragoman.run("cost", "--fit", out, "--predict", larger, "--png", png, "--json")
-    assert fitted.code in (0, 2), (
-        fitted.said
-    )  # so little learning may lie on no law with a best size
-    if fitted.code == 0:
-        found = json.loads(fitted.said)
-        assert len(found["runs"]) == 9
-        assert found["foretold"][0]["run"]["name"] == str(larger)
-        assert png.stat().st_size > 10_000
+    before = (out / "d8-4" / "training" / "metrics.jsonl").read_bytes()
+    again = dragoman.start(command)
+    assert again.wait_until(lambda: "Going on from step" in again.said())
+    ended = again.end(signal.SIGINT)
+    assert ended.code in (0, 130), ended.said
+    assert ended.said.count("It is finished.") == 2
+    assert (out / "d8-4" / "training" / "metrics.jsonl").read_bytes() == before
 
 
 def test_options_of_the_fit_need_it(dragoman: CommandLine) -> None:

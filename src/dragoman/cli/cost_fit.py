@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.cost.scaling import Interval
-    from dragoman.cost.scaling_report import ScalingReport
+    from dragoman.cost.scaling_report import Foretold, ScalingReport
 
 LETTERS = {
     "floor": ("E", "the floor, nats per token"),
@@ -97,7 +97,7 @@ def _show_runs(console: "Console", report: "ScalingReport") -> None:
         point = run.point
         fitted = float(report.fit.law.loss(point.parameters, point.tokens))
         table.add_row(
-            run.name,
+            Path(run.name).name,
             f"{point.parameters:,}",
             f"{point.tokens:,}",
             f"{point.loss:.4f}",
@@ -121,14 +121,26 @@ def _show_law(console: "Console", report: "ScalingReport") -> None:
 
 
 def _show_foretold(console: "Console", report: "ScalingReport") -> None:
+    if report.check:
+        console.print(f"\nThe largest run, foretold by the others: {_foretold(report.check)}")
+        if not report.check.inside:
+            console.print(
+                "So these runs lie on no one such law, and what it says beyond them is doubtful."
+            )
     for foretold in report.foretold:
-        point, loss = foretold.run.point, foretold.loss
-        inside = "inside" if loss.low <= point.loss <= loss.high else "outside"
+        point = foretold.run.point
         console.print(
             f"\n{foretold.run.name} was not fitted: {point.parameters:,} parameters, "
-            f"{point.tokens:,} tokens. Foretold {loss.value:.4f} {_ends(loss, '.4f')}, measured "
-            f"{point.loss:.4f}: {inside}, {loss.value / point.loss - 1:+.2%}."
+            f"{point.tokens:,} tokens. {_foretold(foretold)}"
         )
+
+
+def _foretold(foretold: "Foretold") -> str:
+    measured, loss = foretold.run.point.loss, foretold.loss
+    return (
+        f"Foretold {loss.value:.4f} {_ends(loss, '.4f')}, measured {measured:.4f}: "
+        f"{'inside' if foretold.inside else 'outside'}, {loss.value / measured - 1:+.2%}."
+    )
 
 
 def _show_spendings(console: "Console", report: "ScalingReport") -> None:

@@ -75,6 +75,11 @@ class Foretold:
     loss: Interval
     """The prediction."""
 
+    @property
+    def inside(self) -> bool:
+        """Whether it measured what was foretold."""
+        return self.loss.low <= self.run.point.loss <= self.loss.high
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoreData:
@@ -102,6 +107,8 @@ class ScalingReport:
     """The law."""
     foretold: tuple[Foretold, ...]
     """Runs that were not fitted."""
+    check: Foretold | None
+    """The largest run as the others alone foretell it; none where they are too few for a law."""
     spendings: tuple[Spending, ...]
     """Answers to the budget, or to more work in general."""
     more_data: MoreData
@@ -118,6 +125,7 @@ class ScalingReport:
                 for run in self.runs
             ],
             "foretold": [asdict(foretold) for foretold in self.foretold],
+            "check": asdict(self.check) if self.check else None,
             "budgets": [asdict(spending) for spending in self.spendings],
             "more_data": asdict(self.more_data),
         }
@@ -148,6 +156,7 @@ def report_scaling(
         foretold=tuple(
             Foretold(run=run, loss=fit.predict(*_place(run))) for run in read[len(fitted) :]
         ),
+        check=_check(runs),
         spendings=tuple(_spendings(runs, fit, flops, budget or Budget())),
         more_data=_more_data(runs, fit),
         flops=flops,
@@ -160,6 +169,16 @@ def _place(run: Run) -> tuple[int, int]:
 
 def _work(run: Run) -> float:
     return run.flops_per_token * run.point.tokens
+
+
+def _check(runs: Sequence[Run]) -> Foretold | None:
+    """Leave the largest run out and foretell it: the law's form is an assumption about the runs."""
+    largest = max(runs, key=_work)
+    try:
+        fit = fit_law([run.point for run in runs if run is not largest])
+    except InputError:
+        return None
+    return Foretold(run=largest, loss=fit.predict(*_place(largest)))
 
 
 def _spendings(

@@ -34,7 +34,7 @@ def measured(law: ScalingLaw, *, noise: float = 0.0, seed: int = 0) -> list[Poin
     ]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     floor=st.floats(0.5, 2.0),
     alpha=st.floats(0.2, 0.7),
@@ -71,15 +71,15 @@ def test_a_law_with_noise_is_found_nearly(seed: int) -> None:
 
 
 def test_intervals_hold_the_truth() -> None:
-    """Of eight sweeps with noise, nearly all intervals of 95 % hold what they are about."""
+    """Of six sweeps with noise, nearly all intervals of 95 % hold what they are about."""
     held = dict.fromkeys(("size_exponent", "token_exponent", "larger"), 0)
-    for seed in range(8):
-        fit = fit_law(measured(LAW, noise=0.003, seed=seed), samples=100)
+    for seed in range(6):
+        fit = fit_law(measured(LAW, noise=0.003, seed=seed), samples=60)
         intervals = law_intervals(fit) | {"larger": fit.predict(*LARGER)}
         truth = asdict(LAW) | {"larger": float(LAW.loss(*LARGER))}
         for name in held:
             held[name] += intervals[name].low <= truth[name] <= intervals[name].high
-    assert min(held.values()) >= 6
+    assert min(held.values()) >= 5
 
 
 def test_more_noise_is_a_wider_interval() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.cost.test_scaling import LAW
 
+from dragoman.cli.cost_fit import fit_runs
 from dragoman.cost.estimate_recipe import work_of
 from dragoman.cost.flops import training_flops
 from dragoman.cost.scaling_report import Budget, report_scaling
@@ -109,6 +110,34 @@ def test_a_report_answers(sweep: Path) -> None:
     plain = json.loads(json.dumps(report.to_dict()))
     assert plain["law"]["size_exponent"]["value"] == pytest.approx(LAW.size_exponent, abs=0.05)
     assert plain["runs"][0]["fitted"] == pytest.approx(plain["runs"][0]["point"]["loss"], rel=1e-3)
+
+
+def test_the_report_checks_its_own_form(sweep: Path) -> None:
+    """The largest run is foretold by the others; one that lies on another law is told outside."""
+    fine = report_scaling([sweep]).check
+    assert fine is not None
+    assert fine.run.name == str(sweep / "d64-400")
+    assert fine.loss.value == pytest.approx(fine.run.point.loss, rel=0.01)
+    metrics = sweep / "d64-400" / "training" / "metrics.jsonl"
+    with metrics.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"step": 400, "valid": {"loss": 0.5 * fine.run.point.loss}}) + "\n")
+    broken = report_scaling([sweep]).check
+    assert broken is not None
+    assert not broken.inside
+
+
+def test_what_is_printed_and_drawn(
+    sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The terminal has the law, the check and the budgets; JSON is one object; a PNG is drawn."""
+    larger, png = write_run(tmp_path / "larger", 128, 800), tmp_path / "law.png"
+    fit_runs([sweep], foretell=[larger], png=png)
+    said = capsys.readouterr().out
+    for part in ("alpha", "foretold by the others", "larger was not fitted", "Ten times the data"):
+        assert part in said
+    assert png.read_bytes().startswith(b"\x89PNG")
+    fit_runs([sweep], budget={"minutes": 5.0}, as_json=True)
+    assert len(json.loads(capsys.readouterr().out)["budgets"]) == 1
 
 
 def test_budgets_are_spent(sweep: Path) -> None:
