@@ -9,14 +9,27 @@ from typing import Any
 import pytest
 from tests.system.cli.command import Run, in_own_process
 from tests.system.cli.test_wrong_input import assert_refused
-from tests.unit.tasks.readers import CLASSIFY, MASKED, TAG, make_config, save_reader
+from tests.unit.tasks.readers import (
+    CLASSIFY,
+    LABELS,
+    MASKED,
+    TAG,
+    TOKENIZER,
+    make_config,
+    save_reader,
+)
+from tests.unit.tasks.readers import make_model as make_reader
 from tests.unit.tasks.tiny import make_tokenizer, random_lines
 from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
+from dragoman.cli.inspect_text import Choices, inspect_folder
+from dragoman.lens.attribution import gradient_input
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig, ReadingDefaults, save_model
 from dragoman.models.heads import NoHead
+from dragoman.tasks.folders import read_folder
+from dragoman.tasks.translation import Translator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 
@@ -51,6 +64,10 @@ def assert_whole(found: dict[str, Any]) -> None:
     for step in found["steps"]:
         assert step["token"] == written[step["index"]] or step["index"] == len(written)
         assert sum(other["prob"] for other in step["alternatives"]) <= 1.0001
+        own = [other for other in step["alternatives"] if other["token"] == step["token"]]
+        assert [other["prob"] for other in own] == pytest.approx(
+            [exp(step["log_prob"])] * len(own), abs=1e-5
+        )
 
 
 def test_a_translation_is_looked_at(run: Run, model: Path) -> None:
@@ -77,6 +94,20 @@ def test_a_translation_is_looked_at(run: Run, model: Path) -> None:
     assert [node["token"] for node in chosen[1:]] == found["tgt"]["tokens"]
     assert chosen[-1]["score"] == pytest.approx(expected.score, abs=1e-6)
     assert chosen[-1]["log_prob"] == pytest.approx(expected.log_prob, abs=1e-4)
+
+
+def test_alternatives_and_links_are_those_of_the_chosen_way(model: Path) -> None:
+    """Also where it changes rows in the beam, and where a token looks most at the end."""
+    translator, folder = Translator.load(model, device="cpu"), read_folder(model, device="cpu")
+    ends = 0
+    for text in random_lines(8, longest=5):
+        found = inspect_folder(folder, text, Choices()).to_dict()
+        assert_whole(found)
+        [alignment] = translator.translate(text).alignments
+        links = [(s, t) for t, s, _ in found["alignment"]["links"]]
+        assert links == list(alignment.links)
+        ends += len(found["tgt"]["tokens"]) - 1 - len(links)
+    assert ends
 
 
 def test_the_beam_can_be_chosen(run: Run, model: Path) -> None:
@@ -109,10 +140,10 @@ def test_a_continuation_is_looked_at(run: Run, tmp_path: Path) -> None:
 
 def test_a_label_is_looked_at(run: Run, tmp_path: Path) -> None:
     """With the probabilities of `classify`, and what each token had to do with it."""
-    folder = save_reader(tmp_path / "model", CLASSIFY)
-    found = look(run, folder, TEXT)
+    text, folder = "the dog runs", save_reader(tmp_path / "model", CLASSIFY)
+    found = look(run, folder, text)
     assert_whole(found)
-    expected = dragoman.load(folder, device="cpu").classify(TEXT)
+    expected = dragoman.load(folder, device="cpu").classify(text)
     labels = {each["label"]: each["prob"] for each in found["prediction"]["labels"]}
     assert list(labels) == list(expected.probabilities)
     assert labels == pytest.approx(dict(expected.probabilities), abs=1e-5)
@@ -120,6 +151,10 @@ def test_a_label_is_looked_at(run: Run, tmp_path: Path) -> None:
     assert [each["method"] for each in found["attributions"]] == ["rollout", "gradient-input"]
     assert sum(rolled) == pytest.approx(1, abs=1e-4)
     assert len(rolled) == len(slopes) == len(found["src"]["tokens"])
+    ids = [2, *TOKENIZER.encode(text), 3]
+    by_label = [gradient_input(make_reader(CLASSIFY).eval(), ids, n) for n in range(len(LABELS))]
+    assert expected.label == LABELS[1]
+    assert slopes == pytest.approx(by_label[1].tolist(), abs=1e-5)
     assert found["steps"] == []
 
 

@@ -95,6 +95,8 @@ def test_the_tree_is_that_of_the_search(
             assert node.score <= best.score
         if node.state in ("pruned", "finished", "beaten"):
             assert not below[node.id]
+        if node.state == "open":
+            assert below[node.id]
         if node.state == "beaten":
             assert node.log_prob / penalty(most, alpha) <= best.score + 1e-6
     path = [node for node in tree.nodes if node.state == "chosen"]
