@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor, nn
@@ -41,6 +43,8 @@ LEAST_STEPS, LEAST_SECONDS = 20, 15.0
 """Steps are timed until there are so many, and for so long, but ..."""
 MOST_SECONDS = 60.0
 """... no longer than this."""
+QUARTILES = (0.25, 0.5, 0.75)
+"""The median goes on: a burst of somebody else's work in so short a time foretells no run."""
 SOME_ID = 5
 """Any id that is no special one."""
 
@@ -78,14 +82,16 @@ def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float
     progress = Progress()
     validation = _seconds(parts.measure)
     export = _seconds(lambda: parts.export(Validation(loss=0.0, scores={}), progress))
-    _take(parts, progress, lambda times: len(times) >= WARM_UP)
-    progress.tokens = 0
+    _take(parts, progress, lambda steps: len(steps) >= WARM_UP)
 
-    def enough(times: list[float]) -> bool:
-        timed = len(times) >= LEAST_STEPS and sum(times) >= least_seconds
-        return timed or sum(times) >= MOST_SECONDS
+    def enough(steps: list[Step]) -> bool:
+        seconds = sum(step.seconds for step in steps)
+        timed = len(steps) >= LEAST_STEPS and seconds >= least_seconds
+        return timed or seconds >= MOST_SECONDS
 
-    times = _take(parts, progress, enough)
+    steps = _take(parts, progress, enough)
+    tokens = sum(step.tokens for step in steps) / len(steps)
+    low, middle, high = np.quantile([step.seconds / step.tokens for step in steps], QUARTILES)
     save = _seconds(lambda: parts.save(progress))
     speed = tokens_per_second(work, parts.job.model)
     what = (
@@ -94,27 +100,36 @@ def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float
         else "batches of the recipe's shape with random ids, since its data is not here"
     )
     return Measured(
-        step_seconds=sum(times) / len(times),
-        step_tokens=progress.tokens / len(times),
+        step_seconds=float(middle * tokens),
+        step_tokens=tokens,
         prepare_seconds=prepare or 0.0,
         validation_seconds=validation,
         save_seconds=save,
         export_seconds=export,
         tokens_per_second=speed,
-        how=f"{len(times)} steps of {what}",
+        how=f"{len(steps)} steps of {what}, half of them in {low * tokens:.3g} to "
+        f"{high * tokens:.3g} s",
     )
 
 
-def _take(parts: Parts, progress: Progress, enough: Callable[[list[float]], bool]) -> list[float]:
-    """Take steps until there are enough of them, and return the seconds of each."""
-    times: list[float] = []
-    while not enough(times):
+class Step(NamedTuple):
+    """A step that was timed."""
+
+    seconds: float
+    """Its time."""
+    tokens: int
+    """Its tokens, of both sides."""
+
+
+def _take(parts: Parts, progress: Progress, enough: Callable[[list[Step]], bool]) -> list[Step]:
+    """Take steps until there are enough of them."""
+    steps: list[Step] = []
+    while not enough(steps):
         start = time.perf_counter()
         result = parts.take_step(progress)  # its loss is a number, so the device is done
-        times.append(time.perf_counter() - start)
-        progress.tokens += result.num_tokens
+        steps.append(Step(time.perf_counter() - start, result.num_tokens))
         progress.step += 1
-    return times
+    return steps
 
 
 def _seconds(run: Callable[[], object]) -> float:
