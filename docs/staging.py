@@ -52,6 +52,7 @@ _HEADING = re.compile(r"^#+ (.+)$", re.M)
 _CHINESE = r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef“”]"
 _BROKEN_CHINESE = re.compile(
     rf"(?<={_CHINESE})\n *(?={_CHINESE})|(?<=[，。；：、！？）])\n *(?=[\w\[`$])"
+    r"|(?<=\S)\n *(?=[（，。])"
 )
 _LISTS = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*|^(?![-*#|>\s]|\d+\. ).+\n(?:[-*]|1\.) .*", re.M)
 _DISPLAYED = re.compile(r"^\$\$(?P<tex>.+?)\$\$$", re.M | re.S)
