@@ -207,8 +207,13 @@ class _Windows:
         """The share of padding in all tokens."""
         if self.config.packing == "stream":
             return 0.0
-        room = len(self) * self.config.rows * self.config.length
-        return 1.0 - int(self.lengths.sum()) / room if room else 0.0
+        return 1.0 - int(self.lengths.sum()) / max(1, len(self) * self._room)
+
+    @property
+    def _room(self) -> int:
+        """The width of a row of packed documents: the same for all, so a lone one is not filled."""
+        full = self.config.rows * self.config.length
+        return full if len(self) > 1 else int(self.lengths.sum())
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -223,7 +228,7 @@ class _Windows:
         targets.ids[seen | (targets.ids == special.bos_id)] = special.pad_id
         documents, rest = None, 0
         if self.config.packing == "documents":
-            rest = self.config.rows * self.config.length - len(inputs.ids)
+            rest = self._room - len(inputs.ids)
             documents = (*lengths.tolist(), *([rest] if rest else []))
             inputs, targets = (Ragged(r.ids, r.offsets[[0, -1]]) for r in (inputs, targets))
         return LanguageBatch(
