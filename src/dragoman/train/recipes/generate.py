@@ -10,8 +10,8 @@ from dragoman.data.packed import PackConfig
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
 from dragoman.models.folder import FolderConfig, GenerationDefaults
-from dragoman.nn import Learned, Rotary
-from dragoman.train.recipes.base import DataFiles, RunRecipe
+from dragoman.nn import Rotary
+from dragoman.train.recipes.base import DataFiles, RunRecipe, check_places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +86,8 @@ class GenerateRecipe(RunRecipe):
 
     def check(self) -> None:
         """Refuse windows that the model has no positions for."""
-        positions, length = self.model.positions, self.batch.length
-        if isinstance(positions, Learned) and length > positions.max_length:
-            raise InputError(
-                f"batch.length = {length} contradicts model.positions.max_length = "
-                f"{positions.max_length}: the model knows no place beyond it"
-            )
+        length = self.batch.length
+        check_places(self.model.positions, length, f"batch.length = {length}")
 
     def taking_over(self, folder: FolderConfig) -> Self:
         """Return the recipe with the folder's way of generating; the context is the run's own."""
