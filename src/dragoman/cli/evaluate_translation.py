@@ -92,4 +92,5 @@ def _print(scores: "Scores", speed: _Speed, *, as_json: bool) -> None:
             f"speed  {figures['sentences_per_second']:,.1f} sentences/s, "
             f"{figures['tokens_per_second']:,.0f} tokens/s"
         )
-    say(f"{speed.sentences:,} sentences in {speed.seconds:.1f} s")
+    plural = "" if speed.sentences == 1 else "s"
+    say(f"{speed.sentences:,} sentence{plural} in {speed.seconds:.1f} s")
