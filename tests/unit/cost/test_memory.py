@@ -156,6 +156,14 @@ def test_nothing_is_made() -> None:
     assert taken < found[0].total / 100
 
 
+def test_a_rehearsal_draws_nothing() -> None:
+    """The random numbers of a run that is rehearsed first are those of one that is not."""
+    before = torch.random.get_rng_state()
+    training_memory(replace(DECODER, attention_dropout=0.1, layer_drop=0.2), TEXTS)
+    decoding_memory(PAIRS, replace(SENTENCES, rows=2), beam_size=2)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
 def test_the_parts_of_a_step() -> None:
     """Weights in float32, two moments for each, and the rest; bf16 changes the rest alone."""
     parameters = sum(count_parameters(PAIRS).values())
