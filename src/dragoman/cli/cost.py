@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from dragoman.errors import InputError
 if TYPE_CHECKING:
     from dragoman.cost.estimate_machine import Rates
     from dragoman.cost.estimate_recipe import Work
+    from dragoman.cost.estimate_report import Cost
 
 
 def _option(text: str) -> Any:  # noqa: ANN401 -- as typer's own
@@ -30,9 +32,7 @@ def cost(  # noqa: PLR0913 -- the options of the verb
         ),
     ],
     *,
-    device: Annotated[str | None, _option("A device of the table; this machine unless given.")] = (
-        None
-    ),
+    device: Annotated[str | None, _option("A device of the table; else this machine.")] = None,
     devices: Annotated[Path | None, _option("A file of your own with devices.")] = None,
     length: Annotated[int | None, _option("Tokens of a sentence, on each side; else 30.")] = None,
     tokens_per_month: Annotated[float | None, _option("Traffic to price.")] = None,
@@ -41,12 +41,8 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     measure: Annotated[
         bool, typer.Option("--measure", help="Time real steps here, half a minute.")
     ] = False,
-    fit: Annotated[
-        bool, typer.Option("--fit", help="Fit a scaling law to finished runs.")
-    ] = False,
-    predict: Annotated[list[Path] | None, _option("With --fit: a run that it shall foretell.")] = (
-        None
-    ),
+    fit: Annotated[bool, typer.Option("--fit", help="Fit a scaling law to finished runs.")] = False,
+    predict: Annotated[list[Path] | None, _option("With --fit: a run to foretell.")] = None,
     flops: Annotated[float | None, _option("With --fit: a budget of training operations.")] = None,
     minutes: Annotated[float | None, _option("With --fit: a budget of training time.")] = None,
     money: Annotated[float | None, _option("With --fit: a budget, at --price an hour.")] = None,
@@ -78,29 +74,41 @@ def cost(  # noqa: PLR0913 -- the options of the verb
             as_json=as_json,
         )
         return
-    from dragoman.cost.estimate import Prices
-    from dragoman.cost.estimate_recipe import work_of
-    from dragoman.cost.estimate_report import Request, cost_of
+    asked = _Question(
+        device=device,
+        devices=devices,
+        length=length,
+        tokens_per_month=tokens_per_month,
+        price=price,
+        kwh_price=kwh_price,
+        measure=measure,
+    )
+    _answer(_ask(arguments, asked), as_json=as_json)
 
-    _check_positive(
-        {
-            "--length": length,
-            "--tokens-per-month": tokens_per_month,
-            "--price": price,
-            "--kwh-price": kwh_price,
-        }
-    )
-    name, recipe = _recipe_of(arguments)
-    work = work_of(recipe, length)
-    if measure and device is not None:
-        raise InputError("--measure times this machine, and --device names another; give one")
-    rates = _rates(work, device, devices)
-    request = Request(
-        prices=Prices(per_hour=price, per_kwh=kwh_price),
-        per_month=tokens_per_month,
-        measured=_measure(work) if measure else None,
-    )
-    found = cost_of(name, work, rates, request)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """The options that are not about a fit."""
+
+    device: str | None
+    devices: Path | None
+    length: int | None
+    tokens_per_month: float | None
+    price: float | None
+    kwh_price: float | None
+    measure: bool
+
+    def __post_init__(self) -> None:
+        for name in ("length", "tokens_per_month", "price", "kwh_price"):
+            value: float | None = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise InputError(f"--{name.replace('_', '-')} is {value:g}; it must be above 0")
+        if self.measure and self.device is not None:
+            raise InputError("--measure times this machine, and --device names another; give one")
+
+
+def _answer(found: "Cost", *, as_json: bool) -> None:
+    """Print it all."""
     if as_json:
         with to_file_or_stdout(None) as write:
             write(json.dumps(found.to_dict(), ensure_ascii=False))
@@ -108,6 +116,23 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     from dragoman.cli.cost_show import show_cost
 
     show_cost(found)
+
+
+def _ask(arguments: Sequence[str], asked: _Question) -> "Cost":
+    """Find the recipe and the device, and estimate."""
+    from dragoman.cost.estimate import Prices
+    from dragoman.cost.estimate_recipe import work_of
+    from dragoman.cost.estimate_report import Request, cost_of
+
+    name, recipe = _recipe_of(arguments)
+    work = work_of(recipe, asked.length)
+    rates = _rates(work, asked.device, asked.devices)
+    request = Request(
+        prices=Prices(per_hour=asked.price, per_kwh=asked.kwh_price),
+        per_month=asked.tokens_per_month,
+        measured=_measure(work) if asked.measure else None,
+    )
+    return cost_of(name, work, rates, request)
 
 
 def _recipe_of(arguments: Sequence[str]) -> tuple[str, Any]:
@@ -141,9 +166,3 @@ def _measure(work: "Work") -> Any:  # noqa: ANN401 (imported when needed)
     console = talk()
     console.print("Timing real steps here; nothing is kept ...")
     return measure(work, console)
-
-
-def _check_positive(options: dict[str, float | None]) -> None:
-    for name, value in options.items():
-        if value is not None and not 0 < value < float("inf"):
-            raise InputError(f"{name} is {value:g}; it must be above 0")
