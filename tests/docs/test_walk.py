@@ -19,6 +19,8 @@ from tests.docs.walk import (
     experiments,
 )
 
+from staging import is_chinese, twin_anchors
+
 ALL = [experiment for page in ENGLISH for experiment in experiments(page)]
 QUICK = [experiment for experiment in ALL if not experiment.seconds]
 CHINESE = [chinese(page) for page in ENGLISH]
@@ -68,7 +70,10 @@ def _content(page: Path) -> list[str]:
 def _target(page: Path, link: str) -> str:
     """Where a link leads, by the English page's name wherever the page has one."""
     path, _, anchor = link.partition("#")
-    name = (page.parent / path).resolve().relative_to(ROOT).as_posix().replace("docs/zh/", "docs/")
+    file = (page.parent / path).resolve()
+    if anchor and is_chinese(file):
+        anchor = twin_anchors(file).get(anchor, anchor)
+    name = file.relative_to(ROOT).as_posix().replace("docs/zh/", "docs/")
     return name if name.startswith("docs/walk/") or not anchor else f"{name}#{anchor}"
 
 
