@@ -106,7 +106,12 @@ class Rehearsal(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> object:
-        """Run one operator."""
+        """Run one operator; in inference mode they come whole that are made of several."""
+        if torch.is_inference_mode_enabled() and func is not torch.ops.prim.device.default:
+            with self:
+                out = func.decompose(*args, **(kwargs or {}))
+            if out is not NotImplemented:
+                return out
         out = self._run(func, args, kwargs or {})
         for made in _tensors(out):
             self._follow(made)
