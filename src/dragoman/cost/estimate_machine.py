@@ -22,8 +22,8 @@ from dragoman.train.device import choose_device, choose_precision
 
 __all__ = ["Rates", "memory_limit", "rates_here", "rates_of"]
 
-SIDE = 1024  # of the matrices whose product is timed
-READ = 32 * 1024 * 1024  # floats that are read to time the memory
+SIDE = 768  # of the matrices whose product is timed
+READ = 16 * 1024 * 1024  # floats that are read to time the memory
 CGROUPS = Path("/sys/fs/cgroup")
 
 
