@@ -85,7 +85,7 @@ PAIRS = st.builds(
     length=st.integers(20, 200),
     checkpointing=st.booleans(),
 )
-@settings(max_examples=25)
+@settings(max_examples=20)
 def test_a_random_decoder_costs_what_torch_counts(
     *, config: DecoderOnlyConfig, rows: int, length: int, checkpointing: bool
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_random_decoder_costs_what_torch_counts(
     ),
     checkpointing=st.booleans(),
 )
-@settings(max_examples=15)
+@settings(max_examples=10)
 def test_a_random_encoder_decoder_costs_what_torch_counts(
     *, config: EncoderDecoderConfig, shape: Shape, checkpointing: bool
 ) -> None:
