@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dragoman.lens.inspection import AttentionMap, Inspection
 
 _MAIN_INCHES_A_TOKEN = 0.36
+_MAIN_INCHES_AT_MOST = 16.0
 _INCHES_A_HEAD = 1.25
 _INCHES_AT_MOST = 40.0
 
@@ -35,7 +36,7 @@ def figure_of(inspection: Inspection) -> Figure:
     weights_TS, rows, columns, title = _main(inspection)
     most_heads = max((len(each.heads) for each in inspection.attention), default=0)
     width = max(2.5 + _MAIN_INCHES_A_TOKEN * len(columns), 0.8 + _INCHES_A_HEAD * most_heads, 6.0)
-    heights = [1.8 + _MAIN_INCHES_A_TOKEN * len(rows)]
+    heights = [min(1.8 + _MAIN_INCHES_A_TOKEN * len(rows), _MAIN_INCHES_AT_MOST)]
     heights += [0.5 + 1.15 * _INCHES_A_HEAD * len(each.layers) for each in inspection.attention]
     width = min(width, _INCHES_AT_MOST)
     figure = blank(width, min(sum(heights), _INCHES_AT_MOST))

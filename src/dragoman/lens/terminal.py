@@ -26,6 +26,8 @@ WORTH_SAYING = 0.1
 """The least share of attention that is told."""
 LINKS = 3
 """Most tokens that are told of a row."""
+BEGINNING = 40
+"""Tokens of a long hypothesis that are told."""
 BAR = 20
 """Letters of the longest bar."""
 
@@ -153,7 +155,9 @@ def _beam(tree: BeamTree) -> Iterator[str]:
         while at.parent is not None:
             tokens.append(_piece(at.token))
             at = tree.nodes[at.parent]
-        rows.append((f"{node.score:.3f}", f"{node.log_prob:.3f}", " ".join(reversed(tokens))))
+        tokens.reverse()
+        shown = tokens if len(tokens) <= BEGINNING else [*tokens[:BEGINNING], "..."]
+        rows.append((f"{node.score:.3f}", f"{node.log_prob:.3f}", " ".join(shown)))
     yield from table(rows, right={0, 1})
 
 

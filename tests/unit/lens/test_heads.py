@@ -59,3 +59,18 @@ def test_a_picture_is_written_and_has_a_limit(tmp_path: Path) -> None:
         summaries=(first.summaries[0][:1],) * 60,
     )
     assert figure_of(replace(found, attention=(deep,))).get_figheight() <= 40
+
+
+def test_a_long_text_leaves_room_for_the_heads() -> None:
+    """The large grid stops growing, and the small ones keep their size below it."""
+    found = translation()
+    assert found.alignment is not None
+    assert found.tgt is not None
+    weights_TS = np.repeat(found.alignment.weights_TS, 20, axis=0)
+    long = replace(
+        found,
+        tgt=replace(found.tgt, tokens=found.tgt.tokens * 20),
+        alignment=replace(found.alignment, weights_TS=weights_TS),
+    )
+    below = figure_of(found).get_figheight() - (1.8 + 0.36 * len(found.tgt.tokens))
+    assert figure_of(long).get_figheight() == pytest.approx(16 + below)

@@ -81,3 +81,14 @@ def test_labels_have_bars_by_their_probability() -> None:
     lines = list(lines_of(replace(MADE["classification"](), prediction=Prediction(labels=labels))))
     assert "yes    100.0%  " + 20 * "#" in lines
     assert "no       0.0%" in lines
+
+
+def test_a_long_hypothesis_is_told_by_its_beginning() -> None:
+    """Forty tokens, then dots; the line is not as long as the text."""
+    found = translation()
+    assert found.beam is not None
+    [root, first, *_] = found.beam.nodes
+    way = [replace(first, id=n, parent=n - 1, step=n, score=None) for n in range(1, 60)]
+    tree = replace(found.beam, nodes=(root, *way, replace(way[-1], id=60, parent=59, score=-1.0)))
+    [line] = [line for line in lines_of(replace(found, beam=tree)) if line.endswith("...")]
+    assert line.count(first.token) == 40
