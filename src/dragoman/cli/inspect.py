@@ -60,6 +60,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
                 raise InputError(f"{option} needs a TEXT: dragoman inspect {model} TEXT {option}.")
         _inspect_folder(model, as_json=as_json)
         return
+    given_text = _read(text)
     from dragoman.cli.inspect_text import Choices, inspect_folder
     from dragoman.tasks.folders import read_folder
 
@@ -70,7 +71,6 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         seed=seed,
         layers=None if layers is None else _numbers(layers),
     )
-    given_text = _read(text)
     inspection = inspect_folder(read_folder(model, device="cpu"), given_text, choices)
     _write_pictures(inspection, png, html)
     with to_file_or_stdout(None) as write:
