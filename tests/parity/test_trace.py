@@ -164,7 +164,7 @@ def test_a_translation_is_traced_as_it_is_decoded(
 @pytest.mark.parametrize("name", READING)
 @pytest.mark.parametrize("scheme", [Rotary(), ALiBi(), RelativeBias(num_buckets=8)])
 @given(seed=SEEDS, length=st.integers(1, 12))
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_a_reading_is_traced_as_it_is_done(
     name: str, scheme: Rotary | ALiBi | RelativeBias, seed: int, length: int
 ) -> None:
@@ -227,7 +227,7 @@ def test_what_is_kept_is_what_was_asked_for() -> None:
     most=st.integers(1, 20_000),
     data=st.data(),
 )
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_what_is_kept_fits(
     layers: int, heads: int, size: int, most: int, data: st.DataObject
 ) -> None:

@@ -63,7 +63,7 @@ def children(tree: BeamTree) -> dict[int, list[Node]]:
     st.integers(1, 7),
     st.sampled_from([0.0, 0.6, 2.0]),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_the_tree_is_that_of_the_search(
     seed: int, levels: int | None, vocab_size: int, beam_size: int, most: int, alpha: float
 ) -> None:
@@ -106,7 +106,7 @@ def test_the_tree_is_that_of_the_search(
 
 
 @given(SEEDS, st.integers(2, 4))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_every_end_is_told_with_its_numbers(seed: int, beam_size: int) -> None:
     """In both languages, one sentence, and the numbers in it are those of the search."""
     notes, [best] = observed(random_table(seed, 6), Beam(beam_size=beam_size), 6)
@@ -146,7 +146,7 @@ def test_a_wide_beam_keeps_the_best_of_the_pruned() -> None:
 
 
 @given(SEEDS, st.sampled_from([Greedy(), Sample(seed=3), Beam(beam_size=3)]))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_notes_hold_what_each_row_could_choose_from(
     seed: int, strategy: Beam | Greedy | Sample
 ) -> None:
