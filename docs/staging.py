@@ -51,7 +51,7 @@ _LANGUAGES = re.compile(rf"^{_LANGUAGE} · {_LANGUAGE}\n+", re.M)
 _HEADING = re.compile(r"^#+ (.+)$", re.M)
 _CHINESE = r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef“”]"
 _BROKEN_CHINESE = re.compile(
-    rf"(?<={_CHINESE})\n *(?={_CHINESE})|(?<=[，。；：、！？）])\n *(?=[\w\[`$])"
+    rf"(?<={_CHINESE})\n *(?={_CHINESE})|(?<=[，。；：、！？）])\n *(?!\d+\. )(?=[\w\[`$])"
     r"|(?<=\S)\n *(?=[（，。])"
 )
 _LISTS = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*|^(?![-*#|>\s]|\d+\. ).+\n(?:[-*]|1\.) .*", re.M)

@@ -129,6 +129,8 @@ def test_lines_of_chinese_are_joined() -> None:
     joined = "第一行，`code` 后一行 word\n末。\n\n- 一，二\n- 三\n"
     assert staged_page(tree, "index.md", text) == joined
     assert staged_page(tree, "vit.md", text) == text  # which is written in English
+    numbered = "1. 甲，\n   乙。\n2. 丙，\n   2.5 丁。\n10. 戊。\n"
+    assert staged_page(tree, "index.md", numbered) == "1. 甲，乙。\n2. 丙，2.5 丁。\n10. 戊。\n"
 
 
 def test_formulas_are_made_and_prices_are_not() -> None:
