@@ -10,13 +10,14 @@
     terminal     an inspection as lines of text
     page         an inspection as one HTML file
     heads        an inspection as a picture: every head (``plot_heads``)
+    files        a picture's or a page's way into a file
 
 Pictures:
 
     attention    which source token each target token looked at, as a PNG (``plot_alignment``)
     heatmap      the grid itself
     fonts        a font for each label, also where none for Chinese is installed
-    picture      a figure, and its way into a file
+    picture      a figure of our own, written as a PNG
 
 Pictures that need no model, each drawn by one function from the package's own parts:
 

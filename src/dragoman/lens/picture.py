@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from dragoman.errors import DragomanError, InputError
+from dragoman.lens.files import replacing
 
 _DOTS_AN_INCH = 130
 
@@ -22,24 +22,12 @@ def blank(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: Path | str) -> Path:
-    """Write a PNG beside the target, then rename: whoever looks finds the old file or the new one.
+    """Write a PNG, whole or not at all; the same figure gives the same bytes.
 
-    Missing folders are made; the same figure gives the same bytes. Returns the path. Raises
-    ``InputError`` if nothing can be written there.
+    Missing folders are made. Returns the path. Raises ``InputError`` if nothing can be written
+    there.
     """
     target = Path(path)
-    part = target.with_name(f".{target.name}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            figure.savefig(part, format="png", metadata={"Software": None})
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
-    except (PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError) as error:
-        message = f"cannot write the picture {target}: {error.strerror}; choose another path"
-        raise InputError(message) from error
-    except OSError as error:
-        message = f"writing the picture {target} failed: {error.strerror or error}"
-        raise DragomanError(message) from error
+    with replacing(target, "picture") as part:
+        figure.savefig(part, format="png", metadata={"Software": None})
     return target

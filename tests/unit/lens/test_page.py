@@ -102,8 +102,9 @@ def test_the_file_appears_whole_in_a_new_folder(tmp_path: Path) -> None:
 
 def test_a_path_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """A folder stands where the file shall be: one sentence, and the folder is as it was."""
-    with pytest.raises(InputError, match=r"cannot write the page .*choose another path"):
-        write_page(translation(), tmp_path)
+    for folder in (tmp_path, Path(), Path("/")):
+        with pytest.raises(InputError, match=r"cannot write the page .*choose another path"):
+            write_page(translation(), folder)
     assert list(tmp_path.iterdir()) == []
 
 

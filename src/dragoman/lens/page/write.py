@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dragoman import __version__
-from dragoman.errors import DragomanError, InputError
+from dragoman.errors import InputError
+from dragoman.lens.files import replacing
 from dragoman.lens.inspection import AttentionMap, Inspection
 
 __all__ = ["MAX_WEIGHTS", "SCRIPTS", "write_page"]
@@ -61,7 +62,9 @@ def write_page(inspection: Inspection, path: Path) -> Path:
             "most that a browser shows well; take a shorter text, or fewer layers or heads"
         )
         raise InputError(message)
-    _write(page(inspection), path)
+    text = page(inspection)
+    with replacing(path, "page") as part:
+        part.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
@@ -113,21 +116,3 @@ def _part(name: str) -> str:
 def _hash(text: str) -> str:
     """What a content security policy calls a script or a style by."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _write(text: str, path: Path) -> None:
-    """Writes beside the target, then renames: whoever looks finds the old file or the new one."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_text(text, encoding="utf-8", newline="\n")
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except (PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError) as error:
-        message = f"cannot write the page {path}: {error.strerror}; choose another path"
-        raise InputError(message) from error
-    except OSError as error:
-        message = f"writing the page {path} failed: {error.strerror or error}"
-        raise DragomanError(message) from error
