@@ -7,6 +7,7 @@ Strict TOML: an unknown key is an error with the nearest name. A device or a fig
 file replaces the shipped one; ``fp32_tflops = 2.5`` is short for ``{value = 2.5}``.
 """
 
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -45,6 +46,11 @@ class Figure:
     date: str = ""
     """When it was published, measured or read."""
 
+    def __post_init__(self) -> None:
+        """Refuse what is no quantity: below zero, without end, or no number."""
+        if not 0 <= self.value < math.inf:
+            raise ValueError(f"value = {self.value:g} must be a finite number, 0 or above")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
@@ -60,6 +66,12 @@ class Assumptions:
     """Seconds to start the operations of one layer once, forward, however little they compute."""
     watts_per_thread: Figure
     """Power of a processor that the table does not know, by its threads."""
+
+    def __post_init__(self) -> None:
+        """Refuse a share of 0, with which nothing would ever end."""
+        _refuse_zeros(
+            {"products": self.products, "training": self.training, "decoding": self.decoding}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +96,17 @@ class Device:
     """Power that it draws at full load."""
     price_per_hour: Figure | None = None
     """Rent of one hour."""
+
+    def __post_init__(self) -> None:
+        """Refuse a rate of 0, with which nothing would ever end."""
+        _refuse_zeros(
+            {
+                "fp32_tflops": self.fp32_tflops,
+                "bf16_tflops": self.bf16_tflops,
+                "bandwidth_gb": self.bandwidth_gb,
+                "memory_gb": self.memory_gb,
+            }
+        )
 
     def precision(self, wanted: Precision | Literal["auto"]) -> Precision:
         """Return what is computed in: `auto` is bf16 where the device has it."""
@@ -171,6 +194,12 @@ def device_named(name: str, table: DeviceTable) -> Device:
             f"your own ({default_devices_file()}, or --devices FILE) adds others"
         )
     return table.devices[name]
+
+
+def _refuse_zeros(figures: Mapping[str, Figure | None]) -> None:
+    for name, figure in figures.items():
+        if figure is not None and figure.value == 0:
+            raise ValueError(f"{name} = 0 must be above 0")
 
 
 def _laid_over(shipped: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

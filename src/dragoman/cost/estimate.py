@@ -131,12 +131,14 @@ class TextEstimate:
 
 
 def bill_of(seconds: float, rates: Rates, prices: Prices) -> Bill:
-    """Return what a time on a device takes; a price that is given goes before the table's rent."""
+    """Return what a time on a device takes; a price that is given goes before the table's.
+
+    A price of electricity without one of an hour means a device of one's own, which has no rent.
+    """
     kwh = None if rates.watts is None else rates.watts * seconds / HOUR / 1000
     per_kwh = rates.price_per_kwh if prices.per_kwh is None else prices.per_kwh
-    rent = rates.price_per_hour if prices.per_hour is None else prices.per_hour
-    if prices.per_hour is None and per_kwh is not None:
-        rent = None  # whoever pays for the electricity owns the device
+    rent = rates.price_per_hour if prices.per_kwh is None else None
+    rent = rent if prices.per_hour is None else prices.per_hour
     costs = [] if rent is None else [rent * seconds / HOUR]
     if per_kwh is not None and kwh is not None:
         costs.append(per_kwh * kwh)

@@ -98,8 +98,7 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
         layer_seconds=assumed.layer_seconds.value,
         memory=memory_limit(torch_device),
         watts=_watts(table, known, torch_device),
-        price_per_hour=_value(table.here.price_per_hour)
-        or (None if known is None else _value(known.price_per_hour)),
+        price_per_hour=_rent(table, known),
         price_per_kwh=_value(table.here.price_per_kwh),
     )
 
@@ -153,6 +152,16 @@ def _wait(device: torch.device) -> None:
 
 def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
+
+
+def _rent(table: DeviceTable, known: Device | None) -> float | None:
+    """What the owner says, else the table; nothing of a machine whose electricity has a price."""
+    here = table.here
+    if here.price_per_hour is not None:
+        return here.price_per_hour.value
+    if known is None or here.price_per_kwh is not None:
+        return None
+    return _value(known.price_per_hour)
 
 
 def _watts(table: DeviceTable, known: Device | None, device: torch.device) -> float | None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.cost import estimate_machine
 from dragoman.cost.devices import (
     Assumptions,
     Device,
@@ -13,7 +14,7 @@ from dragoman.cost.devices import (
     device_named,
     device_table,
 )
-from dragoman.cost.estimate_machine import rates_of
+from dragoman.cost.estimate_machine import rates_here, rates_of
 from dragoman.errors import InputError
 
 
@@ -109,6 +110,10 @@ def test_the_default_place_is_read_when_there_is_a_file(tmp_path: Path) -> None:
         ('[devices.t4]\nkind = "tpu"', 'must be one of "cpu", "gpu"'),
         ("[devices.t4]\nwatts = {value = 70, sauce = 'me'}", "devices.t4.watts.source?"),
         ("[gpus]", "unknown key gpus; did you mean gpu?"),
+        ("devices.t4.fp32_tflops = 0", "fp32_tflops = 0 must be above 0"),
+        ("devices.t4.watts = -70", "value = -70 must be a finite number"),
+        ("devices.t4.memory_gb = nan", "value = nan must be a finite number"),
+        ("cpu.training = 0", "section cpu: training = 0 must be above 0"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
@@ -138,3 +143,22 @@ def test_a_machine_is_known_by_what_it_reports(tmp_path: Path) -> None:
         )
     )
     assert own.known_as("NVIDIA L4") is own.devices["mine"]
+
+
+@pytest.mark.parametrize(
+    ("here", "rent"),
+    [
+        ("{}", 2.0),
+        ("{price_per_hour = 0}", 0.0),
+        ("{price_per_hour = 3, price_per_kwh = 0.3}", 3.0),
+        ("{price_per_kwh = 0.3}", None),
+    ],
+)
+def test_the_owner_says_what_an_hour_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, rent: float | None
+) -> None:
+    """His price goes before the table's, nothing included; with electricity alone there is none."""
+    monkeypatch.setattr(estimate_machine, "_reported_name", lambda _: "an abacus")
+    abacus = 'name = "", kind = "cpu", fp32_tflops = 1, bandwidth_gb = 1, price_per_hour = 2'
+    own = f'here = {here}\ndevices.mine = {{{abacus}, matches = ["abacus"]}}'
+    assert rates_here(device_table(_own(tmp_path, own)), "fp32", "cpu").price_per_hour == rent

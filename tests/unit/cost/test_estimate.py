@@ -97,6 +97,7 @@ def test_a_bill_is_power_rent_and_electricity_times_time(
     assert owned.money is not None
     assert both.money == pytest.approx(rented.money + owned.money)
     assert bill_of(2 * seconds, rates, Prices()).money == pytest.approx(2 * rented.money)
+    assert bill_of(seconds, replace(rates, price_per_kwh=kwh), Prices()).money == both.money
 
 
 def test_what_is_not_known_is_not_made_up() -> None:
