@@ -60,7 +60,7 @@ def _main(inspection: Inspection) -> tuple[np.ndarray, tuple[str, ...], tuple[st
 
 def _draw_heads(block: SubFigure, attention: AttentionMap, columns: int) -> None:
     """A small grid for each layer and head, with no tokens: their order is that of the texts."""
-    block.suptitle(f"{attention.name}: layers down, heads across", x=0.01, ha="left", fontsize=11)
+    block.suptitle(f"{attention.name}: layer.head, counted from 0", x=0.01, ha="left", fontsize=11)
     grid = block.add_gridspec(len(attention.layers), columns)
     for row, layer in enumerate(attention.layers):
         for column, head in enumerate(attention.heads):

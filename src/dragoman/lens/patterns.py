@@ -26,7 +26,7 @@ SHOWN: tuple[tuple[str, Pattern], ...] = (
     ("causal", Causal()),
     ("linear (causal)", LinearAttention()),
     ("sliding window, 6", SlidingWindow(size=6)),
-    ("the same, both sides", SlidingWindow(size=3, causal=False)),
+    ("sliding window, 3 each way", SlidingWindow(size=3, causal=False)),
     ("Longformer, 2 global", Longformer(window=3, global_positions=(0, 12))),
     ("strided, 5", Strided(stride=5)),
     ("fixed, 6, summary 2", Fixed(stride=6, summary=2)),
