@@ -27,7 +27,8 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     temperature: Annotated[float | None, typer.Option(help="Generating: 0 draws nothing.")] = None,
     seed: Annotated[int | None, typer.Option(help="Generating: decides what is drawn.")] = None,
     layers: Annotated[
-        str | None, typer.Option(help="Keep the attention of these, counted from 0, as 0,5; all if it fits.")
+        str | None,
+        typer.Option(help="Keep the attention of these, counted from 0, as 0,5; all if it fits."),
     ] = None,
     png: Annotated[Path | None, typer.Option(help="Draw the attention of every head.")] = None,
     html: Annotated[
