@@ -186,14 +186,14 @@ class _Fates:
         taken = self._width - draft.places
         why = f"Pruned: {draft.places} continuations with higher sums filled the beam"
         why_zh = f"被剪枝：{draft.places} 个总对数概率更高的续写占满了束"
+        last, last_zh = f"the lowest of them has {lowest}", f"其中最低为 {lowest}"
         if draft.places == 1:
             why = "Pruned: one continuation with a higher sum filled the beam"
+            last, last_zh = f"it has {lowest}", f"它为 {lowest}"
         if taken:
             why += f", in which finished translations hold {taken} of {self._width} places"
             why_zh += f"（共 {self._width} 个位置，其中 {taken} 个已归完成的译文）"
-        return _Fate(
-            "pruned", f"{why}; the lowest of them has {lowest}.", f"{why_zh}，其中最低为 {lowest}。"
-        )
+        return _Fate("pruned", f"{why}; {last}.", f"{why_zh}，{last_zh}。")
 
     def _finished(self, draft: _Draft, score: float) -> _Fate:
         how, how_zh = "It is complete", "它已完整"

@@ -120,6 +120,7 @@ def test_every_end_is_told_with_its_numbers(seed: int, beam_size: int) -> None:
             rivals = [n for n in tree.nodes if n.step == node.step and n.state != "pruned"]
             assert numbers == [f"{min(n.log_prob for n in rivals):.3f}"]
             assert str(len(rivals)) in node.why.replace("one continuation", "1")
+            assert ("of them" in node.why) == ("其中最低" in node.why_zh) == (len(rivals) > 1)
         if node.state in ("finished", "beaten"):
             assert numbers[-1] == f"{best.score:.3f}"
         if node.state == "open":
