@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from dragoman.cost.cache import cache_of
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
     FLOAT,
@@ -188,7 +189,9 @@ def _flops_per_token(work: Work) -> FlopsPerToken:
     else:
         source = work.length if isinstance(config, EncoderDecoderConfig) else 0
         one = Shape(rows=1, src_length=source, length=work.length)
-        read = prefill_flops(config, one).total / work.length
+        # the last token of a prompt is the first step's, so one more is counted than is read
+        prompt = replace(one, length=work.length + 1)
+        read = prefill_flops(config, prompt).total / work.length
         before = work.answer // 2 + (0 if source else work.length)
         written = step_flops(config, one, cached=before).total
     return FlopsPerToken(
@@ -203,13 +206,11 @@ def _memory(work: Work, rates: Rates) -> MemoryReport:
     config, train = work.config, work.recipe.train
     here = memory_of(work, rates.precision)
     other: Precision = "fp32" if rates.precision == "bf16" else "bf16"
-    cache, decoding = None, None
+    cache = None
     if not isinstance(config, EncoderOnlyConfig):
         source = work.length if isinstance(config, EncoderDecoderConfig) else 0
         written = work.answer + (0 if source else work.length)
         cache = cache_bytes(config, src_length=source, length=written, precision="fp32")
-        rows = max(1, BATCH_TOKENS // (work.length * work.beam_size))
-        decoding = here.weights + rows * work.beam_size * cache
     return MemoryReport(
         training=here,
         other_precision=memory_of(work, other),
@@ -220,9 +221,30 @@ def _memory(work: Work, rates: Rates) -> MemoryReport:
         ),
         unfused_loss=_logits_bytes(work),
         cache=cache,
-        decoding=decoding,
+        decoding=decoding_bytes(work),
         largest_rows=None if rates.memory is None else _largest_rows(work, rates),
     )
+
+
+def decoding_bytes(work: Work) -> int | None:
+    """Weights and caches of a full batch of sentences and their beams; None for encoders.
+
+    The beams of a sentence share what cross-attention keeps of its source.
+    """
+    config = work.config
+    if isinstance(config, EncoderOnlyConfig):
+        return None
+    paired = isinstance(config, EncoderDecoderConfig)
+    kept = cache_of(
+        config,
+        src_length=work.length if paired else 0,
+        length=work.answer + (0 if paired else work.length),
+        prompt=0 if paired else work.length - 1,
+        precision="fp32",
+    )
+    rows = max(1, BATCH_TOKENS // (work.length * work.beam_size))
+    weights = FLOAT * sum(count_parameters(config).values())
+    return weights + rows * (work.beam_size * kept.reserved + kept.memory)
 
 
 def _logits_bytes(work: Work) -> int:

@@ -133,7 +133,8 @@ def _too_large(shape: Shape, peak: TrainingMemory, limit: int, recipe: RunRecipe
     tokens = shape.rows * (shape.src_length + shape.length)
     smaller = f"batch.max_tokens to about {int(share * tokens):,}"
     if isinstance(recipe, GenerateRecipe):
-        smaller = f"batch.rows to {max(1, int(share * recipe.batch.rows)):,}"
+        rows = min(recipe.batch.rows, tokens // recipe.batch.length)  # a text may hold fewer
+        smaller = f"batch.rows to {max(1, int(share * rows)):,}"
     spare = (
         ""
         if recipe.train.activation_checkpointing

@@ -20,13 +20,14 @@ from dragoman.cost.estimate import (
 )
 from dragoman.cost.estimate_machine import Rates
 from dragoman.cost.estimate_recipe import PRESET_RECIPES, Work, find_recipe, work_of
-from dragoman.cost.estimate_report import Request, cost_of, memory_of
+from dragoman.cost.estimate_report import Request, cost_of, decoding_bytes, memory_of
 from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
-from dragoman.cost.flops import training_flops
+from dragoman.cost.flops import Shape, prefill_flops, training_flops
 from dragoman.cost.measure import measure
 from dragoman.cost.measure_made import made_job
+from dragoman.cost.memory import decoding_memory
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnlyConfig, count_parameters
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
 from dragoman.tasks.options import DecodingOptions
 from dragoman.train.config import TrainConfig
 from dragoman.train.recipe import shipped_recipes
@@ -193,6 +194,9 @@ def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
         InputError, match=r"a batch of 4 rows of 16 tokens needs .* set batch\.rows"
     ):
         check_batches(work, round(0.8 * peak), job)  # type: ignore[arg-type]
+    asked = _work("tinyshakespeare", *TINY_LM, "batch.rows=4000")  # and the text holds four
+    with pytest.raises(InputError, match=r"set batch\.rows to [123],"):
+        check_batches(asked, round(0.8 * peak), job)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"make model\.d_model"):
         check_batches(work, 1000, job)  # type: ignore[arg-type]
     check_batches(work, None, job)  # type: ignore[arg-type]
@@ -246,5 +250,26 @@ def test_all_figures_are_plain_data() -> None:
     assert fits <= 50_000_000 < over
     assert found["parameters"]["total"] == sum(count_parameters(work.config).values())
     assert found["memory"]["training"]["total"] == memory_of(work, "fp32").total
+    caches = found["memory"]["decoding"] - found["memory"]["training"]["weights"]
+    assert caches >= BATCH_TOKENS // work.length * found["memory"]["cache"]
     assert found["texts"]["month"]["seconds"] == pytest.approx(1e6 / 100.0)
     assert found["flops_per_token"]["training"] > 3 * found["flops_per_token"]["prefill"] > 0
+
+
+def test_beams_share_what_cross_attention_keeps() -> None:
+    """A full batch of translations takes what decoding it is rehearsed to take, within a tenth."""
+    work = _work("base")
+    assert isinstance(work.config, EncoderDecoderConfig)
+    rows = BATCH_TOKENS // (work.length * work.beam_size)
+    shape = Shape(rows=rows, src_length=work.length, length=work.answer)
+    rehearsed = decoding_memory(work.config, shape, beam_size=work.beam_size).total
+    assert decoding_bytes(work) == pytest.approx(rehearsed, rel=0.1)
+
+
+def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
+    """The last token of a prompt is the first step's, so a longer one is counted."""
+    work = _work("tinyshakespeare", *TINY_LM)
+    assert isinstance(work.config, DecoderOnlyConfig)
+    read = cost_of("it", work, RATES, Request()).flops.prefill
+    prompt = Shape(rows=1, length=work.length + 1)
+    assert read == prefill_flops(work.config, prompt).total / work.length
