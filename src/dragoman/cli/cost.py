@@ -64,7 +64,18 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     dragoman cost --fit runs/sweep --predict runs/sweep/d96-9000 --minutes 60
     """
     budget = {"flops": flops, "minutes": minutes, "money": money}
-    check_fit_options(fit=fit, options={"predict": predict, "png": png, **budget})
+    check_fit_options(
+        fit=fit,
+        with_fit={"predict": predict or None, "png": png, **budget},
+        without={
+            "device": device,
+            "devices": devices,
+            "length": length,
+            "tokens_per_month": tokens_per_month,
+            "kwh_price": kwh_price,
+            "measure": measure or None,
+        },
+    )
     if fit:
         fit_runs(
             [Path(argument) for argument in arguments],

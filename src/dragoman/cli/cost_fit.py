@@ -24,11 +24,15 @@ LETTERS = {
 """The papers' letters."""
 
 
-def check_fit_options(*, fit: bool, options: Mapping[str, object]) -> None:
-    """Raise InputError for options of the fit without it."""
-    given = [name for name, value in options.items() if value]
-    if given and not fit:
-        raise InputError(f"--{given[0]} needs --fit and the folders of runs")
+def check_fit_options(
+    *, fit: bool, with_fit: Mapping[str, object], without: Mapping[str, object]
+) -> None:
+    """Raise InputError for options of the fit without it, and for others with it."""
+    given = [name for name, value in (without if fit else with_fit).items() if value is not None]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        needs = "has no meaning with --fit" if fit else "needs --fit and the folders of runs"
+        raise InputError(f"{option} {needs}")
 
 
 def fit_runs(
@@ -90,20 +94,28 @@ def _draw(report: "ScalingReport", png: Path) -> None:
 def _show_runs(console: "Console", report: "ScalingReport") -> None:
     from rich.table import Table
 
-    table = Table("run", "parameters N", "tokens D", "loss", "of the law", "off")
-    for column in table.columns[1:]:
-        column.justify = "right"
+    head, rows = ["run", "parameters N", "tokens D", "loss", "of the law", "off"], []
     for run in report.runs:
         point = run.point
         fitted = float(report.fit.law.loss(point.parameters, point.tokens))
-        table.add_row(
-            Path(run.name).name,
-            f"{point.parameters:,}",
-            f"{point.tokens:,}",
-            f"{point.loss:.4f}",
-            f"{fitted:.4f}",
-            f"{fitted / point.loss - 1:+.2%}",
+        rows.append(
+            [
+                Path(run.name).name,
+                f"{point.parameters:,}",
+                f"{point.tokens:,}",
+                f"{point.loss:.4f}",
+                f"{fitted:.4f}",
+                f"{fitted / point.loss - 1:+.2%}",
+            ]
         )
+    if not console.is_terminal:  # plain columns for a pipe, as those of all figures
+        console.file.writelines("\t".join(row) + "\n" for row in (head, *rows))
+        return
+    table = Table(*head)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
 
 

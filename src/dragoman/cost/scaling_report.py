@@ -1,5 +1,6 @@
 """What a scaling law says of a sweep: the law itself, other runs foretold, budgets, more data."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
@@ -41,8 +42,8 @@ class Budget:
         if (self.money is None) != (self.price_per_hour is None):
             raise InputError("a budget of money needs a price per hour, and a price needs money")
         for name in (*given, *(["price_per_hour"] if self.price_per_hour is not None else [])):
-            if not getattr(self, name) > 0.0:
-                raise InputError(f"{name} = {getattr(self, name)} must be above 0")
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name} = {getattr(self, name)} must be a number above 0")
 
     @property
     def seconds(self) -> float | None:

@@ -68,6 +68,10 @@ def test_plain_lines_in_a_pipe(run: Run) -> None:
         (("base", "--device", "h10"), "did you mean h100"),
         (("base", "--device", "h100", "--measure"), "give one"),
         (("base", "--price", "-1"), "--price is -1; it must be above 0"),
+        (("base", "--flops", "0"), "--flops needs --fit"),
+        (("--fit", "runs", "--kwh-price", "1"), "--kwh-price has no meaning with --fit"),
+        (("--fit", "runs", "--measure"), "--measure has no meaning with --fit"),
+        (("--fit", "runs", "--flops", "inf"), "flops = inf must be a number above 0"),
         (("base", "model.d_modl=3"), "did you mean model.d_model"),
     ],
 )
