@@ -134,10 +134,10 @@ def _score(translator: "Translator", test: Sequence["Pair"], console: "Console")
 
 
 def _draw(translator: "Translator", sentence: str, path: Path, console: "Console") -> None:
-    from dragoman.lens.attention import plot_alignment
-
     alignment = translator.translate(sentence).alignment()
     try:
+        from dragoman.lens import plot_alignment
+
         plot_alignment(
             alignment.weights_TS.numpy(),
             alignment.src_tokens,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.errors import InputError
+from dragoman.lens.heatmap import heat_map
+from dragoman.lens.picture import save
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,17 +28,10 @@ def plot_alignment(
     made; the file appears whole or not at all.
 
     ``weights_TS`` has shape (T, S): T target tokens, S source tokens. Returns the path. Raises
-    ``InputError`` without matplotlib or if nothing can be written there, ``ValueError`` on shapes
-    that do not fit.
+    ``InputError`` if nothing can be written there, ``ValueError`` on shapes that do not fit.
     """
     expected = (len(tgt_tokens), len(src_tokens))
     if weights_TS.shape != expected or 0 in expected:
         message = f"weights have shape {weights_TS.shape}, the tokens ask for (T, S) = {expected}"
         raise ValueError(message)
-    try:
-        from dragoman.lens.heatmap import heat_map
-        from dragoman.lens.picture import save
-    except ModuleNotFoundError as error:
-        message = "pictures need matplotlib; install it with: pip install 'dragoman[plot]'"
-        raise InputError(message) from error
     return save(heat_map(weights_TS, src_tokens, tgt_tokens, title), path)

@@ -87,8 +87,8 @@ def test_missing_matplotlib_is_said_with_its_cure(tmp_path: Path) -> None:
     code = (
         "import sys, numpy; sys.modules['matplotlib'] = None;"
         "from dragoman.errors import InputError;"
-        "from dragoman.lens.attention import plot_alignment as plot\n"
-        "try: plot(numpy.eye(1), ['a'], ['b'], sys.argv[1])\n"
+        "import dragoman.lens\n"
+        "try: dragoman.lens.plot_alignment(numpy.eye(1), ['a'], ['b'], sys.argv[1])\n"
         "except InputError as error: sys.stdout.write(str(error))"
     )
     assert "pip install 'dragoman[plot]'" in _python(code, str(tmp_path / "a.png"))
