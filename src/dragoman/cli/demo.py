@@ -134,6 +134,8 @@ def _score(translator: "Translator", test: Sequence["Pair"], console: "Console")
 
 
 def _draw(translator: "Translator", sentence: str, path: Path, console: "Console") -> None:
+    from rich.markup import escape
+
     alignment = translator.translate(sentence).alignment()
     try:
         from dragoman.lens import plot_alignment
@@ -146,9 +148,10 @@ def _draw(translator: "Translator", sentence: str, path: Path, console: "Console
             title="Which English word each Chinese piece looks at",
         )
     except InputError as error:
-        console.print(f"\n[bold]5. No picture:[/] {error}")
+        console.print(f"\n[bold]5. No picture:[/] {escape(str(error))}")
     else:
-        console.print(f"\n[bold]5. A picture[/] of the attention behind the last one: {path}")
+        said = "\n[bold]5. A picture[/] of the attention behind the last one: "
+        console.print(said + escape(str(path)))
 
 
 def _show(console: "Console", rows: Sequence[tuple[str, str, str]]) -> None:

@@ -1,16 +1,20 @@
 """What each verb that takes a model prints, and where."""
 
 import gzip
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from tests.system.cli.command import LINES, Run, in_own_process, write
 from tests.unit.tasks.tiny import random_lines
 
 import dragoman
+from dragoman.cli import demo
+from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
 
 
@@ -173,3 +177,18 @@ def test_inspect_tells_what_the_folder_holds(run: Run, model: Path) -> None:
     assert (table.code, table.err) == (0, "")
     assert f"{total:,}" in table.out
     assert "tokenizer.json" in table.out
+
+
+def test_the_demo_names_what_brings_pictures(
+    monkeypatch: pytest.MonkeyPatch, model: Path, tmp_path: Path
+) -> None:
+    """In brackets, which are not taken for colours of the terminal."""
+    said = io.StringIO()
+
+    def missing(*_: object, **__: object) -> None:
+        raise InputError("install it with: pip install 'dragoman[plot]'")
+
+    monkeypatch.setattr("dragoman.lens.plot_alignment", missing, raising=False)
+    translator = dragoman.load(model, device="cpu")
+    demo._draw(translator, LINES[0], tmp_path / "a.png", Console(file=said, width=200))
+    assert "5. No picture: install it with: pip install 'dragoman[plot]'" in said.getvalue()
