@@ -87,6 +87,7 @@ def _arithmetic(cost: "Cost") -> Rows:
     flops = cost.flops
     yield "training, forward and backward", _flops_said(flops.training)
     yield "  of that, scores and weighting", f"{flops.scores:.1%}"
+    yield "  and the output layer", f"{flops.output:.1%}"
     if flops.prefill is not None:
         what = "reading" if flops.decoding is None else "prefill"
         yield f"{what}, a token of {cost.work.length}", _flops_said(flops.prefill)

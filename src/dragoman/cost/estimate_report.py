@@ -53,6 +53,8 @@ class FlopsPerToken:
     """A token that is written, for each hypothesis, with half of the answer before it."""
     scores: float
     """The share of training that grows with the length: queries with keys, weights with values."""
+    output: float
+    """The share of training that the output layer takes, or the head of an encoder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +201,7 @@ def _flops_per_token(work: Work) -> FlopsPerToken:
         prefill=read,
         decoding=written,
         scores=training.scores / training.total,
+        output=training.output / training.total,
     )
 
 

@@ -19,7 +19,13 @@ from dragoman.cost.estimate import (
     estimate_training,
 )
 from dragoman.cost.estimate_machine import Rates
-from dragoman.cost.estimate_recipe import PRESET_RECIPES, Work, find_recipe, work_of
+from dragoman.cost.estimate_recipe import (
+    PRESET_RECIPES,
+    Work,
+    find_recipe,
+    vocabulary_of,
+    work_of,
+)
 from dragoman.cost.estimate_report import Request, cost_of, decoding_bytes, memory_of
 from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
 from dragoman.cost.flops import Shape, prefill_flops, training_flops
@@ -273,3 +279,12 @@ def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
     read = cost_of("it", work, RATES, Request()).flops.prefill
     prompt = Shape(rows=1, length=work.length + 1)
     assert read == prefill_flops(work.config, prompt).total / work.length
+
+
+def test_shares_of_training_are_those_of_its_flops() -> None:
+    """Three products with the output matrix for each target, of all that a token takes."""
+    work = _work("numbers", *TINY, *ONE_LAYER)
+    found = cost_of("it", work, RATES, Request()).flops
+    each_target = 3 * 2 * work.config.d_model * vocabulary_of(work.config)
+    assert found.output == pytest.approx(each_target / 2 / found.training)
+    assert 0 < found.scores < 1
