@@ -12,9 +12,8 @@ checkpointing keeps a layer's input alone (Chen et al., 2016). The logits, `toke
 be the largest of all, never exist at once (`train/objective.py`).
 """
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -32,7 +31,6 @@ from dragoman.models import (
     EncoderOnly,
     ModelConfig,
     build,
-    count_parameters,
 )
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Decoder, Documents, Encoder, Precision, autocast
@@ -43,7 +41,6 @@ __all__ = [
     "TrainingMemory",
     "cache_bytes",
     "decoding_memory",
-    "largest_batch",
     "training_memory",
 ]
 
@@ -52,10 +49,6 @@ Optimizer = Literal["adam", "adamw"]
 MOMENTS: dict[Optimizer, int] = {"adam": 2, "adamw": 2}  # numbers for each parameter
 COUNT_BYTES = 4  # each tensor of parameters has its own count of steps
 SMOOTHING = 0.1  # its size changes no tensor's
-FLOAT = 4  # bytes
-FIRST_TOKENS = 2048  # of the first batch that is tried
-GUESSES = 6  # steps on the way to the largest batch
-CLOSE = 0.01  # of the rows is near enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,57 +111,6 @@ def training_memory(  # noqa: PLR0913 (how it is trained, word by word)
         optimizer=MOMENTS[optimizer] * weights + counts,
         activations=peak.alive - weights - peak.gradients,
         kept=kept,
-    )
-
-
-def largest_batch(  # noqa: PLR0913 (how it is trained, word by word)
-    config: ModelConfig,
-    shape: Shape,
-    *,
-    budget_bytes: int,
-    optimizer: Optimizer = "adam",
-    precision: Precision = "fp32",
-    activation_checkpointing: bool = False,
-    accumulate: int = 1,
-) -> int:
-    """Return how many rows of the shape's lengths fit into a budget; 0 where not even one does.
-
-    What is returned has been rehearsed and fits. Memory grows with the rows in steps here and
-    there, so one or two more in a hundred may fit too.
-    """
-
-    def needed(rows: int) -> int:
-        return training_memory(
-            config,
-            _with_rows(shape, rows),
-            optimizer=optimizer,
-            precision=precision,
-            activation_checkpointing=activation_checkpointing,
-            accumulate=accumulate,
-        ).total
-
-    parameters = sum(count_parameters(config).values())
-    few, at_few = 0, FLOAT * parameters * (2 + MOMENTS[optimizer])  # with all gradients at the end
-    if at_few > budget_bytes:
-        return 0
-    many = math.ceil(FIRST_TOKENS / (shape.src_length + shape.length))
-    for _ in range(GUESSES):
-        at_many = needed(many)
-        each = max(1.0, (at_many - at_few) / (many - few))
-        fits = at_many <= budget_bytes
-        if fits:
-            few, at_few = many, at_many
-        more = math.floor((budget_bytes - at_few) / each)
-        if more < 1 or (fits and more < CLOSE * few):
-            break
-        many = few + more
-    return few
-
-
-def _with_rows(shape: Shape, rows: int) -> Shape:
-    targets = shape.targets
-    return replace(
-        shape, rows=rows, targets=None if targets is None else targets * rows // shape.rows
     )
 
 

@@ -8,7 +8,7 @@ import torch
 from tests.unit.cost.counted import loss_of, make, measured_peak
 
 from dragoman.cost.flops import Shape
-from dragoman.cost.memory import TrainingMemory, decoding_memory, largest_batch, training_memory
+from dragoman.cost.memory import TrainingMemory, decoding_memory, training_memory
 from dragoman.decode import Beam, Limits, search
 from dragoman.models import (
     DecoderOnly,
@@ -214,20 +214,3 @@ def test_the_fused_loss_spares_the_logits(name: str) -> None:
     spared -= training_memory(config, shape).kept
     gradient = 4 * V * config.d_model
     assert spared + gradient == pytest.approx(4 * targets * V, rel=0.02)
-
-
-def test_the_largest_batch_fits_and_a_slightly_larger_one_does_not() -> None:
-    """The answer's own peak is within the budget, and that of a tenth more rows beyond it."""
-    budget = 100_000_000
-    rows = largest_batch(PAIRS, SENTENCES, budget_bytes=budget)
-    peaks = [
-        training_memory(PAIRS, replace(SENTENCES, rows=n)).total for n in (rows, rows * 11 // 10)
-    ]
-    assert rows > 1
-    assert peaks[0] <= budget < peaks[1]
-
-
-def test_no_row_fits_where_the_moments_do_not() -> None:
-    """Weights, gradients and moments alone are beyond the budget: 0."""
-    parameters = sum(count_parameters(PAIRS).values())
-    assert largest_batch(PAIRS, SENTENCES, budget_bytes=15 * parameters) == 0
