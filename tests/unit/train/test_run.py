@@ -190,11 +190,12 @@ def test_patience_counts_over_a_resumption(recipe: Recipe) -> None:
 def test_failure_gives_the_terminal_back(recipe: Recipe) -> None:
     """When training fails midway, the error comes through and the live display is closed."""
     console, file = make_console(terminal=True)
+    handler = signal.getsignal(signal.SIGINT)  # a background job ignores it
     recipe = replace(recipe, train=replace(recipe.train, learning_rate=1e38, clip_norm=None))
     with pytest.raises(DragomanError, match="in a batch of the examples"):
         train(recipe, score=Scorer(iter([1, 2, 3])), console=console)
     assert file.getvalue().count(SHOW_CURSOR) == file.getvalue().count(HIDE_CURSOR) > 0
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) == handler
 
 
 def test_validation_files_and_limit(recipe: Recipe) -> None:
