@@ -53,11 +53,13 @@ ASSETS = (
 """What lies beside the pages. Of ziamath nothing is used but STIX Two (SIL Open Font Licence)."""
 
 PICTURES = {
+    "activations.png": "plot_activations",
     "cache-growth.png": "plot_cache_growth",
     "label-smoothing.png": "plot_label_smoothing",
     "norm-placement.png": "plot_norm_placement",
     "patterns.png": "plot_patterns",
     "positions.png": "plot_positions",
+    "reach.png": "plot_reach",
     "rotary-angles.png": "plot_rotary_angles",
     "schedules.png": "plot_schedules",
     "sinusoidal.png": "plot_sinusoidal",

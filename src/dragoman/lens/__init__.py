@@ -27,6 +27,8 @@ Pictures that need no model, each drawn by one function from the package's own p
     patterns     who sees whom, for every pattern of attention
     softmax      temperature, and why scores are divided by sqrt(d)
     norms        gradients by depth, for each place of the norm
+    activations  ReLU and its heirs, and their slopes
+    reach        how far one word is from another, in attention and in recurrent layers
     schedules    the learning rate over a run
     smoothing    what label smoothing asks for
     caches       what decoding keeps in mind
@@ -45,12 +47,14 @@ from typing import TYPE_CHECKING
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
+    from dragoman.lens.activations import plot_activations
     from dragoman.lens.attention import plot_alignment
     from dragoman.lens.caches import plot_cache_growth
     from dragoman.lens.heads import plot_heads
     from dragoman.lens.norms import plot_norm_placement
     from dragoman.lens.patterns import plot_patterns
     from dragoman.lens.positions import plot_positions
+    from dragoman.lens.reach import plot_reach
     from dragoman.lens.rotary import plot_rotary_angles
     from dragoman.lens.schedules import plot_schedules
     from dragoman.lens.sinusoidal import plot_sinusoidal, plot_sinusoidal_distances
@@ -58,6 +62,7 @@ if TYPE_CHECKING:
     from dragoman.lens.softmax import plot_softmax_saturation, plot_softmax_temperature
 else:
     _FILES = {
+        "plot_activations": "activations",
         "plot_alignment": "attention",
         "plot_cache_growth": "caches",
         "plot_heads": "heads",
@@ -65,6 +70,7 @@ else:
         "plot_norm_placement": "norms",
         "plot_patterns": "patterns",
         "plot_positions": "positions",
+        "plot_reach": "reach",
         "plot_rotary_angles": "rotary",
         "plot_schedules": "schedules",
         "plot_sinusoidal": "sinusoidal",
@@ -87,6 +93,7 @@ else:
 
 
 __all__ = [
+    "plot_activations",
     "plot_alignment",
     "plot_cache_growth",
     "plot_heads",
@@ -94,6 +101,7 @@ __all__ = [
     "plot_norm_placement",
     "plot_patterns",
     "plot_positions",
+    "plot_reach",
     "plot_rotary_angles",
     "plot_schedules",
     "plot_sinusoidal",

@@ -18,18 +18,27 @@ from matplotlib.image import imread
 
 from dragoman import lens
 from dragoman.errors import DragomanError, InputError
+from dragoman.lens.activations import SHOWN, values_and_slopes
 from dragoman.lens.caches import cache_growth, stored_bytes
 from dragoman.lens.norms import layer_sizes
 from dragoman.lens.picture import blank, save
+from dragoman.lens.reach import KINDS, RECURRENT, gradients_by_distance, steps_between
 from dragoman.lens.rotary import turned_pairs
 from dragoman.lens.schedules import NOAM, OTHERS, STEPS, rates
 from dragoman.lens.sinusoidal import row_distances
 from dragoman.lens.smoothing import VOCABULARY, smoothed_losses
 from dragoman.lens.softmax import SCORES, saturation, softmax_of
-from dragoman.nn import Causal, LinearAttention, SlidingWindow, sinusoidal_table
+from dragoman.nn import (
+    Causal,
+    LinearAttention,
+    MultiHeadAttention,
+    SlidingWindow,
+    sinusoidal_table,
+)
 from dragoman.train.config import TrainConfig
 
 QUICK = (
+    "plot_activations",
     "plot_cache_growth",
     "plot_label_smoothing",
     "plot_patterns",
@@ -38,7 +47,7 @@ QUICK = (
     "plot_sinusoidal_distances",
     "plot_softmax_temperature",
 )
-SLOW = ("plot_norm_placement", "plot_schedules", "plot_softmax_saturation")
+SLOW = ("plot_norm_placement", "plot_reach", "plot_schedules", "plot_softmax_saturation")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +203,7 @@ def test_measuring_draws_from_no_one_elses_numbers() -> None:
     """The generator of the program stands where it stood."""
     before = torch.random.get_rng_state()
     layer_sizes("pre", 2, draws=1)
+    gradients_by_distance("LSTM", farthest=2, draws=1)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
@@ -222,3 +232,68 @@ def test_smoothing_has_a_lowest_point(smoothing: float) -> None:
     assert at < min(below, above)
     plain = smoothed_losses(torch.tensor([0.5, 0.9, 0.999], dtype=torch.float64), 0.0)
     assert plain.tolist() == pytest.approx([-math.log(0.5), -math.log(0.9), -math.log(0.999)])
+
+
+def test_activations_and_slopes_are_those_of_their_formulas() -> None:
+    """ReLU's slope is 0 or 1; the smooth ones dip below 0 and have slope 1/2 at 0; GELU's two forms
+    differ by less than 0.0005.
+    """
+    x = torch.linspace(-5, 5, 1001, dtype=torch.float64)
+    drawn = {name: values_and_slopes(name, x) for name, _, _ in SHOWN}
+    normal = torch.distributions.Normal(0.0, 1.0)
+    torch.testing.assert_close(drawn["gelu"][0], x * normal.cdf(x))
+    torch.testing.assert_close(drawn["gelu"][1], normal.cdf(x) + x * normal.log_prob(x).exp())
+    torch.testing.assert_close(drawn["silu"][0], x / (1 + (-x).exp()))
+    torch.testing.assert_close(drawn["relu"], (x.clamp(min=0), (x > 0).double()))
+    for name in ("gelu", "gelu_tanh", "silu"):
+        values, slopes = drawn[name]
+        assert values[:500].max() < 0
+        assert float(slopes[500]) == pytest.approx(0.5)
+    assert 0 < float((drawn["gelu"][0] - drawn["gelu_tanh"][0]).abs().max()) < 0.0005
+
+
+@pytest.mark.slow
+def test_distance_is_nothing_to_attention_and_everything_to_recurrence() -> None:
+    """Attention: level, and lower among more words. A recurrent layer: each of eight words back is
+    less than the one before, by the same share from then on; near by it depends on a word more.
+    """
+    reach = {kind: gradients_by_distance(kind) for kind in KINDS}
+    level = geometric_mean(reach["attention"])
+    assert max(reach["attention"]) < 1.6 * level
+    assert min(reach["attention"]) > level / 1.6
+    shorter = geometric_mean(gradients_by_distance("attention", farthest=32))
+    assert shorter / level == pytest.approx(129 / 33, rel=0.2)
+    for kind in RECURRENT:
+        sizes = reach[kind]
+        assert all(near > far for near, far in pairwise(sizes[::8]))
+        assert math.log(sizes[31] / sizes[79]) == pytest.approx(
+            math.log(sizes[79] / sizes[127]), rel=0.1
+        )
+        assert sizes[2] > 1.5 * reach["attention"][2]
+        assert max(sizes[6:]) < min(reach["attention"])
+    assert all(reach["RNN"][127] < 1e-9 * reach[kind][127] for kind in ("GRU", "LSTM"))
+
+
+@pytest.mark.parametrize("kind", ["attention", "RNN"])
+def test_steps_are_counted_as_they_are_gone(kind: str) -> None:
+    """Halve the matrix that each step ends in or begins with: a gradient is halved once a step.
+
+    Small words keep tanh where it is a line.
+    """
+    torch.manual_seed(1)
+    x_BLD = torch.zeros(1, 7, 8, dtype=torch.float64).normal_(std=1e-6).requires_grad_()
+    attn = MultiHeadAttention(8, num_heads=2).double()
+    rnn = torch.nn.RNN(8, 8, bias=False, batch_first=True).double()
+
+    def logs() -> torch.Tensor:
+        out_BLD = attn(x_BLD, attn.project_kv(x_BLD)) if kind == "attention" else rnn(x_BLD)[0]
+        (gradient_BLD,) = torch.autograd.grad(out_BLD[0, -1, 0], x_BLD)
+        sizes: torch.Tensor = gradient_BLD[0, :-1].norm(dim=-1).flip(0)
+        return sizes.log2()
+
+    whole = logs()
+    with torch.no_grad():
+        attn.out_proj.weight.mul_(0.5)
+        rnn.get_parameter("weight_hh_l0").mul_(0.5)
+    steps = whole - logs()
+    assert steps.tolist() == pytest.approx([steps_between(kind, back) for back in range(1, 7)])
