@@ -51,8 +51,7 @@ class Running:
         """Send a signal, if one is given, and wait for the end."""
         if signal_number is not None:
             os.kill(self.pid, signal_number)  # until waited for, an ended child keeps its number
-        code = int(_line_of(self.server))
-        return Ended(code, self.said())
+        return Ended(_ask(self.server, {"wait": self.pid}), self.said())
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +65,8 @@ class CommandLine:
         """Start a command."""
         log = self.folder / "log.txt"
         log.unlink(missing_ok=True)
-        request = json.dumps({"arguments": list(map(str, arguments)), "log": str(log)})
-        assert self.server.stdin is not None
-        self.server.stdin.write(request + "\n")
-        self.server.stdin.flush()
-        return Running(int(_line_of(self.server)), self.server, log)
+        pid = _ask(self.server, {"arguments": list(map(str, arguments)), "log": str(log)})
+        return Running(pid, self.server, log)
 
     def run(self, *arguments: object) -> Ended:
         """Run a command to its end."""
@@ -109,9 +105,12 @@ def dragoman(server: "subprocess.Popen[str]", tmp_path: Path) -> CommandLine:
     return CommandLine(server, tmp_path)
 
 
-def _line_of(server: "subprocess.Popen[str]") -> str:
+def _ask(server: "subprocess.Popen[str]", request: dict[str, object]) -> int:
+    assert server.stdin is not None
     assert server.stdout is not None
-    return server.stdout.readline()
+    server.stdin.write(json.dumps(request) + "\n")
+    server.stdin.flush()
+    return int(server.stdout.readline())
 
 
 def _has_ended(pid: int) -> bool:

@@ -1,8 +1,10 @@
 """A process that has imported everything once, and forks for each command: `python server.py`.
 
-It reads one JSON object a line, `{"arguments": [...], "log": path}`, starts the command line in a
-child whose output goes to the log, answers with the child's process id, and, when the child has
-ended, with its exit code (minus the signal that killed it).
+It reads one JSON object a line and answers each with one number. `{"arguments": [...], "log": path}`
+starts the command line in a child whose output goes to the log: the answer is the child's process
+id. `{"wait": pid}` waits for the child's end: the answer is its exit code (minus the signal that
+killed it). Until it is waited for, an ended child keeps its process id, so that a signal sent to it
+a moment too late goes nowhere else.
 """
 
 import json
@@ -22,12 +24,14 @@ def main() -> None:
     """Serve until standard input ends."""
     for line in sys.stdin:
         request = json.loads(line)
+        if "wait" in request:
+            _, status = os.waitpid(request["wait"], 0)
+            answer(os.waitstatus_to_exitcode(status))
+            continue
         pid = os.fork()
         if pid == 0:
             run(request["arguments"], Path(request["log"]))
         answer(pid)
-        _, status = os.waitpid(pid, 0)
-        answer(os.waitstatus_to_exitcode(status))
 
 
 def run(arguments: list[str], log: Path) -> None:
