@@ -1,10 +1,10 @@
 """A process that has imported everything once, and forks for each command: `python server.py`.
 
-It reads one JSON object a line and answers each with one number. `{"arguments": [...], "log": path}`
-starts the command line in a child whose output goes to the log: the answer is the child's process
-id. `{"wait": pid}` waits for the child's end: the answer is its exit code (minus the signal that
-killed it). Until it is waited for, an ended child keeps its process id, so that a signal sent to it
-a moment too late goes nowhere else.
+It reads JSON objects, one a line, and answers each with a number. `{"arguments": [...], "log":
+path}` starts the command line in a child whose output goes to the log: the answer is the child's
+process id. `{"wait": pid}` waits for the child's end: the answer is its exit code (minus the signal
+that killed it). Until it is waited for, an ended child keeps its process id, so that a signal sent
+to it a moment too late goes nowhere else.
 """
 
 import json
