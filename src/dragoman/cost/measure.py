@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from rich.console import Console
 from torch import Tensor, nn
@@ -39,12 +40,12 @@ __all__ = ["measure"]
 
 WARM_UP = 3
 """Steps that are not timed: the first ones find their memory."""
-LEAST_STEPS, LEAST_SECONDS = 20, 15.0
+LEAST_STEPS, LEAST_SECONDS = 20, 30.0
 """Steps are timed until there are so many, and for so long, but ..."""
 MOST_SECONDS = 60.0
 """... no longer than this."""
-QUARTILES = (0.25, 0.5, 0.75)
-"""The median goes on: a burst of somebody else's work in so short a time foretells no run."""
+SLOWEST = 1.5
+"""Times the median: what a slower step counts as."""
 SOME_ID = 5
 """Any id that is no special one."""
 
@@ -52,7 +53,7 @@ SOME_ID = 5
 def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECONDS) -> Measured:
     """Time the recipe's job, or one of its shape; leaves nothing behind.
 
-    Steps are timed for `least_seconds` at least: with the rest it takes about half a minute.
+    Steps are timed for `least_seconds` at least: with the rest it takes less than a minute.
 
     Raises InputError for what is wrong with the recipe or its data, the data's absence aside.
     """
@@ -91,7 +92,8 @@ def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float
 
     steps = _take(parts, progress, enough)
     tokens = sum(step.tokens for step in steps) / len(steps)
-    low, middle, high = np.quantile([step.seconds / step.tokens for step in steps], QUARTILES)
+    each = np.array([step.seconds / step.tokens for step in steps])
+    low, high = np.quantile(each, (0.25, 0.75))
     save = _seconds(lambda: parts.save(progress))
     speed = tokens_per_second(work, parts.job.model)
     what = (
@@ -100,7 +102,7 @@ def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float
         else "batches of the recipe's shape with random ids, since its data is not here"
     )
     return Measured(
-        step_seconds=float(middle * tokens),
+        step_seconds=typical(each) * tokens,
         step_tokens=tokens,
         prepare_seconds=prepare or 0.0,
         validation_seconds=validation,
@@ -110,6 +112,15 @@ def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float
         how=f"{len(steps)} steps of {what}, half of them in {low * tokens:.3g} to "
         f"{high * tokens:.3g} s",
     )
+
+
+def typical(times: npt.NDArray[np.float64]) -> float:
+    """Return the mean of times, of which none counts for more than 1.5 times their median.
+
+    A run is the sum of its steps, so the mean is what foretells it: the median misses the slow
+    steps that every run has. But a burst of somebody else's work foretells nothing.
+    """
+    return float(np.minimum(times, SLOWEST * np.median(times)).mean())
 
 
 class Step(NamedTuple):
