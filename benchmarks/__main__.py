@@ -11,6 +11,7 @@ BENCHMARKS = (
     "bag-of-words",
     "attention-cost",
     "checkpointing",
+    "estimate",
 )
 DEFAULT = ("training", "decoding")  # the others train for minutes and need data
 
