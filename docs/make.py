@@ -56,6 +56,7 @@ PICTURES = {
     "activations.png": "plot_activations",
     "cache-growth.png": "plot_cache_growth",
     "label-smoothing.png": "plot_label_smoothing",
+    "mistakes.png": "plot_mistakes",
     "norm-placement.png": "plot_norm_placement",
     "patterns.png": "plot_patterns",
     "positions.png": "plot_positions",

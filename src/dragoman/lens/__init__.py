@@ -32,6 +32,7 @@ Pictures that need no model, each drawn by one function from the package's own p
     schedules    the learning rate over a run
     smoothing    what label smoothing asks for
     caches       what decoding keeps in mind
+    mistakes     what usual mistakes look like in the weights of one head
 
 And one of plain numbers, which ``dragoman cost --fit`` draws:
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from dragoman.lens.attention import plot_alignment
     from dragoman.lens.caches import plot_cache_growth
     from dragoman.lens.heads import plot_heads
+    from dragoman.lens.mistakes import plot_mistakes
     from dragoman.lens.norms import plot_norm_placement
     from dragoman.lens.patterns import plot_patterns
     from dragoman.lens.positions import plot_positions
@@ -67,6 +69,7 @@ else:
         "plot_cache_growth": "caches",
         "plot_heads": "heads",
         "plot_label_smoothing": "smoothing",
+        "plot_mistakes": "mistakes",
         "plot_norm_placement": "norms",
         "plot_patterns": "patterns",
         "plot_positions": "positions",
@@ -98,6 +101,7 @@ __all__ = [
     "plot_cache_growth",
     "plot_heads",
     "plot_label_smoothing",
+    "plot_mistakes",
     "plot_norm_placement",
     "plot_patterns",
     "plot_positions",

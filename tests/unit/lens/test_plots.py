@@ -20,6 +20,7 @@ from dragoman import lens
 from dragoman.errors import DragomanError, InputError
 from dragoman.lens.activations import SHOWN, values_and_slopes
 from dragoman.lens.caches import cache_growth, stored_bytes
+from dragoman.lens.mistakes import LENGTH, PADDED, allowed, weights_by_mistake
 from dragoman.lens.norms import layer_sizes
 from dragoman.lens.picture import blank, save
 from dragoman.lens.reach import KINDS, RECURRENT, gradients_by_distance, steps_between
@@ -41,6 +42,7 @@ QUICK = (
     "plot_activations",
     "plot_cache_growth",
     "plot_label_smoothing",
+    "plot_mistakes",
     "plot_patterns",
     "plot_rotary_angles",
     "plot_sinusoidal",
@@ -232,6 +234,35 @@ def test_smoothing_has_a_lowest_point(smoothing: float) -> None:
     assert at < min(below, above)
     plain = smoothed_losses(torch.tensor([0.5, 0.9, 0.999], dtype=torch.float64), 0.0)
     assert plain.tolist() == pytest.approx([-math.log(0.5), -math.log(0.9), -math.log(0.999)])
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_each_mistake_shows_in_the_weights_as_it_is_told(seed: int) -> None:
+    """Ours: nothing that is hidden, and rows of 1, or of 0 where a query sees nothing. Each fault
+    breaks one of these, and the rows of the words are as ours where it has no say.
+    """
+    drawn = weights_by_mistake(seed=seed)
+    seen = allowed()
+    hidden, later = ~seen, torch.ones(LENGTH, LENGTH).triu(1).bool()
+    blind = torch.arange(LENGTH) < PADDED
+    right = drawn.pop("ours")
+    assert right[hidden].max() == 0
+    torch.testing.assert_close(right.sum(-1), (~blind).double())
+    assert not any(torch.equal(right, weights) for weights in drawn.values())
+
+    wrong_way = drawn["mask read the wrong way"]
+    assert wrong_way[:-1][seen[:-1]].max() == 0
+    assert wrong_way[:-1][hidden[:-1]].min() > 0
+    assert drawn["no causal mask"][later][PADDED:].max() > 0
+    assert drawn["no causal mask"][:, :PADDED].max() == 0
+    assert drawn["padding not hidden"][later].max() == 0
+    assert drawn["padding not hidden"][:, :PADDED].sum(-1).min() > 0
+    nan = drawn["-inf where nothing is seen"]
+    assert torch.equal(nan.isnan().all(dim=-1), blind)
+    torch.testing.assert_close(nan[~blind], right[~blind])
+    undivided = drawn["not divided by sqrt(d)"]
+    assert undivided[hidden].max() == 0
+    assert (undivided.amax(-1)[PADDED + 1 :] > right.amax(-1)[PADDED + 1 :]).all()
 
 
 def test_activations_and_slopes_are_those_of_their_formulas() -> None:
