@@ -1,8 +1,8 @@
 """Every command of the READMEs is executed, on a made corpus under the names that they use.
 
-Trainings are cut short by settings appended to their command. Targets of `make` are looked up,
-since a test cannot run the tests; what `make demo` calls is run. `pip install` is what
-`tests/project/test_wheel.py` does; here its extras are looked up.
+Trainings, and what they cost, are cut short by settings appended to their command. Targets of
+`make` are looked up, since a test cannot run the tests; what `make demo` calls is run. What `pip
+install` does is for `tests/project/test_wheel.py`; here its extras are looked up.
 """
 
 import lzma
@@ -163,6 +163,8 @@ def _run(block: Block, folder: Path, environment: dict[str, str]) -> str:
         case ["dragoman", "train", recipe, *_]:
             short = SHORT_BY_RECIPE.get(recipe, SHORT)
             command = ["/bin/sh", "-c", f"{block.text} {shlex.join(short)}"]
+        case ["dragoman", "cost", *_]:
+            command = ["/bin/sh", "-c", f"{block.text} {shlex.join(SHORT)}"]
         case _:
             command = ["/bin/sh", "-c", block.text]
     done = subprocess.run(
