@@ -9,9 +9,9 @@ file replaces the shipped one; ``fp32_tflops = 2.5`` is short for ``{value = 2.5
 
 import math
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -83,7 +83,7 @@ class Device:
     kind: Literal["cpu", "gpu"]
     """Whose assumptions hold."""
     matches: tuple[str, ...] = ()
-    """Parts of the name by which a machine reports it."""
+    """Names by which a machine reports it, in full; `*` stands for any part."""
     fp32_tflops: Figure
     """Peak rate of float32 products, in 1e12 operations a second."""
     bf16_tflops: Figure | None = None
@@ -153,8 +153,8 @@ class DeviceTable:
     def known_as(self, reported: str) -> Device | None:
         """The device that a machine reports by this name; a user's own come first."""
         for device in reversed(self.devices.values()):
-            for part in device.matches:  # in whole words: an L40S is no L4
-                if re.search(rf"(?<!\w){re.escape(part)}(?!\w)", reported, re.IGNORECASE):
+            for name in device.matches:  # in full: an RTX 4090 Laptop GPU is no RTX 4090
+                if fnmatchcase(reported.lower(), name.lower()):
                     return device
         return None
 
