@@ -1,7 +1,7 @@
 """What torch counts and measures of real models: what the figures of `cost` are compared with."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,16 @@ from torch.utils.flop_counter import (
 
 from dragoman.cost.flops import Shape
 from dragoman.data.packed import LanguageBatch
-from dragoman.models import DecoderOnly, EncoderDecoder, Model, ModelConfig, build
+from dragoman.models import (
+    DecoderOnly,
+    DecoderOnlyConfig,
+    EncoderDecoder,
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    Model,
+    ModelConfig,
+    build,
+)
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.precision import onednn_setting
@@ -40,6 +49,34 @@ def _register() -> None:
 
 
 _register()
+
+
+class Variants(NamedTuple):
+    """One small config of each variant, alike but for what makes them variants."""
+
+    pairs: EncoderDecoderConfig
+    decoder: DecoderOnlyConfig
+    encoder: EncoderOnlyConfig
+
+
+def variants(vocab_size: int, *, d_model: int, d_ff: int, num_encoder_layers: int) -> Variants:
+    """Make them: four heads, and a single layer but in the encoder of the pairs."""
+    pairs = EncoderDecoderConfig(
+        d_model=d_model,
+        num_heads=4,
+        d_ff=d_ff,
+        num_encoder_layers=num_encoder_layers,
+        num_decoder_layers=1,
+        src_vocab_size=vocab_size,
+        tgt_vocab_size=vocab_size,
+    )
+    decoder = DecoderOnlyConfig(
+        d_model=d_model, num_heads=4, d_ff=d_ff, num_layers=1, vocab_size=vocab_size
+    )
+    encoder = EncoderOnlyConfig(
+        d_model=d_model, num_heads=4, d_ff=d_ff, num_layers=1, vocab_size=vocab_size
+    )
+    return Variants(pairs, decoder, encoder)
 
 
 def make(config: ModelConfig, *, checkpointing: bool = False) -> Model:

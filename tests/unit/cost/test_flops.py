@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.unit.cost.counted import counted, counted_training, make
+from tests.unit.cost.counted import counted, counted_training, make, variants
 
 from dragoman.cost.flops import (
     Flops,
@@ -17,10 +17,7 @@ from dragoman.cost.flops import (
 from dragoman.cost.memory_rehearsal import Rehearsal
 from dragoman.models import (
     DecoderOnly,
-    DecoderOnlyConfig,
     EncoderDecoder,
-    EncoderDecoderConfig,
-    EncoderOnlyConfig,
     ModelConfig,
     build,
     count_parameters,
@@ -42,17 +39,7 @@ from dragoman.nn import (
 )
 
 V = 300
-PAIRS = EncoderDecoderConfig(
-    d_model=64,
-    num_heads=4,
-    d_ff=128,
-    num_encoder_layers=2,
-    num_decoder_layers=1,
-    src_vocab_size=V,
-    tgt_vocab_size=V,
-)
-DECODER = DecoderOnlyConfig(d_model=64, num_heads=4, d_ff=128, num_layers=1, vocab_size=V)
-ENCODER = EncoderOnlyConfig(d_model=64, num_heads=4, d_ff=128, num_layers=1, vocab_size=V)
+PAIRS, DECODER, ENCODER = variants(V, d_model=64, d_ff=128, num_encoder_layers=2)
 SENTENCES = Shape(rows=6, src_length=30, length=24)
 TEXTS = Shape(rows=2, length=200)
 LABELS = ("no", "perhaps", "yes")
