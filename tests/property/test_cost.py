@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.cost.counted import counted_training, make
 from torch import Tensor
 
-from dragoman.cost.cache import cache_bytes, cache_of
+from dragoman.cost.cache import cache_bytes, cache_of, full_lengths
 from dragoman.cost.flops import Shape, training_flops
 from dragoman.cost.memory import training_memory
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoderConfig
@@ -26,6 +26,7 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
+from dragoman.nn.cache import GrowingStorage, RollingStorage
 
 SCORED: list[AttentionPattern] = [
     Causal(),
@@ -139,6 +140,31 @@ def test_a_cache_has_the_size_of_its_stores(
     )
     assert held == rows * foreseen.reserved
     assert foreseen.used <= foreseen.reserved
+
+
+@given(
+    st.builds(SlidingWindow, size=st.integers(1, 70)) | st.just(Causal()),
+    st.integers(0, 90),
+    st.integers(1, 300),
+)
+def test_a_store_is_full_when_it_is_foretold(
+    pattern: SlidingWindow | Causal, prompt: int, more: int
+) -> None:
+    """The next token makes it anew, or begins it again; once at its full size is enough to know."""
+    storage, found = pattern.make_storage(), []
+    assert isinstance(storage, GrowingStorage | RollingStorage)
+    for new in ([prompt] if prompt else []) + [1] * more:
+        before, end, seen = storage._keys, getattr(storage, "_end", None), storage.length
+        storage.extend(KeyValue(*torch.zeros(2, 1, 1, new, 1)))
+        began_again = end is not None and getattr(storage, "_end", None) != end + new
+        if before is not None and (storage._keys is not before or began_again):
+            found.append(seen)
+    foretold = full_lengths(pattern, prompt, prompt + more)
+    assert found[: len(foretold)] == foretold
+    if len(found) > len(foretold):
+        assert isinstance(pattern, SlidingWindow)
+        assert storage._keys is not None
+        assert storage._keys.shape[2] == 2 * pattern.size
 
 
 @given(DECODERS, st.integers(1, 2000))

@@ -109,9 +109,11 @@ def _memory(cost: "Cost") -> Rows:
     yield f"  {way} activation checkpointing", bytes_said(memory.other_checkpointing.kept)
     yield "  more, if the loss were not fused", bytes_said(memory.unfused_loss)
     yield "peak of a training step", bytes_said(peak.total)
-    if memory.cache is not None and memory.decoding is not None:
+    if memory.cache is not None:
         yield "cache of a sentence and beam", bytes_said(memory.cache)
-        yield "decoding, weights and caches of a full batch", bytes_said(memory.decoding)
+    if memory.decoding is not None and memory.bf16_decoding is not None:
+        yield "peak of decoding a full batch", bytes_said(memory.decoding.total)
+        yield "  in bf16", bytes_said(memory.bf16_decoding.total)
     if memory.largest_rows is not None and cost.rates.memory is not None:
         tokens = memory.largest_rows * cost.work.batch_tokens // cost.work.shape.rows
         held = bytes_said(cost.rates.memory)

@@ -92,6 +92,34 @@ def growing_room(length: int, prompt: int) -> int:
     return room
 
 
+def full_lengths(pattern: Pattern, prompt: int, until: int) -> list[int]:
+    """Return after how many tokens, below `until`, the store of a layer is full.
+
+    The next token makes it larger, or moves what a window still sees to its front, which it does
+    again and again: only the first time at its full size is told.
+    """
+    full: list[int] = []
+    if isinstance(pattern, LinearAttention):
+        return full
+    length = max(1, prompt)  # without a prompt the first token makes the store
+    if not isinstance(pattern, SlidingWindow):
+        room = growing_room(length, prompt)
+        while room < until:
+            full.append(room)
+            room *= 2
+        return full
+    most, end = 2 * pattern.size, min(length, pattern.size - 1)
+    room = min(max(2 * length, GROWTH), most)
+    while length + room - end < until:
+        full.append(length + room - end)
+        if room == most:
+            break
+        length = full[-1] + 1
+        end = min(length, pattern.size - 1)
+        room = max(room, min(max(2 * length, GROWTH), most))
+    return full
+
+
 def _rolling(window: int, length: int, prompt: int) -> int:
     """Positions that a rolling store has room for: two windows once it has been full."""
     room = min(max(2 * prompt, GROWTH), 2 * window)

@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dragoman.cost.cache import cache_of
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
     FLOAT,
@@ -17,7 +16,13 @@ from dragoman.cost.estimate import (
 from dragoman.cost.estimate_machine import Rates
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
 from dragoman.cost.flops import Shape, forward_flops, prefill_flops, step_flops, training_flops
-from dragoman.cost.memory import TrainingMemory, cache_bytes, training_memory
+from dragoman.cost.memory import (
+    DecodingMemory,
+    TrainingMemory,
+    cache_bytes,
+    decoding_memory,
+    training_memory,
+)
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, count_parameters
 from dragoman.nn.precision import Precision
 
@@ -71,8 +76,10 @@ class MemoryReport:
     """What the logits of the batch and their gradient would take, which never exist at once."""
     cache: int | None
     """What decoding keeps for each sentence and beam at the end of an answer; None for encoders."""
-    decoding: int | None
-    """Weights and caches of a full batch of translations."""
+    decoding: DecodingMemory | None
+    """The peak of decoding a full batch of sentences, each with its beams; None for encoders."""
+    bf16_decoding: DecodingMemory | None
+    """The same in bf16; decoding is in fp32 unless it is asked for otherwise."""
     largest_rows: int | None
     """Rows of the batch's lengths with which a step fits the device; None for an unknown memory."""
 
@@ -116,17 +123,18 @@ class Cost:
             },
             "flops_per_token": asdict(self.flops),
             "memory": {
-                name: asdict(value) | {"total": value.total}
+                name: None if value is None else asdict(value) | {"total": value.total}
                 for name, value in (
                     ("training", memory.training),
                     ("other_precision", memory.other_precision),
                     ("other_checkpointing", memory.other_checkpointing),
+                    ("decoding", memory.decoding),
+                    ("bf16_decoding", memory.bf16_decoding),
                 )
             }
             | {
                 "unfused_loss": memory.unfused_loss,
                 "cache": memory.cache,
-                "decoding": memory.decoding,
                 "largest_rows": memory.largest_rows,
             },
             "device": asdict(self.rates),
@@ -224,30 +232,24 @@ def _memory(work: Work, rates: Rates) -> MemoryReport:
         ),
         unfused_loss=_logits_bytes(work),
         cache=cache,
-        decoding=decoding_bytes(work),
+        decoding=decoding_memory_of(work, "fp32"),
+        bf16_decoding=decoding_memory_of(work, "bf16"),
         largest_rows=None if rates.memory is None else _largest_rows(work, rates),
     )
 
 
-def decoding_bytes(work: Work) -> int | None:
-    """Weights and caches of a full batch of sentences and their beams; None for encoders.
-
-    The beams of a sentence share what cross-attention keeps of its source.
-    """
+def decoding_memory_of(work: Work, precision: Precision) -> DecodingMemory | None:
+    """Rehearse decoding a full batch of sentences and their beams; None for encoders."""
     config = work.config
     if isinstance(config, EncoderOnlyConfig):
         return None
     paired = isinstance(config, EncoderDecoderConfig)
-    kept = cache_of(
-        config,
-        src_length=work.length if paired else 0,
+    shape = Shape(
+        rows=max(1, BATCH_TOKENS // (work.length * work.beam_size)),
+        src_length=work.length,
         length=work.answer + (0 if paired else work.length),
-        prompt=0 if paired else work.length - 1,
-        precision="fp32",
     )
-    rows = max(1, BATCH_TOKENS // (work.length * work.beam_size))
-    weights = FLOAT * sum(count_parameters(config).values())
-    return weights + rows * (work.beam_size * kept.reserved + kept.memory)
+    return decoding_memory(config, shape, beam_size=work.beam_size, precision=precision)
 
 
 def _logits_bytes(work: Work) -> int:

@@ -33,7 +33,7 @@ from dragoman.models import (
     build,
 )
 from dragoman.models.heads import MaskedLanguageOutput
-from dragoman.nn import Decoder, Documents, Encoder, Precision, autocast
+from dragoman.nn import Decoder, Encoder, Precision, autocast
 from dragoman.train.objective import masked_loss, next_token_loss, reference_loss, summed_loss
 
 __all__ = [
@@ -72,7 +72,7 @@ class TrainingMemory:
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
-def training_memory(  # noqa: PLR0913 (how it is trained, word by word)
+def training_memory(
     config: ModelConfig,
     shape: Shape,
     *,
@@ -80,12 +80,10 @@ def training_memory(  # noqa: PLR0913 (how it is trained, word by word)
     precision: Precision = "fp32",
     activation_checkpointing: bool = False,
     accumulate: int = 1,
-    fused_loss: bool = True,
 ) -> TrainingMemory:
     """Rehearse a step and return its peak. Takes a second or so, and next to no memory.
 
     With `accumulate` batches the gradients of the first are there while the second is learnt from.
-    Without the fused loss, which is how we train, the logits of the whole batch would be kept.
     """
     rehearsal = Rehearsal()
     model = rehearsal.build(lambda: build(config)).train()
@@ -93,7 +91,7 @@ def training_memory(  # noqa: PLR0913 (how it is trained, word by word)
     for stack in model.modules():
         if isinstance(stack, Encoder | Decoder):
             stack.checkpointing = activation_checkpointing
-    loss = (_loss if fused_loss else _plain_loss)(model, config, shape)
+    loss = _loss(model, config, shape)
     kept = 0
     with rehearsal:
         for _ in range(min(accumulate, 2)):
@@ -137,29 +135,6 @@ def _loss(model: nn.Module, config: ModelConfig, shape: Shape) -> Callable[[], T
             return lambda: masked_loss(model, ids_BL, targets_BL, SMOOTHING)
         case _:
             return lambda: _classes_loss(model(ids_BL))
-
-
-def _plain_loss(model: nn.Module, config: ModelConfig, shape: Shape) -> Callable[[], Tensor]:
-    """Return the loss of a batch whose logits are all there at once."""
-    ids_BL = torch.full((shape.rows, shape.length), real_id(config))
-    chosen_BL = _hide(ids_BL, shape.targets) >= 0
-
-    def logits() -> Tensor:
-        match model:
-            case EncoderDecoder():
-                src_BS = torch.full((shape.rows, shape.src_length), real_id(config))
-                return model.project(model.hidden(src_BS, ids_BL)[chosen_BL])
-            case DecoderOnly():
-                documents = None if shape.documents is None else Documents(shape.documents)
-                return model.project(model.hidden(ids_BL, None, documents)[chosen_BL])
-            case EncoderOnly(head=MaskedLanguageOutput() as head):
-                words: Tensor = head.output(head.features(model.hidden(ids_BL)[chosen_BL]))
-                return words
-            case _:
-                classes: Tensor = model(ids_BL)
-                return classes
-
-    return lambda: _classes_loss(logits())
 
 
 def _classes_loss(logits: Tensor) -> Tensor:

@@ -1,7 +1,9 @@
 """How much memory decoding takes at its peak, from a config alone.
 
-Rehearsed as a training step is: the sources are read, the cache is filled up to the last token, and
-one step of beam search is taken with all its beams changing places. In bf16 the weights are there
+Rehearsed as a training step is: the sources are read, the cache is filled token by token up to the
+last, and steps of beam search are taken with all its beams changing places. A step takes most when
+the stores of a cache are full, which then are made again with more room; those moments and the last
+one are rehearsed, and between them the stores are only written to. In bf16 the weights are there
 twice, as they are stored and rounded for the products.
 """
 
@@ -11,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.cost.cache import Generator, cache_of, decoder_patterns, growing_room
+from dragoman.cost.cache import Generator, cache_of, decoder_patterns, full_lengths
 from dragoman.cost.flops import Shape
 from dragoman.cost.memory_rehearsal import CPU, Rehearsal, real_id
 from dragoman.decode import Beam
@@ -48,7 +50,6 @@ def decoding_memory(
     """Rehearse decoding and return its peak, for `rows` sentences with `beam_size` rows each.
 
     `length` tokens are there at the end; those of a decoder begin with a prompt of `src_length`.
-    Steps are rehearsed where the stores of the cache double, and the last one.
     """
     rehearsal = Rehearsal()
     model = rehearsal.build(lambda: build(config)).eval()
@@ -61,9 +62,13 @@ def decoding_memory(
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)
         state: Any = model.start(src_BS, beam_size)  # of the model's own kind
         peak, prompt = rehearsal.peak.alive, state.past.length
-        while state.past.length < shape.length:
-            full = growing_room(state.past.length, prompt)
-            _fill(state.past, config, num_rows, min(full, shape.length - 1))
+        full = [full_lengths(each, prompt, shape.length) for each in decoder_patterns(config)]
+        stepped = {prompt, shape.length - 1} | {each[-1] for each in full if each}
+        for length in sorted(stepped.union(*full)):
+            _fill(state.past, config, num_rows, length)
+            if length not in stepped:
+                _fill(state.past, config, num_rows, length + 1)  # makes the store anew
+                continue
             rehearsal.forget_peak()
             logits_NV = model.step(ids_N, state)
             log_probs_NV = logits_NV.log_softmax(dim=1, dtype=torch.float32)
@@ -84,7 +89,7 @@ def decoding_memory(
 
 
 def _fill(past: Cache, config: Generator, num_rows: int, length: int) -> None:
-    """Extend a cache to `length` positions at once, as far as it has room."""
+    """Extend a cache to `length` positions at once."""
     new = length - past.length
     heads = config.num_kv_heads or config.num_heads
     dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
+    FLOAT,
     HOUR,
     Measured,
     Prices,
@@ -26,12 +27,11 @@ from dragoman.cost.estimate_recipe import (
     vocabulary_of,
     work_of,
 )
-from dragoman.cost.estimate_report import Request, cost_of, decoding_bytes, memory_of
+from dragoman.cost.estimate_report import Request, cost_of, decoding_memory_of, memory_of
 from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
 from dragoman.cost.flops import Shape, prefill_flops, training_flops
 from dragoman.cost.measure import measure
 from dragoman.cost.measure_made import made_job
-from dragoman.cost.memory import decoding_memory
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
 from dragoman.tasks.options import DecodingOptions
@@ -256,20 +256,24 @@ def test_all_figures_are_plain_data() -> None:
     assert fits <= 50_000_000 < over
     assert found["parameters"]["total"] == sum(count_parameters(work.config).values())
     assert found["memory"]["training"]["total"] == memory_of(work, "fp32").total
-    caches = found["memory"]["decoding"] - found["memory"]["training"]["weights"]
-    assert caches >= BATCH_TOKENS // work.length * found["memory"]["cache"]
+    decoding = found["memory"]["decoding"]
+    assert decoding["weights"] == found["memory"]["training"]["weights"]
+    assert decoding["cache"] >= BATCH_TOKENS // work.length * found["memory"]["cache"]
+    assert decoding["total"] > found["memory"]["bf16_decoding"]["total"]
     assert found["texts"]["month"]["seconds"] == pytest.approx(1e6 / 100.0)
     assert found["flops_per_token"]["training"] > 3 * found["flops_per_token"]["prefill"] > 0
 
 
 def test_beams_share_what_cross_attention_keeps() -> None:
-    """A full batch of translations takes what decoding it is rehearsed to take, within a tenth."""
-    work = _work("base")
+    """It is there once for each sentence of a full batch, and the cache once for each beam."""
+    work = _work("tiny")
     assert isinstance(work.config, EncoderDecoderConfig)
+    found = decoding_memory_of(work, "fp32")
+    assert found is not None
     rows = BATCH_TOKENS // (work.length * work.beam_size)
-    shape = Shape(rows=rows, src_length=work.length, length=work.answer)
-    rehearsed = decoding_memory(work.config, shape, beam_size=work.beam_size).total
-    assert decoding_bytes(work) == pytest.approx(rehearsed, rel=0.1)
+    token = 2 * FLOAT * work.config.d_model * work.config.num_decoder_layers
+    assert found.memory == rows * work.length * token
+    assert found.cache >= rows * work.beam_size * work.answer * token
 
 
 def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
