@@ -22,6 +22,7 @@ from dragoman.cli.score import score
 from dragoman.cli.tag import tag
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
+from dragoman.cli.usage import UsageError, told
 from dragoman.errors import DragomanError
 
 __all__ = ["main", "make_app"]
@@ -31,8 +32,13 @@ VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspe
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        make_app()(None if arguments is None else list(arguments))
+        code = make_app()(given, prog_name="dragoman", standalone_mode=False)
+    except UsageError as error:
+        if given:  # else the help has been shown
+            say(f"dragoman: {told(error, given, {verb.__name__: verb for verb in VERBS})}")
+        sys.exit(2)
     except DragomanError as error:
         say(f"dragoman: {error}")
         sys.exit(error.exit_code)
@@ -43,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         say(f"dragoman: Cannot go on: {error.strerror}.")
         sys.exit(1)
+    sys.exit(code or 0)
 
 
 def make_app() -> typer.Typer:

@@ -1,0 +1,159 @@
+"""What is typed wrongly: every verb tells it in one sentence, with exit code 2 and its help."""
+
+from collections.abc import Container
+from enum import Enum
+from itertools import chain
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import typer
+from tests.system.cli.command import Done, Run
+from tests.system.cli.test_wrong_input import assert_refused
+
+from dragoman.cli.main import VERBS, make_app
+
+COMMANDS: dict[str, Any] = typer.main.get_command(make_app()).commands  # type: ignore[attr-defined]
+TYPES = {verb.__name__: get_type_hints(verb) for verb in VERBS}
+every_verb = pytest.mark.parametrize("verb", COMMANDS)
+
+
+def options_of(verb: str) -> dict[str, str]:
+    """Each option and what its value must be: "" where anything may stand, "no" for flags."""
+    found = {}
+    for each in COMMANDS[verb].params:
+        if each.param_type_name == "option":
+            kind = TYPES[verb][each.name]
+            words = [str(getattr(one, "value", one)) for one in get_args(kind) or choices(kind)]
+            must = {int: "a whole number", float: "a number", bool: "no"}
+            plain = [must[one] for one in (kind, *get_args(kind)) if one in must]
+            texts = {str, Path, list[str], list[Path]} & {kind, *get_args(kind)}
+            found[each.opts[0]] = plain[0] if plain else "" if texts else " or ".join(words)
+    return found
+
+
+def choices(kind: type) -> list[Enum]:
+    """The values of a choice."""
+    return list(kind) if issubclass(kind, Enum) else []
+
+
+def required(verb: str) -> dict[str, list[str]]:
+    """What must be given, by the name that a user knows it by, and how to give it."""
+    found = {}
+    for each in COMMANDS[verb].params:
+        if each.required and each.param_type_name == "option":
+            found[each.opts[0]] = [each.opts[0], "there"]
+        elif each.required:
+            found[each.metavar or each.name.upper()] = ["there"]
+    return found
+
+
+def whole(verb: str, *, but: Container[str] = ()) -> list[str]:
+    """The arguments of a call in which nothing is missing, but these."""
+    parts = (given for name, given in required(verb).items() if name not in but)
+    return list(chain.from_iterable(parts))
+
+
+def assert_led_to_help(done: Done, verb: str, *words: str) -> None:
+    """Refused with these words, and with the call that explains the verb."""
+    assert_refused(done, *words)
+    assert done.err.endswith(f"; see dragoman {verb} --help.\n")
+
+
+@every_verb
+def test_an_option_that_is_not_there(run: Run, verb: str) -> None:
+    """It is named, with the nearest one of the verb's own; without one where none is near."""
+    for option in options_of(verb):
+        done = run(verb, *whole(verb), f"{option}x", "3")
+        hint = f"{verb} has no option {option}x (did you mean {option}?)"
+        assert_led_to_help(done, verb, hint)
+    done = run(verb, *whole(verb), "--qqqq")
+    assert done.err == f"dragoman: {verb} has no option --qqqq; see dragoman {verb} --help.\n"
+    assert_led_to_help(run(verb, "-q"), verb, f"{verb} has no option -q;")
+
+
+@every_verb
+def test_something_that_is_missing(run: Run, verb: str) -> None:
+    """Each argument and option that a verb cannot do without is asked for by its name."""
+    for name in required(verb):
+        assert_led_to_help(run(verb, *whole(verb, but={name})), verb, f"{verb} needs {name};")
+
+
+@every_verb
+def test_a_value_that_is_none_of_its_type(run: Run, verb: str) -> None:
+    """The option, what it must be and what was typed, however it was typed."""
+    for option, must in options_of(verb).items():
+        for typed in ([option, "many"], [f"{option}=many"]) if must not in {"", "no"} else ():
+            done = run(verb, *typed, *whole(verb))
+            assert_led_to_help(done, verb, f"{option} must be {must}, not many")
+
+
+@every_verb
+def test_values_too_few_and_too_many(run: Run, verb: str) -> None:
+    """An option at the end that needs a value, and one that takes none."""
+    for option, must in options_of(verb).items():
+        typed, told = (f"{option}=1", "takes no") if must == "no" else (option, "needs a")
+        done = run(verb, *whole(verb), typed)
+        assert_led_to_help(done, verb, f"{option} of {verb} {told} value")
+
+
+@every_verb
+def test_an_argument_too_many(run: Run, verb: str) -> None:
+    """It is named, and a text without its quotes is thought of."""
+    arguments = [each for each in COMMANDS[verb].params if each.param_type_name == "argument"]
+    if any(each.nargs == -1 for each in arguments):
+        return
+    filled = ["there"] * (len(arguments) - sum(each.required for each in arguments))
+    done = run(verb, *whole(verb), *filled, "I", "like")
+    assert_led_to_help(done, verb, f"{verb} has no place for I like", "quotes")
+
+
+@every_verb
+def test_a_verb_that_is_not_there(run: Run, verb: str) -> None:
+    """The nearest one is thought of."""
+    done = run(verb[:-1], "--json", "x")
+    wrong = f"There is no command {verb[:-1]} (did you mean {verb}?)"
+    assert done.err == f"dragoman: {wrong}; see dragoman --help.\n"
+    assert (done.code, done.out) == (2, "")
+
+
+def test_the_laws_reach_every_kind() -> None:
+    """There are options of every kind, and verbs that need something."""
+    kinds = {must for verb in COMMANDS for must in options_of(verb).values()}
+    assert {"", "no", "a number", "a whole number", "text or words or columns"} < kinds
+    assert "file or line or blank-line" in kinds
+    assert {len(required(verb)) for verb in COMMANDS} == {0, 1, 3}
+
+
+def test_wrong_options_before_a_verb(run: Run) -> None:
+    """They are the command's own."""
+    hint = "dragoman has no option --versio (did you mean --version?); see dragoman --help."
+    assert_refused(run("--versio"), hint)
+    assert_refused(run("--versio", "translate"), hint)
+    assert_refused(run("--version=3"), "--version of dragoman takes no value; see dragoman --help.")
+
+
+def test_what_was_typed_is_harmless(run: Run) -> None:
+    """No line feed and no escape sequence of an argument reaches the terminal."""
+    for call in (["translate", "--a\x1b[31m\nb"], ["a\x1b[31m\nb"], ["tag", "m", "f", "a\x1b\nb"]):
+        done = run(*call)
+        assert_refused(done)
+        assert "\x1b" not in done.err
+
+
+@every_verb
+def test_help_is_laid_out(run: Run, verb: str) -> None:
+    """Every option has its line, and nothing is wrong."""
+    for typed in ("--help", "-h"):
+        done = run(verb, typed)
+        assert (done.code, done.err) == (0, "")
+        assert f"Usage: dragoman {verb} " in done.out
+        for option in options_of(verb):
+            assert option in done.out
+
+
+def test_without_arguments_the_help_is_shown(run: Run) -> None:
+    """All verbs; that there was none is still exit code 2."""
+    done = run()
+    assert (done.code, done.err) == (2, "")
+    assert all(verb in done.out for verb in COMMANDS)
