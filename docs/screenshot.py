@@ -31,7 +31,7 @@ def steps(page: Page) -> None:
 
 def head(page: Page) -> None:
     """A head of the cross-attention, opened."""
-    page.get_by_role("button", name="Cross-attention, layer 2, head 2").click()
+    page.get_by_role("button", name="Cross-attention, layer 1, head 1").click()
     page.get_by_role("dialog").locator("tbody tr").nth(7).locator("td").nth(5).hover()
 
 

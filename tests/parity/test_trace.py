@@ -11,12 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.test_pattern_decoding import PATTERNS, SCHEMES, WITHOUT_SCORES, make_model
 from tests.property.test_pattern_decoding import SMALL as DECODER
-from tests.unit.models.small import BOS, SMALL, VARIANTS, distance, random_ids, stir
+from tests.unit.models.family import ENCODER, make_encoder
+from tests.unit.models.small import BOS, SMALL, VARIANTS, distance, random_ids
 from tests.unit.models.small import make_model as make_translator
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.lens.trace import (
     Traced,
+    Wanted,
     attentions,
     choose_kept,
     trace_continuation,
@@ -24,7 +27,6 @@ from dragoman.lens.trace import (
     trace_translation,
     watching,
 )
-from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.nn import (
     ALiBi,
     Full,
@@ -105,11 +107,11 @@ def assert_distributions(module: MultiHeadAttention, weights_HTS: Tensor) -> Non
 def check(modules: Sequence[MultiHeadAttention], spies: Sequence[Fast], traced: Traced) -> None:
     """All of a map's layers."""
     own = traced.weights_LHTS.shape[-1] == sum(map(len, spies[0].outs))
-    triples = zip(modules, spies, traced.weights_LHTS, strict=True)
-    for (module, spy, weights_HTS), mean_TS in zip(triples, traced.mean_LTS, strict=True):
+    for module, spy, weights_HTS in zip(modules, spies, traced.weights_LHTS, strict=True):
         assert_recombines(module, spy, weights_HTS, own=own)
         assert_distributions(module, weights_HTS)
-        assert distance(weights_HTS.mean(0), mean_TS) < CLOSE
+    for layer, mean_TS in traced.means.items():
+        assert distance(traced.weights_LHTS[layer].mean(0), mean_TS) < CLOSE
 
 
 @pytest.mark.parametrize(("name", "scheme"), PAIRS)
@@ -129,8 +131,8 @@ def test_a_continuation_is_traced_as_it_is_decoded(
     with watching(model) as watches, torch.no_grad():
         expected_BLV = model(torch.tensor([ids]))
     assert distance(logits_PV.double(), expected_BLV[0, :prompt]) < CLOSE
-    for weights_HTS, watch in zip(traced["decoder"].weights_LHTS, watches["decoder"], strict=True):
-        assert distance(weights_HTS, watch.weights()) < CLOSE
+    for layer, weights_HTS in enumerate(traced["decoder"].weights_LHTS):
+        assert distance(weights_HTS, watches["decoder"][layer].weights()) < CLOSE
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -157,7 +159,7 @@ def test_a_translation_is_traced_as_it_is_decoded(
     with watching(model) as watches, torch.no_grad():
         model(torch.tensor([src]), torch.tensor([read]))
     for kind, layers in watches.items():
-        whole_LHTS = torch.stack([watch.weights() for watch in layers])
+        whole_LHTS = torch.stack([watch.weights() for watch in layers.values()])
         assert distance(traced[kind].weights_LHTS, whole_LHTS) < CLOSE
 
 
@@ -171,17 +173,13 @@ def test_a_reading_is_traced_as_it_is_done(
     """An encoder alone, with patterns that look both ways."""
     if name == "linear" and not isinstance(scheme, Rotary):
         return  # there are no scores that a bias could be added to
-    config = EncoderOnlyConfig(
-        vocab_size=23, d_model=16, num_heads=4, num_kv_heads=2, d_ff=24, num_layers=2
-    )
-    torch.manual_seed(0)
-    model = EncoderOnly(replace(config, patterns=(READING[name],), positions=scheme))
-    stir(model)
-    model = model.double().eval()
+    patterns = (READING[name],)
+    model = make_encoder(replace(ENCODER, num_kv_heads=2, patterns=patterns, positions=scheme))
     ids = random_ids(seed, length).tolist()
     modules = attentions(model)["encoder"]
     with spying(modules) as spies, torch.no_grad():
-        traced, out_LD = trace_text(model, ids)
+        traced, out_LD = trace_text(model, ids, averaged=True)
+        assert list(traced["encoder"].means) == [0, 1]
         check(modules, spies, traced["encoder"])
         assert distance(out_LD.double(), model(torch.tensor([ids]))[0]) < CLOSE
 
@@ -209,15 +207,47 @@ def test_tracing_puts_the_mode_back() -> None:
     assert model.training
 
 
-def test_what_is_kept_is_what_was_asked_for() -> None:
-    """The kept layers and heads are those of a whole trace; the means are of all."""
-    model = make_translator(VARIANTS["deep-encoder"])
+@pytest.mark.parametrize("name", ["deep-encoder", "gqa", "alibi"])
+def test_what_is_kept_is_what_was_asked_for(name: str) -> None:
+    """Layers and heads are those of a whole trace; the alignment is the mean of all heads."""
+    model = make_translator(VARIANTS[name])
     src, read = random_ids(1, 6).tolist(), random_ids(2, 4).tolist()
-    whole, part = trace_translation(model, src, read), trace_translation(model, src, read, [0, 2])
-    assert part["encoder"].kept.layers == (0, 2)
-    assert part["decoder"].kept.layers == (0,)
-    assert torch.equal(part["encoder"].weights_LHTS, whole["encoder"].weights_LHTS[[0, 2]])
-    assert torch.equal(part["encoder"].mean_LTS, whole["encoder"].mean_LTS)
+    whole = trace_translation(model, src, read)
+    part = trace_translation(model, src, read, Wanted(layers=[0, 2], heads=[3, 1]))
+    for kind, each in part.items():
+        last = each.num_layers - 1
+        layers = [layer for layer in (0, 2) if layer <= last]
+        assert each.kept == (tuple(layers), (1, 3))
+        expected_LHTS = whole[kind].weights_LHTS[layers][:, [1, 3]]
+        assert distance(each.weights_LHTS, expected_LHTS) < CLOSE
+        assert list(each.means) == ([last] if kind == "cross" else [])
+    mean_TS = whole["cross"].weights_LHTS[-1].mean(0)
+    assert distance(part["cross"].means[last], mean_TS) < CLOSE
+
+
+def test_what_nobody_asked_for_is_not_computed() -> None:
+    """The arithmetic of watching is that of the asked layers, and in each of the asked heads."""
+    model = make_model(DECODER)
+    num_layers, num_heads = DECODER.num_layers, DECODER.num_heads
+    ids = random_ids(1, 12).tolist()
+
+    def flops(num_layers: int, num_heads: int) -> int:
+        wanted = Wanted(layers=range(num_layers), heads=range(num_heads))
+        with FlopCounterMode(display=False) as counter:
+            trace_continuation(model, ids[:7], ids[7:], wanted)
+        return int(counter.get_total_flops())
+
+    a_head = flops(1, 2) - flops(1, 1)
+    a_layer = flops(2, 1) - flops(1, 1)
+    assert 0 < a_head < a_layer
+    assert flops(1, num_heads) - flops(1, 1) == (num_heads - 1) * a_head
+    everything = flops(num_layers, num_heads) - flops(1, num_heads)
+    assert everything == (num_layers - 1) * (a_layer + (num_heads - 1) * a_head)
+
+
+def some_of(count: int) -> st.SearchStrategy[list[int] | None]:
+    """Some numbers below this one, in order; or none in particular."""
+    return st.none() | st.sets(st.integers(0, count - 1), min_size=1).map(sorted)
 
 
 @given(
@@ -232,14 +262,16 @@ def test_what_is_kept_fits(
     layers: int, heads: int, size: int, most: int, data: st.DataObject
 ) -> None:
     """All, if it fits; else as many layers as fit, the last one among them; else some heads."""
-    wanted = data.draw(st.none() | st.sets(st.integers(0, layers - 1), min_size=1).map(sorted))
     module = MultiHeadAttention(heads, heads)
+    wanted = Wanted(layers=data.draw(some_of(layers)), heads=data.draw(some_of(heads)))
     kept = choose_kept([module] * layers, size, wanted, most)
-    asked = list(range(layers)) if wanted is None else wanted
+    asked = list(range(layers) if wanted.layers is None else wanted.layers)
+    asked_heads = tuple(range(heads) if wanted.heads is None else wanted.heads)
+    heads = len(asked_heads)
     assert set(kept.layers) <= set(asked)
     assert list(kept.layers) == sorted(set(kept.layers))
     assert kept.layers[-1] == asked[-1]
-    assert kept.heads == tuple(range(len(kept.heads)))
+    assert kept.heads == asked_heads[: len(kept.heads)]
     total = len(kept.layers) * len(kept.heads) * size
     assert total <= most or (len(kept.layers), len(kept.heads)) == (1, 1)
     if len(asked) * heads * size <= most:

@@ -30,6 +30,10 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         str | None,
         typer.Option(help="Keep the attention of these, counted from 0, as 0,5; all if it fits."),
     ] = None,
+    heads: Annotated[
+        str | None,
+        typer.Option(help="Of each layer, weigh and keep these alone, counted from 0, as 0,5."),
+    ] = None,
     png: Annotated[Path | None, typer.Option(help="Draw the attention of every head.")] = None,
     html: Annotated[
         Path | None, typer.Option(help="Write a page to look around in, one file.")
@@ -49,16 +53,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     dragoman inspect runs/shakespeare - --max-tokens 30 --json < prompt.txt
     """
     if text is None:
-        given: dict[str, object] = {
-            "--png": png,
-            "--html": html,
-            "--beam-size": beam_size,
-            "--layers": layers,
-        }
-        given |= {"--max-tokens": max_tokens, "--temperature": temperature, "--seed": seed}
-        for option, value in given.items():
-            if value is not None:
-                raise InputError(f"{option} needs a TEXT: dragoman inspect {model} TEXT {option}.")
+        given: dict[str, object] = {"png": png, "html": html, "beam-size": beam_size}
+        given |= {"layers": layers, "heads": heads, "max-tokens": max_tokens}
+        _refuse(model, given | {"temperature": temperature, "seed": seed})
         _inspect_folder(model, as_json=as_json)
         return
     given_text = _read(text)
@@ -70,7 +67,8 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         max_tokens=max_tokens,
         temperature=temperature,
         seed=seed,
-        layers=None if layers is None else _numbers(layers),
+        layers=_numbers("--layers", layers),
+        heads=_numbers("--heads", heads),
     )
     inspection = inspect_folder(read_folder(model, device="cpu"), given_text, choices)
     _write_pictures(inspection, png, html)
@@ -84,6 +82,13 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
             write(line)
 
 
+def _refuse(model: Path, given: dict[str, object]) -> None:
+    """Raise InputError where an option has a value without a text."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"--{name} needs a TEXT: dragoman inspect {model} TEXT --{name}.")
+
+
 def _read(text: str) -> str:
     """The text, or all of standard input. Raises InputError where it is empty."""
     if text == "-":
@@ -94,11 +99,14 @@ def _read(text: str) -> str:
     return text
 
 
-def _numbers(layers: str) -> tuple[int, ...]:
+def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
     try:
-        return tuple(int(layer) for layer in layers.split(","))
+        return tuple(int(number) for number in text.split(","))
     except ValueError:
-        raise InputError(f"--layers {layers} are no numbers; give them as in 0,2,5.") from None
+        message = f'{option} "{text}" is no list of numbers; give them as in 0,2,5.'
+        raise InputError(message) from None
 
 
 def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | None) -> None:

@@ -29,7 +29,9 @@ class Choices:
     seed: int | None = None
     """For models that generate."""
     layers: tuple[int, ...] | None = None
-    """For all."""
+    """For all; counted from 0."""
+    heads: tuple[int, ...] | None = None
+    """For all; counted from 0."""
 
 
 OPTIONS = {
@@ -37,7 +39,7 @@ OPTIONS = {
     "decoder-only": {"max_tokens", "temperature", "seed"},
     "encoder-only": set[str](),
 }
-"""Which options a kind of model has, beside the layers."""
+"""Which options a kind of model has, beside layers and heads."""
 
 
 def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection":
@@ -47,6 +49,7 @@ def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection
     an option that is not for its kind.
     """
     from dragoman.lens.parts import Subject
+    from dragoman.lens.trace import Wanted
     from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
 
     config = folder.config
@@ -57,7 +60,7 @@ def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection
         tgt_tokenizer=folder.tgt_tokenizer,
         src_lang=config.src_lang,
         tgt_lang=config.tgt_lang,
-        layers=choices.layers,
+        wanted=Wanted(layers=choices.layers, heads=choices.heads),
     )
     match config.model:
         case EncoderDecoderConfig():
@@ -69,7 +72,7 @@ def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection
 
 
 def _check(folder: "Folder", choices: Choices) -> None:
-    """Options of other kinds, and layers that are not there."""
+    """Options of other kinds, and layers and heads that are not there."""
     model = folder.config.model
     said = {"beam_size", "max_tokens", "temperature", "seed"} - OPTIONS[model.kind]
     for name in sorted(said):
@@ -78,12 +81,16 @@ def _check(folder: "Folder", choices: Choices) -> None:
             raise InputError(f"{folder.path} is {model.kind}, which has no {option}; leave it out.")
     from dragoman.lens.trace import attentions
 
-    depth = max(map(len, attentions(folder.model).values()))
-    for layer in choices.layers or ():
-        if not 0 <= layer < depth:
-            raise InputError(
-                f"{folder.path} has no layer {layer}; its layers are 0 to {depth - 1}."
-            )
+    found = attentions(folder.model).values()
+    asked = {
+        "layer": (choices.layers, max(map(len, found))),
+        "head": (choices.heads, max(modules[0].num_heads for modules in found)),
+    }
+    for what, (numbers, count) in asked.items():
+        for number in numbers or ():
+            if not 0 <= number < count:
+                there = f"{what}s are 0 to {count - 1}" if count > 1 else f"only {what} is 0"
+                raise InputError(f"{folder.path} has no {what} {number}; its {there}.")
 
 
 def _too_long(folder: "Folder", length: int, most: int) -> InputError:

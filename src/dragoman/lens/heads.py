@@ -54,7 +54,7 @@ def _main(inspection: Inspection) -> tuple[np.ndarray, tuple[str, ...], tuple[st
     if inspection.alignment is not None and inspection.tgt is not None:
         return inspection.alignment.weights_TS, inspection.tgt.tokens, src, "word alignment"
     last = inspection.attention[-1]
-    title = f"layer {last.layers[-1]}, mean of the heads"
+    title = f"layer {last.layers[-1]}, {last.mean_name}"
     return last.weights_LHTS[-1].mean(0), last.query_tokens, last.key_tokens, title
 
 

@@ -25,7 +25,7 @@ from dragoman.lens.parts import (
     Subject,
     alignment_of,
     attention_map,
-    cut_layers,
+    cut_maps,
     cut_search,
     logit_step,
     searched_steps,
@@ -45,7 +45,7 @@ def inspect_translation(
     src_tokenizer, tgt_tokenizer = subject.src_tokenizer, subject.tgt_tokenizer
     src_ids = [*src_ids, src_tokenizer.eos_id]
     read_ids = [tgt_tokenizer.bos_id, *found.ids[:-1]]
-    traced = trace_translation(model, src_ids, read_ids, subject.layers)
+    traced = trace_translation(model, src_ids, read_ids, subject.wanted)
     src, tgt = src_tokenizer.tokens(src_ids), tgt_tokenizer.tokens(found.ids)
     read = tgt_tokenizer.tokens(read_ids)
     return Inspection(
@@ -63,7 +63,7 @@ def inspect_translation(
         alignment=alignment_of(traced["cross"], ended=found.best.stopped == "eos"),
         steps=tuple(searched_steps(found, tgt_tokenizer, first=0)),
         beam=beam_tree(found.notes, found.best, lambda id_: tgt_tokenizer.tokens([id_])[0]),
-        notes=(*cut_layers(model, traced), *cut_search(found, tree=True)),
+        notes=(*cut_maps(traced), *cut_search(found, tree=True)),
     )
 
 
@@ -79,7 +79,7 @@ def inspect_continuation(
     ``found.text`` is both, and ``never`` are the ids that the model may not write.
     """
     tokenizer = subject.tgt_tokenizer
-    traced, logits_PV = trace_continuation(model, prompt_ids, found.ids[:-1], subject.layers)
+    traced, logits_PV = trace_continuation(model, prompt_ids, found.ids[:-1], subject.wanted)
     tokens = tokenizer.tokens([*prompt_ids, *found.ids])
     logits_PV = logits_PV.index_fill(1, torch.tensor(never, dtype=torch.long), IMPOSSIBLE)
     given = [
@@ -93,7 +93,7 @@ def inspect_continuation(
         src=Sentence(text=found.text, tokens=tuple(tokens)),
         attention=(attention_map("decoder", traced["decoder"], (tokens[:-1], tokens[:-1])),),
         steps=(*given, *searched_steps(found, tokenizer, first=len(prompt_ids))),
-        notes=(*cut_layers(model, traced), *cut_search(found, tree=False)),
+        notes=(*cut_maps(traced), *cut_search(found, tree=False)),
     )
 
 
@@ -110,7 +110,8 @@ def inspect_reading(
     ``head`` is the one of the config; ``tags`` are those of the tokens, where it is a tagger's.
     """
     tokenizer = subject.src_tokenizer
-    traced, logits = trace_text(model, ids, subject.layers)
+    labelled = isinstance(head, ClassificationHead)
+    traced, logits = trace_text(model, ids, subject.wanted, averaged=labelled)
     tokens = tokenizer.tokens(ids)
     prediction = Prediction(tags=tuple(tags)) if tags else None
     attributions: tuple[Attribution, ...] = ()
@@ -129,7 +130,7 @@ def inspect_reading(
         steps=steps,
         prediction=prediction,
         attributions=attributions,
-        notes=tuple(cut_layers(model, traced)),
+        notes=tuple(cut_maps(traced)),
     )
 
 
@@ -149,7 +150,8 @@ def _attributions(
     label: int,
 ) -> tuple[Attribution, ...]:
     """Both methods, for the label that the model gives."""
-    rolled_S = rollout(traced.mean_LTS, head.pooling)
+    mean_LSS = torch.stack([traced.means[layer] for layer in range(traced.num_layers)])
+    rolled_S = rollout(mean_LSS, head.pooling)
     slopes_S = gradient_input(model, ids, label)
     return (
         Attribution(method="rollout", scores=tuple(rolled_S.tolist())),

@@ -99,6 +99,10 @@ class AttentionMap:
     """What stands at the rows."""
     key_tokens: tuple[str, ...]
     """What stands at the columns."""
+    num_layers: int
+    """Layers that the model has of it."""
+    num_heads: int
+    """Heads of each layer."""
     layers: tuple[int, ...]
     """The number, from 0, of each layer that is kept."""
     heads: tuple[int, ...]
@@ -108,6 +112,20 @@ class AttentionMap:
     summaries: tuple[tuple[HeadSummary, ...], ...]
     """One for each kept layer and head."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every layer and head is kept."""
+        return (len(self.layers), len(self.heads)) == (self.num_layers, self.num_heads)
+
+    @property
+    def mean_name(self) -> str:
+        """What the mean over the kept heads is called."""
+        if len(self.heads) == self.num_heads:
+            return "mean of the heads"
+        if len(self.heads) == 1:
+            return f"head {self.heads[0]}"
+        return f"mean of heads {', '.join(map(str, self.heads))}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: weights with four digits."""
         return {
@@ -116,6 +134,8 @@ class AttentionMap:
             "keys": self.keys,
             "query_tokens": list(self.query_tokens),
             "key_tokens": list(self.key_tokens),
+            "num_layers": self.num_layers,
+            "num_heads": self.num_heads,
             "layers": list(self.layers),
             "heads": list(self.heads),
             "weights": _rounded_array(self.weights_LHTS),

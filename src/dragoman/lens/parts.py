@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.decode import Hypothesis
 from dragoman.decode.ranking import IMPOSSIBLE, top_tokens
@@ -12,7 +12,7 @@ from dragoman.lens.beam_tree import MOST_PRUNED
 from dragoman.lens.inspection import Alignment, Alternative, AttentionMap, Note, Step
 from dragoman.lens.search_record import Observed
 from dragoman.lens.summaries import summarise
-from dragoman.lens.trace import MapName, Traced, attentions
+from dragoman.lens.trace import ALL, MapName, Traced, Wanted
 from dragoman.text.tokenizer import SPECIALS, Tokenizer
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "Subject",
     "alignment_of",
     "attention_map",
-    "cut_layers",
+    "cut_maps",
     "cut_search",
     "logit_step",
     "searched_steps",
@@ -50,8 +50,8 @@ class Subject:
     """The language that it reads, where known."""
     tgt_lang: str | None = None
     """The language that it writes, where known."""
-    layers: tuple[int, ...] | None = None
-    """The layers whose attention is wanted; all, unless given."""
+    wanted: Wanted = ALL
+    """The layers and heads whose attention is wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,8 @@ def attention_map(
         keys=lists[1],
         query_tokens=tuple(query_tokens),
         key_tokens=tuple(key_tokens),
+        num_layers=traced.num_layers,
+        num_heads=traced.num_heads,
         layers=traced.kept.layers,
         heads=traced.kept.heads,
         weights_LHTS=traced.weights_LHTS.numpy(),
@@ -103,7 +105,7 @@ def alignment_of(cross: Traced, *, ended: bool) -> Alignment:
     As in translating: the ends of the sentences have no links, nor has a token that looks most at
     the end. ``ended`` says whether the last row is such an end.
     """
-    weights_TS = cross.mean_LTS[-1]
+    weights_TS = cross.means[cross.num_layers - 1]
     end = weights_TS.shape[1] - 1
     most = weights_TS[:-1].max(dim=1) if ended else weights_TS.max(dim=1)
     pairs = enumerate(zip(most.indices.tolist(), most.values.tolist(), strict=True))
@@ -170,20 +172,33 @@ def _alternatives(
 # ---------------------------------------------------------------- what was cut
 
 
-def cut_layers(model: nn.Module, traced: Mapping[MapName, Traced]) -> Iterator[Note]:
+def cut_maps(traced: Mapping[MapName, Traced]) -> Iterator[Note]:
     """What of the attention is not there."""
-    for name, modules in attentions(model).items():
-        layers, heads = traced[name].kept
-        num_layers, num_heads = len(modules), modules[0].num_heads
-        if len(layers) == num_layers and len(heads) == num_heads:
+    for name, each in traced.items():
+        layers, heads = each.kept
+        if len(layers) == each.num_layers and len(heads) == each.num_heads:
             continue
-        kept = ", ".join(map(str, layers))
+        en, zh = _NAMES[name]
+        of_layers = _some(layers, each.num_layers, "layer"), _some_zh(layers, each.num_layers, "层")
+        of_heads = _some(heads, each.num_heads, "head"), _some_zh(heads, each.num_heads, "个头")
         yield Note(
-            en=f"Of the {_NAMES[name][0]} {len(layers)} of {num_layers} layers ({kept}, counted "
-            f"from 0) and {len(heads)} of {num_heads} heads are kept.",
-            zh=f"{_NAMES[name][1]}保留了 {num_layers} 层中的 {len(layers)} 层（{kept}，从 0 数起）"
-            f"和 {num_heads} 个头中的 {len(heads)} 个。",
+            en=f"Of the {en}, {of_layers[0]} and {of_heads[0]} are kept, counted from 0.",
+            zh=f"{zh}保留了{of_layers[1]}和{of_heads[1]}，从 0 数起。",
         )
+
+
+def _some(numbers: Sequence[int], total: int, word: str) -> str:
+    """The numbers that are there, of how many."""
+    if len(numbers) == total:
+        return f"all {total} {word}s"
+    return f"{word}{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))} of {total}"
+
+
+def _some_zh(numbers: Sequence[int], total: int, word: str) -> str:
+    """The same in Chinese."""
+    if len(numbers) == total:
+        return f"全部 {total} {word}"
+    return f"{word[-1]} {'、'.join(map(str, numbers))}（共 {total} {word}）"
 
 
 def cut_search(found: Searched, *, tree: bool) -> Iterator[Note]:

@@ -30,6 +30,8 @@ BEGINNING = 40
 """Tokens of a long hypothesis that are told."""
 BAR = 20
 """Letters of the longest bar."""
+LISTED = 24
+"""Most heads that are told one by one, where a part was chosen."""
 
 
 def lines_of(inspection: Inspection) -> Iterator[str]:
@@ -109,6 +111,8 @@ def _steps(inspection: Inspection) -> Iterator[str]:
     yield from table(rows, right={1})
     if any(step.given for step in inspection.steps):
         yield "(in brackets: tokens that were given)"
+    if inspection.alignment is None and inspection.attention:
+        yield from _whose_looks(inspection.attention[0])
 
 
 def _looks(inspection: Inspection) -> Mapping[int, np.ndarray]:
@@ -121,6 +125,13 @@ def _looks(inspection: Inspection) -> Mapping[int, np.ndarray]:
     return dict(enumerate(inspection.attention[0].weights_LHTS[-1].mean(0), start=ahead))
 
 
+def _whose_looks(attention: AttentionMap) -> Iterator[str]:
+    """What "looked at" averages, where it is not the last layer with all its heads."""
+    layer = attention.layers[-1]
+    if layer + 1 < attention.num_layers or len(attention.heads) < attention.num_heads:
+        yield f"(looked at: layer {layer}, {attention.mean_name})"
+
+
 def _shares(weights_S: np.ndarray | None, tokens: Sequence[str]) -> str:
     """The tokens that got most, with their shares."""
     if weights_S is None:
@@ -131,14 +142,28 @@ def _shares(weights_S: np.ndarray | None, tokens: Sequence[str]) -> str:
 
 
 def _heads(maps: Sequence[AttentionMap]) -> Iterator[str]:
-    """How many heads of each kind each map has."""
+    """How many heads of each kind each map has; where a part was chosen, each of them."""
     kinds: tuple[HeadKind, ...] = get_args(HeadKind)
     rows = [("heads", "layers x heads", *kinds)]
     for each in maps:
         counts = Counter(head.kind for layer in each.summaries for head in layer)
         size = f"{len(each.layers)} x {len(each.heads)}"
         rows.append((each.name, size, *(str(counts[kind] or "-") for kind in kinds)))
-    return table(rows, right=range(2, 2 + len(kinds)))
+    yield from table(rows, right=range(2, 2 + len(kinds)))
+    kept = sum(len(each.layers) * len(each.heads) for each in maps)
+    if kept > LISTED or all(each.is_whole for each in maps):
+        return
+    yield ""
+    listed: list[Sequence[str]] = [
+        ("layer.head", "", "kind", "entropy", "previous", "diagonal", "separator")
+    ]
+    for each in maps:
+        for layer, summaries in zip(each.layers, each.summaries, strict=True):
+            for head, summary in zip(each.heads, summaries, strict=True):
+                shares = (summary.previous, summary.diagonal, summary.separator)
+                numbers = (f"{summary.entropy:.2f}", *(f"{share:.0%}" for share in shares))
+                listed.append((f"{layer}.{head}", each.name, summary.kind, *numbers))
+    yield from table(listed, right=range(3, 7))
 
 
 def _beam(tree: BeamTree) -> Iterator[str]:

@@ -3,8 +3,9 @@
 ``watching`` hangs a hook before each attention of a model and takes it away again. The hook is
 given what the module is given: the input of the queries, keys and values as ``project_kv`` and the
 cache made them, the mask, the places. From these ``MultiHeadAttention.weights`` computes the
-weights by the formula as it stands; the module then runs its fast path and knows of nothing. So the
-path that decoding uses has no flag for this, and costs nothing while nobody watches.
+weights of the wanted heads by the formula as it stands; the module then runs its fast path and
+knows of nothing. So the path that decoding uses has no flag for this, and costs nothing while
+nobody watches. Where nobody asks for a layer it has no hook.
 
 The three ``trace_`` functions let a model read what it has read before, each the way its task does:
 token by token with a cache where it writes, at once where it only reads.
@@ -29,8 +30,10 @@ from dragoman.nn import (
 from dragoman.nn.cache import Continued
 
 __all__ = [
+    "Kept",
     "MapName",
     "Traced",
+    "Wanted",
     "attentions",
     "reading",
     "trace_continuation",
@@ -46,6 +49,19 @@ MOST_WEIGHTS = 1_000_000
 then heads."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which layers and heads somebody wants to see, by their numbers from 0."""
+
+    layers: Sequence[int] | None = None
+    """All, unless given."""
+    heads: Sequence[int] | None = None
+    """All, unless given."""
+
+
+ALL = Wanted()
+
+
 class Kept(NamedTuple):
     """The layers and heads whose weights are kept."""
 
@@ -59,21 +75,31 @@ class Traced:
 
     kept: Kept
     """Which layers and heads ``weights_LHTS`` has."""
+    num_layers: int
+    """How many layers there are."""
+    num_heads: int
+    """How many heads each of them has."""
     weights_LHTS: Tensor
-    """Their weights (float32): row t of the T queries over the S keys."""
-    mean_LTS: Tensor
-    """The mean over all heads, of all layers."""
+    """The weights of the kept ones (float32): row t of the T queries over the S keys."""
+    means: Mapping[int, Tensor]
+    """The mean over all heads (T, S), of the layers of which it was asked for."""
 
 
 # ---------------------------------------------------------------- watching
 
 
 class Watch:
-    """A hook before one attention: collects the weights of each call on one row."""
+    """A hook before one attention: collects the weights of each call on one row.
 
-    def __init__(self, attention: MultiHeadAttention, heads: Sequence[int] | None) -> None:
+    Those of the given heads are computed and no others, unless the mean over all is wanted too.
+    """
+
+    def __init__(
+        self, attention: MultiHeadAttention, heads: Sequence[int], *, averaged: bool
+    ) -> None:
         self._attention = attention
-        self._heads = heads
+        self._heads = list(heads)
+        self._averaged = averaged
         self._seen: KeyValue | None = None
         self._weights: list[Tensor] = []
         self._means: list[Tensor] = []
@@ -81,11 +107,13 @@ class Watch:
     def __call__(self, _: nn.Module, inputs: tuple[Any, ...]) -> None:
         """Compute the weights of a call that is about to happen."""
         query_BTD, kv, *rest = inputs
-        weights_BHTS = self._attention.weights(query_BTD, self._all_keys(kv), *rest)
+        heads = None if self._averaged else self._heads
+        weights_BHTS = self._attention.weights(query_BTD, self._all_keys(kv), *rest, heads=heads)
         weights_HTS = weights_BHTS[0].float().cpu()
-        self._means.append(weights_HTS.mean(0, keepdim=True))
-        if self._heads is not None:
-            self._weights.append(weights_HTS[list(self._heads)])
+        if self._averaged:
+            self._means.append(weights_HTS.mean(0, keepdim=True))
+            weights_HTS = weights_HTS[self._heads]
+        self._weights.append(weights_HTS)
 
     def _all_keys(self, kv: KeyValue) -> KeyValue:
         """The keys so far, where the cache has made a state of the earlier ones."""
@@ -97,7 +125,7 @@ class Watch:
         return kv
 
     def weights(self) -> Tensor:
-        """The weights of the wanted heads over all calls, (H, T, S)."""
+        """The weights of the given heads over all calls, (H, T, S)."""
         return self._join(self._weights)
 
     def mean(self) -> Tensor:
@@ -135,23 +163,29 @@ def attentions(model: nn.Module) -> dict[MapName, list[MultiHeadAttention]]:
 
 @contextmanager
 def watching(
-    model: nn.Module, kept: Mapping[MapName, Kept] | None = None
-) -> Iterator[dict[MapName, list[Watch]]]:
-    """Give a watch for each layer of each kind of attention; the hooks are gone afterwards.
+    model: nn.Module,
+    kept: Mapping[MapName, Kept] | None = None,
+    averaged: Mapping[MapName, Sequence[int]] | None = None,
+) -> Iterator[dict[MapName, dict[int, Watch]]]:
+    """Give a watch for each watched layer of each kind of attention; the hooks go away afterwards.
 
-    All weights are kept, or those that ``kept`` names. Everything that runs meanwhile must be of
-    one row, and one text.
+    Every weight is kept, or those that ``kept`` names; ``averaged`` are the layers whose mean over
+    all heads is wanted. Everything that runs meanwhile must be of one row, and one text.
     """
-    watches: dict[MapName, list[Watch]] = {}
+    watches: dict[MapName, dict[int, Watch]] = {}
     handles = []
     try:
         for name, modules in attentions(model).items():
             everything = Kept(tuple(range(len(modules))), tuple(range(modules[0].num_heads)))
             layers, heads = everything if kept is None else kept[name]
-            watches[name] = []
-            for index, module in enumerate(modules):
-                watches[name].append(Watch(module, heads if index in layers else None))
-                handles.append(module.register_forward_pre_hook(watches[name][-1]))
+            means = () if averaged is None else averaged.get(name, ())
+            watches[name] = {}
+            for index in sorted({*layers, *means}):
+                watch = Watch(
+                    modules[index], heads if index in layers else (), averaged=index in means
+                )
+                watches[name][index] = watch
+                handles.append(modules[index].register_forward_pre_hook(watch))
         yield watches
     finally:
         for handle in handles:
@@ -161,25 +195,26 @@ def watching(
 def choose_kept(
     modules: Sequence[MultiHeadAttention],
     size: int,
-    wanted: Sequence[int] | None,
+    wanted: Wanted = ALL,
     most: int = MOST_WEIGHTS,
 ) -> Kept:
     """The layers and heads that there is room for, of a map of ``size`` weights a head.
 
-    Of the wanted layers (all, unless told; the last one, where there is none of them) as many as
-    fit, evenly spread, their last one always; where not even one fits, its first heads.
+    Of the wanted layers (the last one, where there is none of them) as many as fit with all wanted
+    heads, evenly spread, their last one always; where not even one fits, its first wanted heads.
     """
-    layers = list(range(len(modules)))
-    if wanted is not None:
-        layers = [layer for layer in layers if layer in wanted] or layers[-1:]
-    num_heads = modules[0].num_heads
-    room = most // max(1, num_heads * size)
+    layers, heads = list(range(len(modules))), tuple(range(modules[0].num_heads))
+    if wanted.layers is not None:
+        layers = [layer for layer in layers if layer in wanted.layers] or layers[-1:]
+    if wanted.heads is not None:
+        heads = tuple(head for head in heads if head in wanted.heads)
+    room = most // max(1, len(heads) * size)
     if room >= len(layers):
-        return Kept(tuple(layers), tuple(range(num_heads)))
+        return Kept(tuple(layers), heads)
     if room == 0:
-        return Kept((layers[-1],), tuple(range(min(num_heads, max(1, most // size)))))
+        return Kept((layers[-1],), heads[: max(1, most // size)])
     spread = {-1 - round(step * (len(layers) - 1) / max(1, room - 1)) for step in range(room)}
-    return Kept(tuple(layers[place] for place in sorted(spread)), tuple(range(num_heads)))
+    return Kept(tuple(layers[place] for place in sorted(spread)), heads)
 
 
 # ---------------------------------------------------------------- reading a text once more
@@ -201,67 +236,78 @@ def trace_translation(
     model: EncoderDecoder,
     src_ids: Sequence[int],
     read_ids: Sequence[int],
-    layers: Sequence[int] | None = None,
+    wanted: Wanted = ALL,
 ) -> dict[MapName, Traced]:
     """Attention while a translation is written, token by token with the cache of decoding.
 
-    ``src_ids`` end with eos; ``read_ids`` are bos and the translation, all but its last token.
+    ``src_ids`` end with eos; ``read_ids`` are bos and the translation, all but its last token. The
+    last cross-attention has its mean over all heads, which is the word alignment.
     """
     S, T = len(src_ids), len(read_ids)
-    kept = _kept(model, {"encoder": S * S, "decoder": T * T, "cross": T * S}, layers)
-    with reading(model) as device, watching(model, kept) as watches:
+    kept = _kept(model, {"encoder": S * S, "decoder": T * T, "cross": T * S}, wanted)
+    averaged: dict[MapName, list[int]] = {"cross": [len(attentions(model)["cross"]) - 1]}
+    with reading(model) as device, watching(model, kept, averaged) as watches:
         state = model.start(torch.tensor([src_ids], device=device), 1)
         for id_ in read_ids:
             model.step(torch.tensor([id_], device=device), state)
-        return _traced(watches, kept)
+        return _traced(model, watches, kept, averaged)
 
 
 def trace_continuation(
     model: DecoderOnly,
     prompt_ids: Sequence[int],
     read_ids: Sequence[int],
-    layers: Sequence[int] | None = None,
+    wanted: Wanted = ALL,
 ) -> tuple[dict[MapName, Traced], Tensor]:
     """Attention while a text is gone on with, and the logits (P, V) after each prompt token.
 
     The prompt is read at once, as in generating; ``read_ids``, which follow, token by token.
     """
     length = len(prompt_ids) + len(read_ids)
-    kept = _kept(model, {"decoder": length * length}, layers)
+    kept = _kept(model, {"decoder": length * length}, wanted)
     with reading(model) as device, watching(model, kept) as watches:
         prompt_BP = torch.tensor([prompt_ids], device=device)
         state = model.start(prompt_BP[:, :1], 1)  # which reads nothing yet
         logits_PV = model.extend(prompt_BP, state)[0].float()
         for id_ in read_ids:
             model.step(torch.tensor([id_], device=device), state)
-        return _traced(watches, kept), logits_PV
+        return _traced(model, watches, kept), logits_PV
 
 
 def trace_text(
-    model: EncoderOnly, ids: Sequence[int], layers: Sequence[int] | None = None
+    model: EncoderOnly, ids: Sequence[int], wanted: Wanted = ALL, *, averaged: bool = False
 ) -> tuple[dict[MapName, Traced], Tensor]:
-    """Attention while a text is read, and what the head makes of it, without the batch axis."""
-    kept = _kept(model, {"encoder": len(ids) ** 2}, layers)
-    with reading(model) as device, watching(model, kept) as watches:
+    """Attention while a text is read, and what the head makes of it, without the batch axis.
+
+    ``averaged`` asks for the mean over all heads of every layer, which rollout goes through.
+    """
+    kept = _kept(model, {"encoder": len(ids) ** 2}, wanted)
+    layers = range(len(attentions(model)["encoder"])) if averaged else ()
+    means: dict[MapName, Sequence[int]] = {"encoder": layers}
+    with reading(model) as device, watching(model, kept, means) as watches:
         logits = model(torch.tensor([ids], device=device))[0].float()
-        return _traced(watches, kept), logits
+        return _traced(model, watches, kept, means), logits
 
 
-def _kept(
-    model: nn.Module, sizes: Mapping[MapName, int], wanted: Sequence[int] | None
-) -> dict[MapName, Kept]:
+def _kept(model: nn.Module, sizes: Mapping[MapName, int], wanted: Wanted) -> dict[MapName, Kept]:
     found = attentions(model)
     return {name: choose_kept(modules, sizes[name], wanted) for name, modules in found.items()}
 
 
 def _traced(
-    watches: Mapping[MapName, Sequence[Watch]], kept: Mapping[MapName, Kept]
+    model: nn.Module,
+    watches: Mapping[MapName, Mapping[int, Watch]],
+    kept: Mapping[MapName, Kept],
+    averaged: Mapping[MapName, Sequence[int]] | None = None,
 ) -> dict[MapName, Traced]:
+    means = averaged or {}
     return {
         name: Traced(
             kept=kept[name],
-            weights_LHTS=torch.stack([layers[index].weights() for index in kept[name].layers]),
-            mean_LTS=torch.stack([layer.mean() for layer in layers]),
+            num_layers=len(modules),
+            num_heads=modules[0].num_heads,
+            weights_LHTS=torch.stack([watches[name][n].weights() for n in kept[name].layers]),
+            means={n: watches[name][n].mean() for n in means.get(name, ())},
         )
-        for name, layers in watches.items()
+        for name, modules in attentions(model).items()
     }

@@ -1,5 +1,8 @@
 """Multi-head attention (paper, section 3.2.2)."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from torch import Tensor, nn
 
 from dragoman.nn.cache import KeyValue
@@ -7,7 +10,7 @@ from dragoman.nn.dropout import Dropout
 from dragoman.nn.init import init_linear
 from dragoman.nn.mask import check_mask
 from dragoman.nn.norm import RMSNorm
-from dragoman.nn.patterns import Full, Packed, Pattern, Weighting, seen_keys
+from dragoman.nn.patterns import Full, LinearAttention, Packed, Pattern, Weighting, seen_keys
 from dragoman.nn.position import NOWHERE, Place, rotate
 from dragoman.nn.products import Linear
 
@@ -103,12 +106,24 @@ class MultiHeadAttention(nn.Module):
         kv: KeyValue,
         mask: Tensor | None = None,
         place: Place = NOWHERE,
+        *,
+        heads: Sequence[int] | None = None,
     ) -> Tensor:
-        """Return the attention weights `(B, H, T, S)`, computed by the reference."""
+        """Return the attention weights `(B, H, T, S)`, computed by the reference.
+
+        With `heads`, one or more, those of these alone and in this order: others are not computed.
+        """
         q_BHTd = self._project_q(query_BTD, place)
         mask = self._fit(mask, q_BHTd, kv)
         mask = seen_keys(self._pattern(place), q_BHTd, kv, mask)
-        return self.pattern.reference(q_BHTd, *kv, mask, self._weighting(place))[1]
+        pattern, weighting = self.pattern, self._weighting(place)
+        if heads is not None:
+            kv_heads = [head * self.num_kv_heads // self.num_heads for head in heads]
+            q_BHTd, kv = q_BHTd[:, list(heads)], KeyValue(*(x[:, kv_heads] for x in kv))
+            mask, weighting = _of_heads(mask, weighting, list(heads))
+            if isinstance(pattern, LinearAttention):
+                pattern = pattern.of_heads(kv_heads)
+        return pattern.reference(q_BHTd, *kv, mask, weighting)[1]
 
     def _pattern(self, place: Place) -> Pattern:
         return self.pattern if place.documents is None else Packed(self.pattern, place.documents)
@@ -133,3 +148,14 @@ class MultiHeadAttention(nn.Module):
             mask = mask[..., -num_keys:]
         check_mask(mask, (*q_BHTd.shape[:3], num_keys))
         return mask
+
+
+def _of_heads(
+    mask: Tensor | None, weighting: Weighting, heads: list[int]
+) -> tuple[Tensor | None, Weighting]:
+    """Cut what differs by head down to these heads."""
+    if mask is not None and mask.dim() > 2 and mask.shape[-3] > 1:
+        mask = mask[..., heads, :, :]
+    if (bias := weighting.bias) is not None:
+        weighting = replace(weighting, bias=lambda distance_TS: bias(distance_TS)[heads])
+    return mask, weighting

@@ -63,8 +63,8 @@ def test_a_head_is_shown_on_the_sentence(show: Opener) -> None:
     """Layer and head are chosen from lists; the weights are those of that head."""
     page = show("translation")
     page.get_by_role("radio", name="Cross-attention").click()
-    page.get_by_role("combobox", name="Layer").select_option(label="2")
-    page.get_by_role("combobox", name="Head").select_option(label="3")
+    page.get_by_role("combobox", name="Layer").select_option(label="1")
+    page.get_by_role("combobox", name="Head").select_option(label="2")
     page.locator(".queries .token").nth(2).hover()
     weights = translation().attention[2].weights_LHTS[1, 2, 2]
     strongest = page.locator(".keys .value").nth(int(weights.argmax()))
@@ -74,9 +74,9 @@ def test_a_head_is_shown_on_the_sentence(show: Opener) -> None:
 def test_clicking_a_head_opens_it(show: Opener) -> None:
     """A large table of its weights; a cell tells its own; Escape leads back to where one was."""
     page = show("translation")
-    thumb = page.get_by_role("button", name="Decoder, layer 2, head 3")
+    thumb = page.get_by_role("button", name="Decoder, layer 1, head 2")
     thumb.click()
-    dialog = page.get_by_role("dialog", name="Decoder · layer 2 · head 3")
+    dialog = page.get_by_role("dialog", name="Decoder · layer 1 · head 2")
     expect(dialog).to_be_visible()
     cell = dialog.locator("tbody tr").nth(4).locator("td").nth(2)
     cell.hover()
@@ -89,24 +89,40 @@ def test_clicking_a_head_opens_it(show: Opener) -> None:
     expect(thumb).to_be_focused()
 
 
+def test_a_part_has_the_numbers_of_the_model(show: Opener) -> None:
+    """Layer 1 and heads 0 and 3 are called so in the grid, the lists, the table and the dialog."""
+    page = show("chosen")
+    headers = page.locator("table.heads th").all_inner_texts()
+    assert [text.strip() for text in headers][1:] == ["Head 0", "Head 3", "Layer 1"]
+    for name, numbers in (("Layer", ["1"]), ("Head", ["0", "3"])):
+        options = page.get_by_role("combobox", name=name).locator("option")
+        assert options.all_inner_texts() == ["mean of these", *numbers]
+    page.get_by_role("combobox", name="Head").select_option(label="3")
+    page.get_by_text("The heads in numbers").click()
+    rows = page.locator(".numbers tbody tr").all_inner_texts()
+    assert [row.split()[:3] for row in rows] == [["Decoder", "1", "0"], ["Decoder", "1", "3"]]
+    page.get_by_role("button", name="Decoder, layer 1, head 3").click()
+    expect(page.get_by_role("dialog", name="Decoder · layer 1 · head 3")).to_be_visible()
+
+
 def test_the_heads_can_be_walked_through_with_keys_alone(show: Opener) -> None:
     """Arrows in the grid, Enter, arrows in the cells, the next head, and on to the sentence."""
     page = show("translation")
-    first = page.get_by_role("button", name="Encoder, layer 1, head 1")
+    first = page.get_by_role("button", name="Encoder, layer 0, head 0")
     first.focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowUp"):
         page.keyboard.press(key)
-    expect(focused(page)).to_have_accessible_name(re.compile("Encoder, layer 2, head 1"))
+    expect(focused(page)).to_have_accessible_name(re.compile("Encoder, layer 1, head 0"))
     page.keyboard.press("End")
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("heading")).to_have_text("Encoder · layer 2 · head 4")
+    expect(dialog.get_by_role("heading")).to_have_text("Encoder · layer 1 · head 3")
     dialog.locator("tbody td").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
     expect(dialog.locator(".readout")).to_have_text(re.compile("^“have” looks at “have” "))
     dialog.get_by_role("button", name="Next head").press("Enter")
-    expect(dialog.get_by_role("heading")).to_have_text("Encoder · layer 3 · head 1")
+    expect(dialog.get_by_role("heading")).to_have_text("Encoder · layer 2 · head 0")
     dialog.get_by_role("button", name="Show this head").press("Enter")
     expect(dialog).to_be_hidden()
     assert page.get_by_role("combobox", name="Layer").input_value() == "2"
@@ -223,6 +239,7 @@ def test_the_theme_is_the_readers_and_can_be_changed(show: Opener) -> None:
     [
         ("translation", ["Who looks at whom", "Step by step", "Every head"]),
         ("continuation", ["Who looks at whom", "Step by step", "Every head"]),
+        ("chosen", ["Who looks at whom", "Step by step", "Every head"]),
         (
             "classification",
             ["The label", "Which tokens mattered", "Who looks at whom", "Every head"],

@@ -61,6 +61,7 @@ VERBS = {
         "--temperature",
         "--seed",
         "--layers",
+        "--heads",
         "--png",
         "--html",
         "--json",

@@ -237,14 +237,45 @@ def test_pictures_and_pages_are_written(run: Run, model: Path, tmp_path: Path) -
     assert "<!doctype html>" in html.read_text(encoding="utf-8")[:100].lower()
 
 
-def test_the_layers_can_be_chosen(run: Run, tmp_path: Path) -> None:
-    """Only they are kept, and that is said."""
+def test_layers_and_heads_can_be_chosen(run: Run, tmp_path: Path) -> None:
+    """Only they are kept, under their own numbers, and that is said; nothing else changes."""
     folder = save_generator(tmp_path / "model")
-    whole, part = (look(run, folder, TEXT, "--seed=1", *more) for more in ((), ("--layers=1",)))
-    assert part["attention"][0]["layers"] == [1]
-    assert part["attention"][0]["weights"] == whole["attention"][0]["weights"][1:]
-    assert (part["steps"], whole["notes"]) == (whole["steps"], part["notes"][1:])
-    assert "1 of 2 layers (1, counted from 0)" in part["notes"][0]["en"]
+    whole = look(run, folder, TEXT, "--seed=1")
+    for options, layers, heads, said in (
+        (["--layers=1"], [1], [0, 1, 2, 3], "layer 1 of 2 and all 4 heads"),
+        (["--heads=3,1"], [0, 1], [1, 3], "all 2 layers and heads 1, 3 of 4"),
+        (["--layers=0", "--heads=2"], [0], [2], "layer 0 of 2 and head 2 of 4"),
+    ):
+        part = look(run, folder, TEXT, "--seed=1", *options)
+        assert_whole(part)
+        [full], [cut] = whole["attention"], part["attention"]
+        assert (cut["layers"], cut["heads"]) == (layers, heads)
+        assert (cut["num_layers"], cut["num_heads"]) == (2, 4)
+        for key in ("weights", "summaries"):
+            assert cut[key] == [[full[key][n][h] for h in heads] for n in layers]
+        assert said in part["notes"][0]["en"]
+        assert (part["steps"], part["notes"][1:]) == (whole["steps"], whole["notes"])
+
+
+def test_what_reads_all_heads_does_so_still(run: Run, model: Path, tmp_path: Path) -> None:
+    """A translation's alignment and a label's rollout are the same whichever heads are chosen."""
+    reader = save_reader(tmp_path / "model", CLASSIFY)
+    for folder, key in ((model, "alignment"), (reader, "attributions")):
+        whole, part = look(run, folder, TEXT), look(run, folder, TEXT, "--heads=1", "--layers=0")
+        assert part[key] == whole[key]
+        assert all(each["heads"] == [1] for each in part["attention"])
+
+
+def test_chosen_heads_are_shown_wherever_heads_are(run: Run, tmp_path: Path) -> None:
+    """In the terminal, in the picture and in the page, by their numbers."""
+    folder = save_generator(tmp_path / "model")
+    png, html = tmp_path / "a.png", tmp_path / "a.html"
+    done = run("inspect", folder, TEXT, "--layers=1", "--heads=0,3", "--png", png, "--html", html)
+    assert done.code == 0
+    assert "(looked at: layer 1, mean of heads 0, 3)" in done.lines
+    assert [line.split()[0] for line in done.lines if " decoder " in line] == ["1.0", "1.3"]
+    assert '"heads":[0,3]' in html.read_text(encoding="utf-8")
+    assert png.read_bytes().startswith(b"\x89PNG")
 
 
 # ---------------------------------------------------------------- what is wrong
@@ -273,13 +304,19 @@ def test_options_of_other_kinds_are_told(run: Run, model: Path, tmp_path: Path) 
     assert_refused(run("inspect", generator, TEXT, "--max-tokens", "0"), "max_tokens is 0")
 
 
-def test_layers_that_are_not_there_are_told(run: Run, model: Path) -> None:
-    """With those that are."""
-    assert_refused(run("inspect", model, TEXT, "--layers", "0,7"), "no layer 7", "0 to 0")
-    assert_refused(run("inspect", model, TEXT, "--layers", "first"), "first", "0,2,5")
+def test_layers_and_heads_that_are_not_there_are_told(run: Run, model: Path) -> None:
+    """With those that are; and lists that are none."""
+    call: tuple[str | Path, ...] = ("inspect", model, TEXT)
+    assert_refused(run(*call, "--layers", "0,7"), "no layer 7; its only layer is 0")
+    assert_refused(run(*call, "--heads", "0,4"), "no head 4; its heads are 0 to 3")
+    assert_refused(run(*call, "--heads", "-1"), "no head -1; its heads are 0 to 3")
+    for option in ("--layers", "--heads"):
+        for wrong in ("first", "", "0-3", "1,"):
+            assert_refused(run(*call, option, wrong), f'{option} "{wrong}" is no', "as in 0,2,5")
 
 
 def test_options_without_a_text_are_told(run: Run, model: Path, tmp_path: Path) -> None:
     """A model alone has nothing to draw."""
     assert_refused(run("inspect", model, "--png", tmp_path / "a.png"), "--png needs a TEXT")
     assert_refused(run("inspect", model, "--beam-size", "2"), "--beam-size needs a TEXT")
+    assert_refused(run("inspect", model, "--heads", "2"), "--heads needs a TEXT")

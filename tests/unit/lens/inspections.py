@@ -1,6 +1,7 @@
 """Made inspections of every variant: seeded weights, and small beams whose numbers add up."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -60,6 +61,21 @@ def continuation() -> Inspection:
     )
 
 
+def chosen() -> Inspection:
+    """The same, where layer 1 and its heads 0 and 3 alone were asked for."""
+    found = continuation()
+    [whole] = found.attention
+    part = replace(
+        whole,
+        layers=(1,),
+        heads=(0, 3),
+        weights_LHTS=whole.weights_LHTS[1:2, [0, 3]],
+        summaries=((whole.summaries[1][0], whole.summaries[1][3]),),
+    )
+    note = Note(en="A part is shown.", zh="只显示一部分。")
+    return replace(found, attention=(part,), notes=(note,))
+
+
 def classification() -> Inspection:
     """An encoder with labels."""
     tokens = ("<s>", "Not", " a", " bad", " film", " at", " all", "</s>")
@@ -115,6 +131,7 @@ def filling() -> Inspection:
 MADE = {
     "translation": translation,
     "continuation": continuation,
+    "chosen": chosen,
     "classification": classification,
     "tagging": tagging,
     "filling": filling,
@@ -147,6 +164,8 @@ def _map(
         keys="tgt" if target and name == "decoder" else "src",
         query_tokens=queries,
         key_tokens=keys,
+        num_layers=layers,
+        num_heads=heads,
         layers=tuple(range(layers)),
         heads=tuple(range(heads)),
         weights_LHTS=_softmax(scores_LHTS),

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from tests.unit.lens.inspections import MADE, translation
+from tests.unit.lens.inspections import MADE, chosen, translation
 
 from dragoman.lens.heads import figure_of, plot_heads
 
@@ -44,6 +44,22 @@ def test_the_large_grid_of_a_translation_is_its_alignment() -> None:
     assert tuple(label.get_text() for label in main.get_yticklabels()) == found.tgt.tokens
 
 
+def test_a_part_is_drawn_by_its_own_numbers() -> None:
+    """Layers and heads have the numbers of the model; the large grid says whose mean it is."""
+    found = chosen()
+    figure = figure_of(found)
+    main, *others = figure.axes
+    assert [axes.get_title().split()[0] for axes in others] == ["1.0", "1.3"]
+    assert [str(block.get_suptitle()) for block in figure.subfigs] == [
+        "layer 1, mean of heads 0, 3",
+        "decoder: layer.head, counted from 0",
+    ]
+    drawn = main.images[0].get_array()
+    assert drawn is not None
+    mean_TS = found.attention[0].weights_LHTS[0].mean(0)
+    np.testing.assert_array_equal(np.asarray(drawn), mean_TS)
+
+
 def test_a_picture_is_written_and_has_a_limit(tmp_path: Path) -> None:
     """A PNG; a hundred layers make it no longer than can be printed."""
     found = translation()
@@ -53,6 +69,8 @@ def test_a_picture_is_written_and_has_a_limit(tmp_path: Path) -> None:
     [first, *_] = found.attention
     deep = replace(
         first,
+        num_layers=60,
+        num_heads=1,
         layers=tuple(range(60)),
         heads=(0,),
         weights_LHTS=np.repeat(first.weights_LHTS[:1, :1], 60, axis=0),

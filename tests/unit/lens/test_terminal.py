@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.lens.inspections import MADE, continuation, translation
+from tests.unit.lens.inspections import MADE, chosen, continuation, translation
 
 from dragoman.lens.inspection import Alternative, Prediction, Sentence
 from dragoman.lens.terminal import lines_of, table, width_of
@@ -42,6 +42,23 @@ def test_a_translation_is_shown_with_its_alignment() -> None:
         assert f"{100 * 2.718281828459045**step.log_prob:.1f}%" in row
         assert found.src.tokens[step.index].replace(" ", "▁") in row
         assert step.alternatives[1].token.replace(" ", "▁") in row
+
+
+def test_a_chosen_part_is_told_head_by_head() -> None:
+    """Each by its own number with its kind; and whose attention "looked at" is."""
+    found = chosen()
+    [part] = found.attention
+    lines = list(lines_of(found))
+    assert "(looked at: layer 1, mean of heads 0, 3)" in lines
+    listed = lines[[line.startswith("layer.head") for line in lines].index(True) + 1 :]
+    for number, line, summary in zip(("1.0", "1.3"), listed, part.summaries[0], strict=False):
+        assert line.split()[:4] == [number, "decoder", summary.kind, f"{summary.entropy:.2f}"]
+    [[_, second]] = part.summaries
+    single = replace(
+        part, heads=(3,), weights_LHTS=part.weights_LHTS[:, 1:], summaries=((second,),)
+    )
+    assert "(looked at: layer 1, head 3)" in lines_of(replace(found, attention=(single,)))
+    assert not any("layer.head" in line for line in lines_of(continuation()))
 
 
 def test_columns_begin_where_they_begin_in_every_line() -> None:

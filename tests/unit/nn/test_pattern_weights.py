@@ -18,6 +18,7 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
+from dragoman.nn.position.bias import ALiBiBias
 
 PATTERNS: list[Pattern] = [
     Full(),
@@ -30,6 +31,7 @@ PATTERNS: list[Pattern] = [
     LinearAttention(),
     LinearAttention(causal=False),
     LinearAttention(decay="retnet"),
+    LinearAttention(decay=(0.9, 0.5)),
 ]
 
 
@@ -56,3 +58,22 @@ def test_weights_times_values_are_the_output(pattern: Pattern, documents: Docume
     assert not bool(weights_BHTS.masked_select(~mask).any())
     sums = weights_BHTS.sum(-1)
     torch.testing.assert_close(sums, (sums > 0).double())
+
+
+@pytest.mark.parametrize("bias", [None, ALiBiBias(4)], ids=["no bias", "alibi"])
+@pytest.mark.parametrize("pattern", PATTERNS, ids=repr)
+def test_the_weights_of_some_heads_are_theirs(pattern: Pattern, bias: ALiBiBias | None) -> None:
+    """In the order asked for: each with its own keys, bias, decay and mask."""
+    if bias and isinstance(pattern, LinearAttention):
+        return  # there are no scores that a bias could be added to
+    torch.manual_seed(0)
+    attn = MultiHeadAttention(16, 4, num_kv_heads=2, pattern=pattern).double()
+    stir(attn)
+    x_BLD, place = torch.randn(2, 7, 16).double(), NOWHERE._replace(bias=bias)
+    kv = attn.project_kv(x_BLD)
+    for mask in (None, torch.rand(2, 1, 7, 7) > 0.3, torch.rand(4, 7, 7) > 0.3):
+        every_BHTS = attn.weights(x_BLD, kv, mask, place)
+        for heads in ([3, 0], [2], [1, 2, 3]):
+            some_BHTS = attn.weights(x_BLD, kv, mask, place, heads=heads)
+            assert some_BHTS.shape == (2, len(heads), 7, 7)
+            assert distance(some_BHTS, every_BHTS[:, heads]) < 1e-12

@@ -12,9 +12,9 @@ function headGrid(map) {
   const wide = data.attention.length === 1 && map.heads.length <= 6;
   const table = el("table", { class: wide ? "heads wide" : "heads", role: "grid", "aria-labelledby": `map-${map.name}` },
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "unseen" }, t("layer"))),
-      ...map.heads.map((head) => el("th", { scope: "col" }, t("head.n", { n: head + 1 }))))),
+      ...map.heads.map((head) => el("th", { scope: "col" }, t("head.n", { n: head }))))),
     el("tbody", {}, ...cells.map((row, l) => el("tr", {},
-      el("th", { scope: "row" }, t("layer.n", { n: map.layers[l] + 1 })),
+      el("th", { scope: "row" }, t("layer.n", { n: map.layers[l] })),
       ...row.map((button) => el("td", { role: "gridcell" }, button))))));
   roving(table, cells);
   return el("div", { class: "map" },
@@ -31,8 +31,8 @@ function thumbnail(map, l, h) {
   const ratio = map.query_tokens.length / map.key_tokens.length;
   canvas.style.aspectRatio = String(1 / Math.min(1.5, Math.max(0.6, ratio)));
   return el("button", { type: "button", class: "thumb", "aria-haspopup": "dialog",
-    "aria-label": t("thumb", { map: t(`map.${map.name}`), layer: map.layers[l] + 1,
-      head: map.heads[h] + 1, kind: t(`kind.${summary.kind}`), entropy: number(summary.entropy) }),
+    "aria-label": t("thumb", { map: t(`map.${map.name}`), layer: map.layers[l],
+      head: map.heads[h], kind: t(`kind.${summary.kind}`), entropy: number(summary.entropy) }),
     onclick: () => openHead(map, l, h) },
   canvas, el("span", { class: "kind" }, t(`kind.${summary.kind}`)));
 }
@@ -70,8 +70,8 @@ function scaleLegend() {
 function headTable() {
   const names = ["attention", "layer", "head", "kind", "entropy", "previous", "diagonal", "separator"];
   const rows = data.attention.flatMap((map) => map.summaries.flatMap((heads, l) =>
-    heads.map((summary, h) => [t(`map.${map.name}`), String(map.layers[l] + 1),
-      String(map.heads[h] + 1), ...summaryCells(summary)])));
+    heads.map((summary, h) => [t(`map.${map.name}`), String(map.layers[l]),
+      String(map.heads[h]), ...summaryCells(summary)])));
   return el("details", { class: "numbers" }, el("summary", {}, t("heads.table")),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("heads.table") },
       el("table", { class: "plain" },

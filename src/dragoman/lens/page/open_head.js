@@ -32,7 +32,7 @@ function headParts(map, l, h, dialog, show) {
   return [
     el("div", { class: "dialog-bar" },
       el("h2", { id: "head-title", tabindex: "-1" }, t("head.title", { map: t(`map.${map.name}`),
-        layer: map.layers[l] + 1, head: map.heads[h] + 1 })),
+        layer: map.layers[l], head: map.heads[h] })),
       step(-1, t("head.before"), "←"), step(1, t("head.after"), "→"),
       el("button", { type: "button", class: "close", "aria-label": t("close"),
         onclick: () => dialog.close() }, "×")),

@@ -67,12 +67,13 @@ function viewControls(draw) {
   }
   if (view.name === "alignment") return controls;
   const map = mapNamed(view.name);
-  const options = (numbers) =>
-    [["mean", t("mean")], ...numbers.map((n, place) => [place, String(n + 1)])];
+  const options = (numbers, all) =>
+    [["mean", t(numbers.length === all ? "mean" : "mean.part")],
+      ...numbers.map((n, place) => [place, String(n)])];
   const value = (text) => (text === "mean" ? text : Number(text));
-  const layer = picker(t("layer"), options(map.layers), view.layer,
+  const layer = picker(t("layer"), options(map.layers, map.num_layers), view.layer,
     (text) => set({ layer: value(text) }));
-  const head = picker(t("head"), options(map.heads), view.head,
+  const head = picker(t("head"), options(map.heads, map.num_heads), view.head,
     (text) => set({ head: value(text) }));
   layer.lastChild.dataset.name = "layer";
   head.lastChild.dataset.name = "head";

@@ -3,7 +3,8 @@
 Katharopoulos et al. (2020); with a decay as in RetNet (Sun et al., 2023).
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -120,19 +121,30 @@ class LinearAttention:
 
     def _log_decay(self, k_BKSd: Tensor) -> Tensor:
         """Return the logarithm of each head's decay, `(K)`."""
-        heads = range(k_BKSd.shape[1])
+        num_kv_heads = k_BKSd.shape[1]
         if self.decay is None:
-            gammas: tuple[float, ...] = (1.0,) * len(heads)
+            gammas: tuple[float, ...] = (1.0,) * num_kv_heads
         elif self.decay == "retnet":
-            gammas = tuple(1.0 - 2.0 ** (-5 - head) for head in heads)
+            gammas = _retnet(num_kv_heads)
         else:
             gammas = self.decay
         gamma_K = torch.tensor(gammas, dtype=torch.float64)
         return gamma_K.log().to(k_BKSd)
 
+    def of_heads(self, kv_heads: Sequence[int]) -> "LinearAttention":
+        """The same for these key-value heads alone, each of which keeps its own decay."""
+        if self.decay is None:
+            return self
+        gammas = _retnet(max(kv_heads) + 1) if self.decay == "retnet" else self.decay
+        return replace(self, decay=tuple(gammas[head] for head in kv_heads))
+
     def make_storage(self) -> Storage:
         """Keep the sum of what was seen."""
         return StateStorage() if self.causal else GrowingStorage()
+
+
+def _retnet(num_kv_heads: int) -> tuple[float, ...]:
+    return tuple(1.0 - 2.0 ** (-5 - head) for head in range(num_kv_heads))
 
 
 def phi(x: Tensor) -> Tensor:
