@@ -55,6 +55,21 @@ def test_both_languages_hold_the_same(page: Path) -> None:
     assert _content(page) == _content(chinese(page))
 
 
+@pytest.mark.parametrize(
+    "page", [p for p in (*ENGLISH, *CHINESE) if p.stem != "index"], ids=name_of
+)
+def test_every_exercise_has_an_answer(page: Path) -> None:
+    """Folded away behind the exercises: as many answers, and one for what to try next."""
+    if page.stem == "index":
+        return
+    before, folded = page.read_text(encoding="utf-8").split('<details markdown="1">\n')
+    exercises = re.findall(r"^\d+\. ", before.rpartition("\n## ")[2], re.MULTILINE)
+    answers = folded.partition("\n</details>\n")[0]
+    assert re.findall(r"^\d+\. ", answers, re.MULTILINE) == exercises
+    tries = ("**Try next.**", "**接着试。**")
+    assert any(word in answers for word in tries) == any(word in before for word in tries)
+
+
 def _content(page: Path) -> list[str]:
     text = page.read_text(encoding="utf-8")
     prose = _FORMULA.sub("", _FENCE.sub("", text))
