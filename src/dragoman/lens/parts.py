@@ -30,8 +30,8 @@ ALTERNATIVES = 5
 """The most probable tokens that are told at each step."""
 
 _NAMES: dict[MapName, tuple[str, str]] = {
-    "encoder": ("encoder's attention", "编码器注意力"),
-    "decoder": ("decoder's attention", "解码器注意力"),
+    "encoder": ("encoder", "编码器"),
+    "decoder": ("decoder", "解码器"),
     "cross": ("cross-attention", "交叉注意力"),
 }
 
@@ -173,17 +173,20 @@ def _alternatives(
 
 
 def cut_maps(traced: Mapping[MapName, Traced]) -> Iterator[Note]:
-    """What of the attention is not there."""
+    """What of the attention is there, where that is not all of it."""
+    kept_en, kept_zh = [], []
     for name, each in traced.items():
         layers, heads = each.kept
         if len(layers) == each.num_layers and len(heads) == each.num_heads:
             continue
+        of_layers, of_heads = (layers, each.num_layers), (heads, each.num_heads)
         en, zh = _NAMES[name]
-        of_layers = _some(layers, each.num_layers, "layer"), _some_zh(layers, each.num_layers, "层")
-        of_heads = _some(heads, each.num_heads, "head"), _some_zh(heads, each.num_heads, "个头")
+        kept_en.append(f"{en}: {_some(*of_layers, 'layer')}, {_some(*of_heads, 'head')}")
+        kept_zh.append(f"{zh}：{_some_zh(*of_layers, '层')}，{_some_zh(*of_heads, '个头')}")
+    if kept_en:
         yield Note(
-            en=f"Of the {en}, {of_layers[0]} and {of_heads[0]} are kept, counted from 0.",
-            zh=f"{zh}保留了{of_layers[1]}和{of_heads[1]}，从 0 数起。",
+            en=f"A part of the attention is kept, counted from 0 ({'; '.join(kept_en)}).",
+            zh=f"只保留了一部分注意力，从 0 数起（{'；'.join(kept_zh)}）。",
         )
 
 
@@ -198,7 +201,7 @@ def _some_zh(numbers: Sequence[int], total: int, word: str) -> str:
     """The same in Chinese."""
     if len(numbers) == total:
         return f"全部 {total} {word}"
-    return f"{word[-1]} {'、'.join(map(str, numbers))}（共 {total} {word}）"
+    return f"{word[-1]} {'、'.join(map(str, numbers))}，共 {total} {word}"
 
 
 def cut_search(found: Searched, *, tree: bool) -> Iterator[Note]:

@@ -206,6 +206,35 @@ def test_the_tree_is_walked_with_arrows(show: Opener) -> None:
     assert page.locator(".tree path.way").count() == 2
 
 
+@pytest.mark.parametrize(
+    ("section", "first", "keys"),
+    [
+        ("#sentence", ".keys .token >> nth=0", ["ArrowRight", "ArrowDown"]),
+        (".beam", ".node >> nth=0", ["ArrowRight", "ArrowDown", "ArrowDown", "ArrowDown"]),
+        ("dialog", ".heat tbody td >> nth=0", ["ArrowDown"] * 6),
+    ],
+)
+def test_what_is_said_is_in_sight(show: Opener, section: str, first: str, keys: list[str]) -> None:
+    """In a low window too: whatever has the focus and the line about it are both to be seen."""
+    page = show("translation")
+    page.set_viewport_size({"width": 1200, "height": 420})
+    if section == "dialog":
+        page.locator(".thumb").first.click()
+    page.locator(first).focus()
+    for key in ("", *keys):
+        if key:
+            page.keyboard.press(key)
+        own, line = (each.bounding_box() for each in (focused(page), said(page, section)))
+        assert own is not None
+        assert line is not None
+        for box in (own, line):
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] <= 421
+        assert (
+            own["y"] + own["height"] <= line["y"] + 1 or line["y"] + line["height"] <= own["y"] + 1
+        )
+
+
 def test_the_language_is_the_readers_and_can_be_changed(show: Opener) -> None:
     """Chinese for a Chinese browser; the switch changes every label, and `lang` follows."""
     page = show("translation", locale="zh-CN")
@@ -239,7 +268,7 @@ def test_the_theme_is_the_readers_and_can_be_changed(show: Opener) -> None:
     [
         ("translation", ["Who looks at whom", "Step by step", "Every head"]),
         ("continuation", ["Who looks at whom", "Step by step", "Every head"]),
-        ("chosen", ["Who looks at whom", "Step by step", "Every head"]),
+        ("chosen", ["Who looks at whom", "Step by step", "Some heads"]),
         (
             "classification",
             ["The label", "Which tokens mattered", "Who looks at whom", "Every head"],

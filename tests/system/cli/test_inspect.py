@@ -242,9 +242,9 @@ def test_layers_and_heads_can_be_chosen(run: Run, tmp_path: Path) -> None:
     folder = save_generator(tmp_path / "model")
     whole = look(run, folder, TEXT, "--seed=1")
     for options, layers, heads, said in (
-        (["--layers=1"], [1], [0, 1, 2, 3], "layer 1 of 2 and all 4 heads"),
-        (["--heads=3,1"], [0, 1], [1, 3], "all 2 layers and heads 1, 3 of 4"),
-        (["--layers=0", "--heads=2"], [0], [2], "layer 0 of 2 and head 2 of 4"),
+        (["--layers=1"], [1], [0, 1, 2, 3], "(decoder: layer 1 of 2, all 4 heads)"),
+        (["--heads=3,1"], [0, 1], [1, 3], "(decoder: all 2 layers, heads 1, 3 of 4)"),
+        (["--layers=0", "--heads=2"], [0], [2], "(decoder: layer 0 of 2, head 2 of 4)"),
     ):
         part = look(run, folder, TEXT, "--seed=1", *options)
         assert_whole(part)

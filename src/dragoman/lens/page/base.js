@@ -37,18 +37,30 @@ function filled(element, attributes, children) {
   return element;
 }
 
+/** The heading of a section; that of the heads says whether all are there. */
+function titleOf(id) {
+  const part = data.attention.some((map) =>
+    map.layers.length * map.heads.length < map.num_layers * map.num_heads);
+  return t(id === "heads" && part ? "heads.some" : `${id}.title`);
+}
+
 /** A section with its heading and a sentence on what it shows. */
 function section(id, ...children) {
   return el("section", { id, "aria-labelledby": `${id}-title` },
-    el("h2", { id: `${id}-title` }, t(`${id}.title`)),
+    el("h2", { id: `${id}-title` }, titleOf(id)),
     el("p", { class: "lead" }, t(`${id}.lead`)),
     ...children);
 }
 
-/** A line that says what the pointer or the focus is on; screen readers read it out. */
+/** A line that says what the pointer or the focus is on, in sight as long as that is so; screen
+ *  readers read it out. */
 function readout(hint) {
   const line = el("p", { class: "readout", role: "status", "aria-live": "polite" }, hint);
-  return { line, say: (text) => { line.textContent = text || hint; } };
+  const say = (text) => {
+    line.textContent = text || hint;
+    line.classList.toggle("said", Boolean(text));
+  };
+  return { line, say };
 }
 
 /** Choices of which one holds, side by side: radio buttons, so that arrows go between them. */

@@ -33,7 +33,7 @@ function render() {
   document.querySelector("main").replaceChildren(title(), ...parts);
   const nav = document.querySelector("nav");
   nav.setAttribute("aria-label", t("nav"));
-  nav.replaceChildren(...parts.map(({ id }) => el("a", { href: `#${id}` }, t(`${id}.title`))));
+  nav.replaceChildren(...parts.map(({ id }) => el("a", { href: `#${id}` }, titleOf(id))));
   document.querySelector(".switches").replaceChildren(
     choices("theme", t("theme"), THEMES.map((name) => [name, t(`theme.${name}`)]), state.theme, setTheme),
     choices("language", t("language"), [["en", "EN"], ["zh", "中文"]], state.language, setLanguage));
