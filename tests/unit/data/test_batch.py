@@ -279,9 +279,9 @@ def test_an_epoch_of_29000_pairs_is_planned_at_once() -> None:
     """The plan of a small corpus takes milliseconds (allowed: 50, on a busy machine 250)."""
     rng = np.random.default_rng(0)
     src, tgt = rng.integers(5, 40, (2, 29_000))
-    start = time.perf_counter()
+    start = time.process_time()
     plan = plan_batches(src, tgt, 4096, rng)
-    assert time.perf_counter() - start < 0.25
+    assert time.process_time() - start < 0.25
     assert sorted(plan.order.tolist()) == list(range(29_000))
 
 

@@ -67,9 +67,9 @@ def test_a_character_over_the_limit_stays_one_chunk() -> None:
 @pytest.mark.parametrize("text", ["word " * 20_000, "." * 100_000, "x" * 100_000, "," * 100_000])
 def test_long_lines_take_linear_time(text: str) -> None:
     """A line of 20,000 words, or of 100,000 marks, is cut at once."""
-    start = time.perf_counter()
+    start = time.process_time()
     chunks = split_long(text, 200, len)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
     assert "".join(map(str, chunks)) == text
 
 
