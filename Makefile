@@ -1,12 +1,14 @@
 # Every target makes the environment that it needs; a second run finds it made.
 #   make test PYTHON=python3.12        another interpreter for a new environment
 #   make test PYTEST_ARGS="-k beam"    only some tests
+#   make test PYTEST_WORKERS=0         in one process, as a debugger needs it
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PYTEST_ARGS ?=
+PYTEST_WORKERS ?= auto
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check format bench docs clean
@@ -24,8 +26,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## train a small translator on the embedded corpus and translate with it
 	$(BIN)/dragoman demo
 
-test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(STAMP) ## run the tests, a worker with one thread for each core, four at most
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest \
+		--numprocesses $(PYTEST_WORKERS) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
 check: $(STAMP) ## formatting, lint, types, and which room imports which
 	$(BIN)/ruff format --check
