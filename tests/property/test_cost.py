@@ -79,6 +79,8 @@ PAIRS = st.builds(
     **{name: SCORES[name] for name in ("positions", "attention_dropout", "score_soft_cap")},
 )
 
+ONE_NUMBER = DecoderOnlyConfig(d_model=2, num_heads=1, head_dim=1, num_layers=1)
+
 
 @given(
     config=DECODERS,
@@ -165,6 +167,27 @@ def test_a_store_is_full_when_it_is_foretold(
         assert isinstance(pattern, SlidingWindow)
         assert storage._keys is not None
         assert storage._keys.shape[2] == 2 * pattern.size
+
+
+@given(
+    st.builds(SlidingWindow, size=st.integers(1, 70)) | st.just(Causal()),
+    st.integers(0, 90),
+    st.integers(1, 300),
+)
+def test_a_cache_is_what_the_next_token_sees_and_the_room_for_more(
+    pattern: SlidingWindow | Causal, prompt: int, more: int
+) -> None:
+    """Used is what the next query meets beside its own key; reserved is as large as the store."""
+    storage = pattern.make_storage()
+    assert isinstance(storage, GrowingStorage | RollingStorage)
+    for new in ([prompt] if prompt else []) + [1] * more:
+        storage.extend(KeyValue(*torch.zeros(2, 1, 1, new, 1)))
+    config = replace(ONE_NUMBER, patterns=(pattern,))
+    foreseen = cache_of(config, length=prompt + more, prompt=prompt, precision="fp32")
+    assert storage._keys is not None
+    assert foreseen.reserved == 2 * storage._keys.untyped_storage().nbytes()
+    seen = storage.extend(KeyValue(*torch.zeros(2, 1, 1, 1, 1)))
+    assert foreseen.used == 8 * (seen.k_BKSd.shape[2] - 1)
 
 
 @given(DECODERS, st.integers(1, 2000))

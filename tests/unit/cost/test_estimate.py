@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from dragoman.cost.cache import cache_bytes
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
     FLOAT,
@@ -140,6 +141,10 @@ def test_the_first_limit_ends_the_run() -> None:
     assert by_steps.limited_by == "30 steps"
     assert by_steps.bill is not None
     assert by_steps.bill.seconds == pytest.approx(10.0 + 30 * 2.0 + 20.5 + 0.5)
+    settings = ("train.max_steps=30", "train.save_every=10", "train.average_last=2")
+    averaged = estimate_training(_work("multi30k-en-de", *settings), RATES, Prices(), MEASURED)
+    assert averaged.bill is not None  # what is averaged at the end is validated once more
+    assert averaged.bill.seconds == pytest.approx(10.0 + 30 * 2.0 + 2 * 20.5 + 3 * 0.5)
     patience = replace(_work("sst2").recipe, train=TrainConfig(patience=3, schedule="constant"))
     endless = estimate_training(work_of(patience), RATES, Prices())
     assert (endless.steps, endless.bill) == (None, None)
@@ -151,6 +156,29 @@ def test_accumulated_batches_are_one_step() -> None:
     assert four.step_tokens == 4 * one.step_tokens
     steps = [estimate_training(work, RATES, Prices()).step_seconds for work in (one, four)]
     assert steps[1] == pytest.approx(4 * steps[0])
+
+
+@pytest.mark.parametrize("name", ["base", "llama-small"])
+def test_decoding_waits_for_the_memory(name: str) -> None:
+    """Where products take no time, a step is the bytes of its weights and caches by the rate."""
+    work = _work(name)
+    rates = replace(RATES, decoding=1e30, layer_seconds=0.0)
+    assert isinstance(work.config, EncoderDecoderConfig | DecoderOnlyConfig)
+    paired = isinstance(work.config, EncoderDecoderConfig)
+    rows = BATCH_TOKENS // (work.length * work.beam_size)
+    kept = cache_bytes(
+        work.config,
+        src_length=work.length if paired else 0,
+        length=work.answer // 2 + (0 if paired else work.length),
+    )
+    read = (
+        count_parameters(work.config)["decoder"] + vocabulary_of(work.config) * work.config.d_model
+    )
+    seconds = (FLOAT * read + rows * work.beam_size * kept) / rates.reading
+    found = estimate_texts(work, rates, Prices()).tokens_per_second
+    assert found == pytest.approx(rows / seconds)
+    slower = replace(rates, reading=rates.reading / 3)
+    assert estimate_texts(work, slower, Prices()).tokens_per_second == pytest.approx(found / 3)
 
 
 def test_batches_of_decoding_are_those_of_translating() -> None:

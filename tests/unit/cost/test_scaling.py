@@ -92,6 +92,24 @@ def test_more_noise_is_a_wider_interval() -> None:
     assert wild.high - wild.low > 3 * (calm.high - calm.low)
 
 
+def test_noise_has_no_side() -> None:
+    """Beside a run that went wrong, which lies off on its own side, noise is centred all the same.
+
+    Drawn off its middle it would move each resampled law, and each prediction, to that side.
+    """
+    points = measured(LAW, noise=0.001, seed=1)
+    points[5] = replace(points[5], loss=1.1 * points[5].loss)
+    noise = np.array(fit_law(points, samples=300).noise)
+    assert abs(noise.mean()) < 0.15 * noise.std()
+
+
+def test_noise_is_that_of_the_runs_and_of_what_was_fitted() -> None:
+    """One more run misses the law by more than those it was fitted to: by sqrt(n / (n - 5))."""
+    fit = fit_law(measured(LAW, noise=0.003), samples=400)
+    spread = np.sqrt(len(fit.residuals) / (len(fit.residuals) - 5))
+    assert np.std(fit.noise) == pytest.approx(spread * np.std(fit.residuals), rel=0.1)
+
+
 def test_one_wrong_run_moves_little() -> None:
     """A run that went wrong, 10 % above the law, moves the prediction by less than 1 %."""
     points = measured(LAW, noise=0.001, seed=1)

@@ -41,8 +41,11 @@ def write_run(
     size = sum(count_parameters(config).values())
     loss = float(LAW.loss(size, steps * TOKENS))
     (folder / "training").mkdir(parents=True)
+    speed = 1e8 / size
     lines: list[dict[str, object]] = [
-        {"step": steps // 2, "tokens": steps // 2 * TOKENS, "tokens_per_second": 1e8 / size},
+        {"step": steps // 4, "tokens": steps // 4 * TOKENS, "tokens_per_second": 2 * speed},
+        {"step": steps // 3, "tokens": steps // 3 * TOKENS, "tokens_per_second": speed / 9},
+        {"step": steps // 2, "tokens": steps // 2 * TOKENS, "tokens_per_second": speed},
         {"step": steps // 2, "valid": {"loss": early}},
         {"step": steps, "stopped": "the end"},
         {"step": steps, "valid": {"loss": loss}},
@@ -75,7 +78,13 @@ def test_a_run_is_its_end(sweep: Path) -> None:
     assert run.point.parameters == size
     assert run.point.tokens == 200 * TOKENS
     assert run.point.loss == float(LAW.loss(size, 200 * TOKENS))
-    assert run.seconds_per_token == pytest.approx(size / 1e8)
+    assert run.seconds_per_token == pytest.approx(size / 1e8)  # the median of its speeds
+
+
+def test_a_better_loss_on_the_way_is_no_point(tmp_path: Path) -> None:
+    """The last validation counts, also where one before it was better."""
+    (run,) = read_runs([write_run(tmp_path / "run", 32, 200, early=0.1)])
+    assert run.point.loss == float(LAW.loss(run.point.parameters, run.point.tokens))
 
 
 def test_operations_are_those_that_cost_counts(sweep: Path) -> None:

@@ -123,6 +123,12 @@ def test_every_end_is_told_with_its_numbers(seed: int, beam_size: int) -> None:
             assert ("of them" in node.why) == ("其中最低" in node.why_zh) == (len(rivals) > 1)
         if node.state in ("finished", "beaten"):
             assert numbers[-1] == f"{best.score:.3f}"
+        if node.state == "finished":
+            assert numbers[0] == f"{node.score:.3f}"
+            cut = prefix_of(tree, node)[-1] != EOS
+            assert ("length limit" in node.why) == ("长度上限" in node.why_zh) == cut
+        if node.state == "beaten":
+            assert numbers[0] == f"{node.log_prob / penalty(6, tree.length_penalty):.3f}"
         if node.state == "open":
             alive = any(child.state != "pruned" for child in children(tree)[node.id])
             assert ("none of its continuations" in node.why) != alive
