@@ -61,7 +61,7 @@ def cost(  # noqa: PLR0913 -- the options of the verb
 
     With --fit: a scaling law from runs, and the best size for a budget.
 
-    dragoman cost --fit runs/sweep --predict runs/sweep/d96-9000 --minutes 60
+    dragoman cost --fit runs/sweep --predict runs/sweep/d64-4980 --minutes 60
     """
     budget = {"flops": flops, "minutes": minutes, "money": money}
     check_fit_options(
