@@ -1,5 +1,7 @@
 """Packed documents are the documents, one by one, at no more than their own cost."""
 
+import inspect
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -27,7 +29,7 @@ from dragoman.nn import (
     Weighting,
     reference_attention,
 )
-from dragoman.nn.patterns.varlen import attend_by_varlen, window_of
+from dragoman.nn.patterns.varlen import KEYWORDS, attend_by_varlen, torch_has_it, window_of
 
 WITHIN = st.one_of(*PATTERNS.values())
 LENGTHS = st.lists(st.one_of(st.integers(0, 9), st.integers(1, 80)), min_size=1, max_size=12)
@@ -129,6 +131,13 @@ def varlen_stand_in(  # noqa: PLR0917 (torch's form)
         out, _ = reference_attention(qs, ks, vs, mask, Weighting(scale=scale))
         outs.append(out[0].transpose(0, 1))
     return torch.cat(outs)
+
+
+def test_the_variable_length_kernel_is_told_what_it_takes() -> None:
+    """The keywords that are asked for are those of the call; torch has them from 2.12 on."""
+    told = inspect.signature(varlen_stand_in).parameters.values()
+    assert {each.name for each in told if each.kind is each.KEYWORD_ONLY} == KEYWORDS
+    assert torch_has_it() or torch.__version__ < "2.12"
 
 
 @pytest.mark.parametrize(

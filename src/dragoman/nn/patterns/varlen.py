@@ -5,7 +5,9 @@ against its documentation and a stand-in; no GPU was at hand to run it on.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 import torch
@@ -18,6 +20,9 @@ from dragoman.nn.patterns.weighting import Weighting
 from dragoman.nn.patterns.window import SlidingWindow
 
 UNBOUNDED = -1
+WIDEST, MULTIPLE = 256, 8  # of a head, as FlashAttention takes them
+OLDEST = (8, 0)  # compute capability that FlashAttention runs on
+KEYWORDS = {"scale", "window_size", "enable_gqa"}  # torch 2.11 lacks the last
 
 
 def window_of(pattern: Pattern) -> tuple[int, int] | None:
@@ -30,11 +35,25 @@ def window_of(pattern: Pattern) -> tuple[int, int] | None:
 
 
 def is_served(q_BHTd: Tensor, weighting: Weighting) -> bool:
-    """Whether device, dtype and weighting are those that the kernel has been made for."""
-    half = q_BHTd.dtype in (torch.float16, torch.bfloat16)
+    """Whether torch, device, dtype, width and weighting are those that the kernel is made for."""
+    width = q_BHTd.shape[-1]
+    plain = not (weighting.dropout_p or needs_products(q_BHTd, weighting))
     return (
-        q_BHTd.is_cuda and half and not (weighting.dropout_p or needs_products(q_BHTd, weighting))
+        q_BHTd.is_cuda
+        and q_BHTd.dtype in (torch.float16, torch.bfloat16)
+        and width <= WIDEST
+        and width % MULTIPLE == 0
+        and plain
+        and torch.cuda.get_device_capability(q_BHTd.device) >= OLDEST
+        and torch_has_it()
     )
+
+
+@cache
+def torch_has_it() -> bool:
+    """Whether the kernel of this torch takes all that it is told here."""
+    kernel = import_module("torch.nn.attention.varlen").varlen_attn
+    return signature(kernel).parameters.keys() >= KEYWORDS
 
 
 def attend_by_varlen(
