@@ -22,8 +22,10 @@ from dragoman.train.device import choose_device, choose_precision
 
 __all__ = ["Rates", "memory_limit", "rates_here", "rates_of"]
 
-SIDE = 768  # of the matrices whose product is timed
-READ = 16 * 1024 * 1024  # floats that are read to time the memory
+# Sides of the matrices whose product is timed, and floats that are read to time the memory. A GPU
+# does with those of a CPU in less time than it takes to start it and to wait for it.
+SIDE, GPU_SIDE = 768, 4096
+READ, GPU_READ = 16 * 1024 * 1024, 128 * 1024 * 1024
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -121,13 +123,15 @@ def memory_limit(device: torch.device) -> int | None:
 
 
 def _product_rate(device: torch.device, dtype: torch.dtype) -> float:
-    a = torch.full((SIDE, SIDE), 0.5, dtype=dtype, device=device)
-    return 2 * SIDE**3 / _seconds_of(lambda: a @ a, device)
+    side = GPU_SIDE if device.type == "cuda" else SIDE
+    a = torch.full((side, side), 0.5, dtype=dtype, device=device)
+    return 2 * side**3 / _seconds_of(lambda: a @ a, device)
 
 
 def _read_rate(device: torch.device) -> float:
-    a = torch.full((READ,), 0.5, device=device)
-    return 4 * READ / _seconds_of(a.sum, device)
+    size = GPU_READ if device.type == "cuda" else READ
+    a = torch.full((size,), 0.5, device=device)
+    return a.nbytes / _seconds_of(a.sum, device)
 
 
 def _seconds_of(run: Callable[[], object], device: torch.device) -> float:
