@@ -12,10 +12,13 @@ def choose_device(name: str) -> torch.device:
     """Return the device that a setting names; `auto` is a GPU where there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    unknown = InputError(f'device = "{name}" is unknown; use cpu, cuda or auto')
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise InputError(f'device = "{name}" is unknown; use cpu, cuda or auto') from error
+        raise unknown from error
+    if device.type not in ("cpu", "cuda"):
+        raise unknown
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f'device = "{name}", but torch sees no GPU here; use cpu or auto')
     return device

@@ -17,6 +17,8 @@ def test_unknown_device() -> None:
     """A name that torch does not know is one sentence."""
     with pytest.raises(InputError, match=r'device = "gpu" is unknown; use cpu, cuda or auto'):
         choose_device("gpu")
+    with pytest.raises(InputError, match=r'device = "mps" is unknown; use cpu, cuda or auto'):
+        choose_device("mps")  # torch knows it, and we have never run on it
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
