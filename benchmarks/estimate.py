@@ -34,7 +34,8 @@ def main(arguments: Sequence[str]) -> None:
     chosen = parser.parse_args(arguments)
     rounds = [_round(chosen.recipe, chosen.settings) for _ in range(chosen.rounds)]
     command = shlex.join(["dragoman", "train", chosen.recipe, "out=DIR", *chosen.settings])
-    save("estimate", {"command": command, "environment": environment(), "rounds": rounds})
+    name = f"estimate-{chosen.recipe}-{rounds[0]['training']['steps']}-steps"
+    save(name, {"command": command, "environment": environment(), "rounds": rounds})
 
 
 def _round(recipe: str, settings: Sequence[str]) -> dict[str, Any]:

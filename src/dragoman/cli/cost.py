@@ -39,7 +39,7 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     price: Annotated[float | None, _option("Of an hour of the device; else the table's.")] = None,
     kwh_price: Annotated[float | None, _option("Of a kilowatt-hour of electricity.")] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Time real steps here, half a minute.")
+        bool, typer.Option("--measure", help="Time real steps here, for a minute.")
     ] = False,
     fit: Annotated[bool, typer.Option("--fit", help="Fit a scaling law to finished runs.")] = False,
     predict: Annotated[list[Path] | None, _option("With --fit: a run to foretell.")] = None,
