@@ -1,9 +1,10 @@
 r"""Time, energy and money: arithmetic that is counted, divided by rates that are known.
 
 Training, with :math:`F` operations of a batch, :math:`R` operations a second of a training step,
-:math:`L` layers and :math:`t_L` the time to start one of them (forward once, backward twice),
+:math:`L` layers, :math:`t_L` the time to start one of them, and :math:`p = 3` passes through them
+(forward once, backward twice; 4 with activation checkpointing, which runs forward once more),
 
-.. math:: t_{step} = k (F / R + 3 L t_L)
+.. math:: t_{step} = k (F / R + p L t_L)
 
 for :math:`k` batches a step. A token that is decoded takes, with :math:`W` bytes of weights and
 cache that are read for it,

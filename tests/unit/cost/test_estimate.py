@@ -19,6 +19,7 @@ from dragoman.cost.estimate import (
     bill_of,
     estimate_texts,
     estimate_training,
+    layers_of,
 )
 from dragoman.cost.estimate_machine import Rates
 from dragoman.cost.estimate_recipe import (
@@ -148,6 +149,15 @@ def test_the_first_limit_ends_the_run() -> None:
     patience = replace(_work("sst2").recipe, train=TrainConfig(patience=3, schedule="constant"))
     endless = estimate_training(work_of(patience), RATES, Prices())
     assert (endless.steps, endless.bill) == (None, None)
+
+
+@pytest.mark.parametrize(("checkpointing", "passes"), [("false", 3), ("true", 4)])
+def test_a_step_starts_each_layer_once_a_pass(checkpointing: str, passes: int) -> None:
+    """Forward once and backward twice; activation checkpointing runs forward once more."""
+    work = _work("tiny", f"train.activation_checkpointing={checkpointing}")
+    rates = replace(RATES, training=1e30)
+    seconds = estimate_training(work, rates, Prices()).step_seconds
+    assert seconds == pytest.approx(passes * layers_of(work.config) * rates.layer_seconds)
 
 
 def test_accumulated_batches_are_one_step() -> None:
