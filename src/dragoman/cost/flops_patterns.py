@@ -223,7 +223,6 @@ def _packed(shape: LayerShape, within: Pattern, documents: Documents, call: Call
     budget = max(1, STRIP_SCORES // (call.rows * shape.num_heads))
     for group in group_documents(lengths, budget):
         width = max(lengths[index] for index in group)
-        filled = len(group) > 1 and not within.is_causal
-        alone = replace(call, queries=width, keys=width, masked=call.masked or filled)
+        alone = replace(call, queries=width, keys=width)  # a mask of filling changes no path
         total += attention_work(shape, within, alone).times(len(group))
     return total

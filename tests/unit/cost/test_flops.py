@@ -37,6 +37,8 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
+from dragoman.nn.patterns.dense import LEARNT_KEYS, PRODUCT_KEYS
+from dragoman.nn.patterns.packed import LONGEST_GROUPED
 
 V = 300
 PAIRS, DECODER, ENCODER = variants(V, d_model=64, d_ff=128, num_encoder_layers=2)
@@ -126,6 +128,11 @@ def test_a_bias_changes_the_path_of_a_pattern(pattern: AttentionPattern) -> None
     config = replace(DECODER, patterns=(pattern,), positions=ALiBi())
     shape = Shape(rows=1, length=1100)
     assert near(training_flops(config, shape), counted_training(config, shape))
+
+
+def test_documents_that_are_filled_up_are_too_short_for_another_path() -> None:
+    """So the mask of their filling changes no count."""
+    assert min(LEARNT_KEYS, PRODUCT_KEYS) >= LONGEST_GROUPED
 
 
 BASE = replace(preset("base"), num_encoder_layers=2, num_decoder_layers=2)
