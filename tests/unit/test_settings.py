@@ -202,6 +202,7 @@ def test_a_mistake_in_the_file_is_one_sentence_with_its_line(
         ("src=[1]", "src must be a path (a string) or a list, not a list"),
         ("train.max_steps=6\nx=1", r'must be an integer, not "6\nx=1"'),
         ("train=1", "train must be a section, not 1"),
+        ("weights=1", "weights must be a section, not 1"),
     ],
 )
 def test_a_mistake_in_an_override_names_the_override(

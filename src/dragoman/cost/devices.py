@@ -10,7 +10,7 @@ file replaces the shipped one; ``fp32_tflops = 2.5`` is short for ``{value = 2.5
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
@@ -68,10 +68,14 @@ class Assumptions:
     """Power of a processor that the table does not know, by its threads."""
 
     def __post_init__(self) -> None:
-        """Refuse a share of 0, with which nothing would ever end."""
-        _refuse_zeros(
-            {"products": self.products, "training": self.training, "decoding": self.decoding}
-        )
+        """Refuse a share of 0, with which nothing would ever end, and one of more than all."""
+        shares = {"products": self.products, "training": self.training, "decoding": self.decoding}
+        for name, share in shares.items():
+            if not 0 < share.value <= 1:
+                raise ValueError(
+                    f"{name} = {share.value:g} must be above 0 and at most 1: it is a share, 0.4 "
+                    "for 40 %"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +102,14 @@ class Device:
     """Rent of one hour."""
 
     def __post_init__(self) -> None:
-        """Refuse a rate of 0, with which nothing would ever end."""
+        """Refuse rates of 0, with which nothing would ever end, no memory and no power."""
         _refuse_zeros(
             {
                 "fp32_tflops": self.fp32_tflops,
                 "bf16_tflops": self.bf16_tflops,
                 "bandwidth_gb": self.bandwidth_gb,
                 "memory_gb": self.memory_gb,
+                "watts": self.watts,
             }
         )
 
@@ -131,12 +136,25 @@ class Here:
     price_per_kwh: Figure | None = None
     """Electricity."""
 
+    def __post_init__(self) -> None:
+        """Refuse a machine that draws nothing; what is given away may well cost nothing."""
+        _refuse_zeros({"watts": self.watts})
+
+
+FIGURES = frozenset(
+    each.name
+    for section in (Assumptions, Device, Here)
+    for each in fields(section)
+    if each.type in (Figure, Figure | None)
+)
+"""Keys for which a number is short."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTable:
     """All that the files say."""
 
-    here: Here = Here()
+    here: Here = field(default_factory=Here)
     """The machine that dragoman runs on; a user's own file says it."""
 
     cpu: Assumptions
@@ -181,7 +199,7 @@ def device_table(own: Path | None = None) -> DeviceTable:
     if own is None and not path.exists():
         return shipped.build(DeviceTable)
     given = read_settings(path)
-    return Given(_laid_over(shipped.data, given.data), given.source).build(DeviceTable)
+    return Given(_laid_over(shipped.data, given), given.source).build(DeviceTable)
 
 
 def device_named(name: str, table: DeviceTable) -> Device:
@@ -202,26 +220,32 @@ def _refuse_zeros(figures: Mapping[str, Figure | None]) -> None:
             raise ValueError(f"{name} = 0 must be above 0")
 
 
-def _laid_over(shipped: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _laid_over(shipped: Mapping[str, Any], own: Given) -> dict[str, Any]:
     """The shipped values with the user's; a figure is replaced whole, its source with it."""
     merged = dict(shipped)
-    for key, value in own.items():
+    for key, value in own.data.items():
         if key == "devices" and isinstance(value, Mapping):
             known = shipped["devices"]
             merged[key] = known | {
-                name: _section(known.get(name, {}), device) for name, device in value.items()
+                name: _section(known.get(name, {}), device, own, (key, name))
+                for name, device in value.items()
             }
         else:
-            merged[key] = _section(shipped.get(key, {}), value)
+            merged[key] = _section(shipped.get(key, {}), value, own, (key,))
     return merged
 
 
-def _section(shipped: Mapping[str, Any], own: object) -> object:
+def _section(
+    shipped: Mapping[str, Any], value: object, own: Given, path: tuple[str, ...]
+) -> object:
     """A section with the user's keys over it; a number stands for a figure."""
-    if not isinstance(own, Mapping):
-        return own
-    figures = {
-        key: {"value": value} if isinstance(value, int | float) else value
-        for key, value in own.items()
-    }
-    return dict(shipped) | figures
+    if not isinstance(value, Mapping):
+        return value
+    laid = dict(shipped)
+    for key, item in value.items():
+        laid[key] = item
+        if key in FIGURES and not isinstance(item, Mapping):
+            if isinstance(item, bool) or not isinstance(item, int | float):
+                raise own.must_be('a number or {value = ..., source = "..."}', (*path, key), item)
+            laid[key] = {"value": item}
+    return laid

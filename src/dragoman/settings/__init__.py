@@ -21,7 +21,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dragoman.settings.fields import keys_of, not_among, section
+from dragoman.errors import InputError
+from dragoman.settings.fields import keys_of, must_be, not_among, section
 from dragoman.settings.source import Place, Source, lay_over, parse_toml, read_text
 
 __all__ = [
@@ -78,6 +79,10 @@ class Given:
             at = Place(self.source, (key,))
             raise at.error(not_among(at, tuple(choices), name))
         return choices[name]
+
+    def must_be(self, wanted: str, path: tuple[str, ...], value: object) -> InputError:
+        """The error about the value of a path that is not what is wanted."""
+        return must_be(Place(self.source, path), wanted, value)
 
     def build(self, cls: type[T], base: T | None = None) -> T:
         """Build ``cls``; keys that are not given come from ``base``, where there is one."""

@@ -18,7 +18,7 @@ T = TypeVar("T")
 def section(cls: type[T], value: object, at: Place, base: object) -> T:
     """Build the dataclass ``cls``; keys that ``value`` lacks come from ``base`` if it is one."""
     if not isinstance(value, Mapping):
-        raise at.error(f"{at.key or 'all of it'} must be a section, not {_show(value)}")
+        raise must_be(at, "a section", value)
     types = get_type_hints(cls, include_extras=True)
     known = keys_of(cls)
     for name in value:
@@ -56,10 +56,12 @@ def _convert(expected: Any, value: object, at: Place, base: object) -> object:  
         return _union(arguments, value, at, base)
     if origin is list or (origin is tuple and arguments[1:] == (...,)):
         if not isinstance(value, list | tuple):
-            raise at.error(f"{at.key} must be a list, not {_show(value)}")
+            raise must_be(at, "a list", value)
         items = (_convert(arguments[0], v, at.child(i), MISSING) for i, v in enumerate(value))
         return origin(items)
-    if origin in {dict, Mapping} and arguments[0] is str and isinstance(value, Mapping):
+    if origin in {dict, Mapping} and arguments[0] is str:
+        if not isinstance(value, Mapping):
+            raise must_be(at, "a section", value)
         return {k: _convert(arguments[1], v, at.child(k), MISSING) for k, v in value.items()}
     return _leaf(expected, value, at)
 
@@ -78,8 +80,7 @@ def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> obj
             return _convert(arm, value, at, base)
         except InputError:
             continue
-    wanted = " or ".join(_wanted(arm) for arm in arms)
-    raise at.error(f"{at.key} must be {wanted}, not {_show(value)}")
+    raise must_be(at, " or ".join(_wanted(arm) for arm in arms), value)
 
 
 def _choose(sections: list[Any], value: Mapping[str, Any], at: Place, base: object) -> Any:  # noqa: ANN401
@@ -106,13 +107,11 @@ def _leaf(expected: Any, value: object, at: Place) -> object:  # noqa: ANN401
         return msgspec.convert(value, expected, strict=True, dec_hook=_to_path)
     except msgspec.ValidationError as error:
         if get_origin(expected) is Literal:
-            sentence = not_among(at, get_args(expected), value)
-        elif expected in _NAMES:
-            sentence = f"{at.key} must be {_wanted(expected)}, not {_show(value)}"
-        else:
-            detail = str(error)
-            sentence = f"{at.key}: {detail[:1].lower()}{detail[1:]}"
-        raise at.error(sentence) from error
+            raise at.error(not_among(at, get_args(expected), value)) from error
+        if expected in _NAMES:
+            raise must_be(at, _wanted(expected), value) from error
+        detail = str(error)
+        raise at.error(f"{at.key}: {detail[:1].lower()}{detail[1:]}") from error
 
 
 def _to_path(expected: type, value: object) -> object:
@@ -150,9 +149,14 @@ def _wanted(expected: Any) -> str:  # noqa: ANN401
         return " or ".join(_show(choice) for choice in get_args(expected))
     if get_origin(expected) in {tuple, list}:
         return "a list"
-    if is_dataclass(expected):
+    if is_dataclass(expected) or get_origin(expected) in {dict, Mapping}:
         return "a section"
     return _NAMES.get(expected, str(expected))
+
+
+def must_be(at: Place, wanted: str, value: object) -> InputError:
+    """The error about a value of another kind than is wanted."""
+    return at.error(f"{at.key or 'all of it'} must be {wanted}, not {_show(value)}")
 
 
 def not_among(at: Place, choices: tuple[object, ...], value: object) -> str:
