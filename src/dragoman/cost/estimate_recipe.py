@@ -111,11 +111,13 @@ def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
 
     A vocabulary that training will make is counted as large as it was asked for. Rows of texts
     (language models) have the recipe's own length.
+
+    Raises InputError for a length beyond that of the recipe: no batch would hold such a sentence.
     """
     config = _with_vocabulary(recipe)
     match recipe:
         case GenerateRecipe(batch=batch):
-            prompt = min(length or LENGTH, batch.length)
+            prompt = _tokens(length, "batch.length", batch.length)
             answer = max(1, min(recipe.generation.max_tokens, batch.length - prompt))
             shape = Shape(rows=batch.rows, length=batch.length)
             if batch.packing == "documents":
@@ -131,7 +133,7 @@ def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
                 beam_size=1,
             )
         case TranslateRecipe(batch=batch):
-            tokens = min(length or LENGTH, batch.max_length)
+            tokens = _tokens(length, "batch.max_length", batch.max_length)
             rows = max(1, batch.max_tokens // (2 * tokens))
             return Work(
                 recipe=recipe,
@@ -143,7 +145,7 @@ def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
                 beam_size=recipe.decoding.beam_size,
             )
         case ClassifyRecipe(batch=batch) | TagRecipe(batch=batch) | MaskedRecipe(batch=batch):
-            tokens = min(length or LENGTH, batch.max_length)
+            tokens = _tokens(length, "batch.max_length", batch.max_length)
             rows = max(1, batch.max_tokens // tokens)
             return Work(
                 recipe=recipe,
@@ -155,6 +157,16 @@ def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
                 beam_size=1,
             )
     raise InputError(f'the cost of task = "{recipe.task}" is not known')
+
+
+def _tokens(length: int | None, key: str, most: int) -> int:
+    """The length that is asked for, which the recipe must have room for, or a usual one."""
+    if length is not None and length > most:
+        raise InputError(
+            f"length = {length} is over the recipe's {key} = {most}: ask for {most} or less, or "
+            f"add {key}={length} to the recipe's settings"
+        )
+    return min(LENGTH, most) if length is None else length
 
 
 def _targets(recipe: RunRecipe, tokens: int) -> int | None:
