@@ -1,17 +1,16 @@
 """What ``dragoman train`` says before it begins, and refuses."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dragoman.train.job import Job
+    from dragoman.train.job import Check
     from dragoman.train.recipes.base import RunRecipe
 
 
-def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Callable[[Job[Any]], None]":
+def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     """Say what a run will take, in two lines; gives what refuses its batches if they do not fit.
 
     Raises InputError for a model that cannot fit at all. Takes some tenths of a second.

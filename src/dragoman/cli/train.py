@@ -1,9 +1,9 @@
 """`dragoman train`: from texts to a model folder."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.models import EncoderDecoder
-    from dragoman.train.job import Job
+    from dragoman.train.job import Check
     from dragoman.train.recipe import RunRecipe
     from dragoman.train.run import TrainResult
     from dragoman.train.texts import Tokenizers
@@ -110,15 +110,16 @@ def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
 
 
 def run_recipe(
-    recipe: "RunRecipe", console: "Console", check: "Callable[[Job[Any]], None] | None" = None
+    recipe: "RunRecipe", console: "Console", check: "Check | None" = None
 ) -> "TrainResult":
     """Train with validation by decoding, which the floor of training cannot reach itself.
 
-    `check` may refuse the job once its batches are known.
+    `check` may refuse the model once its batches are known.
     """
+    from dragoman.train.job import unchecked
     from dragoman.train.run import train as run
 
-    return run(recipe, score=_score_of(recipe), console=console, check=check)
+    return run(recipe, score=_score_of(recipe), console=console, check=check or unchecked)
 
 
 def _score_of(recipe: "RunRecipe") -> object:

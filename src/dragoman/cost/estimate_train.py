@@ -13,11 +13,11 @@ from dragoman.cost.flops import Shape
 from dragoman.cost.memory import TrainingMemory, training_memory
 from dragoman.data.batch import Batch
 from dragoman.data.packed import LanguageBatch
+from dragoman.data.stream import Stream
 from dragoman.errors import InputError
-from dragoman.models import EncoderDecoderConfig, count_parameters
+from dragoman.models import EncoderDecoderConfig, ModelConfig, count_parameters
 from dragoman.nn.precision import Precision
 from dragoman.train.device import choose_device, choose_precision
-from dragoman.train.job import Job
 from dragoman.train.objective import CHUNK
 from dragoman.train.recipes.base import RunRecipe
 from dragoman.train.recipes.generate import GenerateRecipe
@@ -83,8 +83,8 @@ def check_states(recipe: RunRecipe, limit: int | None) -> None:
         )
 
 
-def check_batches(work: Work, limit: int | None, job: Job[Any]) -> None:
-    """Raise InputError where a step with the job's largest batch is over the memory of the CPU.
+def check_batches(work: Work, limit: int | None, config: ModelConfig, batches: Stream[Any]) -> None:
+    """Raise InputError where a step with the largest of the batches is over the memory of the CPU.
 
     Where a rough peak is far below the memory nothing is rehearsed. A GPU is left alone: its
     kernels keep less than a CPU's, and it says by itself, at once and harmlessly, what is too much.
@@ -96,8 +96,7 @@ def check_batches(work: Work, limit: int | None, job: Job[Any]) -> None:
     precision = choose_precision(train.precision, device)
     if SURELY * (rough_peak(work, precision) + _scores_bytes(work)) < limit:
         return
-    config = job.config.model
-    shape = _largest(job, train.seed)
+    shape = _largest(batches, train.seed)
     peak = training_memory(
         config,
         shape,
@@ -147,9 +146,9 @@ def _gigabytes(count: float) -> str:
     return f"{count / 1e9:,.2f} GB" if count < 1e11 else f"{count / 1e9:,.0f} GB"
 
 
-def _largest(job: Job[Any], seed: int) -> Shape:
+def _largest(batches: Stream[Any], seed: int) -> Shape:
     """The shape of the largest batch of the first epoch."""
-    epoch = job.batches.draw(np.random.default_rng([seed, 0]))
+    epoch = batches.draw(np.random.default_rng([seed, 0]))
     numbers = np.unique(np.linspace(0, len(epoch) - 1, LOOKED_AT).astype(int))
     shapes = [_shape_of(epoch[int(number)]) for number in numbers]
     return max(shapes, key=lambda shape: shape.rows * (shape.src_length + shape.length))

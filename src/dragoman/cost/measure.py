@@ -28,6 +28,7 @@ from dragoman.decode import Beam, Forbid, Greedy, Limits, schedule, search
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.nn import autocast, row_invariant_products
+from dragoman.train.job import unchecked
 from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Progress
 from dragoman.train.recipe import RunRecipe, TranslateRecipe
@@ -70,7 +71,8 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
             begun = time.perf_counter()
             if real:
                 score = _score_of(recipe)
-                job = TASKS[recipe.task].assemble(recipe, folder, console.print, score)
+                assemble = TASKS[recipe.task].assemble
+                job = assemble(recipe, folder, console.print, score, unchecked)
             else:
                 job = made_job(work)
             parts = Parts.around(job, recipe, folder, console)

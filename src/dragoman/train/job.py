@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.stream import Stream
+from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig, Saves
 from dragoman.train.validate import Validation
 
@@ -40,6 +41,13 @@ class TrainingBatch(Protocol):
 
 
 BatchT = TypeVar("BatchT", bound=TrainingBatch)
+
+Check = Callable[[ModelConfig, Stream[Any]], None]
+"""Refuses a model with its batches, by raising InputError, before its weights are drawn."""
+
+
+def unchecked(config: ModelConfig, batches: Stream[Any]) -> None:
+    """Refuse nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

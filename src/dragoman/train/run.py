@@ -1,7 +1,7 @@
 """A training run around any job: optimizer, loop, checkpoints, and the model folder at the end."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ from dragoman.train.checkpoint import (
     set_random_state,
 )
 from dragoman.train.device import choose_device, choose_precision
-from dragoman.train.job import Job
+from dragoman.train.job import Check, Job, unchecked
 from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Interrupt, Progress, fit, stop_rule
 from dragoman.train.observers import Saver, Validator
@@ -59,12 +59,12 @@ def train(
     *,
     console: Console,
     score: object = None,
-    check: Callable[[Job[Any]], None] | None = None,
+    check: Check = unchecked,
 ) -> TrainResult:
     """Run a recipe to its end, or go on with the unfinished run in its folder.
 
     `score` is what the recipe's task asks for to judge by decoding, where it does; `check` may
-    refuse the job, which is assembled and has learnt nothing yet. A run limited by
+    refuse the model with its batches before anything large is made. A run limited by
     steps that is killed at any moment, and gone on with, ends with the bits of one that was not;
     under `max_minutes` the falling learning rate follows the clock.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
@@ -74,9 +74,7 @@ def train(
     recipe.data.check()  # before there is a folder
     check_start(recipe)
     with RunFolder.open(Path(recipe.out), recipe) as folder:
-        job = TASKS[recipe.task].assemble(recipe, folder, console.print, score)
-        if check is not None:
-            check(job)
+        job = TASKS[recipe.task].assemble(recipe, folder, console.print, score, check)
         return run_job(job, recipe, folder, console=console, started=started)
 
 

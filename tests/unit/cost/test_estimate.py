@@ -1,6 +1,6 @@
 """Time, energy and money follow from counts and rates; what cannot fit is refused, nothing else."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -34,8 +34,9 @@ from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
 from dragoman.cost.flops import Shape, prefill_flops, training_flops
 from dragoman.cost.measure import measure
 from dragoman.cost.measure_made import made_job
+from dragoman.data.stream import Stream
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, count_parameters
 from dragoman.tasks.options import DecodingOptions
 from dragoman.train.config import TrainConfig
 from dragoman.train.recipe import shipped_recipes
@@ -214,36 +215,28 @@ def test_the_rough_peak_is_near_the_rehearsed_one(name: str) -> None:
     assert rough_peak(work, "fp32") == pytest.approx(exact, rel=1 / 3)
 
 
-@dataclass(frozen=True, slots=True)
-class FakeJob:
-    """As much of a job as is looked at."""
-
-    config: Any
-    batches: Any
-
-
-def _language_job(*overrides: str) -> tuple[Work, FakeJob]:
+def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any]]]:
     work = _work("tinyshakespeare", *TINY_LM, *overrides)
     made = made_job(work)
-    return work, FakeJob(made.config, made.batches)
+    return work, (made.config.model, made.batches)
 
 
 def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
     """Just under the rehearsed peak a run goes on, well under it it is refused with the numbers."""
     work, job = _language_job()
     peak = memory_of(work, "fp32").total
-    check_batches(work, peak, job)  # type: ignore[arg-type] # as much as is looked at
-    check_batches(work, round(0.95 * peak), job)  # type: ignore[arg-type]
+    check_batches(work, peak, *job)
+    check_batches(work, round(0.95 * peak), *job)
     with pytest.raises(
         InputError, match=r"a batch of 4 rows of 16 tokens needs .* set batch\.rows"
     ):
-        check_batches(work, round(0.8 * peak), job)  # type: ignore[arg-type]
+        check_batches(work, round(0.8 * peak), *job)
     asked = _work("tinyshakespeare", *TINY_LM, "batch.rows=4000")  # and the text holds four
     with pytest.raises(InputError, match=r"set batch\.rows to [123],"):
-        check_batches(asked, round(0.8 * peak), job)  # type: ignore[arg-type]
+        check_batches(asked, round(0.8 * peak), *job)
     with pytest.raises(InputError, match=r"make model\.d_model"):
-        check_batches(work, 1000, job)  # type: ignore[arg-type]
-    check_batches(work, None, job)  # type: ignore[arg-type]
+        check_batches(work, 1000, *job)
+    check_batches(work, None, *job)
 
 
 def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dragoman.train.job import Job, Say
+from dragoman.train.job import Check, Job, Say
 from dragoman.train.jobs import classify, generate, masked, tag, translate
 from dragoman.train.recipes.base import RunRecipe
 from dragoman.train.recipes.classify import ClassifyRecipe
@@ -14,8 +14,9 @@ from dragoman.train.recipes.tag import TagRecipe
 from dragoman.train.recipes.translate import TranslateRecipe
 from dragoman.train.runfolder import RunFolder
 
-Assemble = Callable[[Any, RunFolder, Say, Any], Job[Any]]
-"""Makes the job of a recipe of the task; the last argument scores, where a score needs decoding."""
+Assemble = Callable[[Any, RunFolder, Say, Any, Check], Job[Any]]
+"""Makes the job of a recipe of the task. The last two arguments score, where that needs decoding,
+and are asked before the weights are drawn, which takes long for a large model."""
 
 
 @dataclass(frozen=True, slots=True)

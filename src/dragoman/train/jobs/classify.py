@@ -18,7 +18,7 @@ from dragoman.models import EncoderOnly
 from dragoman.models.folder import FolderConfig, ReadingDefaults
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.encoders import describe, hide_tokens
-from dragoman.train.job import CardPart, Say
+from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import reference_loss
 from dragoman.train.recipes.classify import ClassifyRecipe
 from dragoman.train.runfolder import RunFolder
@@ -83,7 +83,13 @@ class ClassifyJob:
         )
 
 
-def assemble(recipe: ClassifyRecipe, folder: RunFolder, say: Say, score: object) -> ClassifyJob:  # noqa: ARG001 (the form of all tasks)
+def assemble(
+    recipe: ClassifyRecipe,
+    folder: RunFolder,
+    say: Say,
+    score: object,  # noqa: ARG001 (the form of all tasks)
+    check: Check = unchecked,
+) -> ClassifyJob:
     """Read the texts, learn or load the tokenizer, and build model and batches."""
     tokenizer = begin_tokenizer(recipe, _texts(recipe), folder.training, say)
     training, validation = _datasets(recipe, tokenizer, say)
@@ -93,6 +99,13 @@ def assemble(recipe: ClassifyRecipe, folder: RunFolder, say: Say, score: object)
         head=replace(recipe.head, labels=training.labels),
     )
     batch = recipe.batch
+    batches = ClassBatches(
+        training,
+        batch,
+        seed=recipe.train.seed,
+        splits=tokenizer.splits() if batch.subword_sampling else None,
+    )
+    check(architecture, batches)
     return ClassifyJob(
         recipe=recipe,
         config=FolderConfig(
@@ -100,12 +113,7 @@ def assemble(recipe: ClassifyRecipe, folder: RunFolder, say: Say, score: object)
         ),
         model=begin_model(EncoderOnly, architecture, recipe, say),
         tokenizer=tokenizer,
-        batches=ClassBatches(
-            training,
-            batch,
-            seed=recipe.train.seed,
-            splits=tokenizer.splits() if batch.subword_sampling else None,
-        ),
+        batches=batches,
         validation=tuple(evaluation_batches(validation, batch)),
     )
 

@@ -9,7 +9,7 @@ from dragoman.data.packed import LanguageBatch, PackedBatches
 from dragoman.models import DecoderOnly
 from dragoman.models.folder import FolderConfig
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.job import CardPart, Say
+from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import next_token_loss
 from dragoman.train.perplexity import text_loss
 from dragoman.train.recipes.generate import GenerateRecipe
@@ -63,7 +63,13 @@ class GenerateJob:
         )
 
 
-def assemble(recipe: GenerateRecipe, folder: RunFolder, say: Say, score: object) -> GenerateJob:  # noqa: ARG001 (the form of all tasks)
+def assemble(
+    recipe: GenerateRecipe,
+    folder: RunFolder,
+    say: Say,
+    score: object,  # noqa: ARG001 (the form of all tasks)
+    check: Check = unchecked,
+) -> GenerateJob:
     """Read the texts, learn or load the tokenizer, and build model and batches."""
     data = recipe.data
     hold_out = None if data.valid else data.hold_out
@@ -79,11 +85,13 @@ def assemble(recipe: GenerateRecipe, folder: RunFolder, say: Say, score: object)
             say(sentence)
     splits = tokenizer.splits() if recipe.batch.subword_sampling else None
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
+    batches = PackedBatches(training, recipe.batch, seed=recipe.train.seed, splits=splits)
+    check(architecture, batches)
     return GenerateJob(
         recipe=recipe,
         config=FolderConfig(model=architecture, generation=recipe.generating),
         model=begin_model(DecoderOnly, architecture, recipe, say),
         tokenizer=tokenizer,
-        batches=PackedBatches(training, recipe.batch, seed=recipe.train.seed, splits=splits),
+        batches=batches,
         validation=held,
     )

@@ -20,7 +20,7 @@ from dragoman.models import EncoderOnly
 from dragoman.models.folder import FolderConfig
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.encoders import describe
-from dragoman.train.job import CardPart, Say
+from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import masked_loss
 from dragoman.train.recipes.masked import MaskedRecipe, UnlabelledFiles
 from dragoman.train.runfolder import RunFolder
@@ -77,7 +77,13 @@ class MaskedJob:
         )
 
 
-def assemble(recipe: MaskedRecipe, folder: RunFolder, say: Say, score: object) -> MaskedJob:  # noqa: ARG001 (the form of all tasks)
+def assemble(
+    recipe: MaskedRecipe,
+    folder: RunFolder,
+    say: Say,
+    score: object,  # noqa: ARG001 (the form of all tasks)
+    check: Check = unchecked,
+) -> MaskedJob:
     """Read the texts, learn or load the tokenizer, and build model and batches."""
     data, batch = recipe.data, recipe.batch
     tokenizer = begin_tokenizer(recipe, data.read(), folder.training, say)
@@ -86,19 +92,21 @@ def assemble(recipe: MaskedRecipe, folder: RunFolder, say: Say, score: object) -
     say(f"{len(texts):,} texts, {len(texts.texts.ids):,} tokens; {len(held):,} are held out.")
     vocabulary = Vocabulary.of(tokenizer)
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
+    batches = MaskedBatches(
+        replace(texts, texts=texts.texts.take(rest)),
+        batch,
+        vocabulary,
+        recipe.masking,
+        seed=recipe.train.seed,
+        splits=tokenizer.splits() if batch.subword_sampling else None,
+    )
+    check(architecture, batches)
     return MaskedJob(
         recipe=recipe,
         config=FolderConfig(model=architecture),
         model=begin_model(EncoderOnly, architecture, recipe, say),
         tokenizer=tokenizer,
-        batches=MaskedBatches(
-            replace(texts, texts=texts.texts.take(rest)),
-            batch,
-            vocabulary,
-            recipe.masking,
-            seed=recipe.train.seed,
-            splits=tokenizer.splits() if batch.subword_sampling else None,
-        ),
+        batches=batches,
         validation=tuple(
             evaluation_batches(
                 replace(texts, texts=texts.texts.take(held)), batch, vocabulary, recipe.masking

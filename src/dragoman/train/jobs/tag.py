@@ -16,7 +16,7 @@ from dragoman.models.bio import best_tags
 from dragoman.models.folder import FolderConfig, ReadingDefaults
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.encoders import describe, hide_tokens
-from dragoman.train.job import CardPart, Say
+from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import reference_loss
 from dragoman.train.recipes.tag import TagRecipe
 from dragoman.train.runfolder import RunFolder
@@ -87,7 +87,13 @@ class TagJob:
         )
 
 
-def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, score: Score) -> TagJob:
+def assemble(
+    recipe: TagRecipe,
+    folder: RunFolder,
+    say: Say,
+    score: Score,
+    check: Check = unchecked,
+) -> TagJob:
     """Read the sentences, learn or load the tokenizer, and build model and batches."""
     tokenizer = begin_tokenizer(recipe, _texts(recipe), folder.training, say)
     training, validation = _datasets(recipe, tokenizer, say)
@@ -102,6 +108,13 @@ def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, score: Score) -> Ta
         head=replace(recipe.head, labels=training.labels),
     )
     batch = recipe.batch
+    batches = TagBatches(
+        training,
+        batch,
+        seed=recipe.train.seed,
+        splits=tokenizer.splits() if batch.subword_sampling else None,
+    )
+    check(architecture, batches)
     return TagJob(
         recipe=recipe,
         config=FolderConfig(
@@ -113,12 +126,7 @@ def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, score: Score) -> Ta
         ),
         model=begin_model(EncoderOnly, architecture, recipe, say),
         tokenizer=tokenizer,
-        batches=TagBatches(
-            training,
-            batch,
-            seed=recipe.train.seed,
-            splits=tokenizer.splits() if batch.subword_sampling else None,
-        ),
+        batches=batches,
         validation=validation,
         score=score,
     )

@@ -10,7 +10,7 @@ from dragoman.data.batch import Batch, Batches
 from dragoman.models import EncoderDecoder
 from dragoman.models.folder import FolderConfig
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.job import CardPart, Say
+from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import reference_loss, summed_loss
 from dragoman.train.recipes.translate import TranslateRecipe
 from dragoman.train.runfolder import RunFolder
@@ -94,7 +94,13 @@ class TranslateJob:
         )
 
 
-def assemble(recipe: TranslateRecipe, folder: RunFolder, say: Say, score: Score) -> TranslateJob:
+def assemble(
+    recipe: TranslateRecipe,
+    folder: RunFolder,
+    say: Say,
+    score: Score,
+    check: Check = unchecked,
+) -> TranslateJob:
     """Read the texts, learn or load the tokenizers, and build model and batches."""
     if recipe.data.made is not None:
         recipe = replace(recipe, data=recipe.data.write(folder.training / "texts"))
@@ -114,6 +120,7 @@ def assemble(recipe: TranslateRecipe, folder: RunFolder, say: Say, score: Score)
     )
     splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
     batches = Batches(texts.training, recipe.batch, seed=recipe.train.seed, splits=splits)
+    check(architecture, batches)
     return TranslateJob(
         recipe=recipe,
         config=config,
