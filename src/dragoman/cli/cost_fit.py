@@ -163,7 +163,7 @@ def _show_spendings(console: "Console", report: "ScalingReport") -> None:
         plan = spending.plan
         time = "unknown time" if spending.seconds is None else time_said(spending.seconds)
         console.print(
-            f"  {spending.flops:.2g} FLOPs ({spending.beyond:.3g} times the largest run, "
+            f"  {spending.flops:.2g} FLOPs ({_times(spending.beyond)} the largest run, "
             f"{time} here): {_short(plan.parameters.value)} parameters "
             f"{_short_ends(plan.parameters)}, {_short(plan.tokens.value)} tokens "
             f"{_short_ends(plan.tokens)}, loss {plan.loss.value:.3f} {_ends(plan.loss, '.3f')}"
@@ -178,6 +178,11 @@ def _show_more_data(console: "Console", report: "ScalingReport") -> None:
         f"{_ends(data.more, '.3f')} instead of {data.now.value:.3f}; however large the model, not "
         f"below {data.bound.value:.3f} {_ends(data.bound, '.3f')}."
     )
+
+
+def _times(factor: float) -> str:
+    said = f"{factor:.3g}"
+    return "as much as" if said == "1" else f"{said} times"
 
 
 def _ends(interval: "Interval", form: str) -> str:

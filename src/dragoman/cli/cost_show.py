@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.cli.pipes import Write, to_file_or_stdout
+from dragoman.cost.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["bytes_said", "show_cost", "time_said"]
 
 Rows = Iterable[Sequence[str]]
+
+FEW = 10
+"""Tokens a second below which a tenth of one is told."""
 
 
 def show_cost(cost: "Cost") -> None:
@@ -70,9 +74,10 @@ class _InPipe:
 
 def _headline(cost: "Cost") -> str:
     shape = cost.work.shape
-    rows = f"{shape.rows:,} rows of {shape.length:,} tokens"
+    tokens = counted(shape.length, "token")
+    rows = f"{counted(shape.rows, 'row')} of {tokens}"
     if shape.src_length:
-        rows = f"{shape.rows:,} pairs of {shape.src_length:,} and {shape.length:,} tokens"
+        rows = f"{counted(shape.rows, 'pair')} of {shape.src_length:,} and {tokens}"
     return f"{cost.name}: {cost.work.config.kind}, task {cost.work.recipe.task}; a batch of {rows}."
 
 
@@ -117,7 +122,8 @@ def _memory(cost: "Cost") -> Rows:
     if memory.largest_rows is not None and cost.rates.memory is not None:
         tokens = memory.largest_rows * cost.work.batch_tokens // cost.work.shape.rows
         held = bytes_said(cost.rates.memory)
-        yield f"largest batch in {held}", f"{memory.largest_rows:,} rows, {tokens:,} tokens"
+        rows = counted(memory.largest_rows, "row")
+        yield f"largest batch in {held}", f"{rows}, {counted(tokens, 'token')}"
 
 
 def _bills(cost: "Cost") -> Rows:
@@ -139,13 +145,21 @@ def _training_said(cost: "Cost") -> str:
     run = cost.training
     step = f"A step takes {run.step_seconds:.3g} s"
     written = "read" if cost.work.answer == 0 else "written"
-    speed = f"{cost.texts.tokens_per_second:,.0f} tokens are {written} in a second"
+    speed = _speed_said(cost.texts.tokens_per_second, written)
     if run.steps is None or run.tokens is None:
         return f"{step}; the run ends by {run.limited_by}. {speed}."
     return (
-        f"{step}; the run ends by {run.limited_by}, at {run.steps:,} steps and {run.tokens:,} "
-        f"tokens, with {run.validations:,} validations and {run.saves:,} checkpoints. {speed}."
+        f"{step}; the run ends by {run.limited_by}, at {counted(run.steps, 'step')} and "
+        f"{counted(run.tokens, 'token')}, with {counted(run.validations, 'validation')} and "
+        f"{counted(run.saves, 'checkpoint')}. {speed}."
     )
+
+
+def _speed_said(tokens: float, done: str) -> str:
+    """Tokens of a second, or the seconds of a token where they are fewer than one."""
+    if tokens < 1:
+        return f"A token is {done} in {time_said(1 / tokens)}"
+    return f"{tokens:,.{0 if tokens >= FEW else 1}f} tokens are {done} in a second"
 
 
 # ---------------------------------------------------------------- numbers in words

@@ -21,6 +21,7 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     from dragoman.cost.estimate_machine import memory_limit, rates_here
     from dragoman.cost.estimate_recipe import work_of
     from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
+    from dragoman.cost.wording import counted
     from dragoman.train.device import choose_device
 
     limit = memory_limit(choose_device(recipe.train.device))
@@ -31,7 +32,7 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     if run.bill is None:
         took = f"it ends by {run.limited_by}"
     else:
-        took = f"about {time_said(run.bill.seconds)} for {run.steps:,} steps"
+        took = f"about {time_said(run.bill.seconds)} for {counted(run.steps or 0, 'step')}"
     said = [took, f"{bytes_said(rough_peak(work, rates.precision))} of memory at its peak"]
     if run.bill is not None and run.bill.kwh is not None:
         said.append(energy_said(run.bill.kwh))

@@ -21,6 +21,7 @@ from dragoman.cost.estimate_machine import Rates
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
 from dragoman.cost.flops import Shape, forward_flops, prefill_flops, step_flops, training_flops
 from dragoman.cost.memory import cache_bytes
+from dragoman.cost.wording import counted
 from dragoman.models import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -155,11 +156,13 @@ def estimate_training(
     tokens = work.step_tokens if measured is None else measured.step_tokens
     validation, save = _beside_seconds(work, rates, measured)
     prepare = 0.0 if measured is None else measured.prepare_seconds
-    limits = [] if train.max_steps is None else [(train.max_steps, f"{train.max_steps:,} steps")]
+    limits = (
+        [] if train.max_steps is None else [(train.max_steps, counted(train.max_steps, "step"))]
+    )
     if train.max_minutes is not None:
         each = step + validation / train.validate_every + save / train.save_every
         by_time = max(1, round((60 * train.max_minutes - prepare) / each))
-        limits.append((by_time, f"{train.max_minutes:g} minutes"))
+        limits.append((by_time, counted(float(train.max_minutes), "minute")))
     if not limits:
         return TrainingEstimate(
             steps=None,
@@ -168,7 +171,7 @@ def estimate_training(
             validations=0,
             saves=0,
             beside_seconds=0.0,
-            limited_by=f"{train.patience} validations without a better one",
+            limited_by=f"{counted(train.patience or 0, 'validation')} without a better one",
             bill=None,
         )
     steps, limited_by = min(limits)

@@ -11,6 +11,7 @@ from dragoman.cost.estimate import FLOAT, layers_of
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
 from dragoman.cost.flops import Shape
 from dragoman.cost.memory import TrainingMemory, training_memory
+from dragoman.cost.wording import counted
 from dragoman.data.batch import Batch
 from dragoman.data.packed import LanguageBatch
 from dragoman.data.stream import Stream
@@ -118,11 +119,11 @@ def _scores_bytes(work: Work) -> float:
 def _too_large(shape: Shape, peak: TrainingMemory, limit: int, recipe: RunRecipe) -> str:
     """The sentence with the numbers and what to change."""
     states = peak.weights + peak.optimizer
-    lengths = f"{shape.length:,}"
+    lengths = counted(shape.length, "token")
     if shape.src_length:
-        lengths = f"{shape.src_length:,} and {shape.length:,}"
+        lengths = f"{shape.src_length:,} and {lengths}"
     begun = (
-        f"a batch of {shape.rows:,} rows of {lengths} tokens needs {_gigabytes(peak.total)} at "
+        f"a batch of {counted(shape.rows, 'row')} of {lengths} needs {_gigabytes(peak.total)} at "
         f"its peak ({_gigabytes(states)} of weights and moments, {_gigabytes(peak.total - states)} "
         f"of activations and gradients), and there are {_gigabytes(limit)} of memory"
     )

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from dragoman.cost.estimate import BATCH_TOKENS, Measured
 from dragoman.cost.estimate_recipe import Work
 from dragoman.cost.measure_made import made_job
+from dragoman.cost.wording import counted
 from dragoman.decode import Beam, Forbid, Greedy, Limits, schedule, search
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
@@ -111,7 +112,7 @@ def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float
         save_seconds=save,
         export_seconds=export,
         tokens_per_second=speed,
-        how=f"{len(steps)} steps of {what}, half of them in {low * tokens:.3g} to "
+        how=f"{counted(len(steps), 'step')} of {what}, half of them in {low * tokens:.3g} to "
         f"{high * tokens:.3g} s",
     )
 

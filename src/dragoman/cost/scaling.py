@@ -23,6 +23,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from dragoman.cost.wording import counted
 from dragoman.errors import InputError
 
 __all__ = ["Interval", "LawFit", "Point", "ScalingLaw", "fit_law"]
@@ -170,8 +171,9 @@ def _check(points: Sequence[Point]) -> None:
     lengths = len({point.tokens for point in points})
     if len(points) < FEWEST_RUNS or min(sizes, lengths) < FEWEST_LEVELS:
         raise InputError(
-            f"{len(points)} run{'s' * (len(points) != 1)} of {sizes} sizes and {lengths} lengths "
-            f"do not decide the five numbers of the law: give at least {FEWEST_RUNS} runs, with "
+            f"{counted(len(points), 'run')} of {counted(sizes, 'size')} and "
+            f"{counted(lengths, 'length')} cannot decide the five numbers of the law: give at "
+            f"least {FEWEST_RUNS} runs, with "
             f"{FEWEST_LEVELS} different sizes and {FEWEST_LEVELS} different numbers of tokens; "
             "dragoman train scaling-sweep makes them"
         )

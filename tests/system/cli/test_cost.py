@@ -1,6 +1,7 @@
 """`dragoman cost`, and what `dragoman train` says and refuses before it begins."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,36 @@ def test_plain_lines_in_a_pipe(run: Run) -> None:
     assert not {"\x1b", "│", "┃"} & set(done.out)
 
 
+def test_one_is_no_plural(run: Run) -> None:
+    """One row, step, validation and checkpoint, one minute; and more of them in the plural."""
+    fixed = ("cost", "tinyshakespeare", *SMALL, "batch.rows=1", "--device", "t4")
+    one = run(*fixed, "train.max_steps=1").out
+    assert "a batch of 1 row of 16 tokens." in one
+    assert "by 1 step, at 1 step and 16 tokens, with 1 validation and 1 checkpoint." in one
+    assert (
+        "by 1 minute, at " in run(*fixed, "train.max_steps=1000000000", "train.max_minutes=1").out
+    )
+    assert "by 2 steps, at 2 steps and 32 tokens, " in run(*fixed, "train.max_steps=2").out
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        (1e-7, r"A token is written in [1-9][\d.]* minutes\."),
+        (3e-5, r" [1-9]\.\d tokens are written in a second\."),
+        (300, r" [1-9][\d,]+ tokens are written in a second\."),
+    ],
+)
+def test_a_slow_device_writes_more_than_nothing(
+    run: Run, tmp_path: Path, reading: float, said: str
+) -> None:
+    """Below ten tokens a second the tenths are told, below one the time of a token."""
+    own = tmp_path / "devices.toml"
+    own.write_text(f"devices.t4.bandwidth_gb = {reading}")
+    done = run("cost", "tinyshakespeare", *SMALL, "--device", "t4", "--devices", own)
+    assert re.search(said, done.lines[-1]), done.lines[-1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -68,6 +99,7 @@ def test_plain_lines_in_a_pipe(run: Run) -> None:
         (("base", "--device", "h10"), "did you mean h100"),
         (("base", "--device", "h100", "--measure"), "give one"),
         (("base", "--price", "-1"), "--price is -1; it must be above 0"),
+        (("base", "--length", "100000"), "length = 100000 is over the recipe's batch.max_length"),
         (("base", "--flops", "0"), "--flops needs --fit"),
         (("--fit", "runs", "--kwh-price", "1"), "--kwh-price has no meaning with --fit"),
         (("--fit", "runs", "--measure"), "--measure has no meaning with --fit"),
@@ -84,12 +116,12 @@ def test_wrong_input_is_one_sentence(run: Run, arguments: tuple[str, ...], said:
 
 def test_training_says_its_estimate_first(run: Run, tmp_path: Path) -> None:
     """Time, steps, memory and energy, before anything is learnt."""
-    done = run("train", "numbers", *NUMBERS, f"out={tmp_path / 'run'}")
+    done = run("train", "numbers", *NUMBERS, "train.max_steps=1", f"out={tmp_path / 'run'}")
     assert done.code == 0, done.err
     said = " ".join(done.err.split())
     estimate, learning = said.index("Estimate, the whole run here: about"), said.index("Learning")
     assert estimate < learning
-    assert "for 2 steps" in said[estimate:learning]
+    assert "for 1 step," in said[estimate:learning]
     assert "of memory at its peak" in said[estimate:learning]
 
 

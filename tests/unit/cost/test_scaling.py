@@ -179,6 +179,8 @@ def test_too_few_runs_are_refused() -> None:
     points = measured(LAW)
     with pytest.raises(InputError, match=r"5 runs of 2 sizes and 3 lengths .* at least 6 runs"):
         fit_law(points[:5])
+    with pytest.raises(InputError, match="1 run of 1 size and 1 length cannot decide"):
+        fit_law(points[:1])
     with pytest.raises(InputError, match="2 sizes"):
         fit_law(points[:6])
     with pytest.raises(InputError, match="2 lengths"):

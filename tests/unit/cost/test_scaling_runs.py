@@ -144,6 +144,8 @@ def test_what_is_printed_and_drawn(
     said = capsys.readouterr().out
     for part in ("alpha", "foretold by the others", "larger was not fitted", "Ten times the data"):
         assert part in said
+    assert "FLOPs (as much as the largest run, " in said
+    assert "FLOPs (10 times the largest run, " in said
     assert png.read_bytes().startswith(b"\x89PNG")
     fit_runs([sweep], budget={"minutes": 5.0}, as_json=True)
     assert len(json.loads(capsys.readouterr().out)["budgets"]) == 1
