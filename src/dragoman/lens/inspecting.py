@@ -16,6 +16,7 @@ from dragoman.lens.inspection import (
     Alternative,
     Attribution,
     Inspection,
+    Note,
     Prediction,
     Sentence,
     Step,
@@ -36,6 +37,13 @@ from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead
 from dragoman.text.tokenizer import MASK, Tokenizer
 
 __all__ = ["inspect_continuation", "inspect_reading", "inspect_translation"]
+
+NO_GAP = Note(
+    en=f'The text has no gap for the model to fill: write {MASK} for a word, as in "The {MASK} '
+    'drinks tea."',
+    zh=f"文本中没有可供模型填补的空位：用 {MASK} 代替一个词，例如“The {MASK} drinks tea.”。",
+)
+"""Said of a text that a masked language model reads whole."""
 
 
 def inspect_translation(
@@ -116,11 +124,13 @@ def inspect_reading(
     prediction = Prediction(tags=tuple(tags)) if tags else None
     attributions: tuple[Attribution, ...] = ()
     steps: tuple[Step, ...] = ()
+    notes = tuple(cut_maps(traced))
     if isinstance(head, ClassificationHead):
         prediction = _labels(logits, head.labels)
         attributions = _attributions(model, ids, traced["encoder"], head, int(logits.argmax()))
     elif isinstance(head, MaskedLanguageHead):
         steps = tuple(_gaps(logits, ids, tokenizer))
+        notes += () if steps else (NO_GAP,)
     return Inspection(
         kind="encoder-only",
         model=subject.model,
@@ -130,7 +140,7 @@ def inspect_reading(
         steps=steps,
         prediction=prediction,
         attributions=attributions,
-        notes=tuple(cut_maps(traced)),
+        notes=notes,
     )
 
 
