@@ -7,6 +7,17 @@ from dragoman.errors import InputError
 
 __all__ = ["DecodingOptions", "GenerationOptions"]
 
+WIDEST = 1000
+"""Most hypotheses of a beam: each step ranks their square."""
+
+
+def _check_width(beam_size: int) -> None:
+    if beam_size > WIDEST:
+        raise InputError(
+            f"beam_size is {beam_size}; it must be at most {WIDEST}: each step of the search ranks "
+            "the square of it, and beams of 4 to 10 are usual."
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingOptions:
@@ -45,6 +56,7 @@ class DecodingOptions:
             value: float = getattr(self, name)
             if not bound <= value < float("inf"):
                 raise InputError(f"{name} is {value}; it must be {bound} or more.")
+        _check_width(self.beam_size)
         if self.n_best > self.beam_size:
             raise InputError(
                 f"n_best is {self.n_best} with beam_size {self.beam_size}; "
@@ -106,6 +118,7 @@ class GenerationOptions:
             value: float = getattr(self, name)
             if not bound <= value < float("inf"):
                 raise InputError(f"{name} is {value}; it must be {bound} or more.")
+        _check_width(self.beam_size)
         if self.context is not None and self.context < 2:
             raise InputError(f"context is {self.context}; it must be 2 or more.")
         if self.beam_size > 1 and self.temperature > 0:

@@ -171,7 +171,7 @@ def test_tags_are_looked_at(run: Run, tmp_path: Path) -> None:
 
 
 def test_gaps_are_looked_at(run: Run, tmp_path: Path) -> None:
-    """What a masked language model would write in each; a text without a gap has no step."""
+    """What a masked language model would write in each; without one it is told how to ask."""
     specials = TokenizerConfig(vocab_size=321, specials=("<mask>",))
     tokenizer = train_tokenizer(random_lines(100, seed=9), specials)
     config = replace(make_config(MASKED), vocab_size=tokenizer.vocab_size)
@@ -188,7 +188,12 @@ def test_gaps_are_looked_at(run: Run, tmp_path: Path) -> None:
         assert step["token"] == step["alternatives"][0]["token"]
         assert exp(step["log_prob"]) == pytest.approx(step["alternatives"][0]["prob"], abs=1e-5)
         assert 0 <= step["entropy"] <= log(config.vocab_size)
-    assert look(run, folder, "the cat")["steps"] == []
+    assert found["notes"] == []
+    whole = look(run, folder, "the cat")
+    assert whole["steps"] == []
+    [note] = whole["notes"]
+    assert all("<mask>" in note[language] for language in ("en", "zh"))
+    assert f"Note: {note['en']}" in run("inspect", folder, "the cat").lines
 
 
 def test_an_encoder_without_a_head_is_looked_at(run: Run, tmp_path: Path) -> None:
@@ -301,6 +306,8 @@ def test_options_of_other_kinds_are_told(run: Run, model: Path, tmp_path: Path) 
         done = run("inspect", model, TEXT, option, "1")
         assert_refused(done, "encoder-decoder", f"no {option}")
     assert_refused(run("inspect", model, TEXT, "--beam-size", "0"), "beam_size is 0")
+    wide = run("inspect", model, TEXT, "--beam-size", "100000")
+    assert_refused(wide, "beam_size is 100000; it must be at most 1000")
     assert_refused(run("inspect", generator, TEXT, "--max-tokens", "0"), "max_tokens is 0")
 
 

@@ -22,7 +22,7 @@ from dragoman.decode import Beam, Forbid, Limits, search
 from dragoman.errors import InputError
 from dragoman.models.folder import DecodingDefaults
 from dragoman.nn import row_invariant_products
-from dragoman.tasks.options import DecodingOptions
+from dragoman.tasks.options import WIDEST, DecodingOptions, GenerationOptions
 from dragoman.tasks.translation import Translator
 
 ODD_LINES = [
@@ -304,6 +304,17 @@ def test_an_impossible_option_is_named(option: str) -> None:
     """One sentence with the option and its bound."""
     with pytest.raises(InputError, match=f"{option} is 0; it must be 1 or more"):
         DecodingOptions(**{option: 0})
+
+
+def test_a_beam_that_nobody_would_wait_for_is_refused() -> None:
+    """The widest one is taken, one more is not, in translating and in generating."""
+    assert DecodingOptions(beam_size=WIDEST).beam_size == WIDEST
+    assert GenerationOptions(beam_size=WIDEST, temperature=0).beam_size == WIDEST
+    too_wide = f"beam_size is {WIDEST + 1}; it must be at most {WIDEST}"
+    with pytest.raises(InputError, match=too_wide):
+        DecodingOptions(beam_size=WIDEST + 1)
+    with pytest.raises(InputError, match=too_wide):
+        GenerationOptions(beam_size=WIDEST + 1, temperature=0)
 
 
 def test_a_tokenizer_that_is_larger_than_the_model_is_refused() -> None:
