@@ -75,9 +75,10 @@ class CommandLine:
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """One thread, so that results repeat to the bit; a cache of our own; no data but our own."""
-    cache = tmp_path_factory.mktemp("cache")
-    ours = {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(cache), "PYTHONWARNINGS": "error"}
+    """One thread, so that results repeat to the bit; folders of our own; no data but our own."""
+    ours = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
+    for name in ("XDG_CACHE_HOME", "TMPDIR"):
+        ours[name] = str(tmp_path_factory.mktemp(name.lower()))
     others = {k: v for k, v in os.environ.items() if k not in {"DRAGOMAN_DATA", "FORCE_COLOR"}}
     return others | ours
 
