@@ -23,8 +23,8 @@ from dragoman.train.device import choose_device, choose_precision
 __all__ = ["Rates", "memory_limit", "rates_here", "rates_of"]
 
 # Sides of the matrices whose product is timed, and floats that are read to time the memory. A GPU
-# does with those of a CPU in less time than it takes to start it and to wait for it. So often and so
-# long each is timed.
+# does with those of a CPU in less time than it takes to start it and to wait for it. So often and
+# so long each is timed.
 SIDE, GPU_SIDE = 768, 4096
 READ, GPU_READ = 16 * 1024 * 1024, 128 * 1024 * 1024
 LEAST_TIMES, ENOUGH_SECONDS = 3, 0.1
