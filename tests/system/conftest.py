@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -48,10 +49,19 @@ class Running:
         return self.log.read_text(encoding="utf-8") if self.log.exists() else ""
 
     def end(self, signal_number: int | None = None) -> Ended:
-        """Send a signal, if one is given, and wait for the end."""
+        """Send a signal, if one is given, and wait for the end, which a signal must bring soon."""
         if signal_number is not None:
             os.kill(self.pid, signal_number)  # until waited for, an ended child keeps its number
+            self._must_end()
         return Ended(_ask(self.server, {"wait": self.pid}), self.said())
+
+    def _must_end(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not _has_ended(self.pid):
+            if time.monotonic() > deadline:
+                os.kill(self.pid, signal.SIGKILL)
+                pytest.fail(f"the signal ended nothing; the command said: {self.said()}")
+            time.sleep(0.005)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ to it a moment too late goes nowhere else.
 
 import json
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -22,6 +23,7 @@ import dragoman.train.run
 
 def main() -> None:
     """Serve until standard input ends."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     for line in sys.stdin:
         request = json.loads(line)
         if "wait" in request:
