@@ -144,11 +144,15 @@ def test_a_cache_has_the_size_of_its_stores(
     assert foreseen.used <= foreseen.reserved
 
 
-@given(
-    st.builds(SlidingWindow, size=st.integers(1, 70)) | st.just(Causal()),
-    st.integers(0, 90),
-    st.integers(1, 300),
+of_a_growing_text = given(
+    pattern=st.builds(SlidingWindow, size=st.integers(1, 70)) | st.just(Causal()),
+    prompt=st.integers(0, 90),
+    more=st.integers(1, 300),
 )
+"""A pattern that has a store, the tokens of a prompt, and those that come one by one."""
+
+
+@of_a_growing_text
 def test_a_store_is_full_when_it_is_foretold(
     pattern: SlidingWindow | Causal, prompt: int, more: int
 ) -> None:
@@ -169,11 +173,7 @@ def test_a_store_is_full_when_it_is_foretold(
         assert storage._keys.shape[2] == 2 * pattern.size
 
 
-@given(
-    st.builds(SlidingWindow, size=st.integers(1, 70)) | st.just(Causal()),
-    st.integers(0, 90),
-    st.integers(1, 300),
-)
+@of_a_growing_text
 def test_a_cache_is_what_the_next_token_sees_and_the_room_for_more(
     pattern: SlidingWindow | Causal, prompt: int, more: int
 ) -> None:
