@@ -182,6 +182,7 @@ def test_wrong_command(
     assert ended.code == 2, ended.said
     assert expected in ended.said
     assert "Traceback" not in ended.said
+    assert "Estimate" not in ended.said
     assert not (tmp_path / "run").exists()
 
 

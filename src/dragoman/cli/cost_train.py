@@ -26,6 +26,7 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
+    recipe.data.check()  # nothing is foretold of a run that cannot begin
     work = work_of(recipe)
     rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
     run = estimate_training(work, rates, Prices())
