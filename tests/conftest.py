@@ -1,8 +1,68 @@
-"""What all tests share."""
+"""What all tests share: whatever a test draws can be drawn again.
 
-from hypothesis import settings
+Weights and inputs come from a seed that each test has of its own, so that they do not hang on which
+tests ran before in the same worker. `--seed N` draws others; the header says which.
+"""
 
-# A drawn example has no time limit: the machines that run these tests are shared. A failure prints
-# the code that repeats it.
-settings.register_profile("dragoman", deadline=None, print_blob=True)
-settings.load_profile("dragoman")
+import random
+import zlib
+
+import pytest
+import torch
+from hypothesis import register_random, settings
+
+FIXED = 0
+"""The seed of a run that asks for none; with it hypothesis draws the same examples too."""
+
+
+class TorchRandom:
+    """Torch's generator as hypothesis wants one: a failed example comes back with its weights."""
+
+    run_seed = FIXED
+    getstate = staticmethod(torch.get_rng_state)
+    setstate = staticmethod(torch.set_rng_state)
+
+    def seed(self, seed: int) -> None:
+        """Begin an example."""
+        torch.manual_seed(self.run_seed + seed)
+
+
+TORCH_RANDOM = TorchRandom()  # hypothesis keeps only a weak reference
+register_random(TORCH_RANDOM)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run draw other weights, inputs and examples than the last one."""
+    parser.addoption("--seed", type=int, default=FIXED, help="what tests draw from (default: 0)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give drawn examples no time limit (machines are shared) and print what repeats a failure."""
+    TORCH_RANDOM.run_seed = config.getoption("seed")
+    fixed = TORCH_RANDOM.run_seed == FIXED
+    settings.register_profile("dragoman", deadline=None, print_blob=True, derandomize=fixed)
+    settings.load_profile("dragoman")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say what to type to repeat this run."""
+    return f"seed: {config.getoption('seed')} (--seed)"
+
+
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> None:
+    """Seed what a fixture draws, whichever test asks for it first."""
+    seed_all(request.config, f"{fixturedef.baseid}::{fixturedef.argname}")
+
+
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Seed what a test draws."""
+    seed_all(item.config, item.nodeid)
+
+
+def seed_all(config: pytest.Config, name: str) -> None:
+    """Seed every stream of random numbers by the run's seed and a name."""
+    seed = zlib.crc32(f"{config.getoption('seed')} {name}".encode())
+    random.seed(seed)
+    torch.manual_seed(seed)

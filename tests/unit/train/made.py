@@ -1,5 +1,6 @@
 """Tiny models, made batches and silent observers for the tests of the train room."""
 
+import random
 import resource
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -83,11 +84,9 @@ def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], first: int 
 
 def random_pairs(count: int) -> list[tuple[list[int], list[int]]]:
     """Pairs of random ids, 1 to 9 on a side."""
-    rng = np.random.default_rng()
 
     def side() -> list[int]:
-        ids: list[int] = rng.integers(4, VOCAB, rng.integers(1, 10)).tolist()
-        return ids
+        return [random.randrange(4, VOCAB) for _ in range(random.randint(1, 9))]
 
     return [(side(), side()) for _ in range(count)]
 

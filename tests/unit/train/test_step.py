@@ -19,19 +19,24 @@ from dragoman.train.objective import reference_loss
 
 
 def test_micro_batches_are_one_batch() -> None:
-    """Uneven micro-batches move the weights exactly as one batch of all their pairs does."""
+    """Uneven micro-batches move the weights exactly as one batch of all their pairs does.
+
+    Adam's eps is large here: softmax ignores a bias of the keys, so that its gradient is rounding
+    alone, 1e-17, and a small eps would blow that up to a step of the rate's own size.
+    """
     pairs = random_pairs(12)
     whole, split = make_model(), make_model()
     split.load_state_dict(whole.state_dict())
-    one, three = make_stepper(whole), make_stepper(split)
+    config = replace(CONFIG, eps=1e-3)
+    one, three = make_stepper(whole, config), make_stepper(split, config)
     for _ in range(3):  # so that Adam's moments count too
         together = one([make_batch(pairs)], 1e-2)
         apart = three([make_batch(pairs[:1]), make_batch(pairs[1:4]), make_batch(pairs[4:])], 1e-2)
         assert apart.loss == pytest.approx(together.loss, abs=1e-12)
-        assert apart.grad_norm == pytest.approx(together.grad_norm, abs=1e-10)
+        assert apart.grad_norm == pytest.approx(together.grad_norm, abs=1e-12)
         assert apart.num_tokens == together.num_tokens
     for ours, theirs in zip(split.parameters(), whole.parameters(), strict=True):
-        assert (ours - theirs).abs().max() < 1e-10
+        assert (ours - theirs).abs().max() < 1e-13
 
 
 def test_loss_is_the_mean_over_all_tokens() -> None:
