@@ -49,6 +49,11 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"seed: {config.getoption('seed')} (--seed)"
 
 
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Seed what a module draws while it is imported."""
+    seed_all(collector.config, collector.nodeid)
+
+
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> None:

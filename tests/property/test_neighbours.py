@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.processors import needs_onednn_products
 from tests.unit.models.small import PAD, SMALL, VARIANTS, V, make_model, random_ids
 from torch import Tensor
 
@@ -22,10 +23,7 @@ from dragoman.nn import (
 from dragoman.nn.feedforward import ACTIVATIONS
 from dragoman.nn.products import Linear
 
-pytestmark = pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() != "AVX512",
-    reason="PyTorch multiplies through oneDNN only on processors with AVX-512",
-)
+pytestmark = needs_onednn_products
 
 SEEDS = st.integers(0, 2**32)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.processors import needs_onednn_products
 from tests.unit.cost.counted import loss_of, make, measured_peak, variants
 from torch import Tensor
 
@@ -48,6 +49,8 @@ WIDE = replace(LLAMA, num_layers=2, patterns=(SlidingWindow(size=400), Causal())
 SENTENCES = Shape(rows=40, src_length=22, length=20)
 TEXTS = Shape(rows=4, length=200)
 LONG = Shape(rows=1, length=1100)
+SEARCHED = Shape(rows=16, src_length=30, length=40)
+PROMPTED = replace(SEARCHED, rows=8)
 LABELS = ("no", "perhaps", "yes")
 
 CASES: dict[str, tuple[ModelConfig, Shape]] = {
@@ -105,12 +108,12 @@ def test_a_step_takes_what_is_measured(name: str, mode: str) -> None:
 @pytest.mark.parametrize(
     ("config", "shape", "beam_size", "precision"),
     [
-        (PAIRS, Shape(rows=16, src_length=30, length=40), 5, "fp32"),
-        (LLAMA, Shape(rows=8, src_length=30, length=40), 4, "fp32"),
-        (CONSTANT, Shape(rows=8, src_length=30, length=40), 4, "fp32"),
-        (WIDE, Shape(rows=8, src_length=30, length=140), 4, "fp32"),
-        (PAIRS, Shape(rows=16, src_length=30, length=40), 5, "bf16"),
-        (LLAMA, Shape(rows=8, src_length=30, length=40), 4, "bf16"),
+        (PAIRS, SEARCHED, 5, "fp32"),
+        (LLAMA, PROMPTED, 4, "fp32"),
+        (CONSTANT, PROMPTED, 4, "fp32"),
+        (WIDE, replace(PROMPTED, length=140), 4, "fp32"),
+        pytest.param(PAIRS, SEARCHED, 5, "bf16", marks=needs_onednn_products),
+        pytest.param(LLAMA, PROMPTED, 4, "bf16", marks=needs_onednn_products),
     ],
     ids=["beam", "llama", "constant", "wide", "beam-bf16", "llama-bf16"],
 )

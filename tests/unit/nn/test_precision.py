@@ -1,11 +1,18 @@
 """In which arithmetic products run."""
 
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.backends import mkldnn
 
 from dragoman.nn import Linear, autocast, head_product, row_invariant_products
-from dragoman.nn.precision import onednn_setting
+from dragoman.nn.precision import _measured_setting, onednn_setting
 from dragoman.nn.products import LONG_ROW, SMALL_PRODUCT
 
 CPU = torch.device("cpu")
@@ -38,6 +45,56 @@ def test_the_setting_is_put_back() -> None:
     with pytest.raises(ZeroDivisionError), row_invariant_products():
         1 / 0  # noqa: B018 (it raises)
     assert setting() == before
+
+
+@given(st.permutations([0, 0, 1, 1, 2, 2]))
+@settings(max_examples=20)
+def test_the_setting_is_on_while_any_thread_is_inside(turns: Sequence[int]) -> None:
+    """Whoever comes and goes in whatever order: on for all of them, then as it was before."""
+    before, inside = setting(), dict[int, ExitStack]()
+    assert before != onednn_setting()
+    with ExitStack() as stack:
+        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(3)]
+        for turn in turns:  # the first of a thread's two is to enter
+            if turn in inside:
+                threads[turn].submit(inside.pop(turn).close).result()
+            else:
+                inside[turn] = ExitStack()
+                threads[turn].submit(inside[turn].enter_context, row_invariant_products()).result()
+            seen = {thread.submit(setting).result() for thread in threads}
+            assert seen == {onednn_setting() if inside else before}
+
+
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    """Let Python change threads as often as it can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty_threads")
+def test_threads_enter_and_leave_at_once() -> None:
+    """Nobody is inside without the setting, which nobody leaves behind; the first use is no other.
+
+    It is measured by changing it, so two threads that measured at once would mislead each other.
+    """
+    before, right = setting(), onednn_setting()
+
+    def come_and_go(_: int) -> bool:
+        seen = []
+        for _ in range(10):
+            with row_invariant_products():
+                seen.append(setting())
+        return seen == 10 * [right]
+
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(20):
+            onednn_setting.cache_clear()
+            _measured_setting.cache_clear()
+            assert all(threads.map(come_and_go, range(4)))
+            assert setting() == before
 
 
 def test_products_keep_full_float32_accuracy() -> None:

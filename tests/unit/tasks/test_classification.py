@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 import torch
+from tests.processors import needs_onednn_products
 from tests.unit.tasks.readers import (
     CLASSIFY,
     LABELS,
@@ -40,6 +41,7 @@ def test_the_probabilities_are_the_models() -> None:
     assert str(result) == result.label
 
 
+@needs_onednn_products
 def test_as_many_results_as_texts_in_order() -> None:
     """A list gives a list, a text one result, a stream the same as the list."""
     classifier = make_classifier()
@@ -86,10 +88,7 @@ def test_a_model_in_training_stays_there() -> None:
     assert model.training
 
 
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() != "AVX512",
-    reason="PyTorch multiplies through oneDNN only on processors with AVX-512",
-)
+@needs_onednn_products
 def test_neighbours_change_no_bit() -> None:
     """Any order and any budget of tokens give every probability to the last bit."""
     classifier, draw = make_classifier(), Random()

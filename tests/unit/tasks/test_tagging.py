@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 import torch
+from tests.processors import needs_onednn_products
 from tests.unit.tasks.readers import (
     CLASSIFY,
     READING,
@@ -62,6 +63,7 @@ def test_spans_are_what_the_tags_form() -> None:
             assert span.score ** len(own) == pytest.approx(prod(word.probability for word in own))
 
 
+@needs_onednn_products
 def test_as_many_results_as_texts_in_order() -> None:
     """A list gives a list, a text one result, a stream the same as the list."""
     tagger = make_tagger()
@@ -118,10 +120,7 @@ def test_a_word_that_is_too_long_is_cut() -> None:
     assert result.flags == ("split",)
 
 
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() != "AVX512",
-    reason="PyTorch multiplies through oneDNN only on processors with AVX-512",
-)
+@needs_onednn_products
 def test_neighbours_change_no_bit() -> None:
     """Any order and any budget of tokens give every tag and every probability to the last bit."""
     tagger, draw = make_tagger(), Random()
