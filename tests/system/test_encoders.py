@@ -125,7 +125,7 @@ def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path, task: str
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     ended = dragoman.run("train", path, *settings, "--out", whole)
     assert ended.code == 0, ended.said
-    draw, codes = random.Random(), [-signal.SIGKILL]
+    draw, codes = random.Random(random.random()), [-signal.SIGKILL]
     while codes[-1] == -signal.SIGKILL and len(codes) < 8:
         running = dragoman.start(["train", path, *settings, "--out", killed])
         codes.append(kill(running, killed, draw))

@@ -106,7 +106,7 @@ def test_killed_again_and_again(
 
     ended = dragoman.run(*command("whole"))
     assert ended.code == 0, ended.said
-    draw, codes = random.Random(), [-signal.SIGKILL]
+    draw, codes = random.Random(random.random()), [-signal.SIGKILL]
     while codes[-1] != 0 and len(codes) < 5:
         codes.append(kill(dragoman.start(command("killed")), tmp_path / "killed", draw))
     if codes[-1] != 0:

@@ -1,6 +1,6 @@
 """Scores of labels: counted by hand, and scikit-learn's."""
 
-from random import Random
+import random
 
 import pytest
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
@@ -11,9 +11,8 @@ from dragoman.evaluate import label_scores
 
 def test_the_figures_are_those_of_scikit_learn() -> None:
     """Accuracy, precision, recall, F1 and count of each label, on made answers."""
-    draw = Random()
-    right = draw.choices("abc", (5, 3, 1), k=200)
-    predicted = [label if draw.random() < 0.6 else draw.choice("abd") for label in right]
+    right = random.choices("abc", (5, 3, 1), k=200)
+    predicted = [label if random.random() < 0.6 else random.choice("abd") for label in right]
     scores = label_scores(right, predicted)
     assert scores.accuracy == pytest.approx(100 * accuracy_score(right, predicted))
     labels = sorted({*right, *predicted})

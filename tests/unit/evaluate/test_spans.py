@@ -1,6 +1,6 @@
 """Scores of spans: counted by hand."""
 
-from random import Random
+import random
 
 import pytest
 
@@ -27,10 +27,9 @@ def test_a_span_is_right_when_both_ends_and_the_type_are() -> None:
 
 def test_the_figures_are_those_of_counting() -> None:
     """Sets of spans, intersected: the same precision, recall and F1, malformed answers too."""
-    draw = Random()
-    right = [draw.choices(TAGS, k=draw.randint(1, 9)) for _ in range(60)]
+    right = [random.choices(TAGS, k=random.randint(1, 9)) for _ in range(60)]
     predicted = [
-        [tag if draw.random() < 0.8 else draw.choice(TAGS) for tag in tags] for tags in right
+        [tag if random.random() < 0.8 else random.choice(TAGS) for tag in tags] for tags in right
     ]
     correct = found = there = 0
     for one, two in zip(right, predicted, strict=True):

@@ -1,7 +1,7 @@
 """Texts to labels."""
 
+import random
 from pathlib import Path
-from random import Random
 
 import pytest
 import torch
@@ -91,10 +91,10 @@ def test_a_model_in_training_stays_there() -> None:
 @needs_onednn_products
 def test_neighbours_change_no_bit() -> None:
     """Any order and any budget of tokens give every probability to the last bit."""
-    classifier, draw = make_classifier(), Random()
+    classifier = make_classifier()
     expected = dict(zip(LINES, classifier.classify(LINES), strict=True))
     for budget in (1, 60, 200, 10_000):
-        lines = draw.sample(LINES, k=len(LINES))
+        lines = random.sample(LINES, k=len(LINES))
         found = classifier.classify(lines, max_batch_tokens=budget)
         assert found == [expected[line] for line in lines]
 

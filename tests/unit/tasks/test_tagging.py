@@ -1,10 +1,10 @@
 """Texts to tagged words and spans."""
 
+import random
 from dataclasses import replace
 from itertools import chain
 from math import prod
 from pathlib import Path
-from random import Random
 
 import pytest
 import torch
@@ -123,10 +123,10 @@ def test_a_word_that_is_too_long_is_cut() -> None:
 @needs_onednn_products
 def test_neighbours_change_no_bit() -> None:
     """Any order and any budget of tokens give every tag and every probability to the last bit."""
-    tagger, draw = make_tagger(), Random()
+    tagger = make_tagger()
     expected = dict(zip(LINES, tagger.tag(LINES), strict=True))
     for budget in (1, 60, 200, 10_000):
-        lines = draw.sample(LINES, k=len(LINES))
+        lines = random.sample(LINES, k=len(LINES))
         assert tagger.tag(lines, max_batch_tokens=budget) == [expected[line] for line in lines]
 
 
