@@ -1,8 +1,10 @@
 """In which arithmetic products are computed, and when a row's result depends on its row alone."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from threading import RLock
 from typing import Literal
 
 import torch
@@ -32,17 +34,45 @@ def row_invariant_products() -> Iterator[None]:
     AVX2 alone PyTorch stays with MKL, and the promise does not hold). How PyTorch is made to take
     oneDNN for plain float32 products is `onednn_setting`'s affair.
 
-    The setting belongs to the process, threads included. Inside the context
-    `torch.get_float32_matmul_precision` raises an error, so start `torch.compile` outside.
+    The setting belongs to the process: it is on in all threads while one of them is inside, and as
+    it was before when the last one has left, in whatever order they came and went. Inside the
+    context `torch.get_float32_matmul_precision` raises an error, so start `torch.compile` outside.
     """
-    setting = onednn_setting()
-    matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
-    before = matmul.fp32_precision
-    matmul.fp32_precision = setting
+    _USES.enter()
     try:
         yield
     finally:
-        matmul.fp32_precision = before
+        _USES.leave()
+
+
+class _Uses:
+    """How many contexts are open in all threads, and what the setting was before the first."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self._count = 0
+        self._before = ""
+
+    def enter(self) -> None:
+        """Count one more; the first one switches on."""
+        matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
+        with self.lock:
+            if self._count == 0:
+                setting = onednn_setting()
+                self._before = matmul.fp32_precision
+                matmul.fp32_precision = setting
+            self._count += 1
+
+    def leave(self) -> None:
+        """Count one less; the last one puts back what was before."""
+        matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
+        with self.lock:
+            self._count -= 1
+            if self._count == 0:
+                matmul.fp32_precision = self._before
+
+
+_USES = _Uses()  # the process's own, as the setting is
 
 
 @cache
@@ -53,11 +83,18 @@ def onednn_setting() -> str:
     says "bfloat16 units where there are any", `tf32` the same of TF32 units. On processors without
     AMX the first means oneDNN in full accuracy (and the second is passed over, so MKL computes); on
     those with AMX the first loses half of the digits, and the second means full accuracy. Which of
-    the two this is, is seen from the error of one product.
+    the two this is, is seen from the error of one product, whose thread is its own: an autocast
+    around the caller does not reach it. Of callers that ask first, and at once, one measures.
     """
+    with _USES.lock, ThreadPoolExecutor(1) as thread:
+        return thread.submit(_measured_setting).result()
+
+
+@cache
+def _measured_setting() -> str:
     matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
     before = matmul.fp32_precision
-    a, b = torch.linspace(-1, 1, 64 * 256).view(2, 64, 128)
+    a, b = torch.linspace(-1, 1, 64 * 256, dtype=torch.float32).view(2, 64, 128)
     try:
         matmul.fp32_precision = "bf16"
         error = (a @ b.T - (a.double() @ b.double().T)).abs().max()

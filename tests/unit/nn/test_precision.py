@@ -1,9 +1,8 @@
 """In which arithmetic products run."""
 
-import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 import torch
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from torch.backends import mkldnn
 
 from dragoman.nn import Linear, autocast, head_product, row_invariant_products
-from dragoman.nn.precision import _measured_setting, onednn_setting
+from dragoman.nn.precision import _USES, _measured_setting, onednn_setting
 from dragoman.nn.products import LONG_ROW, SMALL_PRODUCT
 
 CPU = torch.device("cpu")
@@ -47,13 +46,14 @@ def test_the_setting_is_put_back() -> None:
     assert setting() == before
 
 
-@given(st.permutations([0, 0, 1, 1, 2, 2]))
+@given(st.sampled_from(["none", "ieee"]), st.permutations([0, 0, 1, 1, 2, 2]))
 @settings(max_examples=20)
-def test_the_setting_is_on_while_any_thread_is_inside(turns: Sequence[int]) -> None:
+def test_the_setting_is_on_while_any_thread_is_inside(before: str, turns: Sequence[int]) -> None:
     """Whoever comes and goes in whatever order: on for all of them, then as it was before."""
-    before, inside = setting(), dict[int, ExitStack]()
-    assert before != onednn_setting()
+    matmul, inside = mkldnn.matmul, dict[int, ExitStack]()  # type: ignore[attr-defined]
     with ExitStack() as stack:
+        stack.callback(setattr, matmul, "fp32_precision", setting())
+        matmul.fp32_precision = before
         threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(3)]
         for turn in turns:  # the first of a thread's two is to enter
             if turn in inside:
@@ -66,35 +66,49 @@ def test_the_setting_is_on_while_any_thread_is_inside(turns: Sequence[int]) -> N
 
 
 @pytest.fixture
-def hasty_threads() -> Iterator[None]:
-    """Let Python change threads as often as it can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+def measured_anew() -> Iterator[Callable[[], None]]:
+    """Lets this process forget the setting that it has found."""
+
+    def forget() -> None:
+        onednn_setting.cache_clear()
+        _measured_setting.cache_clear()
+
+    yield forget
+    forget()
 
 
-@pytest.mark.usefixtures("hasty_threads")
-def test_threads_enter_and_leave_at_once() -> None:
-    """Nobody is inside without the setting, which nobody leaves behind; the first use is no other.
+def test_threads_wait_for_each_other(measured_anew: Callable[[], None]) -> None:
+    """To measure, to enter and to leave, one at a time; what one has measured no other measures."""
+    measured_anew()
+    context = ExitStack()
+    acts: list[Callable[[], object]] = [
+        onednn_setting,
+        lambda: context.enter_context(row_invariant_products()),
+        context.close,
+    ]
+    with ThreadPoolExecutor(3) as threads:
+        for act, times in zip(acts, (3, 1, 1), strict=True):
+            with _USES.lock:
+                tasks = [threads.submit(act) for _ in range(times)]
+                assert not wait(tasks, timeout=0.1).done
+            assert wait(tasks).done == set(tasks)
+    assert _measured_setting.cache_info().misses == 1
 
-    It is measured by changing it, so two threads that measured at once would mislead each other.
-    """
-    before, right = setting(), onednn_setting()
 
-    def come_and_go(_: int) -> bool:
-        seen = []
-        for _ in range(10):
-            with row_invariant_products():
-                seen.append(setting())
-        return seen == 10 * [right]
-
-    with ThreadPoolExecutor(4) as threads:
-        for _ in range(20):
-            onednn_setting.cache_clear()
-            _measured_setting.cache_clear()
-            assert all(threads.map(come_and_go, range(4)))
-            assert setting() == before
+@pytest.mark.parametrize(
+    "around",
+    [autocast("bf16", CPU), torch.device("meta"), torch.inference_mode()],
+    ids=["bf16", "meta", "inference"],
+)
+def test_the_setting_is_the_processors(
+    around: AbstractContextManager[object], measured_anew: Callable[[], None]
+) -> None:
+    """Whatever the context in which it is first asked for: training in bfloat16, say."""
+    measured_anew()
+    right = onednn_setting()
+    measured_anew()
+    with around:
+        assert onednn_setting() == right
 
 
 def test_products_keep_full_float32_accuracy() -> None:
