@@ -31,10 +31,15 @@ class Validation:
 
 
 def is_better(new: Mapping[str, float], old: Mapping[str, float] | None, metric: str) -> bool:
-    """Compare two validations by the loss (less is better) or by a score (more is better)."""
+    """Compare two validations by the loss (less is better) or by a score (more is better).
+
+    Of equal scores the smaller loss is better: BLEU is 0 for a while, and the model learns.
+    """
     if old is None:
         return True
-    return new[metric] < old[metric] if metric == "loss" else new[metric] > old[metric]
+    if metric != "loss" and new[metric] != old[metric]:
+        return new[metric] > old[metric]
+    return new["loss"] < old["loss"]
 
 
 @contextmanager

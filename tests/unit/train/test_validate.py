@@ -7,7 +7,7 @@ from dragoman.train.validate import Validation, evaluating, is_better
 
 
 def test_which_is_better() -> None:
-    """A smaller loss, a larger BLEU or chrF is better; a draw or a NaN is not."""
+    """A smaller loss, a larger BLEU or chrF is better; the same model or a NaN is not."""
     one, two = ({"loss": x, "bleu": x, "chrf": x} for x in (1.0, 2.0))
     assert is_better(one, two, "loss")
     assert is_better(two, one, "bleu")
@@ -15,7 +15,15 @@ def test_which_is_better() -> None:
     assert not is_better(one, one, "loss")
     assert not is_better(one, one, "bleu")
     assert not is_better({"loss": float("nan")}, one, "loss")
+    assert not is_better({"loss": 1.0, "bleu": float("nan")}, two, "bleu")
     assert is_better(two, None, "loss")
+
+
+def test_a_draw_goes_to_the_smaller_loss() -> None:
+    """Of two models with the same score, 0 BLEU say, the one with the smaller loss is better."""
+    first, later = {"loss": 6.5, "bleu": 0.0}, {"loss": 6.0, "bleu": 0.0}
+    assert is_better(later, first, "bleu")
+    assert not is_better(first, later, "bleu")
 
 
 def test_in_words() -> None:
