@@ -89,7 +89,7 @@ def inspect_continuation(
     tokenizer = subject.tgt_tokenizer
     traced, logits_PV = trace_continuation(model, prompt_ids, found.ids[:-1], subject.wanted)
     tokens = tokenizer.tokens([*prompt_ids, *found.ids])
-    logits_PV = logits_PV.index_fill(1, torch.tensor(never, dtype=torch.long), IMPOSSIBLE)
+    logits_PV = _without(logits_PV, never)
     given = [
         logit_step(logits_PV[index - 1], index, tokenizer, given=id_)
         for index, id_ in enumerate(prompt_ids[1:], start=1)
@@ -142,6 +142,12 @@ def inspect_reading(
         attributions=attributions,
         notes=notes,
     )
+
+
+def _without(logits_PV: Tensor, never: Sequence[int]) -> Tensor:
+    """The logits of a model that may not write these ids."""
+    columns = torch.tensor(never, dtype=torch.long, device=logits_PV.device)
+    return logits_PV.index_fill(1, columns, IMPOSSIBLE)
 
 
 def _labels(logits_C: Tensor, labels: Sequence[str]) -> Prediction:
