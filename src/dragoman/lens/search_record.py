@@ -83,24 +83,12 @@ class Observed:
 
         ``tokens`` are all that were generated, eos among them.
         """
-        prefixes: dict[int, tuple[int, ...]] = {0: ()}
-        for expansion in self.expansions[: len(tokens)]:
-            rows = zip(expansion.parents, expansion.tokens, strict=True)
-            prefixes = {
-                row: (*prefixes[parent], token)
-                for row, (parent, token) in enumerate(rows)
-                if parent in prefixes
-            }
-        row = next(
-            row
-            for row, prefix in prefixes.items()
-            if prefix == tuple(tokens) and self.expansions[len(tokens) - 1].ended[row]
-        )
-        rows_back = []
-        for expansion in reversed(self.expansions[: len(tokens)]):
-            rows_back.append(row)
-            row = expansion.parents[row]
-        return rows_back[::-1]
+        rows: list[int] = []
+        row = 0  # that of the empty prefix; none is continued twice by the same token
+        for token, expansion in zip(tokens, self.expansions, strict=False):
+            row = list(zip(expansion.parents, expansion.tokens, strict=True)).index((row, token))
+            rows.append(row)
+        return rows
 
 
 class _ObservedFrontier:

@@ -152,26 +152,28 @@ def test_a_wide_beam_keeps_the_best_of_the_pruned() -> None:
     assert any(n.rank == 12 + MOST_PRUNED - 1 for n in tree.nodes)
 
 
-@given(SEEDS, st.sampled_from([Greedy(), Sample(seed=3), Beam(beam_size=3)]))
+@given(SEEDS, st.sampled_from([Greedy(), Sample(seed=3), Beam(beam_size=5, n_best=5)]))
 @settings(max_examples=20)
 def test_notes_hold_what_each_row_could_choose_from(
     seed: int, strategy: Beam | Greedy | Sample
 ) -> None:
-    """For each token of the result: the row's best tokens and the entropy of its distribution."""
-    table = random_table(seed, 9)
-    notes, [best] = observed(table, strategy, 6)
-    tokens = (*best.ids, EOS) if best.stopped == "eos" else best.ids
-    rows = notes.rows_of(tokens)
-    for n, (row, expansion) in enumerate(zip(rows, notes.expansions, strict=False)):
-        values_V = torch.tensor(log_probs(table, SRC, tokens[:n]))
-        parent = expansion.parents[row]
-        assert expansion.tokens[row] == tokens[n]
-        assert best.token_log_probs[n] == pytest.approx(values_V[tokens[n]].item(), abs=1e-5)
-        best_k = values_V.topk(expansion.top_tokens_Nk.shape[1])
-        assert torch.equal(expansion.top_tokens_Nk[parent], best_k.indices)
-        torch.testing.assert_close(expansion.top_log_probs_Nk[parent], best_k.values)
-        entropy = -(values_V.exp() * values_V).sum().item()
-        assert expansion.entropies[parent] == pytest.approx(entropy, abs=1e-5)
+    """For each token of a result: the row's best tokens and the entropy of its distribution."""
+    table = random_table(seed, 6)
+    notes, found = observed(table, strategy, 6)
+    for one in found:
+        tokens = (*one.ids, EOS) if one.stopped == "eos" else one.ids
+        rows = notes.rows_of(tokens)
+        assert notes.expansions[len(tokens) - 1].ended[rows[-1]]
+        for n, (row, expansion) in enumerate(zip(rows, notes.expansions, strict=False)):
+            values_V = torch.tensor(log_probs(table, SRC, tokens[:n]))
+            parent = expansion.parents[row]
+            assert expansion.tokens[row] == tokens[n]
+            assert one.token_log_probs[n] == pytest.approx(values_V[tokens[n]].item(), abs=1e-5)
+            best_k = values_V.topk(expansion.top_tokens_Nk.shape[1])
+            assert torch.equal(expansion.top_tokens_Nk[parent], best_k.indices)
+            torch.testing.assert_close(expansion.top_log_probs_Nk[parent], best_k.values)
+            entropy = -(values_V.exp() * values_V).sum().item()
+            assert expansion.entropies[parent] == pytest.approx(entropy, abs=1e-5)
 
 
 def test_one_search_is_observed_at_a_time() -> None:
