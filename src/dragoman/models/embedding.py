@@ -4,7 +4,14 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from dragoman.nn import Dropout, Learned, Positions, Sinusoidal, TokenEmbedding
+from dragoman.nn import (
+    Dropout,
+    Learned,
+    LearnedPositions,
+    Positions,
+    Sinusoidal,
+    TokenEmbedding,
+)
 from dragoman.nn.position import PositionScheme
 
 
@@ -42,6 +49,12 @@ class Embedding(TokenEmbedding):
         self.types = nn.Embedding(num_token_types, config.d_model) if num_token_types else None
         self.norm = config.make_norm() if config.embedding_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
+
+    @property
+    def num_places(self) -> int | None:
+        """Positions that have a vector; None where nothing bounds them."""
+        known = self.positions
+        return len(known.weight) if isinstance(known, LearnedPositions) else None
 
     def embed(self, ids_BL: Tensor, positions: Positions, types_BL: Tensor | None = None) -> Tensor:
         """Map ids `(B, L)` to vectors `(B, L, D)`; types are 0 unless given."""

@@ -39,7 +39,7 @@ from dragoman.decode import (
 )
 from dragoman.models import DecoderOnly
 from dragoman.models.folder import GenerationDefaults
-from dragoman.nn import LearnedPositions, Precision, autocast, row_invariant_products
+from dragoman.nn import Precision, autocast, row_invariant_products
 from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
 from dragoman.tasks.options import GenerationOptions
 from dragoman.tasks.prompts import PromptCodec, StopAt, TextStream, cut_at
@@ -322,8 +322,7 @@ class Generator:
 
     def _context(self, options: GenerationOptions) -> int | None:
         """How many tokens the model sees at once; None where nothing bounds them."""
-        known = self._model.embedding.positions
-        places = len(known.weight) if isinstance(known, LearnedPositions) else None
+        places = self._model.embedding.num_places
         bounds = [bound for bound in (options.context or self.options.context, places) if bound]
         return min(bounds, default=None)
 

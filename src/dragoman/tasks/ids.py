@@ -75,6 +75,11 @@ class IdTranslator:
         """Where the model is."""
         return self._model.output.weight.device
 
+    def longest_source(self, wanted: int) -> int:
+        """So many tokens, or as many as the model has places for, beside the end."""
+        places = self._model.src_embedding.num_places
+        return wanted if places is None else max(1, min(wanted, places - 1))
+
     @contextmanager
     def inference(self) -> Iterator[None]:
         """What every method here must run in; entered once for many calls."""
@@ -100,7 +105,7 @@ class IdTranslator:
         lengths_B = torch.tensor([len(ids) for ids in sources])
         max_B = relative_lengths(
             lengths_B, factor=options.max_length_factor, constant=options.max_length_constant
-        ).clamp(min=options.min_length + 1)
+        ).clamp(min=options.min_length + 1, max=self._model.tgt_embedding.num_places)
         specials, device = self._specials, self.device
         processors: list[Processor] = [self._forbid]
         if options.min_length:

@@ -123,7 +123,8 @@ class Translator:
         """Translate a line, or any number of lines: as many results, in their order.
 
         What is given by name goes before ``options``, and these before ``self.options``. An empty
-        line stays one; a line of more than ``max_src_tokens`` is translated in chunks.
+        line stays one; a line of more than ``max_src_tokens``, or of more than the model has
+        learned positions for, is translated in chunks.
         """
         base = options or self.options
         options = replace(
@@ -187,7 +188,8 @@ class Translator:
     # ------------------------------------------------------------ from ids to results
 
     def _translate(self, lines: list[str], options: DecodingOptions) -> list[Translation]:
-        chunks_of = to_chunks(lines, self.src_tokenizer, options.max_src_tokens)
+        limit = self._ids.longest_source(options.max_src_tokens)
+        chunks_of = to_chunks(lines, self.src_tokenizer, limit)
         sources = [ids for chunks in chunks_of for ids in chunks]
         with self._ids.inference():
             found = dict(

@@ -22,7 +22,7 @@ import dragoman
 from dragoman.decode import Beam, Forbid, Limits, search
 from dragoman.errors import InputError
 from dragoman.models.folder import DecodingDefaults
-from dragoman.nn import row_invariant_products
+from dragoman.nn import Learned, row_invariant_products
 from dragoman.tasks.options import WIDEST, DecodingOptions, GenerationOptions
 from dragoman.tasks.translation import Translator
 
@@ -175,6 +175,26 @@ def test_the_limit_of_length_is_flagged(translator: Translator) -> None:
     assert all(len(t.tokens) <= 1 for t in cut)
     assert all(("max_length" in t.flags) == (len(t.tokens) == 1) for t in cut)
     assert any("max_length" in t.flags for t in cut)
+
+
+def test_no_line_is_too_long_for_learned_positions() -> None:
+    """A model without places beyond the 12th reads a long line in chunks, and stops writing there.
+
+    Whatever lines stand beside it: one that asks for more would have stopped them all.
+    """
+    tokenizer, places = make_tokenizer(), 12
+    config = replace(make_config(tokenizer), positions=Learned(max_length=places))
+    translator = Translator(make_model(config), tokenizer, tokenizer)  # 2 n + 20 tokens, else
+    words = ["the", "cat", "sees"]
+    for beam_size in (1, 3):
+        short, long = translator.translate(["a dog", " ".join(words * 20)], beam_size=beam_size)
+        assert "split" in long.flags
+        assert "split" not in short.flags
+        assert len(short.tokens) <= places
+    endless = replace(translator.options, beam_size=1, min_length=100)
+    cut = translator.translate("a dog", options=endless)
+    assert len(cut.tokens) == places
+    assert "max_length" in cut.flags
 
 
 def test_a_least_length_is_kept(translator: Translator) -> None:
