@@ -1,4 +1,8 @@
-"""Normalisation of each token's vector."""
+"""Normalisation of each token's vector.
+
+A norm gives back the dtype that it is given. On a GPU autocast computes norms in float32; handed on
+so, the residual stream of a model in bfloat16 and its output layer would run in float32.
+"""
 
 from typing import Literal
 
@@ -24,7 +28,8 @@ class LayerNorm(nn.Module):
 
     def forward(self, x_BLD: Tensor) -> Tensor:
         """Normalise each vector of `(..., D)`."""
-        return F.layer_norm(x_BLD, self.weight.shape, self.weight, self.bias, self.eps)
+        normed_BLD = F.layer_norm(x_BLD, self.weight.shape, self.weight, self.bias, self.eps)
+        return normed_BLD.to(x_BLD.dtype)
 
 
 class RMSNorm(nn.Module):
@@ -37,7 +42,8 @@ class RMSNorm(nn.Module):
 
     def forward(self, x_BLD: Tensor) -> Tensor:
         """Normalise each vector of `(..., D)`."""
-        return F.rms_norm(x_BLD, self.weight.shape, self.weight.to(x_BLD.dtype), self.eps)
+        weight = self.weight.to(x_BLD.dtype)
+        return F.rms_norm(x_BLD, self.weight.shape, weight, self.eps).to(x_BLD.dtype)
 
 
 def make_norm(name: NormName, d_model: int, *, eps: float, bias: bool) -> LayerNorm | RMSNorm:
