@@ -132,7 +132,9 @@ class Translator:
             beam_size=base.beam_size if beam_size is None else beam_size,
             n_best=base.n_best if n_best is None else n_best,
             length_penalty=base.length_penalty if length_penalty is None else length_penalty,
-            max_batch_tokens=max_batch_tokens or base.max_batch_tokens,
+            max_batch_tokens=(
+                base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens
+            ),
         )
         if isinstance(text, str):
             return self._translate([text], options)[0]

@@ -322,6 +322,8 @@ def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
     assert len(translator.translate(line, n_best=2).alternatives) == 1
     with pytest.raises(InputError, match="n_best is 3 with beam_size 2"):
         translator.translate(line, n_best=3)
+    with pytest.raises(InputError, match="max_batch_tokens is 0"):
+        translator.translate(line, max_batch_tokens=0)
 
 
 @pytest.mark.parametrize(
