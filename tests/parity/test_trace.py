@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.processors import needs_onednn_products
 from tests.property.test_pattern_decoding import PATTERNS, SCHEMES, WITHOUT_SCORES, make_model
 from tests.property.test_pattern_decoding import SMALL as DECODER
 from tests.unit.models.family import ENCODER, make_encoder
@@ -22,6 +23,7 @@ from dragoman.lens.trace import (
     Wanted,
     attentions,
     choose_kept,
+    reading,
     trace_continuation,
     trace_text,
     trace_translation,
@@ -36,8 +38,10 @@ from dragoman.nn import (
     RelativeBias,
     Rotary,
     SlidingWindow,
+    row_invariant_products,
 )
 from dragoman.nn.patterns import AttentionPattern
+from dragoman.nn.precision import uses_onednn
 
 SEEDS = st.integers(0, 2**32)
 CLOSE = 1e-6
@@ -205,6 +209,30 @@ def test_tracing_puts_the_mode_back() -> None:
     first, second = (trace_translation(model, ids, ids)["cross"].weights_LHTS for _ in range(2))
     assert torch.equal(first, second)
     assert model.training
+
+
+@needs_onednn_products
+def test_what_is_traced_has_the_bits_of_decoding() -> None:
+    """A text's logits are those that the model has for it in a batch, to the last bit."""
+    config = replace(ENCODER, d_model=128, d_ff=600)
+    model = make_encoder(config).float()
+    ids_BL = random_ids(1, 7, 33)
+    with torch.inference_mode(), row_invariant_products():
+        together_BLD = model(ids_BL)
+    for ids, together_LD in zip(ids_BL.tolist(), together_BLD, strict=True):
+        assert torch.equal(trace_text(model, ids)[1], together_LD)
+
+
+def test_reading_is_as_in_decoding() -> None:
+    """No dropout, no gradients, and products whose rows do not know each other; only inside."""
+    model = make_translator(SMALL).train()
+    with reading(model):
+        assert not model.training
+        assert torch.is_inference_mode_enabled()
+        assert uses_onednn(torch.float32)
+    assert model.training
+    assert not torch.is_inference_mode_enabled()
+    assert not uses_onednn(torch.float32)
 
 
 @pytest.mark.parametrize("name", ["deep-encoder", "gqa", "alibi"])
