@@ -4,14 +4,19 @@ Fake tensors have a device, a dtype and a shape, and obey a GPU's autocast; thos
 "meta" have no numbers, so whatever a block makes beside its input, on the CPU, is found out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode  # there is no public name for it
+from torch.overrides import TorchFunctionMode
 
-from dragoman.nn import LayerNorm, RMSNorm
+from dragoman.nn import KeyValue, LayerNorm, RMSNorm, Weighting
+from dragoman.nn.patterns.kernels import fused_attention
 
 
 @contextmanager
@@ -39,3 +44,50 @@ def test_a_norm_gives_back_the_dtype_that_it_is_given(
             block = norm(8).requires_grad_(requires_grad=False)
             x_BLD = torch.ones(2, 3, 8, dtype=dtype)
         assert block(x_BLD).dtype == dtype
+
+
+class Fused(TorchFunctionMode):
+    """Remembers how many heads queries and keys have that reach torch's fused kernels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads: list[tuple[int, int]] = []
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> object:
+        """Look, and do what was asked for."""
+        if func is F.scaled_dot_product_attention:
+            q, k, *_ = args
+            self.heads.append((q.shape[-3], k.shape[-3]))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "masked", "shared"),
+    [
+        ("cpu", torch.float32, True, True),
+        ("cpu", torch.float32, False, True),
+        ("meta", torch.float32, False, False),
+        ("meta", torch.bfloat16, False, True),
+        ("meta", torch.bfloat16, True, False),
+    ],
+)
+def test_shared_heads_reach_only_kernels_that_know_them(
+    device: str, dtype: torch.dtype, *, masked: bool, shared: bool
+) -> None:
+    """For others torch would fall back to a matrix of scores, which the fused path must not keep.
+
+    A GPU has one kernel that takes fewer key-value heads: flash attention, in half precision and
+    without a mask.
+    """
+    q_BHTd, k_BKSd = (torch.zeros(2, n, 5, 8, dtype=dtype, device=device) for n in (4, 2))
+    mask: Tensor | None = torch.ones(2, 1, 1, 5, dtype=torch.bool, device=device)
+    weighting = Weighting(scale=1.0)
+    with Fused() as fused:
+        fused_attention(q_BHTd, KeyValue(k_BKSd, k_BKSd), mask if masked else None, weighting)
+    assert fused.heads == [(4, 2 if shared else 4)]

@@ -64,9 +64,9 @@ def fused_attention(
     if mask is not None:
         added = additive(mask, q_BHTd.dtype)[(None,) * max(0, 3 - mask.dim())]
         added = added.expand(*batch, *added.shape[-3:]).flatten(0, -4)
-        if k_BKSd.device.type != "cpu" and heads != k_BKSd.shape[-3]:
-            group = heads // k_BKSd.shape[-3]  # kernels with a mask know no shared heads there
-            k_BKSd, v_BKSd = (x.repeat_interleave(group, dim=-3) for x in kv)
+    if heads != k_BKSd.shape[-3] and not _kernel_shares_heads(q_BHTd, mask):
+        group = heads // k_BKSd.shape[-3]
+        k_BKSd, v_BKSd = (x.repeat_interleave(group, dim=-3) for x in kv)
     out_BHTd = F.scaled_dot_product_attention(
         q_BHTd.flatten(0, -4),
         k_BKSd.flatten(0, -4),
@@ -78,6 +78,15 @@ def fused_attention(
         enable_gqa=heads != k_BKSd.shape[-3],
     ).view(*batch, heads, num_queries, head_dim)
     return out_BHTd if mask is None else hide_blind_rows(out_BHTd, mask)
+
+
+def _kernel_shares_heads(q_BHTd: Tensor, mask: Tensor | None) -> bool:
+    """Whether a kernel takes fewer key-value heads; else torch would keep a `T x S` matrix.
+
+    Of those of a GPU flash attention alone does, which takes half precision and no mask.
+    """
+    half = q_BHTd.dtype in (torch.float16, torch.bfloat16)
+    return q_BHTd.device.type == "cpu" or (mask is None and half)
 
 
 def shared_product(a_BHTx: Tensor, b_BKxy: Tensor) -> Tensor:
