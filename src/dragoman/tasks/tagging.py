@@ -13,7 +13,7 @@ any batch size and any order.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from math import exp, log
+from math import prod
 from pathlib import Path
 from typing import Any, overload
 
@@ -259,5 +259,5 @@ def _spans(text: str, words: Sequence[TaggedWord]) -> Iterator[TaggedSpan]:
             start=own[0].start,
             end=own[-1].end,
             words=(span.start, span.stop),
-            score=exp(sum(log(word.probability) for word in own) / len(own)),
+            score=prod(word.probability ** (1 / len(own)) for word in own),
         )

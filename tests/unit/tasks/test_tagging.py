@@ -46,6 +46,19 @@ def test_the_tags_are_those_of_the_words_first_pieces() -> None:
     assert [word.probability for word in result.words] == pytest.approx(expected, abs=1e-5)
 
 
+def test_a_tag_may_have_no_probability_at_all() -> None:
+    """A span of tags whose probabilities round to 0 has the score 0."""
+    model = make_model(TAG)
+    output = model.head.get_submodule("output")
+    assert isinstance(output, torch.nn.Linear)
+    with torch.no_grad():  # all of the probability goes to tags that no span begins with
+        output.weight.zero_()
+        output.bias.copy_(torch.tensor([-2000.0, -1000.0, 1000.0, -2000.0, 1000.0]))
+    (result,) = Tagger(model, TOKENIZER, TAGS, READING).tag_words([["the"]])
+    assert [(word.tag, word.probability) for word in result.words] == [("B-X", 0.0)]
+    assert [span.score for span in result.spans] == [0.0]
+
+
 def test_spans_are_what_the_tags_form() -> None:
     """Where they stand in the text and among the words, and the mean of their probabilities."""
     results = [result for result in make_tagger().tag(LINES) if result.spans]
