@@ -140,14 +140,14 @@ class MultiHeadAttention(nn.Module):
         return q_BHTd if place.angles is None else rotate(q_BHTd, place.angles)
 
     def _fit(self, mask: Tensor | None, q_BHTd: Tensor, kv: KeyValue) -> Tensor | None:
-        """Check the mask, and cut it to the last keys where the storage has let go of others."""
+        """Check the mask, and give it the keys' axis: the last ones, where others were let go."""
         if mask is None:
             return None
         num_keys = kv.k_BKSd.shape[2]
         if self.pattern.forgets:
             mask = mask[..., -num_keys:]
         check_mask(mask, (*q_BHTd.shape[:3], num_keys))
-        return mask
+        return mask.expand(*mask.shape[:-1], num_keys)
 
 
 def _of_heads(

@@ -4,7 +4,18 @@ import pytest
 import torch
 from tests.unit.models.small import distance
 
-from dragoman.nn import Causal, Full, MultiHeadAttention, causal_mask
+from dragoman.nn import (
+    AttentionPattern,
+    Causal,
+    Fixed,
+    Full,
+    LinearAttention,
+    Longformer,
+    MultiHeadAttention,
+    SlidingWindow,
+    Strided,
+    causal_mask,
+)
 
 
 @pytest.mark.parametrize("masked", [True, False], ids=["mask", "no-mask"])
@@ -26,6 +37,31 @@ def test_weights_obey_the_pattern_and_the_mask(*, causal: bool, masked: bool) ->
     torch.testing.assert_close(weights.sum(-1), seen.any(-1).double().expand(3, 2, 5))
     joined = (weights @ kv.v_BKSd).transpose(1, 2).flatten(2)
     assert distance(attn.out_proj(joined), attn(x_BTD, kv, mask)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        Full(),
+        Causal(),
+        SlidingWindow(size=4),
+        Longformer(window=4),
+        Strided(stride=4),
+        Fixed(stride=4, summary=1),
+        LinearAttention(),
+    ],
+    ids=lambda pattern: pattern.kind,
+)
+def test_a_mask_may_say_the_same_of_all_keys(pattern: AttentionPattern) -> None:
+    """It broadcasts to `(B, H, T, S)` from any of its axes, in every pattern's fast path."""
+    torch.manual_seed(0)
+    attn = MultiHeadAttention(8, 2, pattern=pattern).double()
+    x_BTD = torch.randn(2, 200, 8, dtype=torch.float64)
+    kv = attn.project_kv(x_BTD)
+    mask = torch.tensor([True, False])[:, None, None, None]
+    out_BTD = attn(x_BTD, kv, mask)
+    assert torch.equal(out_BTD, attn(x_BTD, kv, mask.expand(2, 1, 1, 200)))
+    assert torch.equal(out_BTD[1], attn.out_proj(torch.zeros(200, 8, dtype=torch.float64)))
 
 
 @pytest.mark.parametrize(
