@@ -28,7 +28,7 @@ __all__ = ["Rates", "memory_limit", "rates_here", "rates_of"]
 SIDE, GPU_SIDE = 768, 4096
 READ, GPU_READ = 16 * 1024 * 1024, 128 * 1024 * 1024
 LEAST_TIMES, ENOUGH_SECONDS = 3, 0.1
-CGROUPS = Path("/sys/fs/cgroup")
+SYSTEM = Path("/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +107,11 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
     )
 
 
-def memory_limit(device: torch.device) -> int | None:
+def memory_limit(device: torch.device, system: Path = SYSTEM) -> int | None:
     """Return the bytes that a process may use: the GPU's, or the machine's with swap and cgroup.
 
     None where the system does not say. It is an upper bound: what others use is not taken off.
+    `system` is the folder in which `proc` and `sys` are.
     """
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
@@ -118,7 +119,7 @@ def memory_limit(device: torch.device) -> int | None:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
-    return min([total, *_group_limits()]) + _swap()
+    return min([total, *_group_limits(system)]) + _swap(system)
 
 
 # ---------------------------------------------------------------- measured
@@ -196,17 +197,22 @@ def _reported_name(device: torch.device) -> str:
     return platform.processor() or platform.machine()
 
 
-def _group_limits() -> Iterator[int]:
-    """The memory limits of the control groups around this process (Linux, both versions)."""
+def _group_limits(system: Path) -> Iterator[int]:
+    """The memory limits of the control groups around this process (Linux, both versions).
+
+    A group is held by the limits of all groups that it lies in, up to the root. A container may
+    see its own group as the root, and its path as it is outside.
+    """
+    groups = system / "sys/fs/cgroup"
     try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        lines = (system / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
         return
     for _, controllers, path in (line.split(":", 2) for line in lines):
         if controllers == "":
-            base, name = CGROUPS, "memory.max"
+            base, name = groups, "memory.max"
         elif "memory" in controllers.split(","):
-            base, name = CGROUPS / "memory", "memory.limit_in_bytes"
+            base, name = groups / "memory", "memory.limit_in_bytes"
         else:
             continue
         folder = base / path.lstrip("/")
@@ -224,9 +230,9 @@ def _number_in(path: Path) -> Iterator[int]:
         yield int(text)
 
 
-def _swap() -> int:
+def _swap(system: Path) -> int:
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+        lines = (system / "proc/meminfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return 0
     sizes = [int(line.split()[1]) for line in lines if line.startswith("SwapTotal:")]

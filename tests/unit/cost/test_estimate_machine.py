@@ -1,0 +1,58 @@
+"""What a process may use is what the system says."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.cost.estimate_machine import memory_limit
+
+CPU = torch.device("cpu")
+INSTALLED = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+VERSION_2 = ("0::", "sys/fs/cgroup", "memory.max")
+VERSION_1 = ("7:cpu:/\n4:freezer,memory:", "sys/fs/cgroup/memory", "memory.limit_in_bytes")
+SWAP = 1024
+LIMITS = st.integers(1, 2 * INSTALLED).map(str) | st.just("max")
+
+
+def write(system: Path, files: Mapping[str, str]) -> Path:
+    """Write what a system says, and that there is a kibibyte of swap."""
+    for name, text in {"proc/meminfo": "MemTotal: 9 kB\nSwapTotal: 1 kB", **files}.items():
+        path = system / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n", encoding="utf-8")
+    return system
+
+
+@pytest.mark.parametrize("version", [VERSION_2, VERSION_1], ids=["v2", "v1"])
+@given(limits=st.lists(LIMITS, min_size=1, max_size=4))
+@settings(max_examples=30)
+def test_the_smallest_limit_on_the_way_up_counts(
+    version: tuple[str, str, str], limits: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A group's own, that of any group around it, the root's; or what is installed; with swap."""
+    prefix, root, name = version
+    folders = ["", "/user.slice", "/user.slice/some", "/user.slice/some/session 1"][: len(limits)]
+    files = {f"{root}{folder}/{name}": text for folder, text in zip(folders, limits, strict=True)}
+    files["proc/self/cgroup"] = f"{prefix}{folders[-1] or '/'}"
+    files[f"{root}/user.slice/beside/{name}"] = "0"  # the process is not in it
+    files[f"sys/fs/{name}"] = "0"  # nor is this a group
+    system = write(tmp_path_factory.mktemp("system"), files)
+    numbers = [int(text) for text in limits if text != "max"]
+    assert memory_limit(CPU, system) == min([INSTALLED, *numbers]) + SWAP
+
+
+def test_a_container_sees_its_group_as_the_root(tmp_path: Path) -> None:
+    """Its path is that of the world outside, of which there is no folder."""
+    files = {"proc/self/cgroup": "4:memory:/docker/1f", "sys/fs/cgroup/memory/x": ""}
+    files["sys/fs/cgroup/memory/memory.limit_in_bytes"] = "4096"
+    assert memory_limit(CPU, write(tmp_path, files)) == 4096 + SWAP
+
+
+def test_a_system_that_says_nothing(tmp_path: Path) -> None:
+    """What is installed is all that is known."""
+    assert memory_limit(CPU, tmp_path) == INSTALLED
