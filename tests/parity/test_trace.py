@@ -226,13 +226,13 @@ def test_what_is_traced_has_the_bits_of_decoding() -> None:
 def test_reading_is_as_in_decoding() -> None:
     """No dropout, no gradients, and products whose rows do not know each other; only inside."""
     model = make_translator(SMALL).train()
+
+    def state() -> tuple[bool, bool, bool]:
+        return model.training, torch.is_inference_mode_enabled(), uses_onednn(torch.float32)
+
     with reading(model):
-        assert not model.training
-        assert torch.is_inference_mode_enabled()
-        assert uses_onednn(torch.float32)
-    assert model.training
-    assert not torch.is_inference_mode_enabled()
-    assert not uses_onednn(torch.float32)
+        assert state() == (False, True, True)
+    assert state() == (True, False, False)
 
 
 @pytest.mark.parametrize("name", ["deep-encoder", "gqa", "alibi"])
