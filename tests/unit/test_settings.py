@@ -194,6 +194,7 @@ def test_a_mistake_in_the_file_is_one_sentence_with_its_line(
         ("train.max_stps=5", "unknown key train.max_stps; did you mean train.max_steps?"),
         ("train.max_steps=true", "train.max_steps must be an integer, not true"),
         ("train.optimizer.kind=adm", 'must be one of "adam", "sgd", not "adm"'),
+        ("train.optimizer.kind=['adam']", 'must be one of "adam", "sgd", not a list'),
         ("train.max_steps", "write it as key=value"),
         ("train..max_steps=1", "write it as key=value"),
         ("out.x=1", "out is no section that holds 'x'"),

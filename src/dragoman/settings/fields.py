@@ -87,7 +87,7 @@ def _choose(sections: list[Any], value: Mapping[str, Any], at: Place, base: obje
     """The dataclass that ``kind`` names; without one that of the default, or the best fit."""
     if "kind" in value:
         by_kind = {kind: section for section in sections for kind in _kinds(section)}
-        if value["kind"] in by_kind:
+        if isinstance(value["kind"], str) and value["kind"] in by_kind:
             return by_kind[value["kind"]]
         raise at.child("kind").error(not_among(at.child("kind"), tuple(by_kind), value["kind"]))
     if type(base) in sections:
