@@ -7,6 +7,9 @@ from dragoman.errors import InputError
 
 Precision = Literal["auto", "fp32", "bf16"]
 
+SEEDS = 1 << 63
+"""How many seeds there are, from 0 on: those that torch and NumPy both take."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
@@ -90,10 +93,12 @@ class TrainConfig:
             share: float = getattr(self, name)
             if not 0.0 <= share < 1.0:
                 raise InputError(f"{name} = {share} is not at least 0 and below 1")
-        for name in ("warmup_steps", "weight_decay"):
+        for name in ("warmup_steps", "weight_decay", "seed"):
             amount: float = getattr(self, name)
-            if amount < 0:
-                raise InputError(f"{name} = {amount} is below 0")
+            if not amount >= 0:
+                raise InputError(f"{name} = {amount} is not at least 0")
+        if self.seed >= SEEDS:
+            raise InputError(f"seed = {self.seed} has more than 63 bits; take a smaller one")
 
     @property
     def decays_to_zero(self) -> bool:

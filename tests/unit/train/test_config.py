@@ -25,7 +25,9 @@ from dragoman.train.config import TrainConfig
         ({"max_steps": 9, "clip_norm": 0.0}, "clip_norm = 0.0 must be above"),
         ({"max_steps": 9, "beta2": 1.0}, "beta2 = 1.0 is not"),
         ({"max_steps": 9, "label_smoothing": 1.0}, "label_smoothing = 1.0 is not"),
-        ({"max_steps": 9, "warmup_steps": -1}, "warmup_steps = -1 is below 0"),
+        ({"max_steps": 9, "warmup_steps": -1}, "warmup_steps = -1 is not at least 0"),
+        ({"max_steps": 9, "seed": -1}, "seed = -1 is not at least 0"),
+        ({"max_steps": 9, "seed": 1 << 63}, "has more than 63 bits"),
         ({"max_steps": 9, "weight_decay": 0.1}, 'weight_decay needs optimizer = "adamw"'),
     ],
 )
@@ -39,6 +41,8 @@ def test_conflicts(options: dict[str, Any], message: str) -> None:
     "options",
     [
         {"max_steps": 1},
+        {"max_steps": 1, "seed": 0},
+        {"max_steps": 1, "seed": (1 << 63) - 1},
         {"max_minutes": 0.1, "schedule": "cosine"},
         {"patience": 1, "schedule": "noam"},
         {"max_steps": 9, "optimizer": "adamw", "weight_decay": 0.1, "clip_norm": None},
