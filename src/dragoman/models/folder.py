@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -36,6 +36,12 @@ from dragoman.models.config import (
     EncoderOnlyConfig,
     ModelConfig,
 )
+from dragoman.models.defaults import (
+    DecodingDefaults,
+    GenerationDefaults,
+    ReadingDefaults,
+    Words,
+)
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.settings import parse_settings, to_plain
 
@@ -46,13 +52,12 @@ __all__ = [
     "GenerationDefaults",
     "ReadingDefaults",
     "Saves",
+    "Words",
     "load_model",
     "read_config",
     "save_model",
     "tokenizer_paths",
 ]
-
-Words = Literal["spaced", "characters"]
 
 FORMAT = 1
 """The number of the format written here; it grows when an older dragoman could not read it."""
@@ -60,47 +65,6 @@ FORMAT = 1
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 UNFINISHED = ".saving"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodingDefaults:
-    """How the model decodes unless told otherwise."""
-
-    beam_size: int = 5
-    """Hypotheses kept at each step."""
-    length_penalty: float = 1.0
-    """The exponent alpha of GNMT's length normalisation."""
-    max_length_factor: float = 2.0
-    """A translation has at most factor * (source tokens) + constant tokens ..."""
-    max_length_constant: int = 20
-    """... this constant being one for short lines."""
-    max_src_tokens: int = 256
-    """A line of more tokens is translated in chunks: longer than what training has seen."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationDefaults:
-    """How a decoder-only model goes on from a prompt unless told otherwise."""
-
-    context: int | None = None
-    """Tokens that it sees at once, as many as in training; unless given, as many as there are."""
-    opening: str | None = None
-    """Text before every prompt, of a model that has learnt from the middle of texts, such as an
-    empty line; unless given, a prompt begins a document."""
-    max_tokens: int = 256
-    """Most tokens to generate."""
-    temperature: float = 0.8
-    """Of sampling; 0 is greedy search."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingDefaults:
-    """How an encoder-only model reads texts."""
-
-    max_tokens: int = 256
-    """A text of more tokens is read in parts: longer than what training has seen."""
-    words: Words = "spaced"
-    """What is tagged: words that white space and punctuation part, or every character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

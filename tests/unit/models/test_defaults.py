@@ -1,0 +1,32 @@
+"""How the model of a folder is used unless a call says otherwise."""
+
+from collections.abc import Callable
+
+import pytest
+
+from dragoman.errors import InputError
+from dragoman.models.defaults import DecodingDefaults, GenerationDefaults, ReadingDefaults
+
+
+@pytest.mark.parametrize(
+    ("defaults", "name", "least"),
+    [
+        (DecodingDefaults, "beam_size", 1),
+        (DecodingDefaults, "length_penalty", 0),
+        (DecodingDefaults, "max_length_factor", 0),
+        (DecodingDefaults, "max_length_constant", 1),
+        (DecodingDefaults, "max_src_tokens", 1),
+        (GenerationDefaults, "max_tokens", 1),
+        (GenerationDefaults, "temperature", 0),
+        (GenerationDefaults, "context", 2),
+        (ReadingDefaults, "max_tokens", 1),
+    ],
+)
+def test_defaults_that_no_call_could_use_are_refused(
+    defaults: Callable[..., object], name: str, least: int
+) -> None:
+    """Before a model is trained that would then not load; the least value is taken."""
+    assert getattr(defaults(**{name: least}), name) == least
+    for value in (least - 1, float("nan")):
+        with pytest.raises(InputError, match=f"{name} = {value} must be {least} or more"):
+            defaults(**{name: value})
