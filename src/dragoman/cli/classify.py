@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.pipes import (
-    check_apart,
+    check_output,
     is_typed,
     lines_from,
     say,
     to_file_or_stdout,
     with_progress,
 )
+from dragoman.cost.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.tasks.classification import Classification
@@ -38,7 +39,7 @@ def classify(
 
     dragoman classify runs/sst2 < reviews.txt
     """
-    check_apart(file, output)
+    check_output(output, file)
     with lines_from(file) as lines:
         from dragoman.tasks.classification import Classifier
 
@@ -53,7 +54,7 @@ def classify(
                 write(_line(result, as_json=as_json))
                 counts[result.label] += 1
         shares = "".join(f", {n:,} {label}" for label, n in sorted(counts.items()) if label)
-        say(f"{counts.total():,} lines in {perf_counter() - start:.1f} s{shares}")
+        say(f"{counted(counts.total(), 'line')} in {perf_counter() - start:.1f} s{shares}")
 
 
 def _line(result: "Classification", *, as_json: bool) -> str:

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from dragoman.cli.pipes import say, to_file_or_stdout
+from dragoman.cost.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.data.documents import Split
@@ -60,4 +61,5 @@ def evaluate_text(model: Path, file: Path, *, split: "Split", as_json: bool, dev
         write(f"per token   {loss.per_token:.4f} nats")
         write(f"per char    {loss.per_char:.4f} nats")
         write(f"speed       {figures['tokens_per_second']:,.0f} tokens/s")
-    say(f"{loss.num_chars:,} characters, {loss.num_tokens:,} tokens in {seconds:.1f} s")
+    counts = f"{counted(loss.num_chars, 'character')}, {counted(loss.num_tokens, 'token')}"
+    say(f"{counts} in {seconds:.1f} s")

@@ -6,7 +6,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import say, to_file_or_stdout, with_progress
+from dragoman.cli.pipes import check_output, say, to_file_or_stdout, with_progress
+from dragoman.cost.wording import counted
 from dragoman.data.corpus import CorpusConfig, read_pairs
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def evaluate_translations(
 ) -> None:
     """Translate the first of the files and compare with the second, the references."""
     src, ref = files
+    check_output(hyp, src, ref, option="--hyp")
     pairs = list(read_pairs(CorpusConfig(src=str(src), tgt=str(ref))))
     from dragoman.evaluate import evaluate as compare
     from dragoman.models.folder import read_config
@@ -92,5 +94,4 @@ def _print(scores: "Scores", speed: _Speed, *, as_json: bool) -> None:
             f"speed  {figures['sentences_per_second']:,.1f} sentences/s, "
             f"{figures['tokens_per_second']:,.0f} tokens/s"
         )
-    plural = "" if speed.sentences == 1 else "s"
-    say(f"{speed.sentences:,} sentence{plural} in {speed.seconds:.1f} s")
+    say(f"{counted(speed.sentences, 'sentence')} in {speed.seconds:.1f} s")

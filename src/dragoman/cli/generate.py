@@ -21,6 +21,7 @@ from dragoman.cli.pipes import (
     to_stdout,
     with_progress,
 )
+from dragoman.cost.wording import counted
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _list(results: Iterator["Generation"], line: Callable[["Generation"], str]) 
             ends[f"ended by {result.stopped}"] += 1
             flags.update(result.flags)
     notes = "".join(f", {count:,} {what}" for what, count in sorted((ends + flags).items()))
-    say(f"{ends.total():,} texts in {perf_counter() - start:.1f} s{notes}")
+    say(f"{counted(ends.total(), 'text')} in {perf_counter() - start:.1f} s{notes}")
 
 
 def _to_json(result: "Generation") -> str:

@@ -14,7 +14,7 @@ from dragoman.errors import InputError
 
 __all__ = [
     "Write",
-    "check_apart",
+    "check_output",
     "is_typed",
     "lines_from",
     "say",
@@ -23,6 +23,8 @@ __all__ = [
 ]
 
 Item = TypeVar("Item")
+COMPRESSED = (".gz", ".xz", ".zst")
+"""Endings of what is read by decompressing it."""
 Write = Callable[[str], None]
 """Writes one line, or text as it is."""
 
@@ -45,12 +47,35 @@ def _stdin() -> TextIO:
     return sys.stdin
 
 
-def check_apart(file: Path | None, output: Path | None) -> None:
-    """Raise InputError where both are one file: opening the output empties it."""
-    if file is None or output is None or not (file.exists() and output.exists()):
+def check_output(output: Path | None, *to_read: Path | None, option: str = "--output") -> None:
+    """Raise InputError for an output that cannot be wanted, before anything is read or written.
+
+    It is a file to read, which opening it would empty; or it is a folder or in none; or it has the
+    name of a compressed file, which it will not be.
+    """
+    if output is None:
         return
-    if output.samefile(file):
-        raise InputError(f"{output} is the file to read; give another --output.")
+    try:
+        _check_output(output, to_read, option)
+    except OSError as error:
+        raise InputError(
+            f"Cannot write {output}: {error.strerror}; give another {option}."
+        ) from error
+
+
+def _check_output(output: Path, to_read: Iterable[Path | None], option: str) -> None:
+    if output.is_dir() or not output.parent.is_dir():
+        what = "it is a folder" if output.is_dir() else f"there is no folder {output.parent}"
+        raise InputError(f"Cannot write {output}: {what}; give another {option}.")
+    if output.exists() and any(
+        file and file.exists() and output.samefile(file) for file in to_read
+    ):
+        raise InputError(f"{output} is the file to read; give another {option}.")
+    if output.suffix in COMPRESSED:
+        raise InputError(
+            f"{output} would hold plain text, whatever its name; give {option} without "
+            f"{output.suffix}."
+        )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.pipes import say, to_file_or_stdout
+from dragoman.cost.wording import counted
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.errors import InputError
 
@@ -51,4 +52,5 @@ def score(
             num_pairs += len(ahead)
             ahead = list(islice(pairs, WINDOW))
     perplexity = math.exp(-log_prob / num_tokens)
-    say(f"{num_pairs:,} pairs, {num_tokens:,} tokens, perplexity {perplexity:.2f}")
+    counts = f"{counted(num_pairs, 'pair')}, {counted(num_tokens, 'token')}"
+    say(f"{counts}, perplexity {perplexity:.2f}")

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.pipes import (
-    check_apart,
+    check_output,
     is_typed,
     lines_from,
     say,
     to_file_or_stdout,
     with_progress,
 )
+from dragoman.cost.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.tasks.tagging import Tagger, Tagging
@@ -55,7 +56,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
 
     dragoman tag runs/conll2003 < news.txt
     """
-    check_apart(file, output)
+    check_output(output, file)
     with lines_from(file) as lines:
         from dragoman.tasks.tagging import Tagger
 
@@ -70,7 +71,8 @@ def tag(  # noqa: PLR0913 -- the options of the verb
                 spans += len(result.spans)
                 for line in _lines(result, as_json=as_json):
                     write(line)
-        say(f"{texts:,} texts in {perf_counter() - start:.1f} s, {spans:,} spans")
+        taken = perf_counter() - start
+        say(f"{counted(texts, 'text')} in {taken:.1f} s, {counted(spans, 'span')}")
 
 
 def _tagged(

@@ -12,13 +12,14 @@ import typer
 
 from dragoman.cli.pipes import (
     Write,
-    check_apart,
+    check_output,
     is_typed,
     lines_from,
     say,
     to_file_or_stdout,
     with_progress,
 )
+from dragoman.cost.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.tasks.results import Translation
@@ -46,7 +47,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
-    check_apart(file, output)
+    check_output(output, file)
     with lines_from(file) as lines:
         from dragoman.tasks.translation import Translator
 
@@ -77,7 +78,7 @@ def _print(results: Iterator["Translation"], write: Write, *, n_best: int, as_js
             write(line)
         flagged.update(translation.flags)
     notes = "".join(f", {count:,} {flag}" for flag, count in sorted(flagged.items()))
-    say(f"{number:,} lines in {perf_counter() - start:.1f} s{notes}")
+    say(f"{counted(number, 'line')} in {perf_counter() - start:.1f} s{notes}")
 
 
 def _lines(translation: "Translation", number: int, n_best: int, *, as_json: bool) -> list[str]:

@@ -106,6 +106,29 @@ def test_the_output_must_not_be_the_input(run: Run, model: Path, tmp_path: Path)
     assert file.read_bytes() == before
 
 
+def test_hypotheses_never_replace_the_test_set(run: Run, model: Path, tmp_path: Path) -> None:
+    """Neither the source nor the reference; both are as they were."""
+    src, ref = write(tmp_path / "src", LINES), write(tmp_path / "ref", LINES[::-1])
+    before = src.read_bytes(), ref.read_bytes()
+    for hyp in (src, ref):
+        done = run("evaluate", model, "--src", src, "--ref", ref, "--hyp", hyp)
+        assert_refused(done, "is the file to read", "--hyp")
+    assert (src.read_bytes(), ref.read_bytes()) == before
+
+
+def test_an_output_that_cannot_be_written_is_told_at_once(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    """A missing folder before the work is done, a name of a compressed file instead of a lie."""
+    file, nowhere = write(tmp_path / "in", LINES), tmp_path / "nowhere" / "out"
+    assert_refused(run("translate", model, file, "--output", nowhere), "there is no folder")
+    done = run("evaluate", model, "--src", file, "--ref", file, "--hyp", nowhere)
+    assert_refused(done, "there is no folder", "--hyp")
+    compressed = tmp_path / "out.gz"
+    assert_refused(run("translate", model, file, "--output", compressed), "without .gz")
+    assert not compressed.exists()
+
+
 def test_a_closed_standard_input_is_told(model: Path) -> None:
     """Whoever starts the command may have closed it."""
     call = [sys.executable, "-m", "dragoman", "translate", str(model)]
