@@ -42,22 +42,24 @@ BF16_MORE = 1.45
 def rough_peak(work: Work, precision: Precision) -> float:
     r"""Return the peak of a step in bytes, by a formula, right within a third for plain models.
 
-    With the letters of the paper each token leaves about :math:`9 D + F` numbers in a layer of the
-    encoder (inputs of norms and products, queries, keys and values, the hidden layer) and
-    :math:`16 D + F` in one of the decoder; with activation checkpointing a layer leaves its input.
+    With the letters of the paper each token leaves about :math:`5 D + 4 H d + F` numbers in a layer
+    of the encoder (inputs of norms and products; queries, keys, values and what attention gives;
+    the hidden layer) and :math:`8 D + 8 H d + F` in one of the decoder; with activation
+    checkpointing a layer leaves its input.
     `cost.memory.training_memory` is exact, and takes some seconds.
     """
     config, shape = work.config, work.shape
     d, hidden = config.d_model, config.d_ff * (3 if config.gated else 1)
-    stacks = [(layers_of(config), shape.length, 9)]
+    heads = config.num_heads * config.width
+    stacks = [(layers_of(config), shape.length, 5 * d + 4 * heads)]
     if isinstance(config, EncoderDecoderConfig):
         stacks = [
-            (config.num_encoder_layers, shape.src_length, 9),
-            (config.num_decoder_layers, shape.length, 16),
+            (config.num_encoder_layers, shape.src_length, 5 * d + 4 * heads),
+            (config.num_decoder_layers, shape.length, 8 * d + 8 * heads),
         ]
     numbers = 5.0 * shape.rows * (shape.length + shape.src_length) * d
-    for layers, length, widths in stacks:
-        each = shape.rows * length * (widths * d + hidden)
+    for layers, length, around in stacks:
+        each = shape.rows * length * (around + hidden)
         if work.recipe.train.activation_checkpointing:
             numbers += layers * shape.rows * length * d + each
         else:

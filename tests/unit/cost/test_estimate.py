@@ -1,9 +1,11 @@
 """Time, energy and money follow from counts and rates; what cannot fit is refused, nothing else."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -207,10 +209,11 @@ def test_what_is_none_of_them_is_answered_with_the_nearest() -> None:
         find_recipe("base", ["model.d_modell=3"])
 
 
+@pytest.mark.parametrize("words", [(), ("model.head_dim=256",)], ids=["usual", "wide-heads"])
 @pytest.mark.parametrize("name", ["conll2003", "tiny"])
-def test_the_rough_peak_is_near_the_rehearsed_one(name: str) -> None:
-    """Within a third, which is what its docstring says."""
-    work = _work(name)
+def test_the_rough_peak_is_near_the_rehearsed_one(name: str, words: tuple[str, ...]) -> None:
+    """Within a third, which is what its docstring says; also where heads are wider than usual."""
+    work = _work(name, *words)
     exact = memory_of(work, "fp32").total
     assert rough_peak(work, "fp32") == pytest.approx(exact, rel=1 / 3)
 
@@ -237,6 +240,42 @@ def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
     with pytest.raises(InputError, match=r"make model\.d_model"):
         check_batches(work, 1000, *job)
     check_batches(work, None, *job)
+
+
+CAPPED = ("model.score_soft_cap=30.0", "model.attention_dropout=0.1")
+BIASED = (*CAPPED, 'model.positions={kind="relative-bias"}')
+LINEAR = 'model.patterns=[{kind="linear"}]'
+FAR_FROM_PLAIN = {
+    "scores": (*BIASED, "batch.length=512", "batch.rows=16"),
+    "wide-heads": ("model.head_dim=512", "batch.rows=50"),
+    "wide-normed-heads": ("model.head_dim=512", "model.qk_norm=true", "batch.rows=50"),
+    "linear": (LINEAR, "model.head_dim=256", "batch.length=64"),
+}
+
+
+@pytest.mark.parametrize("words", FAR_FROM_PLAIN.values(), ids=list(FAR_FROM_PLAIN))
+def test_what_is_far_from_plain_is_refused_too(words: tuple[str, ...]) -> None:
+    """A rough peak spares no model its rehearsal that would not fit, however much it misses."""
+    work, job = _language_job(*words)
+    with pytest.raises(InputError, match="at its peak"):
+        check_batches(work, round(0.89 * memory_of(work, "fp32").total), *job)
+
+
+class Unasked:
+    """Batches that nobody may look at."""
+
+    def draw(self, rng: np.random.Generator) -> Sequence[object]:
+        """Fail."""
+        raise AssertionError(f"asked with {rng}")
+
+
+def test_what_fits_many_times_over_is_not_rehearsed() -> None:
+    """Nor is a batch looked at: a run begins at once."""
+    work, (config, _) = _language_job("batch.rows=200")
+    batches: Any = Unasked()
+    check_batches(work, 10 * memory_of(work, "fp32").total, config, batches)
+    with pytest.raises(AssertionError, match="asked"):
+        check_batches(work, memory_of(work, "fp32").total, config, batches)
 
 
 def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
