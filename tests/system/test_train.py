@@ -186,6 +186,17 @@ def test_wrong_command(
     assert not (tmp_path / "run").exists()
 
 
+def test_nothing_is_foretold_without_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
+    """A run with no folder, or with one of other things, is refused before its estimate."""
+    src, tgt = reversed_digits(tmp_path, 60)
+    expected = _foreign_folder(tmp_path)
+    for out, words in ([], "needs a folder"), (["--out", tmp_path / "run"], expected):
+        ended = dragoman.run("train", "--src", src, "--tgt", tgt, *out, *QUICK)
+        assert ended.code == 2, ended.said
+        assert words in ended.said
+        assert "Estimate" not in ended.said
+
+
 def test_a_corrected_command_works(dragoman: CommandLine, tmp_path: Path) -> None:
     """After a command with a wrong file, the right one works in the same folder."""
     src, tgt = reversed_digits(tmp_path, 60)

@@ -23,10 +23,12 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
     from dragoman.cost.wording import counted
     from dragoman.train.device import choose_device
+    from dragoman.train.runfolder import check_out
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
-    recipe.data.check()  # nothing is foretold of a run that cannot begin
+    check_out(recipe)  # nothing is foretold of a run that cannot begin
+    recipe.data.check()
     work = work_of(recipe)
     rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
     run = estimate_training(work, rates, Prices())

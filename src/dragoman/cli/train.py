@@ -69,7 +69,8 @@ def train(
     options = {"out": out, "start.model": start, "data.src": src, "data.tgt": tgt}
     overrides += [f"{key}={path}" for key, path in options.items() if path is not None]
     recipe = _choose(names, overrides)
-    console.print(recipe.description)
+    if recipe.description:
+        console.print(recipe.description)
     if recipe.expect:
         console.print(f"To expect: {recipe.expect}")
     if names and (runs := load_sweep(names[0], overrides)):

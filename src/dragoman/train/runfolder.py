@@ -66,17 +66,11 @@ class RunFolder:
 
         While it is open, no other process can open it.
         """
-        if not recipe.out:
-            raise InputError("a run needs a folder to write to: give --out DIR or out=DIR")
+        check_out(recipe)
         folder = cls(path)
         with ExitStack() as stack:
             try:
                 begun = (folder.training / "recipe.json").exists()
-                if not begun and path.exists() and not _is_empty(path):
-                    raise InputError(
-                        f"{path} exists and is not the folder of a training run; give another one "
-                        "with --out, or remove it"
-                    )
                 folder.training.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(lock(folder.training / LOCK))
                 if begun:
@@ -147,6 +141,23 @@ class RunFolder:
                 "raise train.max_steps or train.max_minutes to go on, or give another --out"
             )
         marker.replace(self._finished_before)
+
+
+def check_out(recipe: RunRecipe) -> None:
+    """Raise InputError for a recipe without a folder, or with one that holds other things."""
+    path = Path(recipe.out)
+    if not recipe.out:
+        raise InputError("a run needs a folder to write to: give --out DIR or out=DIR")
+    try:
+        begun = (path / "training" / "recipe.json").exists()
+        foreign = not begun and path.exists() and not _is_empty(path)
+    except OSError as error:
+        raise InputError(f"cannot write to {path}: {error.strerror}; give another --out") from error
+    if foreign:
+        raise InputError(
+            f"{path} exists and is not the folder of a training run; give another one with --out, "
+            "or remove it"
+        )
 
 
 def _deciding(recipe: RunRecipe) -> dict[str, Any]:
