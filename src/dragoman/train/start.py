@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from dragoman.errors import InputError, nearest
-from dragoman.models import EncoderOnlyConfig, ModelConfig
+from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.models.folder import load_model, read_config
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import Say
 from dragoman.train.recipes.base import RunRecipe
 
@@ -46,6 +47,24 @@ def check_start(recipe: RunRecipe) -> None:
             raise InputError(
                 f"model.{name} = {wanted} contradicts start.model = {recipe.start.model}, where it "
                 f"is {found}: leave it out, and it is taken from there"
+            )
+
+
+def check_tokens(config: ModelConfig, *tokenizers: Tokenizer) -> None:
+    """Refuse a model whose padding or ends are other tokens than those of its texts, or too few."""
+    for tokenizer in tokenizers:
+        for name in ("pad_id", "bos_id", "eos_id"):
+            wanted, found = getattr(config, name), getattr(tokenizer, name)
+            if wanted != found:
+                raise InputError(
+                    f"model.{name} = {wanted} contradicts the tokenizer, where it is {found}: "
+                    "leave it out"
+                )
+        size = tokenizer.vocab_size
+        if not isinstance(config, EncoderDecoderConfig) and config.vocab_size < size:
+            raise InputError(
+                f"model.vocab_size = {config.vocab_size:,} is less than the {size:,} pieces of "
+                "the tokenizer: leave it out"
             )
 
 

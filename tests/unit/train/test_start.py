@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 import pytest
 import torch
+from tests.unit.tasks.tiny import make_tokenizer
 from tests.unit.train.made import (
     CONFIG,
     TINY,
@@ -23,7 +24,7 @@ from dragoman.models.folder import DecodingDefaults, FolderConfig, load_model, s
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead
 from dragoman.train.recipe import DataConfig, StartConfig, TranslateRecipe
 from dragoman.train.recipes.base import DataFiles, RunRecipe
-from dragoman.train.start import begin_model, check_start, freeze, start_from
+from dragoman.train.start import begin_model, check_start, check_tokens, freeze, start_from
 
 MASKED = EncoderOnlyConfig(
     vocab_size=20, d_model=16, num_heads=2, d_ff=24, num_layers=2, head=MaskedLanguageHead()
@@ -236,3 +237,25 @@ def test_freezing_random_weights() -> None:
     """To freeze without a model to start from is refused."""
     with pytest.raises(InputError, match=r"freeze = \[\"encoder\", ...\] without model"):
         StartConfig(freeze=("encoder",))
+
+
+def test_a_model_has_the_special_tokens_of_its_texts() -> None:
+    """Another id would make a piece of text padding, or an end that is none.
+
+    And the model has a row for each of its pieces.
+    """
+    tokenizer = make_tokenizer()
+    size = tokenizer.vocab_size
+    config = replace(MASKED, vocab_size=size)
+    check_tokens(config, tokenizer, tokenizer)
+    check_tokens(replace(config, vocab_size=size + 1), tokenizer)
+    others = {
+        "pad_id": replace(config, pad_id=9),
+        "bos_id": replace(config, bos_id=9),
+        "eos_id": replace(config, eos_id=9),
+    }
+    for name, other in others.items():
+        with pytest.raises(InputError, match=rf"model\.{name} = 9 contradicts the tokenizer"):
+            check_tokens(other, tokenizer)
+    with pytest.raises(InputError, match=rf"is less than the {size} pieces of the tokenizer"):
+        check_tokens(replace(config, vocab_size=size - 1), tokenizer)

@@ -22,7 +22,7 @@ from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import reference_loss
 from dragoman.train.recipes.classify import ClassifyRecipe
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.start import begin_model
+from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.tokenizer import begin_tokenizer
 from dragoman.train.validate import Validation, evaluating
 
@@ -105,6 +105,7 @@ def assemble(
         seed=recipe.train.seed,
         splits=tokenizer.splits() if batch.subword_sampling else None,
     )
+    check_tokens(architecture, tokenizer)
     check(architecture, batches)
     return ClassifyJob(
         recipe=recipe,

@@ -14,7 +14,7 @@ from dragoman.train.objective import next_token_loss
 from dragoman.train.perplexity import text_loss
 from dragoman.train.recipes.generate import GenerateRecipe
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.start import begin_model
+from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.tokenizer import begin_tokenizer
 from dragoman.train.validate import Validation
 
@@ -86,6 +86,7 @@ def assemble(
     splits = tokenizer.splits() if recipe.batch.subword_sampling else None
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
     batches = PackedBatches(training, recipe.batch, seed=recipe.train.seed, splits=splits)
+    check_tokens(architecture, tokenizer)
     check(architecture, batches)
     return GenerateJob(
         recipe=recipe,

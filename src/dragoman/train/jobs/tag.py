@@ -20,7 +20,7 @@ from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import reference_loss
 from dragoman.train.recipes.tag import TagRecipe
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.start import begin_model
+from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.tokenizer import begin_tokenizer
 from dragoman.train.validate import Validation, evaluating
 
@@ -114,6 +114,7 @@ def assemble(
         seed=recipe.train.seed,
         splits=tokenizer.splits() if batch.subword_sampling else None,
     )
+    check_tokens(architecture, tokenizer)
     check(architecture, batches)
     return TagJob(
         recipe=recipe,

@@ -14,7 +14,7 @@ from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import reference_loss, summed_loss
 from dragoman.train.recipes.translate import TranslateRecipe
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.start import begin_model
+from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.texts import Texts, Tokenizers, read_texts
 from dragoman.train.validate import Validation, evaluating
 
@@ -120,6 +120,7 @@ def assemble(
     )
     splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
     batches = Batches(texts.training, recipe.batch, seed=recipe.train.seed, splits=splits)
+    check_tokens(architecture, src, tgt)
     check(architecture, batches)
     return TranslateJob(
         recipe=recipe,
