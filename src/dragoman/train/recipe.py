@@ -47,13 +47,22 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
 
 
 def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
-    """Read a recipe as `load_recipe` does, without building it."""
+    """Read a recipe as `load_recipe` does, without building it.
+
+    Raises InputError where neither the file nor an override says anything.
+    """
     shipped = shipped_recipes()
     if name in shipped:
         return read_settings(shipped[name], overrides)
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
-        return read_settings(path, overrides)
+        given = read_settings(path, overrides)
+        if not given.data:
+            raise InputError(
+                f"{path} holds no setting: a recipe says at least what to learn from, such as "
+                'data.src = "a.en" and data.tgt = "a.zh"'
+            )
+        return given
     close = nearest(name, shipped)
     hint = f"did you mean {close}? " if close else ""
     raise InputError(

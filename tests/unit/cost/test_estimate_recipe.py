@@ -1,5 +1,7 @@
 """The work of a recipe: sentences of the length that is asked for, if the recipe has room."""
 
+from pathlib import Path
+
 import pytest
 
 from dragoman.cost.estimate_recipe import LENGTH, find_recipe, work_of
@@ -30,3 +32,11 @@ def test_a_length_that_nobody_asked_for_fits(name: str, key: str) -> None:
     """Thirty tokens, or all that the recipe has room for."""
     assert work_of(find_recipe(name)).length == LENGTH
     assert work_of(find_recipe(name, [f"{key}=16"])).length == 16
+
+
+def test_nothing_has_no_cost(tmp_path: Path) -> None:
+    """A file without a setting is refused as training refuses it, and not taken for the default."""
+    empty = tmp_path / "my.toml"
+    empty.touch()
+    with pytest.raises(InputError, match="holds no setting"):
+        find_recipe(str(empty))

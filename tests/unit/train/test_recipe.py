@@ -95,6 +95,14 @@ def test_unknown_file(here: Path) -> None:
     assert not any(here.iterdir())
 
 
+def test_an_empty_file_is_no_recipe(here: Path) -> None:
+    """Not all defaults: it says what a recipe needs; an override is something said."""
+    write(here / "my.toml", "# task = 'translate'\n")
+    with pytest.raises(InputError, match=r"my\.toml holds no setting: .* data\.src"):
+        load_recipe("my.toml")
+    assert load_recipe("my.toml", ["model.d_model=8"]).model.d_model == 8
+
+
 def test_recipe_of_ones_own(here: Path) -> None:
     """A TOML file is a recipe, overrides lie over it, and what it does not say has defaults."""
     write(here / "my.toml", 'description = "Mine."\n[train]\nmax_steps = 7\nseed = 3\n')
