@@ -8,10 +8,14 @@ from dragoman.errors import InputError
 from dragoman.train.config import Precision
 
 
-def choose_device(name: str) -> torch.device:
-    """Return the device that a setting names; `auto` is a GPU where there is one."""
+def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
+    """Return the device that a setting names; `auto` is a GPU where there is one.
+
+    There are `num_gpus`; as many as torch sees unless given.
+    """
+    num_gpus = torch.cuda.device_count() if num_gpus is None else num_gpus
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cuda" if num_gpus else "cpu")
     unknown = InputError(f'device = "{name}" is unknown; use cpu, cuda or auto')
     try:
         device = torch.device(name)
@@ -19,8 +23,13 @@ def choose_device(name: str) -> torch.device:
         raise unknown from error
     if device.type not in ("cpu", "cuda"):
         raise unknown
-    if device.type == "cuda" and not torch.cuda.is_available():
+    if device.type == "cuda" and not num_gpus:
         raise InputError(f'device = "{name}", but torch sees no GPU here; use cpu or auto')
+    if device.type == "cuda" and (device.index or 0) >= num_gpus:
+        raise InputError(
+            f'device = "{name}", but torch sees GPUs up to cuda:{num_gpus - 1} here; use one of '
+            "them, or auto"
+        )
     return device
 
 

@@ -28,6 +28,14 @@ def test_missing_gpu() -> None:
         choose_device("cuda:1")
 
 
+def test_a_gpu_beyond_the_last() -> None:
+    """Of two GPUs a third is one sentence; the first two are themselves."""
+    assert [choose_device(name, 2).index for name in ("cuda:0", "cuda:1", "cuda")] == [0, 1, None]
+    assert choose_device("auto", 2).type == "cuda"
+    with pytest.raises(InputError, match='device = "cuda:2", but torch sees GPUs up to cuda:1'):
+        choose_device("cuda:2", 2)
+
+
 def test_precision() -> None:
     """A precision that was asked for is taken; auto chooses one of the two."""
     cpu = torch.device("cpu")
