@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dragoman.models import EncoderDecoder
 from dragoman.nn import Cache, GrowingStorage, KeyValue, Memory
-from dragoman.nn.cache import GROWTH
+from dragoman.nn.cache import GROWTH, Rows
 
 SEEDS = st.integers(0, 2**32)
 NAMES = st.sampled_from(list(VARIANTS))
@@ -169,8 +169,8 @@ def test_selecting_the_same_rows_copies_nothing() -> None:
     storage = GrowingStorage()
     new = KeyValue(torch.randn(4, 1, 5, 2), torch.randn(4, 1, 5, 2))
     place = storage.extend(new).k_BKSd.data_ptr()
-    storage.select(torch.arange(4))
-    storage.select(torch.tensor([0, 1]))
+    storage.select(Rows.of(torch.arange(4)))
+    storage.select(Rows.of(torch.tensor([0, 1])))
     one = KeyValue(torch.randn(2, 1, 1, 2), torch.randn(2, 1, 1, 2))
     assert storage.extend(one).k_BKSd.data_ptr() == place
 

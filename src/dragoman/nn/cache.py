@@ -21,6 +21,24 @@ class KeyValue(NamedTuple):
     v_BKSd: Tensor
 
 
+class Rows(NamedTuple):
+    """Which row of a batch each row is to become; what moves is asked once, for all layers.
+
+    On a GPU the answer is waited for.
+    """
+
+    rows_N: Tensor
+    """Row `n` becomes what row `rows[n]` was."""
+    moving: Tensor
+    """The rows that become another one."""
+
+    @classmethod
+    def of(cls, rows_N: Tensor) -> "Rows":
+        """Find out which rows move."""
+        places = torch.arange(len(rows_N), device=rows_N.device)
+        return cls(rows_N, (rows_N != places).nonzero().flatten())
+
+
 class Past(Protocol):
     """What a decoder asks of the tokens before."""
 
@@ -52,8 +70,8 @@ class Storage(Protocol):
     def extend(self, kv: KeyValue) -> KeyValue:
         """Append new keys and values and give back all that may be attended to."""
 
-    def select(self, rows_N: Tensor) -> None:
-        """Let row `n` of the batch become what row `rows[n]` was."""
+    def select(self, rows: Rows) -> None:
+        """Reorder, repeat or drop rows of the batch."""
 
 
 class Cache:
@@ -72,9 +90,10 @@ class Cache:
         return self._storages[layer].extend(kv)
 
     def select(self, rows_N: Tensor) -> None:
-        """Reorder, repeat or drop rows of the batch in every layer."""
+        """Let row `n` of the batch become what row `rows[n]` was, in every layer."""
+        rows = Rows.of(rows_N)
         for storage in self._storages:
-            storage.select(rows_N)
+            storage.select(rows)
 
 
 class GrowingStorage:
@@ -95,11 +114,11 @@ class GrowingStorage:
         self.length = end
         return KeyValue(self._keys[:, :, :end], self._values[:, :, :end])
 
-    def select(self, rows_N: Tensor) -> None:
+    def select(self, rows: Rows) -> None:
         """Reorder in place: a row that stays where it was is not copied."""
         if self._keys is not None and self._values is not None:
-            self._keys = _select_rows(self._keys, rows_N, self.length)
-            self._values = _select_rows(self._values, rows_N, self.length)
+            self._keys = _select_rows(self._keys, rows, self.length)
+            self._values = _select_rows(self._values, rows, self.length)
 
 
 class RollingStorage:
@@ -130,11 +149,11 @@ class RollingStorage:
         self._end = end
         return KeyValue(self._keys[:, :, start:end], self._values[:, :, start:end])
 
-    def select(self, rows_N: Tensor) -> None:
+    def select(self, rows: Rows) -> None:
         """Reorder in place: a row that stays where it was is not copied."""
         if self._keys is not None and self._values is not None:
-            self._keys = _select_rows(self._keys, rows_N, self._end)
-            self._values = _select_rows(self._values, rows_N, self._end)
+            self._keys = _select_rows(self._keys, rows, self._end)
+            self._values = _select_rows(self._values, rows, self._end)
 
     def _roll(self, kv: KeyValue, start: int) -> KeyValue:
         """Begin the store again with what of the old (from `start`) and the new will be seen."""
@@ -168,10 +187,10 @@ class StateStorage:
         continued.storage = self
         return continued
 
-    def select(self, rows_N: Tensor) -> None:
+    def select(self, rows: Rows) -> None:
         """Reorder, repeat or drop rows."""
         if self.state_BKde is not None:
-            self.state_BKde = self.state_BKde[rows_N]
+            self.state_BKde = self.state_BKde[rows.rows_N]
 
 
 class Continued(KeyValue):
@@ -201,12 +220,11 @@ def _reserve(store: Tensor | None, like: Tensor, used: int, needed: int) -> Tens
     return grown
 
 
-def _select_rows(store: Tensor, rows_N: Tensor, used: int) -> Tensor:
+def _select_rows(store: Tensor, rows: Rows, used: int) -> Tensor:
     """Return the store whose row `n` is the old row `rows[n]`, copying only rows that move."""
+    rows_N, moving = rows
     if len(rows_N) > store.shape[0]:
         return store[rows_N]
-    places = torch.arange(len(rows_N), device=rows_N.device)
-    moving = (rows_N != places).nonzero().flatten()
     if len(moving):
         store[moving, :, :used] = store[rows_N[moving], :, :used]
     return store[: len(rows_N)]
