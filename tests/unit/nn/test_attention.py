@@ -64,6 +64,18 @@ def test_a_mask_may_say_the_same_of_all_keys(pattern: AttentionPattern) -> None:
     assert torch.equal(out_BTD[1], attn.out_proj(torch.zeros(200, 8, dtype=torch.float64)))
 
 
+@pytest.mark.parametrize("shape", [(1, 2, 1, 3), (3, 3)], ids=["by head", "by query"])
+def test_a_state_cannot_hide_keys_from_some(shape: tuple[int, ...]) -> None:
+    """A cache of linear attention has one sum for all, and says so instead of forgetting it."""
+    attn = MultiHeadAttention(8, 2, pattern=LinearAttention())
+    x_BTD, mask = torch.randn(1, 3, 8), torch.ones(shape, dtype=torch.bool)
+    kv = attn.pattern.make_storage().extend(attn.project_kv(x_BTD))
+    with pytest.raises(ValueError, match="takes masks of keys alone"):
+        attn(x_BTD, kv, mask)
+    without = attn(x_BTD, attn.project_kv(x_BTD), mask)
+    torch.testing.assert_close(attn(x_BTD, kv, mask.view(-1)[:3]), without)
+
+
 @pytest.mark.parametrize(
     ("heads", "kv_heads", "message"),
     [(3, None, "d_model 8 is not a multiple of num_heads 3"), (4, 3, "num_kv_heads 3")],

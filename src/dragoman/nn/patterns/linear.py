@@ -90,6 +90,8 @@ class LinearAttention:
         if weighting.soft_cap is not None or weighting.bias is not None or weighting.dropout_p:
             raise ValueError("linear attention has no scores: no soft-cap, no bias and no dropout")
         if differs_by_query(mask) or _differs_by_head(mask):
+            if isinstance(kv, Continued):  # its state sums the keys once for all
+                raise ValueError("a cache of linear attention takes masks of keys alone")
             return self.reference(q_BHTd, *kv, seen_keys(self, q_BHTd, kv, mask))[0]
         storage = kv.storage if isinstance(kv, Continued) else None
         with torch.autocast(q_BHTd.device.type, enabled=False):  # sums over a text need float32
