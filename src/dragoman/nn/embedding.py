@@ -41,6 +41,6 @@ class TokenEmbedding(nn.Module):
         else:
             x_BLD = F.embedding(ids_BL.clamp(min=0), self.weight) * self.scale
         device = x_BLD.device.type
-        if torch.is_autocast_enabled(device):
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             return x_BLD.to(torch.get_autocast_dtype(device))
         return x_BLD

@@ -15,7 +15,32 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode  # there is no public name for it
 from torch.overrides import TorchFunctionMode
 
-from dragoman.nn import KeyValue, LayerNorm, RMSNorm, Weighting
+from dragoman.nn import (
+    ALiBi,
+    AttentionPattern,
+    Causal,
+    Decoder,
+    DynamicScaling,
+    Fixed,
+    KeyValue,
+    LayerNorm,
+    LayerShape,
+    Learned,
+    LearnedPositions,
+    LinearAttention,
+    Longformer,
+    NoPositions,
+    PositionScheme,
+    RelativeBias,
+    RMSNorm,
+    Rotary,
+    Sinusoidal,
+    SinusoidalPositions,
+    SlidingWindow,
+    Strided,
+    TokenEmbedding,
+    Weighting,
+)
 from dragoman.nn.patterns.kernels import fused_attention
 
 
@@ -91,3 +116,46 @@ def test_shared_heads_reach_only_kernels_that_know_them(
     with Fused() as fused:
         fused_attention(q_BHTd, KeyValue(k_BKSd, k_BKSd), mask if masked else None, weighting)
     assert fused.heads == [(4, 2 if shared else 4)]
+
+
+LENGTH = 300  # more than a block of any pattern here
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("pattern", "positions"),
+    [
+        *((Causal(), scheme) for scheme in (Sinusoidal(), Learned(), RelativeBias(), ALiBi())),
+        (Causal(), Rotary(scaling=DynamicScaling(factor=2.0, trained_length=100))),
+        (SlidingWindow(size=40), Rotary(pairing="adjacent")),
+        (Longformer(window=40, causal=True), RelativeBias()),
+        (Strided(stride=32), ALiBi()),
+        (Fixed(stride=32, summary=5), NoPositions()),
+        (LinearAttention(decay="retnet"), Sinusoidal()),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_what_is_made_inside_follows_the_input(
+    pattern: AttentionPattern, positions: PositionScheme, dtype: torch.dtype
+) -> None:
+    """Forward and backward, in the input's dtype and on its device, and no number is asked for.
+
+    On "meta" there are none, so asking is an error; on a GPU it would wait for all work before.
+    """
+    shape = LayerShape(
+        d_model=16, num_heads=4, num_kv_heads=2, d_ff=8, positions=positions, dropout=0.1
+    )
+    with torch.device("meta"):
+        stack = Decoder(shape, 2, final_norm=True, cross_attention=False, patterns=(pattern,))
+        embedding = TokenEmbedding(9, 16, pad_id=0)
+        ids_BL = torch.zeros(2, LENGTH, dtype=torch.long)
+    x_BLD = embedding.to(dtype)(ids_BL)
+    if isinstance(positions, Sinusoidal | Learned):
+        table: SinusoidalPositions | LearnedPositions = positions.make_table(16)
+        x_BLD = table.to("meta", dtype)(x_BLD)
+    out_BLD = stack.to(dtype).train()(x_BLD)
+    assert (out_BLD.device.type, out_BLD.dtype) == ("meta", dtype)
+    out_BLD.sum().backward()
+    for parameter in (*stack.parameters(), *embedding.parameters()):
+        assert parameter.grad is not None
+        assert (parameter.grad.device.type, parameter.grad.dtype) == ("meta", dtype)

@@ -4,6 +4,7 @@ Katharopoulos et al. (2020); with a decay as in RetNet (Sun et al., 2023).
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -94,7 +95,7 @@ class LinearAttention:
                 raise ValueError("a cache of linear attention takes masks of keys alone")
             return self.reference(q_BHTd, *kv, seen_keys(self, q_BHTd, kv, mask))[0]
         storage = kv.storage if isinstance(kv, Continued) else None
-        with torch.autocast(q_BHTd.device.type, enabled=False):  # sums over a text need float32
+        with _no_autocast(q_BHTd.device.type):  # sums over a text need float32
             q, k, v = (_at_least_float32(x) for x in (q_BHTd, *kv))
             k = phi(k)
             if mask is not None:
@@ -210,6 +211,12 @@ def _outer_sum(kv: KeyValue, log_decay_K: Tensor) -> Tensor:
     left_S1 = torch.arange(kv.k_BKSd.shape[-2] - 1, -1, -1, device=log_decay_K.device)[:, None]
     k_BKSd = kv.k_BKSd * torch.exp(left_S1 * log_decay_K[:, None, None])
     return k_BKSd.transpose(-2, -1) @ kv.v_BKSd
+
+
+def _no_autocast(device: str) -> AbstractContextManager[object]:
+    """Without it, where there is one: the device "meta" has none."""
+    available = torch.amp.is_autocast_available(device)
+    return torch.autocast(device, enabled=False) if available else nullcontext()
 
 
 def _differs_by_head(mask: Tensor | None) -> bool:

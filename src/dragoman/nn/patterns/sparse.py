@@ -164,8 +164,7 @@ class Fixed:
         self, q_BnHcd: Tensor, kv: KeyValue, real: Tensor, first: int
     ) -> Iterator[Blocks]:
         """Let cells meet the summaries of all cells up to them, and see those of cells before."""
-        keys_S = torch.arange(kv.k_BKSd.shape[2], device=q_BnHcd.device)
-        places_s = keys_S[self._is_summary(keys_S)]
+        places_s = self._summary_places(kv.k_BKSd.shape[2], q_BnHcd.device)
         k_BKsd, v_BKsd = (x[:, :, places_s] for x in kv)
         real_BH1s = real[..., places_s]
         for q in q_BnHcd.split(max(1, SEGMENT // self.stride), dim=1):
@@ -183,6 +182,14 @@ class Fixed:
         """Turn `(., ., L, .)` into `(., n, ., stride, .)`, the last cell filled up with zeros."""
         x = F.pad(x, (0, 0, 0, -x.shape[2] % self.stride))
         return torch.transpose(x.unflatten(2, (-1, self.stride)), 1, 2)
+
+    def _summary_places(self, num_keys: int, device: torch.device) -> Tensor:
+        """Return the positions at the end of each cell, told by counting: a GPU is not asked."""
+        first = self.stride - self.summary
+        whole, rest = divmod(num_keys, self.stride)
+        starts_n1 = torch.arange(whole + 1, device=device)[:, None] * self.stride
+        places_ns = starts_n1 + torch.arange(first, self.stride, device=device)
+        return places_ns.flatten()[: whole * self.summary + max(0, rest - first)]
 
     def _is_summary(self, keys_S: Tensor) -> Tensor:
         return keys_S % self.stride >= self.stride - self.summary
