@@ -79,7 +79,7 @@ def _choose_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        torch.zeros(1, device=device).item()  # "meta" is a device, but has no numbers
     except (RuntimeError, AssertionError) as error:
         raise InputError(
             f'There is no device "{name}" here; give "cpu", "cuda" or "auto".'
