@@ -56,7 +56,7 @@ class RunFolder:
         """The validation of the model that the run wrote when it was finished a first time."""
         if not self._finished_before.exists():
             return None
-        valid: dict[str, float] | None = _read(self._finished_before)["valid"]
+        valid: dict[str, float] | None = _read(self._finished_before, "valid")["valid"]
         return valid
 
     @classmethod
@@ -134,7 +134,7 @@ class RunFolder:
         if not marker.exists():
             return
         if not limits_changed:
-            finished = _read(marker)
+            finished = _read(marker, "step", "reason")
             raise InputError(
                 f"the run in {self.path} is finished (step {finished['step']:,}, "
                 f"{finished['reason']}); look at its model with dragoman inspect {self.path}, "
@@ -173,9 +173,12 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield prefix + key, value
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, *keys: str) -> dict[str, Any]:
+    """The object in a file of the run, with these keys at the least."""
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(data, dict) or not data.keys() >= set(keys):
+            raise ValueError(f"no object with {', '.join(keys)}" if keys else "no object")
     except ValueError as error:
         raise InputError(f"{path} is damaged ({error}); give another --out") from error
     return data

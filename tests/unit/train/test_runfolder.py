@@ -136,14 +136,16 @@ def test_the_exported_model_is_remembered(recipe: Recipe) -> None:
 
 
 def test_damaged_files(recipe: Recipe) -> None:
-    """A recipe or a marker that is no JSON any more is one sentence."""
+    """A recipe or a marker that is no JSON any more, or not what was written, is one sentence."""
     folder = begin(recipe)
-    (folder.training / "finished.json").write_text("{", encoding="utf-8")
-    with pytest.raises(InputError, match=r"finished\.json is damaged"):
-        begin(recipe)
-    (folder.training / "recipe.json").write_text("{", encoding="utf-8")
-    with pytest.raises(InputError, match=r"recipe\.json is damaged"):
-        begin(recipe)
+    for text in ("{", "{}", "[]"):
+        (folder.training / "finished.json").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=r"finished\.json is damaged"):
+            begin(recipe)
+    for text in ("{", "[]"):
+        (folder.training / "recipe.json").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=r"recipe\.json is damaged"):
+            begin(recipe)
 
 
 def test_full_disk_at_the_end(recipe: Recipe) -> None:
