@@ -176,7 +176,7 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 def _read(path: Path, *keys: str) -> dict[str, Any]:
     """The object in a file of the run, with these keys at the least."""
     try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data: Any = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(data, dict) or not data.keys() >= set(keys):
             raise ValueError(f"no object with {', '.join(keys)}" if keys else "no object")
     except ValueError as error:
