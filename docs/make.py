@@ -77,7 +77,7 @@ def cli_page() -> str:
     from typer.cli import get_docs_for_click
     from typer.main import get_command
 
-    from dragoman.cli.main import make_app
+    from dragoman.cli.app import make_app
 
     command = get_command(make_app())
     context = typer.Context(command, info_name="dragoman")

@@ -10,10 +10,10 @@ The rooms, from the ground up: ``dragoman.nn`` (the blocks of the paper), ``drag
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError, InputError
 
+TYPE_CHECKING = False  # as typing's, which takes longer to import than all else here
 if TYPE_CHECKING:
     from dragoman.tasks.classification import Classifier
     from dragoman.tasks.generation import Generator

@@ -5,8 +5,6 @@ without a traceback and ends with the error's exit code. Any other exception is 
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
-from typing import ClassVar
 
 __all__ = ["DragomanError", "InputError", "nearest"]
 
@@ -14,13 +12,13 @@ __all__ = ["DragomanError", "InputError", "nearest"]
 class DragomanError(Exception):
     """Something failed that is neither the user's input nor a bug: a full disk, a lost device."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code = 1
 
 
 class InputError(DragomanError):
     """The user's input is wrong: a file, an option, a recipe, a model folder."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code = 2
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -28,6 +26,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
     Case, hyphens and underscores do not count as differences.
     """
+    from difflib import get_close_matches  # hardly ever needed, and slow to import
 
     def plain(text: str) -> str:
         return text.lower().replace("-", "_")

@@ -84,7 +84,7 @@ def test_the_command_line_is_described_as_it_is() -> None:
     """docs/cli.md has every verb and every option, and none that is gone (make docs)."""
     from typer.main import get_command
 
-    from dragoman.cli.main import make_app
+    from dragoman.cli.app import make_app
 
     app = get_command(make_app())
     verbs: dict[str, object] = app.commands  # type: ignore[attr-defined] # it is a group

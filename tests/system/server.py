@@ -14,6 +14,7 @@ import sys
 import traceback
 from pathlib import Path
 
+import dragoman.cli.app
 import dragoman.cli.main
 import dragoman.evaluate
 import dragoman.tasks.translation

@@ -1,4 +1,5 @@
-"""The doors: parse, call, print. One file a verb; ``main`` puts them together.
+"""The doors: parse, call, print. One file a verb; ``app`` puts them together,
+and ``main`` is what the command runs first.
 
     pipes   lines in, lines out: standard input, files, progress
 

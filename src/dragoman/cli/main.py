@@ -1,92 +1,47 @@
-"""The command ``dragoman``: its verbs, and the exit code of everything that can go wrong.
+"""The command ``dragoman``: what runs first, and Ctrl-C at any moment from then on.
 
-0 done, 1 failed, 2 the input is wrong, 130 interrupted; one sentence and no traceback for a user.
+To import the verbs takes a tenth of a second, so that happens in here; what is imported before,
+this file and the package's ``__init__``, imports next to nothing.
 """
 
-import errno
+import os
+import signal
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from types import FrameType
 
-import typer
+__all__ = ["main"]
 
-from dragoman import __version__
-from dragoman.cli.classify import classify
-from dragoman.cli.cost import cost
-from dragoman.cli.demo import demo
-from dragoman.cli.evaluate import evaluate
-from dragoman.cli.generate import generate
-from dragoman.cli.inspect import inspect
-from dragoman.cli.pipes import say
-from dragoman.cli.score import score
-from dragoman.cli.tag import tag
-from dragoman.cli.train import train
-from dragoman.cli.translate import translate
-from dragoman.cli.usage import UsageError, told
-from dragoman.errors import DragomanError
-
-__all__ = ["main", "make_app"]
-
-VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspect, cost)
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    """Run the command line and exit: as ``cli.app.run`` says, or with 130 when interrupted."""
+    raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
-        code = make_app()(given, prog_name="dragoman", standalone_mode=False)
-    except UsageError as error:
-        if given:  # else the help has been shown
-            say(f"dragoman: {told(error, given, {verb.__name__: verb for verb in VERBS})}")
-        sys.exit(2)
-    except DragomanError as error:
-        say(f"dragoman: {error}")
-        sys.exit(error.exit_code)
+        if raises:  # else it is ignored, as in a shell's background, or another program's affair
+            _on_interrupt(_end)
+        from dragoman.cli.app import run
+
+        if raises:
+            _on_interrupt(signal.default_int_handler)
+        run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
-        sys.exit(130)
-    except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-            raise
-        say(f"dragoman: Cannot go on: {error.strerror}.")
-        sys.exit(1)
-    sys.exit(code or 0)
+        sys.exit(INTERRUPTED)
 
 
-def make_app() -> typer.Typer:
-    """The command line with its verbs in the order in which they are used."""
-    app = typer.Typer(
-        name="dragoman",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        add_completion=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(_root)
-    for verb in VERBS:
-        app.command()(verb)
-    return app
+def _on_interrupt(handler: Callable[[int, FrameType | None], object]) -> None:
+    """Let Ctrl-C do this; outside the main thread, where Python allows no handlers, nothing."""
+    try:  # noqa: SIM105 -- contextlib takes a while to import
+        signal.signal(signal.SIGINT, handler)
+    except ValueError:
+        pass
 
 
-def _root(
-    *,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=lambda on: _show_version(on=on), is_eager=True, help="Show it."
-        ),
-    ] = False,
-) -> None:
-    """The Transformer that you can read, train and ship.
+def _end(_number: int, _frame: FrameType | None) -> None:
+    """End the process while it imports, at once.
 
-    dragoman demo
-
-    dragoman train --src a.en --tgt a.zh --out runs/en-zh
-
-    dragoman translate runs/en-zh < lines.en > lines.zh
+    An exception would come out of the midst of somebody's class or callback, as another one or as
+    a note that it was ignored; and there is nothing yet to put away.
     """
-
-
-def _show_version(*, on: bool) -> None:
-    if on:
-        typer.echo(f"dragoman {__version__}")
-        raise typer.Exit
+    os._exit(INTERRUPTED)

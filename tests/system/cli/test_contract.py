@@ -8,7 +8,7 @@ import typer
 from tests.system.cli.command import Run
 
 import dragoman
-from dragoman.cli.main import make_app
+from dragoman.cli.app import make_app
 
 HELP_AND_LIST = """
 import sys

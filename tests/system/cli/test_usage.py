@@ -11,7 +11,7 @@ import typer
 from tests.system.cli.command import Done, Run
 from tests.system.cli.test_wrong_input import assert_refused
 
-from dragoman.cli.main import VERBS, make_app
+from dragoman.cli.app import VERBS, make_app
 
 COMMANDS: dict[str, Any] = typer.main.get_command(make_app()).commands  # type: ignore[attr-defined]
 TYPES = {verb.__name__: get_type_hints(verb) for verb in VERBS}

@@ -1,0 +1,89 @@
+"""The verbs of ``dragoman`` in one command line, and the exit code of what can go wrong in them.
+
+0 done, 1 failed, 2 the input is wrong; one sentence and no traceback for a user.
+"""
+
+import errno
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from dragoman import __version__
+from dragoman.cli.classify import classify
+from dragoman.cli.cost import cost
+from dragoman.cli.demo import demo
+from dragoman.cli.evaluate import evaluate
+from dragoman.cli.generate import generate
+from dragoman.cli.inspect import inspect
+from dragoman.cli.pipes import say
+from dragoman.cli.score import score
+from dragoman.cli.tag import tag
+from dragoman.cli.train import train
+from dragoman.cli.translate import translate
+from dragoman.cli.usage import UsageError, told
+from dragoman.errors import DragomanError
+
+__all__ = ["VERBS", "make_app", "run"]
+
+VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspect, cost)
+
+
+def run(given: Sequence[str]) -> None:
+    """Run the command line and exit."""
+    try:
+        code = make_app()(list(given), prog_name="dragoman", standalone_mode=False)
+    except UsageError as error:
+        if given:  # else the help has been shown
+            say(f"dragoman: {told(error, given, {verb.__name__: verb for verb in VERBS})}")
+        sys.exit(2)
+    except DragomanError as error:
+        say(f"dragoman: {error}")
+        sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            raise
+        say(f"dragoman: Cannot go on: {error.strerror}.")
+        sys.exit(1)
+    sys.exit(code or 0)
+
+
+def make_app() -> typer.Typer:
+    """The command line with its verbs in the order in which they are used."""
+    app = typer.Typer(
+        name="dragoman",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for verb in VERBS:
+        app.command()(verb)
+    return app
+
+
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=lambda on: _show_version(on=on), is_eager=True, help="Show it."
+        ),
+    ] = False,
+) -> None:
+    """The Transformer that you can read, train and ship.
+
+    dragoman demo
+
+    dragoman train --src a.en --tgt a.zh --out runs/en-zh
+
+    dragoman translate runs/en-zh < lines.en > lines.zh
+    """
+
+
+def _show_version(*, on: bool) -> None:
+    if on:
+        typer.echo(f"dragoman {__version__}")
+        raise typer.Exit

@@ -1,0 +1,110 @@
+"""Ctrl-C while the command is being loaded: 130, and nothing is said."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.system.cli.command import Run
+
+MOMENTS = 24
+
+LOADED_AND_INTERRUPTED = f"""
+import os, signal, sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+from dragoman.cli.main import main
+
+
+def fork(run, moment):
+    # Runs in a child that is interrupted at a moment: what Python does is counted.
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(write, 1)
+        os.dup2(write, 2)
+        count = 0
+
+        def press(*_):
+            nonlocal count
+            count += 1
+            if count == moment:
+                try:
+                    os.kill(os.getpid(), signal.SIGINT)
+                except KeyboardInterrupt as error:
+                    raise RuntimeError("a library took it for its own") from error
+
+        sys.addaudithook(press)
+        run()
+        print(count, flush=True)
+        os._exit(0)
+    os.close(write)
+    with open(read, encoding="utf-8") as stream:
+        said = stream.read()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said
+
+
+def load():
+    import dragoman.cli.app
+
+
+code, said = fork(load, None)
+last = int(said)
+for moment in range(1, last, last // {MOMENTS}):
+    print(fork(lambda: main(["--version"]), moment), flush=True)
+print(fork(lambda: main(["--version"]), None), flush=True)
+"""
+
+
+def test_an_interrupt_while_loading_ends_the_command() -> None:
+    """At any moment since the first line of ``main``, whatever is being imported makes of it.
+
+    What Python does before it has come to that line is beyond us: it prints a traceback of its own.
+    """
+    command = [sys.executable, "-c", LOADED_AND_INTERRUPTED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    *interrupted, left_alone = done.stdout.splitlines()
+    assert len(interrupted) >= MOMENTS
+    assert set(interrupted) == {str((130, ""))}
+    assert left_alone.startswith("(0, 'dragoman ")
+
+
+LOADED_BEFORE = """
+import sys
+before = set(sys.modules)
+import dragoman.cli.main
+print(*set(sys.modules) - before)
+"""
+
+
+def test_little_is_loaded_before_an_interrupt_is_awaited() -> None:
+    """Of ours the front door alone, no third library, none of the slow ones of Python's own."""
+    command = [sys.executable, "-c", LOADED_BEFORE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    loaded = set(done.stdout.split())
+    ours = {name for name in loaded if name.startswith("dragoman")}
+    assert ours == {"dragoman", "dragoman.cli", "dragoman.cli.main", "dragoman.errors"}
+    assert not loaded & {"typing", "difflib", "threading", "contextlib", "typer"}
+
+
+@pytest.mark.parametrize(
+    "handler", [signal.default_int_handler, signal.SIG_IGN], ids=["raises", "ignored"]
+)
+def test_what_an_interrupt_does_is_as_before(
+    run: Run, handler: Callable[..., object] | signal.Handlers
+) -> None:
+    """An interrupt that raises, raises afterwards; one that is ignored is ignored throughout."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        assert run("--version").code == 0
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_the_command_runs_in_any_thread(run: Run) -> None:
+    """Where Python allows no handlers it does without."""
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(run, "--version").result().code == 0
