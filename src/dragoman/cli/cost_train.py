@@ -24,11 +24,13 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     from dragoman.cost.wording import counted
     from dragoman.train.device import choose_device
     from dragoman.train.runfolder import check_out
+    from dragoman.train.start import check_start
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
     check_out(recipe)  # nothing is foretold of a run that cannot begin
     recipe.data.check()
+    check_start(recipe)
     work = work_of(recipe)
     rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
     run = estimate_training(work, rates, Prices())

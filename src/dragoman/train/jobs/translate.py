@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 from torch import Tensor
 
 from dragoman.data.batch import Batch, Batches
 from dragoman.models import EncoderDecoder
-from dragoman.models.folder import FolderConfig
+from dragoman.models.folder import FolderConfig, read_config
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import reference_loss, summed_loss
@@ -122,6 +123,8 @@ def assemble(
     batches = Batches(texts.training, recipe.batch, seed=recipe.train.seed, splits=splits)
     check_tokens(architecture, src, tgt)
     check(architecture, batches)
+    if recipe.start.model is not None:
+        _compare_directions(read_config(Path(recipe.start.model)), config, say)
     return TranslateJob(
         recipe=recipe,
         config=config,
@@ -130,6 +133,16 @@ def assemble(
         batches=batches,
         score=score,
     )
+
+
+def _compare_directions(start: FolderConfig, config: FolderConfig, say: Say) -> None:
+    """Warn of texts that go the other way than the model that a run starts from."""
+    src, tgt = start.src_lang, start.tgt_lang
+    if src and tgt and src != tgt and (config.src_lang, config.tgt_lang) == (tgt, src):
+        say(
+            f"Warning: the model to start from translates {src} to {tgt}, and these texts go from "
+            f"{tgt} to {src}; look whether source and target have changed places."
+        )
 
 
 def validate(
