@@ -9,8 +9,6 @@ The rooms, from the ground up: ``dragoman.nn`` (the blocks of the paper), ``drag
 ``dragoman --help`` answers at once: the public names below are fetched when first used.
 """
 
-from importlib import import_module
-
 from dragoman.errors import DragomanError, InputError
 
 TYPE_CHECKING = False  # as typing's, which takes longer to import than all else here
@@ -31,6 +29,8 @@ else:
 
     def __getattr__(name: str) -> object:
         """Fetch a public name that needs PyTorch from its room (PEP 562)."""
+        from importlib import import_module
+
         if name in _ROOMS:
             return getattr(import_module(f"dragoman.tasks.{_ROOMS[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
