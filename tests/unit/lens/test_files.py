@@ -20,6 +20,14 @@ def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
         os.close(reader)
 
 
+def test_missing_folders_are_made(tmp_path: Path) -> None:
+    """A picture is written where a run or a model would be: its folders need not be there."""
+    file = tmp_path / "a" / "b" / "picture"
+    with replacing(file, "picture") as part:
+        part.write_text("new", encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == "new"
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     """The file that it leads to is replaced, and nothing is left beside either."""
     file, link = tmp_path / "file", tmp_path / "link"
