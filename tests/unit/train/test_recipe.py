@@ -244,6 +244,15 @@ def test_wrong_tasks_and_starts(here: Path, text: str, message: str) -> None:
         load_recipe("my.toml")
 
 
+@pytest.mark.parametrize("name", ["demo", "sst2", "conll2003", "pretrain-en"])
+@pytest.mark.parametrize("count", [0, -5])
+def test_something_is_held_out(name: str, count: int) -> None:
+    """A run that would keep no text for validation is refused; it used to take one."""
+    with pytest.raises(InputError, match=rf"hold_out = {count} is not at least 1: validation needs"):
+        load_recipe(name, (f"data.hold_out={count}",))
+    load_recipe(name, ("data.hold_out=1",))
+
+
 def test_no_translations_are_needed_for_the_loss(here: Path) -> None:
     """A run whose metric is the loss may translate nothing."""
     write(here / "my.toml", "[train]\nmax_steps = 1\nvalidate_limit = 0\nmetric = 'loss'\n")

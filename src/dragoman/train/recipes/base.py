@@ -76,6 +76,14 @@ class StartConfig:
             )
 
 
+def check_held_out(count: int) -> None:
+    """Refuse to take no text, or fewer, for validation."""
+    if count < 1:
+        raise InputError(
+            f"hold_out = {count} is not at least 1: validation needs texts that training never sees"
+        )
+
+
 def check_places(positions: PositionScheme, length: int, said: str) -> None:
     """Refuse texts of more tokens than the model has learned positions for, bos and eos counted."""
     if isinstance(positions, Learned) and length > positions.max_length:

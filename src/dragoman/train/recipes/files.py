@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import InputError
-from dragoman.train.recipes.base import DataFiles
+from dragoman.train.recipes.base import DataFiles, check_held_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +17,10 @@ class TrainingFiles(DataFiles):
     """File for validation."""
     hold_out: int = 1000
     """Examples taken from `train` where no validation file is given; at most a tenth."""
+
+    def __post_init__(self) -> None:
+        """Refuse to validate by nothing."""
+        check_held_out(self.hold_out)
 
     @property
     def training(self) -> Path:

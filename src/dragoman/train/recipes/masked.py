@@ -16,7 +16,7 @@ from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.text.tokenizer import MASK
 from dragoman.text.train import TokenizerConfig
-from dragoman.train.recipes.base import DataFiles, RunRecipe, check_places
+from dragoman.train.recipes.base import DataFiles, RunRecipe, check_held_out, check_places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,10 @@ class UnlabelledFiles(DataFiles):
     """Where those have what."""
     hold_out: int = 1000
     """Texts that are kept for validation; at most a tenth."""
+
+    def __post_init__(self) -> None:
+        """Refuse to validate by nothing."""
+        check_held_out(self.hold_out)
 
     @property
     def paths(self) -> dict[str, list[Path]]:

@@ -10,7 +10,7 @@ from dragoman.data.made import MadeConfig, write_made
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.folder import DecodingDefaults, FolderConfig
-from dragoman.train.recipes.base import DataFiles, RunRecipe, check_places
+from dragoman.train.recipes.base import DataFiles, RunRecipe, check_held_out, check_places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,10 @@ class DataConfig(DataFiles):
     """Source language, such as en; chooses nothing, is kept in the model card."""
     tgt_lang: str | None = None
     """Target language, such as zh; chooses sacreBLEU's tokenizer."""
+
+    def __post_init__(self) -> None:
+        """Refuse to validate by nothing."""
+        check_held_out(self.hold_out)
 
     @property
     def named(self) -> list[CorpusConfig]:
