@@ -50,6 +50,7 @@ def load():
     import dragoman.cli.app
 
 
+fork(load, None)  # the first one to load a file may also compile and write it
 code, said = fork(load, None)
 last = int(said)
 for moment in range(1, last, last // {MOMENTS}):
