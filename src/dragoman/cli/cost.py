@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.cost_fit import check_fit_options, fit_runs
-from dragoman.cli.pipes import to_file_or_stdout
+from dragoman.cli.pipes import say, to_file_or_stdout
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -156,7 +157,21 @@ def _recipe_of(arguments: Sequence[str]) -> tuple[str, Any]:
             f"one recipe, preset or model folder at a time, not {', '.join(names) or 'none'}; "
             "settings are written KEY=VALUE"
         )
-    return names[0], find_recipe(names[0], overrides)
+    recipe = find_recipe(names[0], overrides)
+    _say_sweep(names[0])
+    return names[0], recipe
+
+
+def _say_sweep(name: str) -> None:
+    """Say of a recipe with a sweep that one run is asked about, the one without its grids."""
+    from dragoman.train.sweep import load_sweep
+
+    with suppress(InputError):  # a preset or a model folder, which has no sweep
+        if runs := load_sweep(name):
+            say(
+                f"{name} stands for {len(runs)} runs; this is about one, the recipe without its "
+                "grids. dragoman train says of each run what it takes."
+            )
 
 
 def _rates(work: "Work", device: str | None, devices: Path | None) -> "Rates":

@@ -50,6 +50,13 @@ def test_a_recipe_on_a_device(run: Run) -> None:
     assert month["seconds"] == pytest.approx(1000 * found["texts"]["million"]["seconds"])
 
 
+def test_a_sweep_is_told_from_a_run(run: Run) -> None:
+    """A recipe of many runs says that the figures are those of one; others say nothing."""
+    done = run("cost", "scaling-sweep", "--device", "t4")
+    assert (done.code, "scaling-sweep stands for 13 runs" in done.err) == (0, True)
+    assert run("cost", "tinyshakespeare", *SMALL, "--device", "t4").err == ""
+
+
 def test_plain_lines_in_a_pipe(run: Run) -> None:
     """No colours, no boxes: columns with a tab between them, and this machine unless told else."""
     done = run("cost", "tinyshakespeare", *SMALL, "train.max_steps=10")
