@@ -248,7 +248,9 @@ def test_wrong_tasks_and_starts(here: Path, text: str, message: str) -> None:
 @pytest.mark.parametrize("count", [0, -5])
 def test_something_is_held_out(name: str, count: int) -> None:
     """A run that would keep no text for validation is refused; it used to take one."""
-    with pytest.raises(InputError, match=rf"hold_out = {count} is not at least 1: validation needs"):
+    with pytest.raises(
+        InputError, match=rf"hold_out = {count} is not at least 1: validation needs"
+    ):
         load_recipe(name, (f"data.hold_out={count}",))
     load_recipe(name, ("data.hold_out=1",))
 
