@@ -11,9 +11,9 @@ from dragoman.train.config import Precision
 def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
     """Return the device that a setting names; `auto` is a GPU where there is one.
 
-    There are `num_gpus`; as many as torch sees unless given.
+    There are `num_gpus`; as many as torch can use unless given.
     """
-    num_gpus = torch.cuda.device_count() if num_gpus is None else num_gpus
+    num_gpus = _usable_gpus() if num_gpus is None else num_gpus
     if name == "auto":
         return torch.device("cuda" if num_gpus else "cpu")
     unknown = InputError(f'device = "{name}" is unknown; use cpu, cuda or auto')
@@ -31,6 +31,11 @@ def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
             "them, or auto"
         )
     return device
+
+
+def _usable_gpus() -> int:
+    """How many torch can use: it also counts those whose driver is too old for it."""
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def choose_precision(name: Precision, device: torch.device) -> Literal["fp32", "bf16"]:

@@ -36,6 +36,15 @@ def test_a_gpu_beyond_the_last() -> None:
         choose_device("cuda:2", 2)
 
 
+def test_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is counted, but whose driver is too old, is none."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_device("auto").type == "cpu"
+    with pytest.raises(InputError, match="torch sees no GPU here"):
+        choose_device("cuda")
+
+
 def test_precision() -> None:
     """A precision that was asked for is taken; auto chooses one of the two."""
     cpu = torch.device("cpu")
