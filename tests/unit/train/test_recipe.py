@@ -244,15 +244,22 @@ def test_wrong_tasks_and_starts(here: Path, text: str, message: str) -> None:
         load_recipe("my.toml")
 
 
-@pytest.mark.parametrize("name", ["demo", "sst2", "conll2003", "pretrain-en"])
+@pytest.mark.parametrize("task", ["translate", "classify", "tag", "pretrain"])
 @pytest.mark.parametrize("count", [0, -5])
-def test_something_is_held_out(name: str, count: int) -> None:
+def test_something_is_held_out(here: Path, task: str, count: int) -> None:
     """A run that would keep no text for validation is refused; it used to take one."""
+    write(here / "my.toml", f"task = '{task}'\n")
     with pytest.raises(
         InputError, match=rf"hold_out = {count} is not at least 1: validation needs"
     ):
-        load_recipe(name, (f"data.hold_out={count}",))
-    load_recipe(name, ("data.hold_out=1",))
+        load_recipe("my.toml", (f"data.hold_out={count}",))
+    load_recipe("my.toml", ("data.hold_out=1",))
+
+
+@pytest.mark.parametrize("name", ["numbers", "multi30k-en-de", "sst2", "conll2003"])
+def test_nothing_is_held_out_beside_texts_for_validation(name: str) -> None:
+    """A recipe that has some, or makes them, may say so."""
+    load_recipe(name, ("data.hold_out=0",))
 
 
 def test_no_translations_are_needed_for_the_loss(here: Path) -> None:

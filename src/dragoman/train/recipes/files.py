@@ -20,7 +20,8 @@ class TrainingFiles(DataFiles):
 
     def __post_init__(self) -> None:
         """Refuse to validate by nothing."""
-        check_held_out(self.hold_out)
+        if self.valid is None:
+            check_held_out(self.hold_out)
 
     @property
     def training(self) -> Path:

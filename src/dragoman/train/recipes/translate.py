@@ -38,7 +38,8 @@ class DataConfig(DataFiles):
 
     def __post_init__(self) -> None:
         """Refuse to validate by nothing."""
-        check_held_out(self.hold_out)
+        if self.made is None and self.valid_src is None and self.valid_tgt is None:
+            check_held_out(self.hold_out)
 
     @property
     def named(self) -> list[CorpusConfig]:
