@@ -7,6 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.nn import Cache, GrowingStorage, KeyValue, NoPast, RollingStorage
+from dragoman.nn.cache import Rows
 
 
 def test_the_length_is_what_every_layer_holds() -> None:
@@ -67,3 +68,9 @@ def test_one_question_is_asked_however_many_layers_there_are() -> None:
     moved = cache.extend(0, none)
     assert torch.equal(moved.k_BKSd, new.k_BKSd[[0, 2, 2]])
     assert torch.equal(moved.v_BKSd, new.v_BKSd[[0, 2, 2]])
+
+
+def test_only_rows_that_become_another_one_move() -> None:
+    """A row that stays is not copied onto itself, and one that is dropped is not asked for."""
+    assert Rows.of(torch.tensor([0, 2, 2])).moving.tolist() == [1]
+    assert Rows.of(torch.arange(3)).moving.tolist() == []
