@@ -6,9 +6,12 @@ from typing import Literal
 
 from dragoman.errors import InputError
 
-__all__ = ["DecodingDefaults", "GenerationDefaults", "ReadingDefaults", "Words"]
+__all__ = ["WIDEST", "DecodingDefaults", "GenerationDefaults", "ReadingDefaults", "Words"]
 
 Words = Literal["spaced", "characters"]
+
+WIDEST = 1000
+"""Most hypotheses of a beam: each step ranks their square."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,8 @@ class DecodingDefaults:
                 "max_src_tokens": 1,
             },
         )
+        if self.beam_size > WIDEST:
+            raise InputError(f"beam_size = {self.beam_size} must be at most {WIDEST}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

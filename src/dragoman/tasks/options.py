@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 from dragoman.decode import Beam, Greedy, RepetitionPenalty, Sample
 from dragoman.errors import InputError
+from dragoman.models.defaults import WIDEST
 
 __all__ = ["DecodingOptions", "GenerationOptions"]
-
-WIDEST = 1000
-"""Most hypotheses of a beam: each step ranks their square."""
 
 
 def _check_width(beam_size: int) -> None:

@@ -5,7 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from dragoman.errors import InputError
-from dragoman.models.defaults import DecodingDefaults, GenerationDefaults, ReadingDefaults
+from dragoman.models.defaults import (
+    WIDEST,
+    DecodingDefaults,
+    GenerationDefaults,
+    ReadingDefaults,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,3 +35,10 @@ def test_defaults_that_no_call_could_use_are_refused(
     for value in (least - 1, float("nan")):
         with pytest.raises(InputError, match=f"{name} = {value} must be {least} or more"):
             defaults(**{name: value})
+
+
+def test_a_beam_that_no_call_could_use_is_refused() -> None:
+    """As wide as a call may ask for, and no wider."""
+    assert DecodingDefaults(beam_size=WIDEST).beam_size == WIDEST
+    with pytest.raises(InputError, match=f"beam_size = {WIDEST + 1} must be at most {WIDEST}"):
+        DecodingDefaults(beam_size=WIDEST + 1)
