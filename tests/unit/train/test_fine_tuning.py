@@ -36,19 +36,31 @@ def test_the_tokenizers_are_those_of_the_folder(tuning: Recipe) -> None:
     assert f"- started from: `{start}`" in card
 
 
-def test_texts_that_go_the_other_way_are_told(tuning: Recipe) -> None:
+@pytest.mark.parametrize(
+    ("theirs", "ours", "warned"),
+    [
+        (("en", "zh"), ("zh", "en"), True),
+        (("en", "zh"), ("en", "zh"), False),
+        (("en", "en"), ("en", "en"), False),
+        ((None, None), (None, None), False),
+    ],
+)
+def test_texts_that_go_the_other_way_are_told(
+    tuning: Recipe,
+    theirs: tuple[str | None, str | None],
+    ours: tuple[str | None, str | None],
+    *,
+    warned: bool,
+) -> None:
     """A model of one direction that is given texts of the other is a warning, and no error."""
     start = Path(tuning.start.model or "")
     model, config = load_model(start)
     tokenizer = Tokenizer.load(start / "tokenizer.json")
-    english = replace(config, src_lang="en", tgt_lang="zh")
-    save_model(start, model, english, tokenizers=(tokenizer, tokenizer))
-    for src, tgt, warned in (("zh", "en", True), ("en", "zh", False)):
-        there = replace(tuning, out=f"{tuning.out}-{src}")
-        _, said = run(
-            replace(there, data=replace(there.data, src_lang=src, tgt_lang=tgt)), *range(5)
-        )
-        assert ("changed places" in said) == warned
+    there = replace(config, src_lang=theirs[0], tgt_lang=theirs[1])
+    save_model(start, model, there, tokenizers=(tokenizer, tokenizer))
+    data = replace(tuning.data, src_lang=ours[0], tgt_lang=ours[1])
+    _, said = run(replace(tuning, data=data), *range(5))
+    assert ("changed places" in said) == warned
 
 
 def test_two_tokenizers(recipe: Recipe) -> None:

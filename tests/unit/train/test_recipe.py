@@ -259,7 +259,8 @@ def test_something_is_held_out(here: Path, task: str, count: int) -> None:
 @pytest.mark.parametrize("name", ["numbers", "multi30k-en-de", "sst2", "conll2003"])
 def test_nothing_is_held_out_beside_texts_for_validation(name: str) -> None:
     """A recipe that has some, or makes them, may say so."""
-    load_recipe(name, ("data.hold_out=0",))
+    found = to_plain(load_recipe(name, ("data.hold_out=0",)).data)
+    assert found == to_plain(load_recipe(name).data) | {"hold_out": 0}
 
 
 def test_no_translations_are_needed_for_the_loss(here: Path) -> None:

@@ -1,5 +1,6 @@
 """What a run begins with: drawn weights, or those of a model folder, some of them frozen."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -7,11 +8,13 @@ from typing import ClassVar, Literal
 import pytest
 import torch
 from tests.unit.tasks.tiny import make_tokenizer
+from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe, tag_recipe
 from tests.unit.train.made import (
     CONFIG,
     TINY,
     batch_loss,
     make_batch,
+    make_console,
     make_model,
     make_stepper,
     random_pairs,
@@ -24,6 +27,7 @@ from dragoman.models.folder import DecodingDefaults, FolderConfig, load_model, s
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead
 from dragoman.train.recipe import DataConfig, StartConfig, TranslateRecipe
 from dragoman.train.recipes.base import DataFiles, RunRecipe
+from dragoman.train.run import train
 from dragoman.train.start import begin_model, check_start, check_tokens, freeze, start_from
 
 MASKED = EncoderOnlyConfig(
@@ -259,3 +263,14 @@ def test_a_model_has_the_special_tokens_of_its_texts() -> None:
             check_tokens(other, tokenizer)
     with pytest.raises(InputError, match=rf"is less than the {size} pieces of the tokenizer"):
         check_tokens(replace(config, vocab_size=size - 1), tokenizer)
+
+
+@pytest.mark.parametrize("make", [classify_recipe, tag_recipe, masked_recipe, None])
+def test_every_run_is_held_to_its_tokens(
+    make: Callable[[Path], RunRecipe] | None, recipe: RunRecipe, tmp_path: Path
+) -> None:
+    """Whatever it learns; `None` is to translate."""
+    recipe = recipe if make is None else make(tmp_path)
+    console, _ = make_console(terminal=False)
+    with pytest.raises(InputError, match=r"model\.pad_id = 9 contradicts the tokenizer"):
+        train(replace(recipe, model=replace(recipe.model, pad_id=9)), console=console)

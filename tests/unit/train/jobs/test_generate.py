@@ -229,6 +229,12 @@ def test_a_run_without_text_is_refused(recipe: GenerateRecipe) -> None:
         replace(recipe.data, valid=("nowhere.txt",)).check()
 
 
+def test_a_model_with_other_special_tokens_is_refused(recipe: GenerateRecipe) -> None:
+    """Its padding would be a piece of the text."""
+    with pytest.raises(InputError, match=r"model\.pad_id = 9 contradicts the tokenizer"):
+        make_job(replace(recipe, model=replace(recipe.model, pad_id=9)))
+
+
 def test_windows_beyond_learned_positions_are_refused(recipe: GenerateRecipe) -> None:
     """Both settings are named; other schemes know no bound."""
     config = replace(recipe.model, positions=Learned(max_length=23))
