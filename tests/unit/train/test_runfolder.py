@@ -12,7 +12,7 @@ from dragoman.settings import override_settings
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Progress
 from dragoman.train.recipe import DataConfig, Recipe
-from dragoman.train.runfolder import RunFolder, check_out
+from dragoman.train.runfolder import RunFolder
 
 TRAIN = TrainConfig(max_steps=10)
 
@@ -137,14 +137,6 @@ def test_the_exported_model_is_remembered(recipe: Recipe) -> None:
     before.write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match=r"finished\.before\.json is damaged"):
         _ = begin(more).exported
-
-
-def test_a_file_is_no_folder(recipe: Recipe) -> None:
-    """One in the place of the run's folder is one sentence, and stays."""
-    Path(recipe.out).write_text("mine", encoding="utf-8")
-    with pytest.raises(InputError, match="cannot write to .*: Not a directory"):
-        check_out(recipe)
-    assert Path(recipe.out).read_text(encoding="utf-8") == "mine"
 
 
 def test_damaged_files(recipe: Recipe) -> None:
