@@ -121,9 +121,13 @@ def test_an_output_that_cannot_be_written_is_told_at_once(
 ) -> None:
     """A missing folder before the work is done, a name of a compressed file instead of a lie."""
     file, nowhere = write(tmp_path / "in", LINES), tmp_path / "nowhere" / "out"
-    assert_refused(run("translate", model, file, "--output", nowhere), "there is no folder")
+    for verb in ("translate", "classify", "tag"):  # before they look at the model
+        assert_refused(run(verb, model, file, "--output", nowhere), "there is no folder")
     done = run("evaluate", model, "--src", file, "--ref", file, "--hyp", nowhere)
     assert_refused(done, "there is no folder", "--hyp")
+    assert_refused(run("translate", model, file, "--output", tmp_path), "it is a folder")
+    too_long = tmp_path / ("x" * 300)
+    assert_refused(run("translate", model, file, "--output", too_long), "File name too long")
     compressed = tmp_path / "out.gz"
     assert_refused(run("translate", model, file, "--output", compressed), "without .gz")
     assert not compressed.exists()
