@@ -113,6 +113,15 @@ def test_half_precision_sums_in_full(dtype: torch.dtype) -> None:
     assert abs(out[0, 0, -1, 0].item() - 0.5) < 0.005
 
 
+def test_autocast_does_not_reach_its_sums() -> None:
+    """What comes in float32 is summed in float32, to the same bits as without autocast."""
+    q, k, v = torch.randn(3, 1, 2, 40, 8)
+    alone = LinearAttention().attend(q, KeyValue(k, v), None, Weighting(scale=1.0))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = LinearAttention().attend(q, KeyValue(k, v), None, Weighting(scale=1.0))
+    assert torch.equal(alone, inside)
+
+
 def test_what_it_cannot_do_is_refused() -> None:
     """A soft-cap, a bias or dropout would be silently left out."""
     x = torch.zeros(1, 1, 2, 2)
