@@ -36,7 +36,7 @@ def test_the_smallest_limit_on_the_way_up_counts(
 ) -> None:
     """A group's own, that of any group around it, the root's; or what is installed; with swap."""
     prefix, root, name = version
-    folders = ["", "/user.slice", "/user.slice/some", "/user.slice/some/session 1"][: len(limits)]
+    folders = ["", "/user.slice", "/user.slice/some", "/user.slice/some/scope 1"][: len(limits)]
     files = {f"{root}{folder}/{name}": text for folder, text in zip(folders, limits, strict=True)}
     files["proc/self/cgroup"] = f"{prefix}{folders[-1] or '/'}"
     files[f"{root}/user.slice/beside/{name}"] = "0"  # the process is not in it
