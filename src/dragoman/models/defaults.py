@@ -6,7 +6,15 @@ from typing import Literal
 
 from dragoman.errors import InputError
 
-__all__ = ["WIDEST", "DecodingDefaults", "GenerationDefaults", "ReadingDefaults", "Words"]
+__all__ = [
+    "WIDEST",
+    "DecodingDefaults",
+    "GenerationDefaults",
+    "ReadingDefaults",
+    "Words",
+    "check_least",
+    "check_width",
+]
 
 Words = Literal["spaced", "characters"]
 
@@ -31,7 +39,7 @@ class DecodingDefaults:
 
     def __post_init__(self) -> None:
         """Refuse what no translation could be asked for with."""
-        _check_least(
+        check_least(
             self,
             {
                 "beam_size": 1,
@@ -41,8 +49,7 @@ class DecodingDefaults:
                 "max_src_tokens": 1,
             },
         )
-        if self.beam_size > WIDEST:
-            raise InputError(f"beam_size = {self.beam_size} must be at most {WIDEST}")
+        check_width(self.beam_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +68,9 @@ class GenerationDefaults:
 
     def __post_init__(self) -> None:
         """Refuse what no text could be asked for with."""
-        _check_least(self, {"max_tokens": 1, "temperature": 0})
+        check_least(self, {"max_tokens": 1, "temperature": 0})
         if self.context is not None:
-            _check_least(self, {"context": 2})
+            check_least(self, {"context": 2})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +84,21 @@ class ReadingDefaults:
 
     def __post_init__(self) -> None:
         """Refuse parts without a token."""
-        _check_least(self, {"max_tokens": 1})
+        check_least(self, {"max_tokens": 1})
 
 
-def _check_least(settings: object, least: Mapping[str, int]) -> None:
-    """Refuse a setting that is below its least value, or that is no number."""
+def check_least(settings: object, least: Mapping[str, int]) -> None:
+    """Raise InputError for a setting that is below its least value, infinite or no number."""
     for name, bound in least.items():
         value: float = getattr(settings, name)
         if not bound <= value < float("inf"):
-            raise InputError(f"{name} = {value} must be {bound} or more")
+            raise InputError(f"{name} is {value}; it must be {bound} or more.")
+
+
+def check_width(beam_size: int) -> None:
+    """Raise InputError for a beam that no machine could rank."""
+    if beam_size > WIDEST:
+        raise InputError(
+            f"beam_size is {beam_size}; it must be at most {WIDEST}: each step of the search ranks "
+            "the square of it, and beams of 4 to 10 are usual."
+        )

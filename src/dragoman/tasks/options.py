@@ -4,17 +4,9 @@ from dataclasses import dataclass
 
 from dragoman.decode import Beam, Greedy, RepetitionPenalty, Sample
 from dragoman.errors import InputError
-from dragoman.models.defaults import WIDEST
+from dragoman.models.defaults import check_least, check_width
 
 __all__ = ["DecodingOptions", "GenerationOptions"]
-
-
-def _check_width(beam_size: int) -> None:
-    if beam_size > WIDEST:
-        raise InputError(
-            f"beam_size is {beam_size}; it must be at most {WIDEST}: each step of the search ranks "
-            "the square of it, and beams of 4 to 10 are usual."
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +42,8 @@ class DecodingOptions:
             "max_src_tokens": 1,
             "max_batch_tokens": 1,
         }
-        for name, bound in least.items():
-            value: float = getattr(self, name)
-            if not bound <= value < float("inf"):
-                raise InputError(f"{name} is {value}; it must be {bound} or more.")
-        _check_width(self.beam_size)
+        check_least(self, least)
+        check_width(self.beam_size)
         if self.n_best > self.beam_size:
             raise InputError(
                 f"n_best is {self.n_best} with beam_size {self.beam_size}; "
@@ -112,13 +101,10 @@ class GenerationOptions:
             "no_repeat_ngrams": 0,
             "max_batch_tokens": 1,
         }
-        for name, bound in least.items():
-            value: float = getattr(self, name)
-            if not bound <= value < float("inf"):
-                raise InputError(f"{name} is {value}; it must be {bound} or more.")
-        _check_width(self.beam_size)
-        if self.context is not None and self.context < 2:
-            raise InputError(f"context is {self.context}; it must be 2 or more.")
+        check_least(self, least)
+        check_width(self.beam_size)
+        if self.context is not None:
+            check_least(self, {"context": 2})
         if self.beam_size > 1 and self.temperature > 0:
             raise InputError(
                 f"beam_size is {self.beam_size} with temperature {self.temperature}; a beam does "

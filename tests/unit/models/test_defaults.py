@@ -33,12 +33,12 @@ def test_defaults_that_no_call_could_use_are_refused(
     """Before a model is trained that would then not load; the least value is taken."""
     assert getattr(defaults(**{name: least}), name) == least
     for value in (least - 1, float("nan")):
-        with pytest.raises(InputError, match=f"{name} = {value} must be {least} or more"):
+        with pytest.raises(InputError, match=f"{name} is {value}; it must be {least} or more"):
             defaults(**{name: value})
 
 
 def test_a_beam_that_no_call_could_use_is_refused() -> None:
     """As wide as a call may ask for, and no wider."""
     assert DecodingDefaults(beam_size=WIDEST).beam_size == WIDEST
-    with pytest.raises(InputError, match=f"beam_size = {WIDEST + 1} must be at most {WIDEST}"):
+    with pytest.raises(InputError, match=f"beam_size is {WIDEST + 1}; it must be at most {WIDEST}"):
         DecodingDefaults(beam_size=WIDEST + 1)
