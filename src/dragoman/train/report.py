@@ -105,12 +105,14 @@ class ConsoleReport:
         return self._bar
 
     def _line(self, progress: Progress, result: StepResult, speed: float) -> str:
+        line = f"step {progress.step:,}: loss {result.loss:.3f}, "
+        if speed:  # not after one step, from which no time can be foretold either
+            line += f"{speed:,.0f} tokens/s, "
+        line += f"rate {result.learning_rate:.2e}, "
         done = progress.done(self._config)
-        left = f", {_clock(progress.seconds * (1 / done - 1))} left" if done > 0 else ""
-        return (
-            f"step {progress.step:,}: loss {result.loss:.3f}, {speed:,.0f} tokens/s, "
-            f"rate {result.learning_rate:.2e}{left}, validation: {self._validation}"
-        )
+        if speed and done > 0:
+            line += f"{_clock(progress.seconds * (1 / done - 1))} left, "
+        return f"{line}validation: {self._validation}"
 
 
 class MetricsFile:
