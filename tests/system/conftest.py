@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,11 +71,12 @@ class CommandLine:
     server: "subprocess.Popen[str]"
     folder: Path
 
-    def start(self, arguments: Sequence[object]) -> Running:
-        """Start a command."""
+    def start(self, arguments: Sequence[object], killed_at: int | None = None) -> Running:
+        """Start a command; it may kill itself as it changes files for the n-th time, from 0."""
         log = self.folder / "log.txt"
         log.unlink(missing_ok=True)
-        pid = _ask(self.server, {"arguments": list(map(str, arguments)), "log": str(log)})
+        request = {"arguments": list(map(str, arguments)), "log": str(log), "killed_at": killed_at}
+        pid = _ask(self.server, request)
         return Running(pid, self.server, log)
 
     def run(self, *arguments: object) -> Ended:
@@ -116,7 +117,7 @@ def dragoman(server: "subprocess.Popen[str]", tmp_path: Path) -> CommandLine:
     return CommandLine(server, tmp_path)
 
 
-def _ask(server: "subprocess.Popen[str]", request: dict[str, object]) -> int:
+def _ask(server: "subprocess.Popen[str]", request: Mapping[str, object]) -> int:
     assert server.stdin is not None
     assert server.stdout is not None
     server.stdin.write(json.dumps(request) + "\n")

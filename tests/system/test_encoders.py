@@ -136,3 +136,30 @@ def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path, task: str
     assert sorted(ours) == sorted(theirs)
     assert [name for name in theirs if ours[name] != theirs[name]] == []
     assert figures(killed) == figures(whole)
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_killed_at_every_change_of_a_file(
+    dragoman: CommandLine, tmp_path: Path, first: int
+) -> None:
+    """Wherever it is killed, a run that goes on leaves the files and bits of one that never was.
+
+    Each of the four takes every fourth moment.
+    """
+    path = recipe(tmp_path, "classify", labelled_file(tmp_path / "data.tsv"), steps=3)
+    settings = ["train.save_every=1", "train.average_last=2", "train.validate_every=2"]
+    whole = tmp_path / "whole"
+    ended = dragoman.run("train", path, *settings, "--out", whole)
+    assert ended.code == 0, ended.said
+    files, expected = sorted(p.relative_to(whole) for p in whole.rglob("*")), bits(whole)
+    moment, code = first, -signal.SIGKILL
+    while code == -signal.SIGKILL:
+        out = tmp_path / f"killed-{moment}"
+        command = ["train", path, *settings, "--out", out]
+        code = dragoman.start(command, killed_at=moment).end().code
+        ended = dragoman.run(*command)
+        assert ended.code in {0, 2}, ended.said
+        assert (moment, sorted(p.relative_to(out) for p in out.rglob("*"))) == (moment, files)
+        assert bits(out) == expected
+        moment += 4
+    assert moment > 30

@@ -40,18 +40,14 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int, every: int) -> Path:
-    """Write a checkpoint, then drop all but the newest `keep` and the older optimizer states.
+    """Write a checkpoint, then tidy those before it (`tidy_checkpoints`).
 
-    A checkpoint at a step that is no multiple of `every` (somebody pressed Ctrl-C) is dropped by
-    the next one, so that an interrupted run ends with the same checkpoints as any other.
+    Raises DragomanError when writing fails (a full disk): what was saved before stays whole.
     """
     path = folder / f"step-{checkpoint.step:08d}"
     unfinished = folder / f".{path.name}.{os.getpid()}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for leftover in folder.glob(".step-*"):
-            shutil.rmtree(leftover)
-        unfinished.mkdir()
+        unfinished.mkdir(parents=True)
         _save(checkpoint.weights, unfinished / "weights.safetensors")
         _save(checkpoint.optimizer, unfinished / "optimizer.safetensors")
         _save(checkpoint.random, unfinished / "random.safetensors")
@@ -60,12 +56,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int, every: i
         for file in unfinished.iterdir():
             _flush(file)
         unfinished.rename(path)
-        *older, _ = checkpoints(folder)
-        regular = [old for old in older if _step(old) % every == 0]
-        for old in set(older) - set(regular[max(0, len(regular) + 1 - keep) :]):
-            _drop(old)
-        for old in checkpoints(folder)[:-1]:
-            (old / "optimizer.safetensors").unlink(missing_ok=True)
+        tidy_checkpoints(folder, keep=keep, every=every)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise DragomanError(
@@ -73,6 +64,30 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int, every: i
             "room and run the same command to go on from there"
         ) from error
     return path
+
+
+def tidy_checkpoints(folder: Path, *, keep: int, every: int) -> None:
+    """Drop all but the newest `keep`, the older optimizer states, and what a killed run left.
+
+    A checkpoint at a step that is no multiple of `every` (somebody pressed Ctrl-C) goes as soon as
+    it is not the newest, so that an interrupted run ends with the same checkpoints as any other.
+    Raises DragomanError where something cannot be removed.
+    """
+    older = checkpoints(folder)[:-1]
+    regular = [old for old in older if _step(old) % every == 0]
+    kept = regular[max(0, len(regular) + 1 - keep) :]
+    try:
+        for leftover in folder.glob(".step-*"):
+            shutil.rmtree(leftover)
+        for old in set(older) - set(kept):
+            _drop(old)
+        for old in kept:
+            (old / "optimizer.safetensors").unlink(missing_ok=True)
+    except OSError as error:
+        raise DragomanError(
+            f"cannot remove an old checkpoint in {folder}: {error}; remove it by hand, and run the "
+            "same command to go on"
+        ) from error
 
 
 def checkpoints(folder: Path) -> list[Path]:

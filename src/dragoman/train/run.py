@@ -24,6 +24,7 @@ from dragoman.train.checkpoint import (
     random_state,
     save_checkpoint,
     set_random_state,
+    tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.train.job import Check, Job, unchecked
@@ -208,7 +209,9 @@ class Parts:
         )
 
     def resume(self, console: Console) -> Progress:
-        """Go on from the newest checkpoint, if there is one."""
+        """Go on from the newest checkpoint, if there is one; tidy where the run was killed."""
+        config = self.recipe.train
+        tidy_checkpoints(self.folder.checkpoints, keep=config.average_last, every=config.save_every)
         saved = checkpoints(self.folder.checkpoints)
         if not saved:
             return Progress()

@@ -18,6 +18,7 @@ from dragoman.train.checkpoint import (
     random_state,
     save_checkpoint,
     set_random_state,
+    tidy_checkpoints,
 )
 
 
@@ -177,3 +178,29 @@ def test_random_state() -> None:
     drawn = torch.rand(10)
     set_random_state(state)
     assert torch.equal(torch.rand(10), drawn)
+
+
+def test_tidy_finishes_what_a_kill_left(tmp_path: Path) -> None:
+    """A save killed before it dropped the older ones is brought to where it would have ended."""
+    for step in (10, 20, 30):
+        save(tmp_path, step, keep=9)
+    (tmp_path / ".step-00000005.dropped").mkdir()
+    tidy_checkpoints(tmp_path, keep=2, every=10)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000020", "step-00000030"]
+    assert not (tmp_path / "step-00000020" / "optimizer.safetensors").exists()
+    before = sorted(tmp_path.rglob("*"))
+    tidy_checkpoints(tmp_path, keep=2, every=10)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_tidy_where_nothing_can_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be removed is a sentence that names it."""
+    for step in (10, 20):
+        save(tmp_path, step)
+
+    def refuse(path: Path, _target: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(DragomanError, match="step-00000010'; remove it by hand"):
+        tidy_checkpoints(tmp_path, keep=1, every=10)
