@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Decoding", "evaluate_translations"]
 
+UNLIKE = 1.0
+"""A chrF2 below this is no matter of quality: unrelated texts of one language have more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
@@ -47,7 +50,8 @@ def evaluate_translations(
     from dragoman.models.folder import read_config
     from dragoman.tasks.translation import Translator
 
-    tgt_lang = read_config(model).tgt_lang
+    config = read_config(model)
+    tgt_lang = config.tgt_lang
     references = [reference for _, reference in pairs]
     compare(references[:1], references[:1], tokenize=tokenize, tgt_lang=tgt_lang)  # fails early
     translator = Translator.load(model, device=decoding.device)
@@ -66,6 +70,13 @@ def evaluate_translations(
     scores = compare(hypotheses, references, tokenize=tokenize, tgt_lang=tgt_lang)
     num_tokens = sum(len(translation.tokens) for translation in translations)
     _print(scores, _Speed(len(pairs), num_tokens, seconds), as_json=as_json)
+    if scores.chrf < UNLIKE:
+        languages = f"{config.src_lang or 'not said'} to {config.tgt_lang or 'not said'}"
+        say(
+            "The translations have next to nothing in common with the references: look whether "
+            f"--src and --ref have changed places (the model translates {languages}), or whether "
+            "it has learnt anything yet."
+        )
 
 
 @dataclass(frozen=True, slots=True)

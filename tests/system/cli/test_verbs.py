@@ -132,6 +132,19 @@ def test_evaluate_scores_what_it_translates(run: Run, model: Path, tmp_path: Pat
     assert "tokens/s" in done.lines[3]
 
 
+def test_evaluate_asks_whether_source_and_reference_are_swapped(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    """Where nothing is alike, with the languages of the model; bad translations are no reason."""
+    lines = random_lines(4)
+    src = write(tmp_path / "src", lines)
+    done = run("evaluate", model, "--src", src, "--ref", write(tmp_path / "ref", ["Ωκεανός"] * 4))
+    assert (done.code, len(done.lines)) == (0, 4)
+    assert "have changed places (the model translates en to zh)" in done.err
+    bad = run("evaluate", model, "--src", src, "--ref", write(tmp_path / "ref", lines[::-1]))
+    assert "changed places" not in bad.err
+
+
 def test_evaluate_gives_its_figures_as_json(run: Run, model: Path, tmp_path: Path) -> None:
     """In full, with the tokenizer that was asked for."""
     lines = random_lines(4)
