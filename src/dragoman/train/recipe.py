@@ -30,6 +30,9 @@ __all__ = [
 Recipe = TranslateRecipe
 """The recipe that is meant where nothing else is said."""
 
+TELLING = frozenset({"description", "expect", "out"})
+"""Keys that tell of a run and decide nothing in it."""
+
 
 def shipped_recipes() -> dict[str, Path]:
     """Return the recipes that come with the package, by name."""
@@ -49,7 +52,7 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
 def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
     """Read a recipe as `load_recipe` does, without building it.
 
-    Raises InputError where neither the file nor an override says anything.
+    Raises InputError where neither the file nor an override decides anything.
     """
     shipped = shipped_recipes()
     if name in shipped:
@@ -57,10 +60,10 @@ def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
         given = read_settings(path, overrides)
-        if not given.data:
+        if given.data.keys() <= TELLING:
             raise InputError(
-                f"{path} holds no setting: a recipe says at least what to learn from, such as "
-                'data.src = "a.en" and data.tgt = "a.zh"'
+                f"{path} holds no setting of data, model or training: a recipe says at least what "
+                'to learn from, such as data.src = "a.en" and data.tgt = "a.zh"'
             )
         return given
     close = nearest(name, shipped)

@@ -34,9 +34,10 @@ def test_a_length_that_nobody_asked_for_fits(name: str, key: str) -> None:
     assert work_of(find_recipe(name, [f"{key}=16"])).length == 16
 
 
-def test_nothing_has_no_cost(tmp_path: Path) -> None:
-    """A file without a setting is refused as training refuses it, and not taken for the default."""
-    empty = tmp_path / "my.toml"
-    empty.touch()
+@pytest.mark.parametrize("text", ["", 'out = "x"\n'])
+def test_nothing_has_no_cost(tmp_path: Path, text: str) -> None:
+    """A file that decides nothing is refused as training refuses it, not taken for the default."""
+    file = tmp_path / "my.toml"
+    file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="holds no setting"):
-        find_recipe(str(empty))
+        find_recipe(str(file))

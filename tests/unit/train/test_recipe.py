@@ -98,9 +98,19 @@ def test_unknown_file(here: Path) -> None:
 def test_an_empty_file_is_no_recipe(here: Path) -> None:
     """Not all defaults: it says what a recipe needs; an override is something said."""
     write(here / "my.toml", "# task = 'translate'\n")
-    with pytest.raises(InputError, match=r"my\.toml holds no setting: .* data\.src"):
+    with pytest.raises(InputError, match=r"my\.toml holds no setting .* data\.src"):
         load_recipe("my.toml")
     assert load_recipe("my.toml", ["model.d_model=8"]).model.d_model == 8
+
+
+@pytest.mark.parametrize("text", ['out = "runs/x"\n', 'description = "A."\nexpect = "B."\n'])
+def test_a_file_that_decides_nothing_is_no_recipe(here: Path, text: str) -> None:
+    """A folder and words do not mean the defaults, nor does a folder laid over them."""
+    write(here / "my.toml", text)
+    for overrides in ([], ["out=runs/y"]):
+        with pytest.raises(InputError, match=r"my\.toml holds no setting of data, model"):
+            load_recipe("my.toml", overrides)
+    assert load_recipe("my.toml", ["data.src=a.en"]).task == "translate"
 
 
 def test_recipe_of_ones_own(here: Path) -> None:
