@@ -183,6 +183,8 @@ def load_labelled(
             yield text
 
     encoded = encode_all(texts(), encoder)
+    if not names:
+        raise InputError(f"{path} holds no text with a label: it has a header and nothing else.")
     ordered = tuple(labels) or tuple(sorted(set(names)))
     if len(ordered) < 2:
         raise InputError(

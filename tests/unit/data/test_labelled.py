@@ -111,6 +111,16 @@ def test_what_is_no_label_and_text_is_refused(
         load_labelled(path, LabelledLayout(), make_encoder())
 
 
+@pytest.mark.parametrize("labels", [(), ("no", "yes")])
+def test_a_header_alone_is_no_text(
+    labels: tuple[str, ...], make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """A file of a header is refused by its name, also where the labels are known."""
+    path = written(tmp_path, "label\ttext\n")
+    with pytest.raises(InputError, match=r"reviews\.tsv holds no text with a label"):
+        load_labelled(path, LabelledLayout(header=True), make_encoder(), labels)
+
+
 def test_given_labels_decide_the_numbers(make_encoder: MakeEncoder, tmp_path: Path) -> None:
     """Validation takes the numbers of training, and a label that it lacks is an error."""
     path = written(tmp_path, "pos\tgood\nneg\tbad\n")
