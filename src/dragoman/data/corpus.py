@@ -1,5 +1,6 @@
 """Where pairs of sentences come from: two parallel files, a TSV, or JSON lines."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -43,8 +44,11 @@ class CorpusConfig:
                 f"The corpus {self.name or '(unnamed)'} must have src and tgt, or tsv, or jsonl: "
                 "exactly one of the three."
             )
-        if self.weight <= 0:
-            raise InputError(f"The weight of the corpus {self.label} is not above zero.")
+        if not 0.0 < self.weight < math.inf:
+            raise InputError(
+                f"The weight of the corpus {self.label} is {self.weight}; it must be a number "
+                "above 0."
+            )
 
     @property
     def label(self) -> str:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import lzma
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -190,10 +191,11 @@ def test_a_corpus_has_exactly_one_layout(layout: dict[str, str]) -> None:
         CorpusConfig(**layout)  # type: ignore[arg-type]
 
 
-def test_a_weight_is_above_zero() -> None:
-    """A corpus that is never read is a mistake."""
-    with pytest.raises(InputError, match="weight of the corpus spam"):
-        CorpusConfig(name="spam", tsv="a", weight=0.0)
+@pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
+def test_a_weight_is_a_number_above_zero(weight: float) -> None:
+    """A corpus that is never read is a mistake, and so is one that is read without end."""
+    with pytest.raises(InputError, match=f"weight of the corpus spam is {weight}"):
+        CorpusConfig(name="spam", tsv="a", weight=weight)
 
 
 def test_texts_of_corpora_can_be_read_again(tmp_path: Path) -> None:
