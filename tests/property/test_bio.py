@@ -87,3 +87,11 @@ def test_what_may_follow_what(before: str, tag: str, *, allowed: bool) -> None:
     """I-X stands behind B-X and I-X alone; before the first word there is nothing."""
     row = LABELS.index(before) if before else -1
     assert allowed_pairs(LABELS)[row, LABELS.index(tag)].item() is allowed
+
+
+def test_a_type_that_nothing_begins_is_tagged_word_by_word() -> None:
+    """I-X stands anywhere where no label is B-X; the other types keep their rule."""
+    labels = ("O", "I-A", "B-B", "I-B")
+    allowed = allowed_pairs(labels)
+    assert bool(allowed[:, labels.index("I-A")].all())
+    assert allowed[:, labels.index("I-B")].tolist() == [False, False, True, True, False]

@@ -18,9 +18,14 @@ __all__ = ["allowed_pairs", "best_tags"]
 
 
 def allowed_pairs(labels: Sequence[str]) -> Tensor:
-    """Return `(C + 1, C)`: whether a tag may stand behind another, last behind no tag at all."""
+    """Return `(C + 1, C)`: whether a tag may stand behind another, last behind no tag at all.
+
+    Where no label is B-X, nothing could ever go on with a span of type X: there I-X may stand
+    anywhere, as a tag for a single word.
+    """
+    begins = {f"I-{tag[2:]}": tag for tag in labels if tag.startswith("B-")}
     rows = [
-        [not tag.startswith("I-") or before in (tag, f"B-{tag[2:]}") for tag in labels]
+        [tag not in begins or before in (tag, begins[tag]) for tag in labels]
         for before in (*labels, "")
     ]
     return torch.tensor(rows)
