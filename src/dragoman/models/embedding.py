@@ -47,6 +47,8 @@ class Embedding(TokenEmbedding):
         if isinstance(scheme, Sinusoidal | Learned):
             self.positions = scheme.make_table(config.d_model)
         self.types = nn.Embedding(num_token_types, config.d_model) if num_token_types else None
+        if self.types is not None:
+            nn.init.normal_(self.types.weight, std=0.02)  # torch's own would drown the tokens
         self.norm = config.make_norm() if config.embedding_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
 

@@ -16,9 +16,15 @@ from tests.unit.models.small import (
     random_sentences,
 )
 
-from dragoman.models import EncoderDecoder
+from dragoman.models import EncoderDecoder, EncoderOnly, encoder_preset
 from dragoman.models.config import Tying
-from dragoman.nn import LayerNorm, MultiHeadAttention, TokenEmbedding, autocast
+from dragoman.nn import (
+    LayerNorm,
+    LearnedPositions,
+    MultiHeadAttention,
+    TokenEmbedding,
+    autocast,
+)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +100,17 @@ def test_embeddings_are_drawn_for_their_scale(*, scale: bool, std: float) -> Non
     assert not embedding.weight[7].any()
     assert not embedding.weight.grad[7].any()
     assert embedding.weight.grad[8].any()
+
+
+def test_what_is_added_to_tokens_is_drawn_as_small_as_they_are() -> None:
+    """Vectors of places and of segments begin as `N(0, 0.02)`, as those of tokens do (BERT)."""
+    torch.manual_seed(0)
+    bert = replace(encoder_preset("bert-tiny"), vocab_size=200, num_token_types=50)
+    embedding = EncoderOnly(bert).embedding
+    assert isinstance(embedding.positions, LearnedPositions)
+    assert embedding.types is not None
+    for added in (embedding.positions, embedding.types):
+        assert added.weight.std().item() == pytest.approx(0.02, rel=0.05)
 
 
 def test_the_paper_has_no_last_norm_and_pre_norm_has() -> None:
