@@ -56,6 +56,7 @@ class EncoderDecoderConfig(LayerShape):
         """Refuse what cannot be built, naming both options of a conflict."""
         LayerShape.__post_init__(self)
         self._check_counts("num_encoder_layers", "num_decoder_layers")
+        self._check_sizes("logit_scale")
         self._check_patterns("encoder_patterns", self.encoder_patterns)
         self._check_patterns("decoder_patterns", self.decoder_patterns)
         _check_causal(self.decoder_patterns, "decoder_patterns")
@@ -115,6 +116,7 @@ class DecoderOnlyConfig(LayerShape):
         """Refuse what cannot be built."""
         LayerShape.__post_init__(self)
         self._check_counts("num_layers")
+        self._check_sizes("logit_scale", "logit_soft_cap")
         self._check_patterns("patterns", self.patterns)
         _check_causal(self.patterns, "patterns")
 

@@ -1,5 +1,6 @@
 """What every layer of a stack is built from: the part that the configs of all models share."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -105,10 +106,7 @@ class LayerShape:
             p: float = getattr(self, name)
             if not 0.0 <= p < 1.0:
                 raise InputError(f"{name} = {p} is not a probability below 1")
-        for name in ("attention_scale", "score_soft_cap", "norm_eps"):
-            size: float | None = getattr(self, name)
-            if size is not None and not size > 0.0:
-                raise InputError(f"{name} = {size} is not above 0")
+        self._check_sizes("attention_scale", "score_soft_cap", "norm_eps")
 
     def _check_patterns(self, name: str, patterns: tuple[AttentionPattern, ...]) -> None:
         """Refuse what linear attention, which has no scores, would leave out without a word."""
@@ -139,6 +137,12 @@ class LayerShape:
             count: int | None = getattr(self, name)
             if count is not None and count < 1:
                 raise InputError(f"{name} = {count} is not at least 1")
+
+    def _check_sizes(self, *names: str) -> None:
+        for name in names:
+            size: float | None = getattr(self, name)
+            if size is not None and not 0.0 < size < math.inf:
+                raise InputError(f"{name} = {size} is not a finite number above 0")
 
     @property
     def width(self) -> int:

@@ -1,5 +1,6 @@
 """What a config refuses, and that it counts the parameters of what is built from it."""
 
+import math
 from dataclasses import replace
 from typing import get_args
 
@@ -222,6 +223,10 @@ def test_an_unknown_preset_names_the_nearest() -> None:
         ({"dropout": 1.0}, ("dropout = 1.0",)),
         ({"attention_dropout": -0.1}, ("attention_dropout = -0.1",)),
         ({"ffn_dropout": 2.0}, ("ffn_dropout = 2.0",)),
+        ({"norm_eps": 0.0}, ("norm_eps = 0.0",)),
+        ({"attention_scale": math.inf}, ("attention_scale = inf",)),
+        ({"score_soft_cap": math.nan}, ("score_soft_cap = nan",)),
+        ({"logit_scale": 0.0}, ("logit_scale = 0.0",)),
     ],
     ids=str,
 )
@@ -231,6 +236,13 @@ def test_what_cannot_be_built_is_named(options: dict[str, object], named: tuple[
         replace(EncoderDecoderConfig(), **options)  # type: ignore[arg-type]
     for words in named:
         assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("cap", [0.0, -1.0, math.inf, math.nan])
+def test_a_cap_of_the_logits_is_a_number_above_zero(cap: float) -> None:
+    """Any other makes NaN of the logits, which nobody would see before the first loss."""
+    with pytest.raises(InputError, match=f"logit_soft_cap = {cap} "):
+        DecoderOnlyConfig(logit_soft_cap=cap)
 
 
 def test_the_deep_preset_is_pre_norm() -> None:
