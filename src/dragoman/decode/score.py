@@ -10,6 +10,7 @@ where n counts the generated tokens, the end-of-sentence token among them. ``alp
 plain sums; lp(1) = 1 for any alpha.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,10 +22,20 @@ from dragoman.errors import InputError
 
 __all__ = ["Forced", "check_alpha", "force", "length_penalties", "score_pairs"]
 
+LARGEST = torch.finfo(torch.float32).max
+
 
 def length_penalties(max_length: int, alpha: float) -> Tensor:
-    """``lp(n)`` for n = 0 ... max_length as a float32 table, the same whatever the batch is."""
-    return torch.tensor([((5 + n) / 6) ** alpha for n in range(max_length + 1)])
+    """``lp(n)`` for n = 0 ... max_length as a float32 table, the same whatever the batch is.
+
+    Where float32 cannot hold it, it is the largest number that it can.
+    """
+    return torch.tensor([_length_penalty(n, alpha) for n in range(max_length + 1)])
+
+
+def _length_penalty(length: int, alpha: float) -> float:
+    base = (5 + length) / 6
+    return base**alpha if alpha * math.log(base) < math.log(LARGEST) else LARGEST
 
 
 def check_alpha(alpha: float) -> None:

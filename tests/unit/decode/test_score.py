@@ -18,6 +18,15 @@ def test_the_length_penalty_is_gnmts() -> None:
     assert length_penalties(7, 0.5)[7].item() == pytest.approx(math.sqrt(2))
 
 
+@pytest.mark.parametrize("alpha", [30.0, 500.0, 1e300])
+def test_a_length_penalty_has_a_bound(alpha: float) -> None:
+    """Beyond the largest float32 it stays there: it never falls, and scores stay below 0."""
+    penalties = length_penalties(300, alpha)
+    assert bool((penalties.diff() >= 0).all())
+    assert penalties[-1].item() == torch.finfo(torch.float32).max
+    assert (-20.0 / penalties[-1]).item() < (-10.0 / penalties[-1]).item() < 0.0
+
+
 def test_scores_of_pairs_are_the_logits_log_softmax_at_the_target() -> None:
     """Token by token; padding counts nothing, whatever the logits there are."""
     logits_BTV = torch.tensor(
