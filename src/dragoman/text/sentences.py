@@ -59,7 +59,7 @@ def _parts(
         ends.append(len(text))
     start = first = 0
     while first < len(ends):
-        last = _furthest(text, start, ends[first:], limit, length) + first
+        last = _furthest(text, start, ends, first, limit, length)
         if last < first:  # not even up to the next cut
             last = first
             yield from _parts(text[start : ends[last]], cuts[1:], limit, length)
@@ -69,21 +69,22 @@ def _parts(
 
 
 def _furthest(
-    text: str, start: int, ends: list[int], limit: int, length: Callable[[str], int]
+    text: str, start: int, ends: list[int], first: int, limit: int, length: Callable[[str], int]
 ) -> int:
-    """The last of ``ends`` up to which the text is within the limit; -1 if the first is not.
+    """The last of ``ends[first:]`` up to which the text is within the limit, by its place.
 
-    The distance is doubled until it is too far, then halved: a long text is measured a few times,
-    not once for each end.
+    The place before ``first`` if there is none. The distance is doubled until it is too far, then
+    halved: a long text is measured a few times, not once for each end.
     """
 
     def measure(end: int) -> int:
         return length(text[start:end].rstrip())
 
     reach = 1
-    while reach < len(ends) and measure(ends[reach - 1]) <= limit:
+    while first + reach < len(ends) and measure(ends[first + reach - 1]) <= limit:
         reach *= 2
-    return bisect_right(ends[:reach], limit, key=measure) - 1
+    last = min(first + reach, len(ends))
+    return bisect_right(ends, limit, first, last, key=measure) - 1
 
 
 def _chunk(part: str) -> Chunk:
