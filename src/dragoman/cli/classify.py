@@ -16,7 +16,7 @@ from dragoman.cli.pipes import (
     to_file_or_stdout,
     with_progress,
 )
-from dragoman.cost.wording import counted
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.tasks.classification import Classification

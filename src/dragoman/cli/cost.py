@@ -12,6 +12,7 @@ import typer
 from dragoman.cli.cost_fit import check_fit_options, fit_runs
 from dragoman.cli.pipes import say, to_file_or_stdout
 from dragoman.errors import InputError
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.cost.estimate_machine import Rates
@@ -169,8 +170,8 @@ def _say_sweep(name: str) -> None:
     with suppress(InputError):  # a preset or a model folder, which has no sweep
         if runs := load_sweep(name):
             say(
-                f"{name} stands for {len(runs)} runs; this is about one, the recipe without its "
-                "grids. dragoman train says of each run what it takes."
+                f"{name} stands for {counted(len(runs), 'run')}; this is about one, the recipe "
+                "without its grids. dragoman train says of each run what it takes."
             )
 
 

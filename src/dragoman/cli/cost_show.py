@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.cli.pipes import Write, to_file_or_stdout
-from dragoman.cost.wording import counted
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console

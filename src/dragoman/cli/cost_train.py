@@ -21,10 +21,10 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     from dragoman.cost.estimate_machine import memory_limit, rates_here
     from dragoman.cost.estimate_recipe import work_of
     from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
-    from dragoman.cost.wording import counted
     from dragoman.train.device import choose_device
     from dragoman.train.runfolder import check_out
     from dragoman.train.start import check_start
+    from dragoman.wording import counted
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.pipes import to_file_or_stdout, with_progress
 from dragoman.errors import InputError
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.evaluate import Measures
@@ -82,7 +83,7 @@ def evaluate_tagged(
     every = {} if scores.spans is None else {"all": scores.spans}
     _print(
         [
-            f"accuracy  {scores.accuracy:.2f}  of {len(dataset.tags):,} tags",
+            f"accuracy  {scores.accuracy:.2f}  of {counted(len(dataset.tags), 'tag')}",
             f"speed     {speed['sentences_per_second']:,.1f} sentences/s",
             *(["", *_table("span", {**scores.types, **every})] if every else []),
         ]

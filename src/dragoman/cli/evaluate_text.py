@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from dragoman.cli.pipes import say, to_file_or_stdout
-from dragoman.cost.wording import counted
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.data.documents import Split

@@ -7,8 +7,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from dragoman.cli.pipes import check_output, say, to_file_or_stdout, with_progress
-from dragoman.cost.wording import counted
 from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.evaluate import Scores

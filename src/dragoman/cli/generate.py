@@ -21,8 +21,8 @@ from dragoman.cli.pipes import (
     to_stdout,
     with_progress,
 )
-from dragoman.cost.wording import counted
 from dragoman.errors import InputError
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.tasks.generation import Generator

@@ -8,6 +8,7 @@ import typer
 
 from dragoman.cli.pipes import lines_from, say, to_file_or_stdout
 from dragoman.errors import InputError
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.lens.inspection import Inspection
@@ -172,7 +173,7 @@ def _architecture(config: "FolderConfig") -> dict[str, str]:
     from dragoman.models.heads import ClassificationHead, TaggingHead
 
     model, decoding = config.model, config.decoding
-    width = f"d_model {model.d_model}, d_ff {model.d_ff}, {model.num_heads} heads"
+    width = f"d_model {model.d_model}, d_ff {model.d_ff}, {counted(model.num_heads, 'head')}"
     style = f"{model.norm_position}-norm, {model.positions.kind} positions"
     match model:
         case EncoderDecoderConfig():
@@ -185,8 +186,8 @@ def _architecture(config: "FolderConfig") -> dict[str, str]:
                 "vocabulary": f"{model.src_vocab_size:,} source, {model.tgt_vocab_size:,} target, "
                 f"tied: {model.tie_embeddings}",
                 "decoding": f"beam {decoding.beam_size}, length penalty "
-                f"{decoding.length_penalty}, lines of up to {decoding.max_src_tokens} tokens at "
-                "once",
+                f"{decoding.length_penalty}, lines of up to "
+                f"{counted(decoding.max_src_tokens, 'token')} at once",
             }
         case DecoderOnlyConfig():
             tied = "tied to the output" if model.tie_embeddings else "output apart"
@@ -197,7 +198,7 @@ def _architecture(config: "FolderConfig") -> dict[str, str]:
                 "width": width,
                 "vocabulary": f"{model.vocab_size:,}, {tied}",
                 "generation": f"{generation.context or 'all'} tokens seen at once, temperature "
-                f"{generation.temperature}, at most {generation.max_tokens} tokens",
+                f"{generation.temperature}, at most {counted(generation.max_tokens, 'token')}",
             }
         case EncoderOnlyConfig():
             head = model.head

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.pipes import say, to_file_or_stdout
-from dragoman.cost.wording import counted
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.errors import InputError
+from dragoman.wording import counted
 
 WINDOW = 4096
 """Pairs taken at a time: bounds the memory, whatever the size of the files."""

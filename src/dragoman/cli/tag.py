@@ -17,7 +17,7 @@ from dragoman.cli.pipes import (
     to_file_or_stdout,
     with_progress,
 )
-from dragoman.cost.wording import counted
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.tasks.tagging import Tagger, Tagging

@@ -21,7 +21,6 @@ from dragoman.cost.estimate_machine import Rates
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
 from dragoman.cost.flops import Shape, forward_flops, prefill_flops, step_flops, training_flops
 from dragoman.cost.memory import cache_bytes
-from dragoman.cost.wording import counted
 from dragoman.models import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -29,6 +28,7 @@ from dragoman.models import (
     ModelConfig,
     count_parameters,
 )
+from dragoman.wording import counted
 
 __all__ = [
     "BATCH_TOKENS",

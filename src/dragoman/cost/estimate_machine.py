@@ -19,6 +19,7 @@ from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure
 from dragoman.nn.precision import Precision
 from dragoman.train.config import Precision as AnyPrecision
 from dragoman.train.device import choose_device, choose_precision
+from dragoman.wording import counted
 
 __all__ = ["Rates", "memory_limit", "rates_here", "rates_of"]
 
@@ -90,9 +91,10 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
     chosen = choose_precision(precision, torch_device)
     single = _product_rate(torch_device, torch.float32)
     product = single if chosen == "fp32" else _product_rate(torch_device, torch.bfloat16)
-    threads = f", {torch.get_num_threads()} threads" if torch_device.type == "cpu" else ""
+    if torch_device.type == "cpu":
+        name += f", {counted(torch.get_num_threads(), 'thread')}"
     return Rates(
-        device=f"this machine ({name}{threads})",
+        device=f"this machine ({name})",
         how=f"measured: products in {chosen} at {product / GIGA:,.0f} GFLOP/s; assumed: training "
         f"reaches {assumed.training.value:.0%} of that",
         precision=chosen,

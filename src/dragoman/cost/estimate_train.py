@@ -11,7 +11,6 @@ from dragoman.cost.estimate import FLOAT, layers_of
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
 from dragoman.cost.flops import Shape
 from dragoman.cost.memory import TrainingMemory, training_memory
-from dragoman.cost.wording import counted
 from dragoman.data.batch import Batch
 from dragoman.data.packed import LanguageBatch
 from dragoman.data.stream import Stream
@@ -22,6 +21,7 @@ from dragoman.train.device import choose_device, choose_precision
 from dragoman.train.objective import CHUNK
 from dragoman.train.recipes.base import RunRecipe
 from dragoman.train.recipes.generate import GenerateRecipe
+from dragoman.wording import counted
 
 __all__ = ["check_batches", "check_states", "rough_peak"]
 

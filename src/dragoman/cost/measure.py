@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from dragoman.cost.estimate import BATCH_TOKENS, Measured
 from dragoman.cost.estimate_recipe import Work
 from dragoman.cost.measure_made import made_job
-from dragoman.cost.wording import counted
 from dragoman.decode import Beam, Forbid, Greedy, Limits, schedule, search
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
@@ -37,6 +36,7 @@ from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.texts import Tokenizers
 from dragoman.train.validate import Validation
+from dragoman.wording import counted
 
 __all__ = ["measure"]
 

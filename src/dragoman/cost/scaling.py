@@ -23,8 +23,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.cost.wording import counted
 from dragoman.errors import InputError
+from dragoman.wording import counted
 
 __all__ = ["Interval", "LawFit", "Point", "ScalingLaw", "fit_law"]
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decode.protocol import Model, StateT
+from dragoman.wording import counted
 
 __all__ = ["Rolling", "RollingState"]
 
@@ -37,7 +38,7 @@ class Rolling(Generic[StateT]):
 
     def __init__(self, model: Model[StateT], context: int) -> None:
         if context < 2:
-            raise ValueError(f"a context of {context} tokens cannot be halved")
+            raise ValueError(f"a context of {counted(context, 'token')} cannot be halved")
         self._model = model
         self._context = context
 

@@ -15,6 +15,7 @@ from nervaluate.evaluator import Evaluator
 from dragoman.data.schemes import detect_scheme
 from dragoman.errors import InputError
 from dragoman.evaluate.labels import Measures, check_same_length
+from dragoman.wording import counted
 
 __all__ = ["TagScores", "tag_scores"]
 
@@ -53,7 +54,9 @@ def tag_scores(right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]
     check_same_length(right, predicted, "sentences")
     for number, (one, two) in enumerate(zip(right, predicted, strict=True), start=1):
         if len(one) != len(two):
-            raise InputError(f"Sentence {number} has {len(one)} tags and gets {len(two)}.")
+            raise InputError(
+                f"Sentence {number} has {counted(len(one), 'tag')} and gets {len(two)}."
+            )
     pairs = list(zip(chain.from_iterable(right), chain.from_iterable(predicted), strict=True))
     plain = detect_scheme(right) == "plain"
     spans, types = (None, {}) if plain else _compare_spans(right, predicted)

@@ -10,6 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from dragoman.errors import InputError, nearest
+from dragoman.wording import counted
 
 __all__ = ["Scores", "bleu_tokenizer", "evaluate"]
 
@@ -49,8 +50,9 @@ def evaluate(
     tokenize = tokenize or bleu_tokenizer(tgt_lang)
     if len(hypotheses) != len(references):
         raise InputError(
-            f"There are {len(hypotheses)} translations and {len(references)} references; "
-            "line n of one must belong to line n of the other."
+            f"Given are {counted(len(hypotheses), 'translation')} and "
+            f"{counted(len(references), 'reference')}; line n of one must belong to line n of the "
+            "other."
         )
     if not hypotheses:
         raise InputError("There is nothing to evaluate: no line in the input.")

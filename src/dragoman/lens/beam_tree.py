@@ -16,6 +16,7 @@ from dragoman.decode import Hypothesis, length_penalties
 from dragoman.decode.ranking import IMPOSSIBLE
 from dragoman.lens.inspection import BeamTree, Node, NodeState
 from dragoman.lens.search_record import Expansion, Observed
+from dragoman.wording import counted
 
 __all__ = ["beam_tree"]
 
@@ -191,7 +192,9 @@ class _Fates:
             why = "Pruned: one continuation with a higher sum filled the beam"
             last, last_zh = f"it has {lowest}", f"它为 {lowest}"
         if taken:
-            why += f", in which finished translations hold {taken} of {self._width} places"
+            why += (
+                f", in which finished translations hold {taken} of {counted(self._width, 'place')}"
+            )
             why_zh += f"（共 {self._width} 个位置，其中 {taken} 个已归完成的译文）"
         return _Fate("pruned", f"{why}; {last}.", f"{why_zh}，{last_zh}。")
 

@@ -14,6 +14,7 @@ from dragoman.lens.search_record import Observed
 from dragoman.lens.summaries import summarise
 from dragoman.lens.trace import ALL, MapName, Traced, Wanted
 from dragoman.text.tokenizer import SPECIALS, Tokenizer
+from dragoman.wording import counted
 
 __all__ = [
     "Searched",
@@ -208,8 +209,9 @@ def cut_search(found: Searched, *, tree: bool) -> Iterator[Note]:
     """What the length limit cut, and what the tree leaves out."""
     if found.best.stopped == "length":
         limit = found.notes.max_length
+        tokens = counted(limit, "token")
         yield Note(
-            en=f"The text was cut at the limit of {limit} tokens: the model had not ended it.",
+            en=f"The text was cut at the limit of {tokens}: the model had not ended it.",
             zh=f"文本在 {limit} 个词元的上限处被截断：模型尚未结束它。",
         )
     if tree and found.notes.beam_size * (found.notes.beam_size - 1) > MOST_PRUNED:

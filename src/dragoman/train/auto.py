@@ -15,6 +15,7 @@ from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 from dragoman.train.recipes.translate import DataConfig, TranslateRecipe
 from dragoman.train.start import start_from
+from dragoman.wording import counted
 
 TOKENS_PER_PAIR = 30  # source and target pieces of an average sentence pair
 
@@ -58,6 +59,7 @@ def auto_recipe(data: DataConfig, out: str, start: str | None = None) -> Transla
     num_pairs = sum(_count(corpus) for corpus in data.training)
     if not num_pairs:
         raise InputError("there is nothing to learn from: the training files hold no pair")
+    pairs = counted(num_pairs, "pair")
     size = next(size for size in SIZES if num_pairs <= size.up_to)
     max_tokens = 25_000 if torch.cuda.is_available() else 4096
     recipe = TranslateRecipe(out=out, data=data, batch=BatchConfig(max_tokens=max_tokens))
@@ -66,12 +68,12 @@ def auto_recipe(data: DataConfig, out: str, start: str | None = None) -> Transla
         epochs = min(size.epochs, FINE_TUNING_EPOCHS)
         return replace(
             start_from(recipe, start),
-            description=f"Chosen for {num_pairs:,} pairs: {epochs:g} more passes with {start}.",
+            description=f"Chosen for {pairs}: {epochs:g} more passes with {start}.",
             train=replace(_limits(epochs * num_batches), learning_rate=FINE_TUNING_RATE),
         )
     return replace(
         recipe,
-        description=f"Chosen for {num_pairs:,} pairs: {preset_words(size)}.",
+        description=f"Chosen for {pairs}: {preset_words(size)}.",
         tokenizer=TokenizerConfig(vocab_size=size.vocab_size),
         model=replace(preset(size.preset), norm_position="pre", dropout=size.dropout),
         train=_limits(size.epochs * num_batches),
@@ -97,7 +99,7 @@ def preset_words(size: Size) -> str:
     return (
         f"{size.preset} ({model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model "
         f"{model.d_model}), dropout {size.dropout}, {size.vocab_size:,} pieces, {size.epochs:g} "
-        f"passes, {os.cpu_count()} processors"
+        f"passes, {counted(os.cpu_count() or 1, 'processor')}"
     )
 
 

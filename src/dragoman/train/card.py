@@ -10,6 +10,7 @@ from dragoman import __version__
 from dragoman.train.job import CardPart
 from dragoman.train.loop import Progress
 from dragoman.train.recipes.base import RunRecipe
+from dragoman.wording import counted
 
 
 def model_card(
@@ -37,7 +38,7 @@ def model_card(
         "",
         "## Training",
         "",
-        f"{progress.step:,} steps, {progress.tokens:,} tokens, "
+        f"{counted(progress.step, 'step')}, {counted(progress.tokens, 'token')}, "
         f"{progress.seconds / 60:.1f} minutes, seed {recipe.train.seed}. "
         "The whole recipe: `training/recipe.json`.",
         "",

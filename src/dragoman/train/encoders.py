@@ -9,6 +9,7 @@ from dragoman.data.batch import BatchConfig
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnlyConfig
 from dragoman.text.tokenizer import MASK, Tokenizer
+from dragoman.wording import counted
 
 __all__ = ["NoisyBatchConfig", "describe", "hide_tokens"]
 
@@ -44,7 +45,7 @@ def hide_tokens(ids_BL: Tensor, probability: float, tokenizer: Tokenizer) -> Ten
 def describe(config: EncoderOnlyConfig) -> str:
     """Return kind, layers and widths, as the model card has them."""
     return (
-        f"an encoder of {config.num_layers} layers, d_model {config.d_model}, {config.num_heads} "
-        f"heads, d_ff {config.d_ff}, {config.norm_position}-norm, positions: "
-        f"{config.positions.kind}"
+        f"an encoder of {counted(config.num_layers, 'layer')}, d_model {config.d_model}, "
+        f"{counted(config.num_heads, 'head')}, d_ff {config.d_ff}, {config.norm_position}-norm, "
+        f"positions: {config.positions.kind}"
     )

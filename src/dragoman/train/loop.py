@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from dragoman.train.config import TrainConfig
 from dragoman.train.step import StepResult
+from dragoman.wording import counted
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,9 +118,9 @@ def stop_rule(config: TrainConfig, interrupt: Interrupt) -> Callable[[Progress],
         if interrupt.pressed:
             return "interrupted"
         if config.max_steps is not None and progress.step >= config.max_steps:
-            return f"{config.max_steps:,} steps"
+            return counted(config.max_steps, "step")
         if config.max_minutes is not None and progress.seconds >= 60 * config.max_minutes:
-            return f"{config.max_minutes:g} minutes"
+            return counted(float(config.max_minutes), "minute")
         if config.patience is not None and progress.stale >= config.patience:
             return f"no better validation in {config.patience}"
         return None

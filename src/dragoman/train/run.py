@@ -39,6 +39,7 @@ from dragoman.train.schedule import learning_rate
 from dragoman.train.start import check_start
 from dragoman.train.step import Stepper, StepResult
 from dragoman.train.validate import Validation, is_better
+from dragoman.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +149,10 @@ class Parts:
                     stack.checkpointing = True
         optimizer = make_optimizer(model, config)
         console.print(
-            f"{_parameters(model)}; {device} in {precision}, {torch.get_num_threads()} threads; "
-            f"{job.batches.num_batches:,} batches an epoch, {job.batches.padding:.1%} padding."
+            f"{_parameters(model)}; {device} in {precision}, "
+            f"{counted(torch.get_num_threads(), 'thread')}; "
+            f"{counted(job.batches.num_batches, 'batch', 'batches')} an epoch, "
+            f"{job.batches.padding:.1%} padding."
         )
         stepper = Stepper(
             model=model,

@@ -14,6 +14,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.job import Say
 from dragoman.train.recipes.translate import TranslateRecipe
+from dragoman.wording import counted
 
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
@@ -71,7 +72,8 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
     else:
         first, held = hold_out(training[0], recipe.data.hold_out, max_length, recipe.train.seed)
         training = [first, *(leave_out(other, held) for other in training[1:])]
-        say(f"No validation files: {len(held):,} pairs of {held.name} are held out for it.")
+        pairs = counted(len(held), f"pair of {held.name} is", f"pairs of {held.name} are")
+        say(f"No validation files: {pairs} held out for it.")
     for dataset in training:
         for sentence in dataset.report(max_length).sentences():
             say(sentence)

@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.cost.estimate_machine import memory_limit
+from dragoman.cost.devices import device_table
+from dragoman.cost.estimate_machine import memory_limit, rates_here
 
 CPU = torch.device("cpu")
 INSTALLED = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -56,3 +57,14 @@ def test_a_container_sees_its_group_as_the_root(tmp_path: Path) -> None:
 def test_a_system_that_says_nothing(tmp_path: Path) -> None:
     """What is installed is all that is known."""
     assert memory_limit(CPU, tmp_path) == INSTALLED
+
+
+def test_one_thread_is_no_threads() -> None:
+    """This machine is told with as many threads as PyTorch uses, also in words."""
+    before = torch.get_num_threads()
+    try:
+        for threads, said in ((1, "1 thread)"), (2, "2 threads)")):
+            torch.set_num_threads(threads)
+            assert rates_here(device_table(), "fp32", "cpu").device.endswith(said)
+    finally:
+        torch.set_num_threads(before)

@@ -64,7 +64,7 @@ def test_the_language_chooses_the_tokenizer(language: str | None, tokenizer: str
 
 def test_unequal_counts_are_told() -> None:
     """With both counts."""
-    with pytest.raises(InputError, match="1 translations and 2 references"):
+    with pytest.raises(InputError, match="1 translation and 2 references"):
         evaluate(["a"], ["a", "b"])
 
 

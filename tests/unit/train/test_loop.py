@@ -73,7 +73,7 @@ def test_time_of_earlier_parts_counts() -> None:
     """The minutes of a run that is gone on with are those of all its parts."""
     progress = Progress(step=7, seconds=61.0)
     reason, _ = run(TrainConfig(max_minutes=1), [], progress)
-    assert reason == "1 minutes"
+    assert reason == "1 minute"
     reason, after = run(TrainConfig(max_minutes=1, max_steps=8), [], Progress(step=7, seconds=59.0))
     assert reason == "8 steps"
     assert 59.0 < after.seconds < 60.0

@@ -25,6 +25,7 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.tokenizer import begin_tokenizer
 from dragoman.train.validate import Validation, evaluating
+from dragoman.wording import counted
 
 ONE_LABEL = (
     "the model gives all validation texts the same label; lower train.learning_rate or lengthen "
@@ -135,5 +136,6 @@ def _datasets(
     if data.validation is not None:
         return training, load_labelled(data.validation, data.layout, tokenizer, training.labels)
     rest, held = hold_out_rows(training.texts, data.hold_out, recipe.train.seed)
-    say(f"No validation file: {len(held):,} texts of {training.name} are held out for it.")
+    texts = counted(len(held), f"text of {training.name} is", f"texts of {training.name} are")
+    say(f"No validation file: {texts} held out for it.")
     return training.take(rest), training.take(held)

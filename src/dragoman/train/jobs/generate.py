@@ -17,6 +17,7 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.tokenizer import begin_tokenizer
 from dragoman.train.validate import Validation
+from dragoman.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +54,9 @@ class GenerateJob:
         return CardPart(
             title="Language model",
             data=self.recipe.data.said,
-            architecture=f"a decoder of {model.num_layers} layers, d_model {model.d_model}, "
-            f"{model.num_heads} heads, d_ff {model.d_ff}, {model.norm_position}-norm, positions: "
-            f"{model.positions.kind}",
+            architecture=f"a decoder of {counted(model.num_layers, 'layer')}, "
+            f"d_model {model.d_model}, {counted(model.num_heads, 'head')}, d_ff {model.d_ff}, "
+            f"{model.norm_position}-norm, positions: {model.positions.kind}",
             judged="The loss is in nats per token, over the whole validation text with at least "
             f"{self.recipe.batch.length - self.recipe.batch.step} tokens before each (where there "
             "are so many); the perplexity is its exponential.",

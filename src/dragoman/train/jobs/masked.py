@@ -27,6 +27,7 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.tokenizer import begin_tokenizer
 from dragoman.train.validate import Validation, evaluating
+from dragoman.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ class MaskedJob:
             title="Masked language model",
             data=(
                 *(f"`{name}`" for name in (*data.texts, *data.labelled, *data.tagged)),
-                f"validation: up to {data.hold_out} texts held out",
+                f"validation: up to {counted(data.hold_out, 'text')} held out",
             ),
             architecture=describe(self.recipe.model),
             judged="The loss is in nats per hidden token, the accuracy is the share, in percent, "
@@ -89,7 +90,8 @@ def assemble(
     tokenizer = begin_tokenizer(recipe, data.read(), folder.training, say)
     texts = TextDataset.joined(list(_datasets(data, tokenizer)))
     rest, held = hold_out_rows(texts.texts, data.hold_out, recipe.train.seed)
-    say(f"{len(texts):,} texts, {len(texts.texts.ids):,} tokens; {len(held):,} are held out.")
+    said = f"{counted(len(texts), 'text')}, {counted(len(texts.texts.ids), 'token')}"
+    say(f"{said}; {counted(len(held), 'is', 'are')} held out.")
     vocabulary = Vocabulary.of(tokenizer)
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
     batches = MaskedBatches(

@@ -23,6 +23,7 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.tokenizer import begin_tokenizer
 from dragoman.train.validate import Validation, evaluating
+from dragoman.wording import counted
 
 
 class Score(Protocol):
@@ -150,7 +151,9 @@ def _datasets(
     if data.validation is not None:
         return training, load_tagged(data.validation, data.layout, tokenizer, training.labels)
     rest, held = hold_out_rows(training.as_texts().texts, data.hold_out, recipe.train.seed)
-    say(f"No validation file: {len(held):,} sentences of {training.name} are held out for it.")
+    of = f"of {training.name}"
+    sentences = counted(len(held), f"sentence {of} is", f"sentences {of} are")
+    say(f"No validation file: {sentences} held out for it.")
     return training.take(rest), training.take(held)
 
 

@@ -18,6 +18,7 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.texts import Texts, Tokenizers, read_texts
 from dragoman.train.validate import Validation, evaluating
+from dragoman.wording import counted
 
 COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at
 COLLAPSED = (
@@ -81,14 +82,15 @@ class TranslateJob:
         if data.valid_src:
             validation = f"validation: `{data.valid_src}`, `{data.valid_tgt}`"
         else:
-            validation = f"validation: up to {data.hold_out} pairs held out from the training data"
+            pairs = counted(data.hold_out, "pair")
+            validation = f"validation: up to {pairs} held out from the training data"
         paths = [path for corpus in data.named for path in corpus.paths]
         return CardPart(
             title=f"Translation model, {data.src_lang or 'source'} to {data.tgt_lang or 'target'}",
             data=(*(f"training: `{path}`" for path in paths), validation),
             architecture=f"an encoder-decoder Transformer of {model.num_encoder_layers} encoder "
-            f"and {model.num_decoder_layers} decoder layers, d_model {model.d_model}, "
-            f"{model.num_heads} heads, d_ff {model.d_ff}, {model.norm_position}-norm",
+            f"and {counted(model.num_decoder_layers, 'decoder layer')}, d_model {model.d_model}, "
+            f"{counted(model.num_heads, 'head')}, d_ff {model.d_ff}, {model.norm_position}-norm",
             judged=f"Greedy translations, sacreBLEU `{self.score.signature}`; the loss is in nats "
             "per target token.",
             use="dragoman translate THIS_FOLDER < input.txt",
