@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from dragoman.wording import counted
+
 __all__ = ["EXAMPLES", "CorpusReport", "Finding"]
 
 EXAMPLES = 5
@@ -55,11 +57,12 @@ class CorpusReport:
 
     def sentences(self) -> Iterator[str]:
         """The report in words: one line on the whole, one for each thing that was found."""
-        yield f"{self.name}: {self.num_used:,} of {self.num_pairs:,} pairs are used."
+        pairs = counted(self.num_pairs, "pair is", "pairs are")
+        yield f"{self.name}: {self.num_used:,} of {pairs} used."
         if self.empty.count:
             yield f"{self.name}: an empty side, left out: {self.empty}."
         if self.too_long.count:
-            limit = f"more than {self.max_length:,} tokens on a side"
+            limit = f"more than {counted(self.max_length, 'token')} on a side"
             yield f"{self.name}: {limit}, left out: {self.too_long}."
         if self.identical.count:
             yield f"{self.name}: source and target are identical, kept: {self.identical}."

@@ -22,6 +22,7 @@ from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
 from dragoman.data.encode import Encoder, id_type, special_ids
 from dragoman.data.files import read_text
 from dragoman.errors import InputError
+from dragoman.wording import counted
 
 __all__ = [
     "DocumentDataset",
@@ -226,8 +227,9 @@ class DocumentDataset:
         """What is in it, in a sentence."""
         tokens, documents = len(self.documents.ids), len(self)
         yield (
-            f"{self.name}: {documents:,} document{'s' * (documents != 1)}, {self.num_chars:,} "
-            f"characters, {tokens:,} tokens ({self.num_chars / tokens:.2f} characters a token)."
+            f"{self.name}: {counted(documents, 'document')}, "
+            f"{counted(self.num_chars, 'character')}, {counted(tokens, 'token')} "
+            f"({self.num_chars / tokens:.2f} characters a token)."
         )
 
 

@@ -25,6 +25,7 @@ from dragoman.data.sampling import Splits, sampled
 from dragoman.data.stream import Planned, Stream, fingerprint_of, fixed_batches, plan_epoch
 from dragoman.data.tensors import framed
 from dragoman.errors import InputError, nearest
+from dragoman.wording import counted
 
 __all__ = [
     "ClassBatch",
@@ -155,10 +156,11 @@ class LabelledDataset:
         """What is in it, in sentences; ``max_length`` is the limit beyond which texts are cut."""
         counts = Counter(self.targets.tolist())
         shares = _listed([f"{label} {counts[i]:,}" for i, label in enumerate(self.labels)])
-        yield f"{self.name}: {len(self):,} texts; labels: {shares}."
+        yield f"{self.name}: {counted(len(self), 'text')}; labels: {shares}."
         longer = int((self.texts.lengths > max_length).sum())
         if longer:
-            yield f"{self.name}: {longer:,} texts are cut to their first {max_length:,} tokens."
+            cut = counted(longer, "text is cut to its", "texts are cut to their")
+            yield f"{self.name}: {cut} first {counted(max_length, 'token')}."
 
 
 def load_labelled(

@@ -29,6 +29,7 @@ from dragoman.data.schemes import (
     to_bio,
 )
 from dragoman.errors import InputError, nearest
+from dragoman.wording import counted
 
 __all__ = [
     "TaggedDataset",
@@ -170,22 +171,24 @@ class TaggedDataset:
 
     def report(self, max_length: int) -> Iterator[str]:
         """What is in it, in sentences; ``max_length`` is the limit beyond which they are cut."""
-        yield f"{self.name}: {len(self):,} sentences, {len(self.tags):,} words."
+        yield f"{self.name}: {counted(len(self), 'sentence')}, {counted(len(self.tags), 'word')}."
         if self.scheme == "plain":
-            yield f"{self.name}: {len(self.labels):,} tags, each for one word."
+            yield f"{self.name}: {counted(len(self.labels), 'tag')}, each for one word."
         else:
             begins = np.array([label.startswith("B-") for label in self.labels])
             spans = int(begins[self.tags].sum())
             written = {"bio": "BIO", "iob1": "IOB1", "bioes": "BIOES"}[self.scheme]
-            yield f"{self.name}: {spans:,} spans, written as {written}, learnt as BIO."
+            yield f"{self.name}: {counted(spans, 'span')}, written as {written}, learnt as BIO."
         if self.malformed:
             yield (
-                f"{self.name}: {self.malformed:,} tags do not follow the scheme; read as the "
-                "CoNLL shared tasks' script reads them."
+                f"{self.name}: {counted(self.malformed, 'tag does', 'tags do')} not follow the "
+                "scheme; read as the CoNLL shared tasks' script reads them."
             )
         longer = int((np.diff(self.pieces.offsets[self.sentences]) > max_length).sum())
         if longer:
-            yield f"{self.name}: {longer:,} sentences over {max_length:,} tokens are parted."
+            over = f"over {counted(max_length, 'token')}"
+            parted = counted(longer, f"sentence {over} is", f"sentences {over} are")
+            yield f"{self.name}: {parted} parted."
 
 
 def load_tagged(

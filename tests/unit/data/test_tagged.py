@@ -148,7 +148,7 @@ def test_malformed_tags_are_counted_and_said(make_encoder: MakeEncoder, tmp_path
     path = written(tmp_path, "a B-X\nb O\nc I-X\n")
     dataset = load_tagged(path, TaggedLayout(), make_encoder())
     assert dataset.by_sentence(dataset.tags) == [["B-X", "O", "B-X"]]
-    assert "1 tags do not follow the scheme" in list(dataset.report(100))[2]
+    assert "1 tag does not follow the scheme" in list(dataset.report(100))[2]
     as_iob1 = load_tagged(path, TaggedLayout(scheme="iob1"), make_encoder())
     assert (as_iob1.scheme, as_iob1.malformed) == ("iob1", 1)  # there it is the B that is wrong
     assert as_iob1.tags.tolist() == dataset.tags.tolist()
