@@ -16,10 +16,9 @@ SMALL = (
 """Settings of a model that learns to turn a row of digits round in a few seconds."""
 
 
-def reversed_digits(folder: Path, count: int, seed: object = None) -> tuple[Path, Path]:
+def reversed_digits(folder: Path, count: int) -> tuple[Path, Path]:
     """Two parallel files: two to five digits, and the same digits turned round."""
-    draw = random.Random(str(seed) if seed is not None else None)
-    rows = [draw.choices("0123456789", k=draw.randint(2, 5)) for _ in range(count)]
+    rows = [random.choices("0123456789", k=random.randint(2, 5)) for _ in range(count)]
     src, tgt = folder / "a.src", folder / "a.tgt"
     src.write_text("".join(" ".join(row) + "\n" for row in rows), encoding="utf-8")
     tgt.write_text("".join(" ".join(reversed(row)) + "\n" for row in rows), encoding="utf-8")
