@@ -23,7 +23,6 @@ from dragoman.lens.trace import (
     Wanted,
     attentions,
     choose_kept,
-    reading,
     trace_continuation,
     trace_text,
     trace_translation,
@@ -41,7 +40,6 @@ from dragoman.nn import (
     row_invariant_products,
 )
 from dragoman.nn.patterns import AttentionPattern
-from dragoman.nn.precision import uses_onednn
 
 SEEDS = st.integers(0, 2**32)
 CLOSE = 1e-6
@@ -221,18 +219,6 @@ def test_what_is_traced_has_the_bits_of_decoding() -> None:
         together_BLD = model(ids_BL)
     for ids, together_LD in zip(ids_BL.tolist(), together_BLD, strict=True):
         assert torch.equal(trace_text(model, ids)[1], together_LD)
-
-
-def test_reading_is_as_in_decoding() -> None:
-    """No dropout, no gradients, and products whose rows do not know each other; only inside."""
-    model = make_translator(SMALL).train()
-
-    def state() -> tuple[bool, bool, bool]:
-        return model.training, torch.is_inference_mode_enabled(), uses_onednn(torch.float32)
-
-    with reading(model):
-        assert state() == (False, True, True)
-    assert state() == (True, False, False)
 
 
 @pytest.mark.parametrize("name", ["deep-encoder", "gqa", "alibi"])

@@ -9,8 +9,7 @@ here, batches of the recipe's shape with random ids take its place, and that is 
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +26,7 @@ from dragoman.cost.measure_made import made_job
 from dragoman.decode import Beam, Forbid, Greedy, Limits, schedule, search
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
-from dragoman.nn import autocast, row_invariant_products
+from dragoman.nn import inference
 from dragoman.train.job import unchecked
 from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Progress
@@ -165,7 +164,7 @@ def tokens_per_second(work: Work, model: nn.Module) -> float | None:
     source_BS = torch.full((rows, work.length), SOME_ID, device=device)
     match model:
         case EncoderOnly():
-            with _answering(model):
+            with inference(model):
                 seconds = _seconds(lambda: model(source_BS).sum().item())
             return rows * work.length / seconds
         case EncoderDecoder() | DecoderOnly():
@@ -193,27 +192,11 @@ class _Writer:
         strategy = Beam(beam_size=beam_size) if beam_size > 1 else Greedy()
         limits = Limits(bos_id=self.bos_id, eos_id=self.eos_id, max_B=lengths_B)
         never_ends = Forbid((self.eos_id,))
-        with _answering(model):
+        with inference(model):
             if isinstance(model, EncoderDecoder):
                 search(model, source_BS, strategy, processors=[never_ends], limits=limits)
             else:
                 search(model, source_BS, strategy, processors=[never_ends], limits=limits)
-
-
-@contextmanager
-def _answering(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode and float32 products, as the tasks have them; the mode is put back."""
-    was_training = model.training
-    model.eval()
-    try:
-        with (
-            torch.inference_mode(),
-            row_invariant_products(),
-            autocast("fp32", next(model.parameters()).device),
-        ):
-            yield
-    finally:
-        model.train(was_training)
 
 
 @dataclass(frozen=True, slots=True)

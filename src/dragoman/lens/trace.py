@@ -25,7 +25,7 @@ from dragoman.nn import (
     EncoderLayer,
     KeyValue,
     MultiHeadAttention,
-    row_invariant_products,
+    inference,
 )
 from dragoman.nn.cache import Continued
 
@@ -35,7 +35,6 @@ __all__ = [
     "Traced",
     "Wanted",
     "attentions",
-    "reading",
     "trace_continuation",
     "trace_text",
     "trace_translation",
@@ -220,18 +219,6 @@ def choose_kept(
 # ---------------------------------------------------------------- reading a text once more
 
 
-@contextmanager
-def reading(model: nn.Module) -> Iterator[torch.device]:
-    """Evaluation mode, no gradients, rows that do not know each other: as in decoding."""
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode(), row_invariant_products():
-            yield next(model.parameters()).device
-    finally:
-        model.train(was_training)
-
-
 def trace_translation(
     model: EncoderDecoder,
     src_ids: Sequence[int],
@@ -246,7 +233,7 @@ def trace_translation(
     S, T = len(src_ids), len(read_ids)
     kept = _kept(model, {"encoder": S * S, "decoder": T * T, "cross": T * S}, wanted)
     averaged: dict[MapName, list[int]] = {"cross": [len(attentions(model)["cross"]) - 1]}
-    with reading(model) as device, watching(model, kept, averaged) as watches:
+    with inference(model) as device, watching(model, kept, averaged) as watches:
         state = model.start(torch.tensor([src_ids], device=device), 1)
         for id_ in read_ids:
             model.step(torch.tensor([id_], device=device), state)
@@ -265,7 +252,7 @@ def trace_continuation(
     """
     length = len(prompt_ids) + len(read_ids)
     kept = _kept(model, {"decoder": length * length}, wanted)
-    with reading(model) as device, watching(model, kept) as watches:
+    with inference(model) as device, watching(model, kept) as watches:
         prompt_BP = torch.tensor([prompt_ids], device=device)
         state = model.start(prompt_BP[:, :1], 1)  # which reads nothing yet
         logits_PV = model.extend(prompt_BP, state)[0].float()
@@ -284,7 +271,7 @@ def trace_text(
     kept = _kept(model, {"encoder": len(ids) ** 2}, wanted)
     layers = range(len(attentions(model)["encoder"])) if averaged else ()
     means: dict[MapName, Sequence[int]] = {"encoder": layers}
-    with reading(model) as device, watching(model, kept, means) as watches:
+    with inference(model) as device, watching(model, kept, means) as watches:
         logits = model(torch.tensor([ids], device=device))[0].float()
         return _traced(model, watches, kept, means), logits
 

@@ -67,7 +67,7 @@ from dragoman.nn.position import (
     rotate,
     sinusoidal_table,
 )
-from dragoman.nn.precision import Precision, autocast, row_invariant_products
+from dragoman.nn.precision import Precision, autocast, inference, row_invariant_products
 from dragoman.nn.products import Linear, head_product
 from dragoman.nn.shape import LayerShape
 
@@ -127,6 +127,7 @@ __all__ = [
     "deepnorm",
     "deepnorm_pair",
     "head_product",
+    "inference",
     "length_mask",
     "padding_mask",
     "reference_attention",

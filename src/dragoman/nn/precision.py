@@ -8,6 +8,7 @@ from threading import RLock
 from typing import Literal
 
 import torch
+from torch import nn
 from torch.backends import mkldnn
 
 Precision = Literal["fp32", "bf16"]
@@ -22,6 +23,22 @@ def autocast(precision: Precision, device: torch.device) -> torch.autocast:
     if precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return torch.autocast(device.type, enabled=False)
+
+
+@contextmanager
+def inference(model: nn.Module, precision: Precision = "fp32") -> Iterator[torch.device]:
+    """How a model answers: in evaluation mode, without gradients, and to each row by itself.
+
+    Gives the model's device; the model's own mode is put back afterwards.
+    """
+    was_training = model.training
+    device = next(model.parameters()).device
+    model.eval()
+    try:
+        with torch.inference_mode(), row_invariant_products(), autocast(precision, device):
+            yield device
+    finally:
+        model.train(was_training)
 
 
 @contextmanager

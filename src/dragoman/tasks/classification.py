@@ -22,8 +22,8 @@ from dragoman.models.folder import ReadingDefaults
 from dragoman.models.heads import ClassificationHead
 from dragoman.nn import Precision
 from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
-from dragoman.tasks.inference import EncoderReader, head_of, windows
-from dragoman.tasks.lines import to_chunks
+from dragoman.tasks.lines import to_chunks, windows
+from dragoman.tasks.reading import EncoderReader, head_of
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["Classification", "Classifier"]

@@ -11,7 +11,6 @@ fp32 on a CPU bit for bit).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -39,7 +38,7 @@ from dragoman.decode import (
 )
 from dragoman.models import DecoderOnly
 from dragoman.models.folder import GenerationDefaults
-from dragoman.nn import Precision, autocast, row_invariant_products
+from dragoman.nn import Precision, inference
 from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
 from dragoman.tasks.options import GenerationOptions
 from dragoman.tasks.prompts import PromptCodec, StopAt, TextStream, cut_at
@@ -183,7 +182,7 @@ class Generator:
         steps = self._steps(ids, options.strategy((0,)), options, begins_text=begins_text)
         pushed = 0
         while not growing.stopped:
-            with self._inference():  # what is done with a piece is not done in here
+            with inference(self._model, self._precision):  # and what is done with a piece outside
                 step = next(steps, None)
             if step is None:
                 break
@@ -204,7 +203,7 @@ class Generator:
         pairs = list(pairs)
         prompts = self._codec.encode([prompt for prompt, _ in pairs])
         texts = [self._codec.encode_text(prompt, text) for prompt, text in pairs]
-        with self._inference():
+        with inference(self._model, self._precision):
             return [self._score(*pair) for pair in zip(prompts, texts, strict=True)]
 
     def encode(self, prompt: str) -> list[int]:
@@ -218,7 +217,7 @@ class Generator:
         """
         ids, begins_text = self.encode(prompt), self._codec.begins_text(prompt)
         best: dict[int, list[Hypothesis]] = {}
-        with self._inference():
+        with inference(self._model, self._precision):
             for step in self._steps([ids], strategy, options, begins_text=begins_text):
                 best |= step.finished
         return self._result(prompt, ids, best[0][0], options)
@@ -229,7 +228,7 @@ class Generator:
         """Go on from prompts of which the first has this number among all."""
         encoded = self._codec.encode(prompts)
         found: dict[int, Generation] = {}
-        with self._inference():
+        with inference(self._model, self._precision):
             for group in _groups([len(ids) for ids in encoded], options):
                 begins_text = self._codec.begins_text(prompts[group[0]])
                 ids = [encoded[index] for index in group]
@@ -325,21 +324,6 @@ class Generator:
         places = self._model.embedding.num_places
         bounds = [bound for bound in (options.context or self.options.context, places) if bound]
         return min(bounds, default=None)
-
-    @contextmanager
-    def _inference(self) -> Iterator[None]:
-        """Evaluation mode, no gradients, and products whose rows do not know each other."""
-        was_training = self._model.training
-        self._model.eval()
-        try:
-            with (
-                torch.inference_mode(),
-                row_invariant_products(),
-                autocast(self._precision, self.device),
-            ):
-                yield
-        finally:
-            self._model.train(was_training)
 
 
 def _groups(lengths: Sequence[int], options: GenerationOptions) -> Iterator[list[int]]:

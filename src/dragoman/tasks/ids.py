@@ -3,8 +3,8 @@
 Axes as in ``dragoman.decode``: B sentences, S source, T target, H heads, V vocabulary, N rows.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import cast
 
@@ -25,13 +25,7 @@ from dragoman.decode import (
     search,
 )
 from dragoman.models import EncoderDecoder
-from dragoman.nn import (
-    KeyValue,
-    MultiHeadAttention,
-    Precision,
-    autocast,
-    row_invariant_products,
-)
+from dragoman.nn import KeyValue, MultiHeadAttention, Precision, inference
 from dragoman.tasks.options import DecodingOptions
 
 __all__ = ["IdTranslator", "Ids", "Specials"]
@@ -80,20 +74,9 @@ class IdTranslator:
         places = self._model.src_embedding.num_places
         return wanted if places is None else max(1, min(wanted, places - 1))
 
-    @contextmanager
-    def inference(self) -> Iterator[None]:
+    def inference(self) -> AbstractContextManager[torch.device]:
         """What every method here must run in; entered once for many calls."""
-        was_training = self._model.training
-        self._model.eval()
-        try:
-            with (
-                torch.inference_mode(),
-                row_invariant_products(),
-                autocast(self._precision, self.device),
-            ):
-                yield
-        finally:
-            self._model.train(was_training)
+        return inference(self._model, self._precision)
 
     def search(
         self,

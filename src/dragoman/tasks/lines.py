@@ -1,12 +1,25 @@
-"""A line to chunks of ids that the model can take, and the translated chunks to a line."""
+"""How lines are taken, cut into chunks of ids that a model can take, and put together again."""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
 
 from dragoman.text.sentences import split_long
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["join", "one_line", "to_chunks"]
+__all__ = ["join", "one_line", "to_chunks", "windows"]
+
+Item = TypeVar("Item")
+
+
+def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
+    """Part what may never end: the first windows are small, so that output begins early."""
+    rest = iter(items)
+    size = min(64, most)
+    while taken := list(islice(rest, size)):
+        yield taken
+        size = min(4 * size, most)
 
 
 def to_chunks(lines: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[list[list[int]]]:

@@ -28,7 +28,8 @@ from dragoman.models.folder import ReadingDefaults
 from dragoman.models.heads import TaggingHead
 from dragoman.nn import Precision
 from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
-from dragoman.tasks.inference import EncoderReader, head_of, windows
+from dragoman.tasks.lines import windows
+from dragoman.tasks.reading import EncoderReader, head_of
 from dragoman.tasks.words import Place, join_words, split_words
 from dragoman.text.tokenizer import Tokenizer
 

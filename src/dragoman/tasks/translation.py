@@ -23,7 +23,7 @@ from dragoman.models.folder import DecodingDefaults
 from dragoman.nn import Precision
 from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
 from dragoman.tasks.ids import Ids, IdTranslator, Specials
-from dragoman.tasks.lines import join, one_line, to_chunks
+from dragoman.tasks.lines import join, one_line, to_chunks, windows
 from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.text.tokenizer import Tokenizer
@@ -143,15 +143,9 @@ class Translator:
     def stream(
         self, lines: Iterable[str], options: DecodingOptions | None = None, *, window: int = 4096
     ) -> Iterator[Translation]:
-        """Translate without end: lines are taken in windows, so memory is bounded.
-
-        The first windows are small, so that output begins early.
-        """
-        rest = iter(lines)
-        size = min(64, window)
-        while taken := list(islice(rest, size)):
+        """Translate without end: lines are taken in windows, so memory is bounded."""
+        for taken in windows(lines, window):
             yield from self._translate(taken, options or self.options)
-            size = min(4 * size, window)
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """What the model thinks of given translations: pairs of source and target, in order.

@@ -8,10 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 from torch.backends import mkldnn
 
-from dragoman.nn import Linear, autocast, head_product, row_invariant_products
-from dragoman.nn.precision import _USES, _measured_setting, onednn_setting
+from dragoman.nn import Dropout, Linear, autocast, head_product, inference, row_invariant_products
+from dragoman.nn.precision import _USES, _measured_setting, onednn_setting, uses_onednn
 from dragoman.nn.products import LONG_ROW, SMALL_PRODUCT
 
 CPU = torch.device("cpu")
@@ -31,6 +32,23 @@ def test_bf16_is_autocast_and_fp32_switches_it_off() -> None:
         with autocast("fp32", CPU):
             assert linear(x).dtype == torch.float32
     assert linear(x).dtype == torch.float32
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_a_model_answers_without_learning(*, learns: bool) -> None:
+    """No dropout, no gradients, and products whose rows do not know each other; only inside."""
+    model = nn.Sequential(Linear(3, 3), Dropout(0.5)).train(learns)
+
+    def state() -> tuple[bool, bool, bool]:
+        return model.training, torch.is_inference_mode_enabled(), uses_onednn(torch.float32)
+
+    with inference(model, "bf16") as device:
+        assert (state(), device) == ((False, True, True), CPU)
+        assert model(torch.ones(2, 3)).dtype is torch.bfloat16
+    assert state() == (learns, False, False)
+    with pytest.raises(ZeroDivisionError), inference(model):
+        1 / 0  # noqa: B018 (it raises)
+    assert state() == (learns, False, False)
 
 
 def test_the_setting_is_put_back() -> None:

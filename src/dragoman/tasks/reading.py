@@ -1,25 +1,22 @@
-"""How a model answers: without learning, and each input by itself."""
+"""How an encoder reads: any number of texts, each by itself, with the head that is asked for."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.decode import schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import Head, NoHead
-from dragoman.nn import Precision, autocast, row_invariant_products
+from dragoman.nn import Precision, inference
 from dragoman.tasks.folders import Folder
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["EncoderReader", "head_of", "inference", "windows"]
+__all__ = ["EncoderReader", "head_of"]
 
 Answer = TypeVar("Answer")
-Item = TypeVar("Item")
 HeadT = TypeVar("HeadT", bound=Head)
 
 ENDS = {
@@ -31,22 +28,6 @@ ENDS = {
 """What an encoder with each head does."""
 
 
-@contextmanager
-def inference(model: nn.Module, precision: Precision) -> Iterator[torch.device]:
-    """Evaluation mode, no gradients, and products whose rows do not know each other.
-
-    Gives the model's device; the model's own mode is put back afterwards.
-    """
-    was_training = model.training
-    device = next(model.parameters()).device
-    model.eval()
-    try:
-        with torch.inference_mode(), row_invariant_products(), autocast(precision, device):
-            yield device
-    finally:
-        model.train(was_training)
-
-
 def head_of(folder: Folder, wanted: type[HeadT]) -> HeadT:
     """Return how a folder's encoder ends. Raises InputError for another end, or no encoder."""
     folder.model_of(EncoderOnly)
@@ -55,15 +36,6 @@ def head_of(folder: Folder, wanted: type[HeadT]) -> HeadT:
     if not isinstance(head, wanted):
         raise InputError(f"{folder.path} holds an encoder that {ENDS[head.kind]}.")
     return head
-
-
-def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
-    """Part what may never end: the first windows are small, so that output begins early."""
-    rest = iter(items)
-    size = min(64, most)
-    while taken := list(islice(rest, size)):
-        yield taken
-        size = min(4 * size, most)
 
 
 class EncoderReader:
