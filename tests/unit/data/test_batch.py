@@ -1,11 +1,10 @@
 """Batches: budget, padding, order, weights, resuming, tensors."""
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from trace import Trace
 from typing import Any
 
 import numpy as np
@@ -278,20 +277,10 @@ def test_evaluation_holds_all_pairs_in_fixed_batches(make_dataset: MakeDataset) 
 
 def test_an_epoch_is_planned_at_once() -> None:
     """NumPy plans a corpus: fewer lines of Python are run than it has pairs."""
-    rng, lines = np.random.default_rng(0), Counter[str]()
+    rng, counter = np.random.default_rng(0), Trace(trace=0)
     src, tgt = rng.integers(5, 40, (2, 29_000))
-
-    def count(_frame: FrameType, event: str, _argument: object) -> Callable[..., object]:
-        lines[event] += 1
-        return count
-
-    before = sys.gettrace()
-    sys.settrace(count)
-    try:
-        plan = plan_batches(src, tgt, 4096, rng)
-    finally:
-        sys.settrace(before)
-    assert 0 < lines["line"] < 29_000
+    plan = counter.runfunc(plan_batches, src, tgt, 4096, rng)
+    assert 0 < sum(counter.results().counts.values()) < 29_000
     assert sorted(plan.order.tolist()) == list(range(29_000))
 
 
