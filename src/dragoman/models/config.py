@@ -45,6 +45,8 @@ class EncoderDecoderConfig(LayerShape):
     """Whether the output layer has a bias."""
     logit_scale: float = 1.0
     """On the last hidden states (T5 with tied matrices: d_model^-0.5)."""
+    logit_soft_cap: float | None = None
+    """Bound of the logits, c tanh(logit / c); none unless given."""
     pad_id: int = 0
     """Padding."""
     bos_id: int = 2
@@ -56,7 +58,7 @@ class EncoderDecoderConfig(LayerShape):
         """Refuse what cannot be built, naming both options of a conflict."""
         LayerShape.__post_init__(self)
         self._check_counts("num_encoder_layers", "num_decoder_layers")
-        self._check_sizes("logit_scale")
+        self._check_sizes("logit_scale", "logit_soft_cap")
         self._check_patterns("encoder_patterns", self.encoder_patterns)
         self._check_patterns("decoder_patterns", self.decoder_patterns)
         _check_causal(self.decoder_patterns, "decoder_patterns")

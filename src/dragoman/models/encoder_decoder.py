@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from dragoman.models.config import EncoderDecoderConfig
@@ -83,6 +84,7 @@ class EncoderDecoder(nn.Module):
         if self.output.bias is not None:
             nn.init.zeros_(self.output.bias)
         self.logit_scale = config.logit_scale
+        self.logit_soft_cap = config.logit_soft_cap
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
         """Return the logits `(B, T, V)` of the token after each prefix of the target."""
@@ -95,6 +97,8 @@ class EncoderDecoder(nn.Module):
     def project(self, hidden_BTD: Tensor) -> Tensor:
         """Turn hidden states into logits over the target vocabulary."""
         logits_BTV: Tensor = self.output(hidden_BTD)
+        if self.logit_soft_cap is not None:
+            logits_BTV = self.logit_soft_cap * torch.tanh(logits_BTV / self.logit_soft_cap)
         return logits_BTV
 
     def encode(self, src_BS: Tensor) -> tuple[Tensor, Tensor]:

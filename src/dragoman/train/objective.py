@@ -24,8 +24,8 @@ from dragoman.nn import Documents
 CHUNK = 512  # positions whose logits exist at a time
 
 
-class LanguageModel(Protocol):
-    """What the objective asks of a decoder-only model."""
+class Decoding(Protocol):
+    """What the objective asks of every decoder."""
 
     pad_id: int
     logit_soft_cap: float | None
@@ -34,13 +34,17 @@ class LanguageModel(Protocol):
     def output(self) -> nn.Linear:
         """The last layer, from hidden states to logits."""
 
+    def project(self, hidden_BLD: Tensor) -> Tensor:
+        """Turn hidden states into logits."""
+
+
+class LanguageModel(Decoding, Protocol):
+    """What it asks of a decoder-only model."""
+
     def hidden(
         self, ids_BL: Tensor, mask_BL: Tensor | None = None, documents: Documents | None = None
     ) -> Tensor:
         """Return the last hidden states `(B, L, D)`."""
-
-    def project(self, hidden_BLD: Tensor) -> Tensor:
-        """Turn hidden states into logits."""
 
 
 def next_token_loss(model: LanguageModel, batch: LanguageBatch, smoothing: float) -> Tensor:
@@ -49,10 +53,7 @@ def next_token_loss(model: LanguageModel, batch: LanguageBatch, smoothing: float
     documents = None if lengths is None else Documents(lengths)
     hidden_BLD = model.hidden(batch.inputs_BL, None, documents)
     real_BL = batch.targets_BL != model.pad_id
-    hidden_MD, targets_M = hidden_BLD[real_BL], batch.targets_BL[real_BL]
-    if model.logit_soft_cap is not None:  # the fused gradient is that of a plain softmax
-        return reference_loss(model.project(hidden_MD), targets_M, smoothing)
-    return _fused_loss(model.output, hidden_MD, targets_M, smoothing)
+    return _decoder_loss(model, hidden_BLD[real_BL], batch.targets_BL[real_BL], smoothing)
 
 
 def masked_loss(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor, smoothing: float) -> Tensor:
@@ -65,14 +66,8 @@ def masked_loss(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor, smoothin
     return _fused_loss(head.output, hidden_MD, targets_BL[chosen_BL], smoothing)
 
 
-class Seq2Seq(Protocol):
-    """What the objective asks of an encoder-decoder."""
-
-    pad_id: int
-
-    @property
-    def output(self) -> nn.Linear:
-        """The last layer, from hidden states to logits."""
+class Seq2Seq(Decoding, Protocol):
+    """What it asks of an encoder-decoder."""
 
     def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
         """Return the last hidden states `(B, T, D)`."""
@@ -84,7 +79,15 @@ def summed_loss(
     """Sum the loss over the target's tokens; the output layer never runs on padding."""
     real_BT = tgt_out_BT != model.pad_id
     hidden_MD = model.hidden(src_BS, tgt_in_BT)[real_BT]
-    return _fused_loss(model.output, hidden_MD, tgt_out_BT[real_BT], smoothing)
+    return _decoder_loss(model, hidden_MD, tgt_out_BT[real_BT], smoothing)
+
+
+def _decoder_loss(
+    model: Decoding, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
+) -> Tensor:
+    if model.logit_soft_cap is not None:  # the fused gradient is that of a plain softmax
+        return reference_loss(model.project(hidden_MD), targets_M, smoothing)
+    return _fused_loss(model.output, hidden_MD, targets_M, smoothing)
 
 
 def _fused_loss(

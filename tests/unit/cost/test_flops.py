@@ -54,6 +54,7 @@ CASES: dict[str, tuple[ModelConfig, Shape]] = {
     "no-dropout": (replace(PAIRS, norm_position="pre", dropout=0.0), SENTENCES),
     "relative-bias": (replace(PAIRS, positions=RelativeBias()), SENTENCES),
     "decoder": (DECODER, TEXTS),
+    "capped-pairs": (replace(PAIRS, logit_soft_cap=9.0), SENTENCES),
     "capped": (replace(DECODER, score_soft_cap=5.0, logit_soft_cap=9.0), TEXTS),
     "llama": (replace(DECODER, positions=Rotary(), num_kv_heads=2, gated=True), TEXTS),
     "fused": (DECODER, Shape(rows=1, length=600)),

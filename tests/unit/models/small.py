@@ -51,7 +51,7 @@ VARIANTS = {
     "alibi": replace(SMALL, positions=ALiBi()),
     "no-positions": replace(SMALL, positions=NoPositions()),
     "qk-norm": replace(SMALL, qk_norm=True, qkv_bias=False),
-    "soft-cap": replace(SMALL, score_soft_cap=3.0, logit_scale=0.5),
+    "soft-cap": replace(SMALL, score_soft_cap=3.0, logit_soft_cap=2.0, logit_scale=0.5),
     "deepnorm": replace(SMALL, norm_position="deepnorm", tie_embeddings="none"),
     "gpt2-init": replace(SMALL, init="gpt2", norm_position="pre", tie_embeddings="none"),
     "llama-like": replace(

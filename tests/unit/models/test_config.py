@@ -241,8 +241,9 @@ def test_what_cannot_be_built_is_named(options: dict[str, object], named: tuple[
 @pytest.mark.parametrize("cap", [0.0, -1.0, math.inf, math.nan])
 def test_a_cap_of_the_logits_is_a_number_above_zero(cap: float) -> None:
     """Any other makes NaN of the logits, which nobody would see before the first loss."""
-    with pytest.raises(InputError, match=f"logit_soft_cap = {cap} "):
-        DecoderOnlyConfig(logit_soft_cap=cap)
+    for config in (DecoderOnlyConfig, EncoderDecoderConfig):
+        with pytest.raises(InputError, match=f"logit_soft_cap = {cap} "):
+            config(logit_soft_cap=cap)
 
 
 def test_the_deep_preset_is_pre_norm() -> None:

@@ -66,6 +66,14 @@ def test_a_tied_matrix_gathers_all_three_gradients() -> None:
     assert distance(tied.output.weight.grad, total) < 1e-12
 
 
+def test_a_soft_cap_bends_the_logits() -> None:
+    """`c tanh(logit / c)` of the logits that the same weights give without a cap."""
+    plain, capped = make_model(SMALL), make_model(replace(SMALL, logit_soft_cap=2.0))
+    src_BS, tgt_BT = random_ids(1, 2, 5), random_ids(2, 2, 4)
+    bent = 2.0 * torch.tanh(plain(src_BS, tgt_BT) / 2.0)
+    assert distance(capped(src_BS, tgt_BT), bent) < 1e-12
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_fresh_model_knows_nothing(name: str) -> None:
     """Before training the loss is near ln V: within one nat for every variant."""

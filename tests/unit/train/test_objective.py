@@ -1,11 +1,12 @@
 """The loss: output layer and label-smoothed cross-entropy in one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.unit.train.made import PAD, VOCAB, make_batch, make_model, random_pairs
+from tests.unit.train.made import PAD, TINY, VOCAB, make_batch, make_model, random_pairs
 from torch import Tensor, nn
 
 from dragoman.train.objective import CHUNK, _LinearCrossEntropy, summed_loss
@@ -64,9 +65,13 @@ def test_gradients_by_finite_differences() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_whole_model_with_tied_weights(dtype: torch.dtype) -> None:
-    """Every gradient of a model, the shared matrix included, is that of its plain logits."""
-    model = make_model(dtype=dtype)
+@pytest.mark.parametrize("cap", [None, 0.5])
+def test_whole_model_with_tied_weights(dtype: torch.dtype, cap: float | None) -> None:
+    """Every gradient of a model, the shared matrix included, is that of its plain logits.
+
+    Also where they are capped, which the fused loss knows nothing of.
+    """
+    model = make_model(replace(TINY, logit_soft_cap=cap), dtype)
     batch = make_batch(random_pairs(60))
     assert batch.num_tgt_tokens != batch.tgt_out_BT.numel()
     ours = summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
@@ -107,6 +112,7 @@ def test_output_layer_never_sees_padding() -> None:
         """A model whose hidden states are NaN wherever the target is padding."""
 
         pad_id = PAD
+        logit_soft_cap: float | None = None
 
         def __init__(self, tgt_out_BT: Tensor) -> None:
             super().__init__()
@@ -117,6 +123,11 @@ def test_output_layer_never_sees_padding() -> None:
             """Random where there is a token."""
             noise_BTD = torch.randn(*tgt_BT.shape, D) + src_BS[:, :1, None]
             return torch.where(self._real_BT1, noise_BTD, torch.nan)
+
+        def project(self, hidden_BTD: Tensor) -> Tensor:
+            """Logits."""
+            logits_BTV: Tensor = self.output(hidden_BTD)
+            return logits_BTV
 
     batch = make_batch([([4, 5], [6, 7, 8]), ([4], [5])])
     model = Spoilt(batch.tgt_out_BT)
