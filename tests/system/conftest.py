@@ -48,6 +48,10 @@ class Running:
         """Its output so far."""
         return self.log.read_text(encoding="utf-8") if self.log.exists() else ""
 
+    def is_asleep(self) -> bool:
+        """Whether it waits for something; a signal that comes just before that may not wake it."""
+        return ") S " in Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
+
     def end(self, signal_number: int | None = None) -> Ended:
         """Send a signal, if one is given, and wait for the end, which a signal must bring soon."""
         if signal_number is not None:
@@ -71,13 +75,19 @@ class CommandLine:
     server: "subprocess.Popen[str]"
     folder: Path
 
-    def start(self, arguments: Sequence[object], killed_at: int | None = None) -> Running:
-        """Start a command; it may kill itself as it changes files for the n-th time, from 0."""
+    def start(
+        self, arguments: Sequence[object], moment: int | None = None, number: int = signal.SIGKILL
+    ) -> Running:
+        """Start a command; it may signal itself as it changes files for the n-th time, from 0."""
         log = self.folder / "log.txt"
         log.unlink(missing_ok=True)
-        request = {"arguments": list(map(str, arguments)), "log": str(log), "killed_at": killed_at}
-        pid = _ask(self.server, request)
-        return Running(pid, self.server, log)
+        request = {
+            "arguments": list(map(str, arguments)),
+            "log": str(log),
+            "moment": moment,
+            "signal": number,
+        }
+        return Running(_ask(self.server, request), self.server, log)
 
     def run(self, *arguments: object) -> Ended:
         """Run a command to its end."""

@@ -1,11 +1,11 @@
 """A process that has imported everything once, and forks for each command: `python server.py`.
 
 It reads JSON objects, one a line, and answers each with a number. `{"arguments": [...], "log":
-path, "killed_at": null}` starts the command line in a child whose output goes to the log: the
-answer is the child's process id. With a number n for `killed_at` the child kills itself as it sets
-out to change a file after having changed n. `{"wait": pid}` waits for the child's end: the answer
-is its exit code (minus the signal that killed it). Until it is waited for, an ended child keeps its
-process id, so that a signal sent to it a moment too late goes nowhere else.
+path, "moment": null, "signal": 9}` starts the command line in a child whose output goes to the log:
+the answer is the child's process id. With a number n for the moment the child sends itself the
+signal as it sets out to change a file after having changed n. `{"wait": pid}` waits for the child's
+end: the answer is its exit code (minus the signal that killed it). Until it is waited for, an ended
+child keeps its process id, so that a signal sent to it a moment too late goes nowhere else.
 """
 
 import json
@@ -38,23 +38,23 @@ def main() -> None:
             continue
         pid = os.fork()
         if pid == 0:
-            if (number := request["killed_at"]) is not None:
-                sys.addaudithook(killed_at(number))
+            if (moment := request["moment"]) is not None:
+                sys.addaudithook(signalled(moment, request["signal"]))
             run(request["arguments"], Path(request["log"]))
         answer(pid)
 
 
-def killed_at(number: int) -> Callable[[str, tuple[Any, ...]], None]:
-    """Return an audit hook that kills this process before it changes a file another time."""
-    left = number
+def signalled(moment: int, number: int) -> Callable[[str, tuple[Any, ...]], None]:
+    """Return an audit hook that signals this process before it changes a file another time."""
+    left = moment
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal left
         writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
         if writes or event in {"os.mkdir", "os.rename", "os.remove", "os.rmdir"}:
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
             left -= 1
+            if left == -1:
+                os.kill(os.getpid(), number)
 
     return hook
 

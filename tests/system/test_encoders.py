@@ -1,13 +1,12 @@
 """Classifiers and taggers from the outside: from a file to a folder to answers."""
 
 import json
-import random
 import signal
 from pathlib import Path
 
 import pytest
 from tests.system.conftest import CommandLine
-from tests.system.test_resume import bits, figures, kill
+from tests.system.test_resume import assert_same_runs, bits, killed_until_it_ends
 from tests.unit.train.encoder_recipes import labelled_file, tagged_file
 
 SMALL = """
@@ -125,17 +124,8 @@ def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path, task: str
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     ended = dragoman.run("train", path, *settings, "--out", whole)
     assert ended.code == 0, ended.said
-    draw, codes = random.Random(random.random()), [-signal.SIGKILL]
-    while codes[-1] == -signal.SIGKILL and len(codes) < 8:
-        running = dragoman.start(["train", path, *settings, "--out", killed])
-        codes.append(kill(running, killed, draw))
-    if codes[-1] != 0:
-        ended = dragoman.run("train", path, *settings, "--out", killed)
-        assert ended.code in {0, 2}, ended.said
-    ours, theirs = bits(killed), bits(whole)
-    assert sorted(ours) == sorted(theirs)
-    assert [name for name in theirs if ours[name] != theirs[name]] == []
-    assert figures(killed) == figures(whole)
+    killed_until_it_ends(dragoman, ["train", path, *settings, "--out", killed], killed, kills=8)
+    assert_same_runs(killed, whole)
 
 
 @pytest.mark.parametrize("first", range(4))
@@ -156,7 +146,7 @@ def test_killed_at_every_change_of_a_file(
     while code == -signal.SIGKILL:
         out = tmp_path / f"killed-{moment}"
         command = ["train", path, *settings, "--out", out]
-        code = dragoman.start(command, killed_at=moment).end().code
+        code = dragoman.start(command, moment).end().code
         ended = dragoman.run(*command)
         assert ended.code in {0, 2}, ended.said
         assert (moment, sorted(p.relative_to(out) for p in out.rglob("*"))) == (moment, files)

@@ -2,12 +2,11 @@
 
 import json
 import random
-import signal
 from pathlib import Path
 
 import pytest
 from tests.system.conftest import CommandLine
-from tests.system.test_resume import bits, figures, kill
+from tests.system.test_resume import assert_same_runs, killed_until_it_ends
 
 RECIPE = """
 task = "generate"
@@ -106,15 +105,6 @@ def test_killed_again_and_again(
 
     ended = dragoman.run(*command("whole"))
     assert ended.code == 0, ended.said
-    draw, codes = random.Random(random.random()), [-signal.SIGKILL]
-    while codes[-1] != 0 and len(codes) < 5:
-        codes.append(kill(dragoman.start(command("killed")), tmp_path / "killed", draw))
-    if codes[-1] != 0:
-        ended = dragoman.run(*command("killed"))
-        assert ended.code in {0, 2}, ended.said
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert (killed / "training" / "finished.json").exists()
-    ours, theirs = bits(killed), bits(whole)
-    assert sorted(ours) == sorted(theirs)
-    assert [name for name in theirs if ours[name] != theirs[name]] == []
-    assert figures(killed) == figures(whole)
+    killed_until_it_ends(dragoman, command("killed"), killed, kills=5)
+    assert_same_runs(killed, whole)

@@ -53,6 +53,7 @@ def test_a_fit_is_interrupted(dragoman: CommandLine, tmp_path: Path) -> None:
     os.mkfifo(recipe)
     running = dragoman.start(("cost", "--fit", tmp_path / "runs" / "one", "--png", picture))
     with read_by(running, recipe):
+        assert running.wait_until(running.is_asleep), running.said()
         interrupt(running)
     assert not picture.exists()
 
@@ -64,6 +65,7 @@ def test_looking_is_interrupted(dragoman: CommandLine, tmp_path: Path) -> None:
     os.mkfifo(page)  # whoever writes to it waits for a reader
     running = dragoman.start(("inspect", folder, "the cat", "--png", picture, "--html", page))
     assert running.wait_until(lambda: f"wrote {picture}" in running.said()), running.said()
+    assert running.wait_until(running.is_asleep), running.said()
     interrupt(running)
     assert picture.read_bytes().endswith(b"IEND\xaeB`\x82")
     assert {path.name for path in tmp_path.iterdir()} <= {

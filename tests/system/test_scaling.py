@@ -36,7 +36,7 @@ average_last = 1
 size.d8 = {model.d_model = 8}
 steps.4 = {train.max_steps = 4}
 steps.8 = {train.max_steps = 8}
-steps.900 = {train.max_steps = 900}
+steps.many = {train.max_steps = 900000}
 """
 
 
@@ -48,14 +48,14 @@ def test_a_sweep_goes_on(dragoman: CommandLine, tmp_path: Path) -> None:
     recipe.write_text(RECIPE, encoding="utf-8")
     command = ("train", recipe, f"data.root={tmp_path}", f"out={out}")
     running = dragoman.start(command)
-    assert running.wait_until((out / "d8-900" / "training" / "metrics.jsonl").exists)
+    assert running.wait_until((out / "d8-many" / "training" / "metrics.jsonl").exists)
     interrupted = running.end(signal.SIGINT)
     assert interrupted.code == 130, interrupted.said
     before = (out / "d8-4" / "training" / "metrics.jsonl").read_bytes()
     again = dragoman.start(command)
     assert again.wait_until(lambda: "Going on from step" in again.said())
     ended = again.end(signal.SIGINT)
-    assert ended.code in (0, 130), ended.said
+    assert ended.code == 130, ended.said
     assert ended.said.count("It is finished.") == 2
     assert (out / "d8-4" / "training" / "metrics.jsonl").read_bytes() == before
 
