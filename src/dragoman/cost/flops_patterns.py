@@ -179,7 +179,7 @@ def _strided(shape: LayerShape, pattern: Strided, call: Call) -> Work:
 
 
 def _fixed(shape: LayerShape, pattern: Fixed, call: Call) -> Work:
-    """The cells, and from each segment of them the summaries of all cells up to its end."""
+    """The cells, and from each segment of them the summaries of all whole cells up to its end."""
     stride = pattern.stride
     if call.keys <= 2 * stride:
         return _dense(shape, call, differs=True)
@@ -188,14 +188,9 @@ def _fixed(shape: LayerShape, pattern: Fixed, call: Call) -> Work:
     step = max(1, SEGMENT // stride)
     for first in range(0, cells, step):
         stop = min(first + step, cells)
-        met = min(stop * pattern.summary, _num_summaries(pattern, call.keys))
+        met = min(stop, call.keys // stride) * pattern.summary
         pairs += (stop - first) * stride * met
     return _pairs(shape, pairs)
-
-
-def _num_summaries(pattern: Fixed, num_keys: int) -> int:
-    whole, rest = divmod(num_keys, pattern.stride)
-    return whole * pattern.summary + max(0, rest - (pattern.stride - pattern.summary))
 
 
 def _linear(shape: LayerShape, pattern: LinearAttention, call: Call) -> Work:

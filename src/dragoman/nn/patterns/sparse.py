@@ -184,12 +184,12 @@ class Fixed:
         return torch.transpose(x.unflatten(2, (-1, self.stride)), 1, 2)
 
     def _summary_places(self, num_keys: int, device: torch.device) -> Tensor:
-        """Return the positions at the end of each cell, told by counting: a GPU is not asked."""
-        first = self.stride - self.summary
-        whole, rest = divmod(num_keys, self.stride)
-        starts_n1 = torch.arange(whole + 1, device=device)[:, None] * self.stride
-        places_ns = starts_n1 + torch.arange(first, self.stride, device=device)
-        return places_ns.flatten()[: whole * self.summary + max(0, rest - first)]
+        """Return the positions at the end of each whole cell, told by counting: a GPU is not asked.
+
+        Of a cell that is not whole no query sees a summary: all that come so far stand in it.
+        """
+        starts_n1 = torch.arange(num_keys // self.stride, device=device)[:, None] * self.stride
+        return (starts_n1 + torch.arange(self.stride, device=device)[-self.summary :]).flatten()
 
     def _is_summary(self, keys_S: Tensor) -> Tensor:
         return keys_S % self.stride >= self.stride - self.summary
