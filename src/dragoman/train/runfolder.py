@@ -24,6 +24,7 @@ FREE = (*UNTOLD, *LIMITS)
 """Settings that may differ when a run goes on."""
 
 LOCK = ".lock"
+RECIPE = "recipe.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,13 @@ class RunFolder:
         folder = cls(path)
         with ExitStack() as stack:
             try:
-                begun = (folder.training / "recipe.json").exists()
+                begun = (folder.training / RECIPE).exists()
                 folder.training.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(lock(folder.training / LOCK))
                 if begun:
                     folder._go_on(recipe)
                 text = json.dumps(to_plain(recipe), indent=2, sort_keys=True, ensure_ascii=False)
-                _write_whole(folder.training / "recipe.json", text)
+                _write_whole(folder.training / RECIPE, text)
             except OSError as error:
                 raise InputError(
                     f"cannot write to {path}: {error.strerror}; give another --out"
@@ -115,7 +116,7 @@ class RunFolder:
 
     def _begun(self, recipe: RunRecipe) -> RunRecipe:
         """The recipe that the run was begun with; keys younger than it have their defaults."""
-        path = self.training / "recipe.json"
+        path = self.training / RECIPE
         data = _read(path)
         task = data.get("task", "translate")
         if task != recipe.task:
@@ -149,7 +150,7 @@ def check_out(recipe: RunRecipe) -> None:
     if not recipe.out:
         raise InputError("a run needs a folder to write to: give --out DIR or out=DIR")
     try:
-        begun = (path / "training" / "recipe.json").exists()
+        begun = (path / "training" / RECIPE).exists()
         foreign = not begun and path.exists() and not _is_empty(path)
     except OSError as error:
         raise InputError(f"cannot write to {path}: {error.strerror}; give another --out") from error
@@ -193,14 +194,14 @@ def _write_whole(path: Path, text: str) -> None:
 
 def _is_empty(path: Path) -> bool:
     """Whether there is a folder with nothing in it but what a run left that was killed at once."""
-    ours = (".recipe.json", LOCK)
+    ours = (f".{RECIPE}", LOCK)
     return path.is_dir() and all(p.is_dir() or p.name in ours for p in path.rglob("*"))
 
 
 def _empty(training: Path) -> None:
-    """Remove all but the lock, which is held."""
+    """Remove all but the lock, which is held, and the recipe, by which the folder is a run's."""
     for path in training.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.name != LOCK:
+        elif path.name not in (LOCK, RECIPE):
             path.unlink()

@@ -67,6 +67,23 @@ def test_a_run_that_learnt_nothing_begins_anew(recipe: Recipe) -> None:
     assert {path.name for path in folder.training.iterdir()} == {".lock", "recipe.json"}
 
 
+def test_a_folder_that_is_emptied_is_a_runs(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while it begins anew, at any moment, a run leaves a folder that it can begin in."""
+    training = begin(recipe, learnt=False).training
+    (training / "tokenizer.json").write_text("of the wrong text", encoding="utf-8")
+    unlink, known = Path.unlink, list[bool]()
+
+    def watched(path: Path) -> None:
+        unlink(path)
+        known.append((training / "recipe.json").exists())
+
+    monkeypatch.setattr(Path, "unlink", watched)
+    begin(replace(recipe, data=DataConfig(src="right", tgt="b")), learnt=False)
+    assert known == [True]
+
+
 def test_a_folder_with_a_model_has_learnt(recipe: Recipe) -> None:
     """A model that was written before the first checkpoint is not thrown away."""
     folder = begin(recipe, learnt=False)
