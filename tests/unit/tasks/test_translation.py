@@ -198,6 +198,15 @@ def test_no_line_is_too_long_for_learned_positions() -> None:
     assert "max_length" in cut.flags
 
 
+def test_a_single_learned_position_has_no_room_for_a_source() -> None:
+    """One place is that of the end: it is said, where cutting to nothing would never be done."""
+    tokenizer = make_tokenizer()
+    config = replace(make_config(tokenizer), positions=Learned(max_length=1))
+    translator = Translator(make_model(config), tokenizer, tokenizer)
+    with pytest.raises(InputError, match="learned positions for 1 only"):
+        translator.translate("a dog")
+
+
 def test_a_least_length_is_kept(translator: Translator) -> None:
     """No translation is shorter, also where the model would rather say nothing."""
     options = DecodingOptions(beam_size=2, min_length=7, max_length_factor=0)

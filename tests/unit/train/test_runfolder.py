@@ -122,6 +122,13 @@ def test_where_no_folder_can_be(recipe: Recipe, tmp_path: Path) -> None:
         begin(replace(recipe, out=""))
 
 
+@pytest.mark.parametrize("name", ["n" * 300, "run/" + "n" * 300])
+def test_a_name_that_no_folder_can_have(recipe: Recipe, tmp_path: Path, name: str) -> None:
+    """What the system refuses already where it is looked for is the same one sentence."""
+    with pytest.raises(InputError, match=r"cannot write to .*: File name too long; give another"):
+        begin(replace(recipe, out=str(tmp_path / name)))
+
+
 def test_a_finished_run(recipe: Recipe) -> None:
     """A finished run says so and what can be done with it, whatever its task is."""
     begin(recipe).mark_finished("10 steps", Progress(step=10, best={"loss": 1.0}))
