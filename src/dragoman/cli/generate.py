@@ -60,6 +60,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     beam_size: Annotated[int, _option("With temperature 0: hypotheses kept.")] = 1,
     repetition_penalty: Annotated[float, _option("Above 1 shuns tokens that were there.")] = 1.0,
     no_repeat_ngrams: Annotated[int, _option("No so many tokens come twice in a row.")] = 0,
+    max_batch_tokens: Annotated[int | None, _option("Less needs less memory.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a line: text, tokens, scores, flags.")
     ] = False,
@@ -94,6 +95,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         beam_size=beam_size,
         repetition_penalty=repetition_penalty,
         no_repeat_ngrams=no_repeat_ngrams,
+        max_batch_tokens=base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens,
     )
     with _prompts(prompt, file) as given:
         if seed is None and options.temperature > 0:

@@ -44,6 +44,7 @@ VERBS = {
         "--beam-size",
         "--repetition-penalty",
         "--no-repeat-ngrams",
+        "--max-batch-tokens",
         "--json",
         "--device",
     },

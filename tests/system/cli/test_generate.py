@@ -49,11 +49,13 @@ def test_a_seed_is_drawn_and_said(run: Run, folder: Path) -> None:
 
 
 def test_lines_give_lines(run: Run, folder: Path, generator: Generator, tmp_path: Path) -> None:
-    """As many out as in, from a file or a pipe, line breaks written as two letters."""
+    """As many out as in, from a file or a pipe, in few batches or many, breaks as two letters."""
     file = write(tmp_path / "prompts", PROMPTS)
     expected = [escaped(found.text) for found in generator.generate(PROMPTS, seed=2)]
     done = run("generate", folder, "--file", file, "--seed", "2")
     assert done.lines == expected
+    alone = run("generate", folder, "--file", file, "--seed", "2", "--max-batch-tokens", "1")
+    assert alone.lines == expected
     assert "5 texts in" in done.err
     assert "ended by" in done.err
     piped = in_own_process("generate", folder, "--seed", "2", stdin=file.read_bytes())
@@ -114,6 +116,7 @@ def test_impossible_requests_are_told(run: Run, folder: Path, model: Path, tmp_p
     assert_refused(run("generate", folder, "a", "--samples", "0"), "samples is 0")
     assert_refused(run("generate", folder, "a", "--top-p", "3", "--seed", "1"), "top_p is 3")
     assert_refused(run("generate", folder, "a", "--beam-size", "3"), "set temperature to 0")
+    assert_refused(run("generate", folder, "a", "--max-batch-tokens", "0"), "max_batch_tokens is 0")
     assert_refused(run("generate", folder, "--file", tmp_path / "no"), "There is no file")
     assert_refused(run("generate", model, "a"), "encoder-decoder", "dragoman translate")
     assert_refused(run("translate", folder, file), "decoder-only", "dragoman generate")
