@@ -218,6 +218,16 @@ def test_the_rough_peak_is_near_the_rehearsed_one(name: str, words: tuple[str, .
     assert rough_peak(work, "fp32") == pytest.approx(exact, rel=1 / 3)
 
 
+@pytest.mark.parametrize("wide", ["model.d_model=256", "model.head_dim=256", "model.d_ff=512"])
+@pytest.mark.parametrize("layers", ["model.num_encoder_layers", "model.num_decoder_layers"])
+def test_each_width_of_a_layer_has_its_share_of_the_rough_peak(layers: str, wide: str) -> None:
+    """What a second layer adds is near, also where nearly all of it is for one of the widths."""
+    narrow = ("model.d_model=16", "model.num_heads=1", "model.head_dim=16", "model.d_ff=16")
+    one, two = (_work("tiny", *narrow, wide, f"{layers}={number}") for number in (1, 2))
+    exact = memory_of(two, "fp32").total - memory_of(one, "fp32").total
+    assert rough_peak(two, "fp32") - rough_peak(one, "fp32") == pytest.approx(exact, rel=1 / 3)
+
+
 def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any]]]:
     work = _work("tinyshakespeare", *TINY_LM, *overrides)
     made = made_job(work)
