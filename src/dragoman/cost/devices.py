@@ -1,7 +1,7 @@
 """Devices and what they can do: a table that is shipped, and a file of the user's own over it.
 
     h100 = device_named("h100", device_table())
-    h100.rate("bf16")           # operations a second of large products: peak times what they reach
+    h100.peak("bf16")           # operations a second, as its maker says
 
 Strict TOML: an unknown key is an error with the nearest name. A device or a figure in the user's
 file replaces the shipped one; ``fp32_tflops = 2.5`` is short for ``{value = 2.5}``.
