@@ -32,9 +32,10 @@ NUMBERS = (
 
 
 @pytest.fixture(autouse=True)
-def _no_own_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody's own file of devices has a say in these tests."""
+def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's own file of devices has a say in these tests, and nobody's cache is written to."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def test_a_recipe_on_a_device(run: Run) -> None:
