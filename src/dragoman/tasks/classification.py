@@ -8,23 +8,17 @@ A text's label does not depend on the texts beside it: in fp32 on a CPU its prob
 same bit for bit for any batch size and any order.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, overload
 
 import torch
 from torch import Tensor
 
-from dragoman.models import EncoderOnly
-from dragoman.models.folder import ReadingDefaults
 from dragoman.models.heads import ClassificationHead
-from dragoman.nn import Precision
-from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
 from dragoman.tasks.lines import to_chunks, windows
-from dragoman.tasks.reading import EncoderReader, head_of
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.tasks.reading import EncoderReader
 
 __all__ = ["Classification", "Classifier"]
 
@@ -51,45 +45,10 @@ class Classification:
         return asdict(self)
 
 
-class Classifier:
-    """An encoder with a head of labels, and its tokenizer.
+class Classifier(EncoderReader):
+    """Texts to labels: an encoder with a head of labels, and its tokenizer."""
 
-    The model may be in training (its mode is put back after each call) and on any device.
-    ``reading`` says from where on texts are read in parts.
-    """
-
-    def __init__(
-        self,
-        model: EncoderOnly,
-        tokenizer: Tokenizer,
-        labels: Sequence[str],
-        reading: ReadingDefaults | None = None,
-        *,
-        precision: Precision = "fp32",
-    ) -> None:
-        check_vocabulary("model's", tokenizer, model.embedding.weight)
-        self.tokenizer = tokenizer
-        self.labels = tuple(labels)
-        self.reading = reading or ReadingDefaults()
-        self._reader = EncoderReader(model, tokenizer, precision)
-
-    @classmethod
-    def load(
-        cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32"
-    ) -> "Classifier":
-        """Read a model folder, as ``dragoman.load``. Raises InputError unless it classifies."""
-        return cls.of(read_folder(path, device=device), precision)
-
-    @classmethod
-    def of(cls, folder: Folder, precision: Precision = "fp32") -> "Classifier":
-        """Make one of a folder that was read. Raises InputError unless its model classifies."""
-        return cls(
-            folder.model_of(EncoderOnly),
-            folder.src_tokenizer,
-            head_of(folder, ClassificationHead).labels,
-            folder.config.reading,
-            precision=precision,
-        )
+    head = ClassificationHead
 
     @overload
     def classify(  # type: ignore[overload-overlap]  # a str is an iterable of str
@@ -122,9 +81,7 @@ class Classifier:
     def _classify(self, texts: list[str], max_batch_tokens: int) -> list[Classification]:
         chunks_of = to_chunks(texts, self.tokenizer, self.reading.max_tokens)
         rows = [ids for chunks in chunks_of for ids in chunks]
-        found = iter(
-            self._reader.read(rows, lambda logits_BC, _: logits_BC.softmax(-1), max_batch_tokens)
-        )
+        found = iter(self._read(rows, lambda logits_BC, _: logits_BC.softmax(-1), max_batch_tokens))
         return [self._result(chunks, list(islice(found, len(chunks)))) for chunks in chunks_of]
 
     def _result(self, chunks: list[list[int]], found: list[Tensor]) -> Classification:

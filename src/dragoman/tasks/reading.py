@@ -1,7 +1,8 @@
-"""How an encoder reads: any number of texts, each by itself, with the head that is asked for."""
+"""How an encoder reads: any number of texts, each by itself, with a head that has labels."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from pathlib import Path
+from typing import ClassVar, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -9,15 +10,15 @@ from torch import Tensor
 from dragoman.decode import schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.heads import Head, NoHead
+from dragoman.models.folder import ReadingDefaults
+from dragoman.models.heads import ClassificationHead, NoHead, TaggingHead
 from dragoman.nn import Precision, inference
-from dragoman.tasks.folders import Folder
+from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["EncoderReader", "head_of"]
+__all__ = ["EncoderReader"]
 
 Answer = TypeVar("Answer")
-HeadT = TypeVar("HeadT", bound=Head)
 
 ENDS = {
     "classify": "classifies texts (dragoman classify)",
@@ -28,29 +29,50 @@ ENDS = {
 """What an encoder with each head does."""
 
 
-def head_of(folder: Folder, wanted: type[HeadT]) -> HeadT:
-    """Return how a folder's encoder ends. Raises InputError for another end, or no encoder."""
-    folder.model_of(EncoderOnly)
-    config = folder.config.model
-    head = config.head if isinstance(config, EncoderOnlyConfig) else NoHead()
-    if not isinstance(head, wanted):
-        raise InputError(f"{folder.path} holds an encoder that {ENDS[head.kind]}.")
-    return head
-
-
 class EncoderReader:
-    """An encoder that reads rows of ids, in batches of alike lengths.
+    """An encoder with a head of labels, and its tokenizer; each task says what it makes of them.
 
-    What it answers to a row does not depend on the rows beside it: in fp32 on a CPU it is the same
-    bit for bit for any budget and any order.
+    The model may be in training (its mode is put back after each call) and on any device.
+    ``reading`` says what a word was in training, and from where on texts are read in parts.
     """
 
-    def __init__(self, model: EncoderOnly, tokenizer: Tokenizer, precision: Precision) -> None:
+    head: ClassVar[type[ClassificationHead | TaggingHead]]
+    """How a model of the task ends."""
+
+    def __init__(
+        self,
+        model: EncoderOnly,
+        tokenizer: Tokenizer,
+        labels: Sequence[str],
+        reading: ReadingDefaults | None = None,
+        *,
+        precision: Precision = "fp32",
+    ) -> None:
+        check_vocabulary("model's", tokenizer, model.embedding.weight)
+        self.tokenizer = tokenizer
+        self.labels = tuple(labels)
+        self.reading = reading or ReadingDefaults()
         self._model = model
-        self._tokenizer = tokenizer
         self._precision: Precision = precision
 
-    def read(
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32") -> Self:
+        """Read a model folder, as ``dragoman.load``. Raises InputError unless it does the task."""
+        return cls.of(read_folder(path, device=device), precision)
+
+    @classmethod
+    def of(cls, folder: Folder, precision: Precision = "fp32") -> Self:
+        """Make one of a folder that was read. Raises InputError unless its model does the task."""
+        model = folder.model_of(EncoderOnly)
+        config = folder.config.model
+        head = config.head if isinstance(config, EncoderOnlyConfig) else NoHead()
+        if not isinstance(head, cls.head):
+            raise InputError(f"{folder.path} holds an encoder that {ENDS[head.kind]}.")
+        return cls(
+            model, folder.src_tokenizer, head.labels, folder.config.reading, precision=precision
+        )
+
+    def _read(
         self,
         rows: Sequence[Sequence[int]],
         answer: Callable[[Tensor, list[int]], Iterable[Answer]],
@@ -58,7 +80,9 @@ class EncoderReader:
     ) -> list[Answer]:
         """Give the answer to each row of ids, which have neither bos nor eos, in order.
 
-        `answer` makes those of a batch from the model's logits and the numbers of its rows.
+        `answer` makes those of a batch from the model's logits and the numbers of its rows. What it
+        is does not depend on the rows beside it: in fp32 on a CPU it is the same bit for bit for
+        any budget and any order.
         """
         found: dict[int, Answer] = {}
         lengths = [len(row) + 2 for row in rows]
@@ -70,6 +94,6 @@ class EncoderReader:
 
     def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """The rows between bos and eos, padded to a rectangle (B, L)."""
-        bos, eos, pad = self._tokenizer.bos_id, self._tokenizer.eos_id, self._tokenizer.pad_id
+        bos, eos, pad = self.tokenizer.bos_id, self.tokenizer.eos_id, self.tokenizer.pad_id
         longest = max(map(len, rows))
         return torch.tensor([[bos, *row, eos, *[pad] * (longest - len(row))] for row in rows])

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from math import prod
-from pathlib import Path
 from typing import Any, overload
 
 import torch
@@ -22,16 +21,11 @@ from torch import Tensor
 
 from dragoman.data.schemes import find_spans
 from dragoman.errors import InputError
-from dragoman.models import EncoderOnly
 from dragoman.models.bio import best_tags
-from dragoman.models.folder import ReadingDefaults
 from dragoman.models.heads import TaggingHead
-from dragoman.nn import Precision
-from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
 from dragoman.tasks.lines import windows
-from dragoman.tasks.reading import EncoderReader, head_of
+from dragoman.tasks.reading import EncoderReader
 from dragoman.tasks.words import Place, join_words, split_words
-from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["TaggedSpan", "TaggedWord", "Tagger", "Tagging"]
 
@@ -88,45 +82,10 @@ class Tagging:
         return asdict(self)
 
 
-class Tagger:
-    """An encoder with a head of tags, and its tokenizer.
+class Tagger(EncoderReader):
+    """Texts, or words, to tags: an encoder with a head of tags, and its tokenizer."""
 
-    The model may be in training (its mode is put back after each call) and on any device.
-    ``reading`` says what a word was in training, and from where on texts are read in parts.
-    """
-
-    def __init__(
-        self,
-        model: EncoderOnly,
-        tokenizer: Tokenizer,
-        labels: Sequence[str],
-        reading: ReadingDefaults | None = None,
-        *,
-        precision: Precision = "fp32",
-    ) -> None:
-        check_vocabulary("model's", tokenizer, model.embedding.weight)
-        self.tokenizer = tokenizer
-        self.labels = tuple(labels)
-        self.reading = reading or ReadingDefaults()
-        self._reader = EncoderReader(model, tokenizer, precision)
-
-    @classmethod
-    def load(
-        cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32"
-    ) -> "Tagger":
-        """Read a model folder, as ``dragoman.load``. Raises InputError unless it tags."""
-        return cls.of(read_folder(path, device=device), precision)
-
-    @classmethod
-    def of(cls, folder: Folder, precision: Precision = "fp32") -> "Tagger":
-        """Make one of a folder that was read. Raises InputError unless its model tags."""
-        return cls(
-            folder.model_of(EncoderOnly),
-            folder.src_tokenizer,
-            head_of(folder, TaggingHead).labels,
-            folder.config.reading,
-            precision=precision,
-        )
+    head = TaggingHead
 
     @overload
     def tag(  # type: ignore[overload-overlap]  # a str is an iterable of str
@@ -189,7 +148,7 @@ class Tagger:
             return self._choose(logits_BLC, [parts[index] for index in batch])
 
         rows = [[id_ for word in part for id_ in word] for part in parts]
-        found = iter(self._reader.read(rows, answer, max_batch_tokens))
+        found = iter(self._read(rows, answer, max_batch_tokens))
         return [
             self._result(text, places, list(islice(found, len(parts))))
             for text, places, parts in zip(texts, placed, parts_of, strict=True)
