@@ -27,9 +27,9 @@ class DecodingDefaults:
     """How the model decodes unless told otherwise."""
 
     beam_size: int = 5
-    """Hypotheses kept at each step."""
+    """Hypotheses kept at each step; 1 is greedy search."""
     length_penalty: float = 1.0
-    """The exponent alpha of GNMT's length normalisation."""
+    """The exponent alpha of ``((5 + n) / 6) ** alpha``; greater favours longer translations."""
     max_length_factor: float = 2.0
     """A translation has at most factor * (source tokens) + constant tokens ..."""
     max_length_constant: int = 20
