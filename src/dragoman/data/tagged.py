@@ -126,23 +126,6 @@ class TaggedDataset:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:32]
 
-    @classmethod
-    def of_words(
-        cls, sentences: Sequence[Sequence[str]], encoder: Encoder, labels: tuple[str, ...]
-    ) -> "TaggedDataset":
-        """Sentences that are still to be tagged: every word has tag 0."""
-        pieces = _pieces(chain.from_iterable(sentences), encoder)
-        return cls(
-            name="words",
-            pieces=pieces,
-            tags=np.zeros(len(pieces), dtype=np.int64),
-            sentences=np.cumsum([0, *map(len, sentences)]),
-            labels=labels,
-            scheme="bio",
-            malformed=0,
-            special=special_ids(encoder),
-        )
-
     def by_sentence(self, tags: npt.NDArray[np.int64]) -> list[list[str]]:
         """Tag numbers of all words, the own ones or predicted ones, as names in sentences."""
         names = [self.labels[tag] for tag in tags.tolist()]

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 
 from dragoman.data.batch import BatchConfig
 from dragoman.data.dataset import Ragged
+from dragoman.data.encode import special_ids
 from dragoman.data.tag_batch import NO_TAG, TagBatch, TagBatches, evaluation_batches
 from dragoman.data.tagged import TaggedDataset, TaggedLayout, load_tagged, read_tagged
 from dragoman.errors import InputError
@@ -62,16 +64,15 @@ def made(make_encoder: MakeEncoder, count: int = 60) -> TaggedDataset:
     words = int(sentences[-1])
     offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 6, words))])
     pieces = Ragged(np.repeat(np.arange(words), np.diff(offsets)) + 4, offsets)
-    empty = TaggedDataset.of_words([], make_encoder(), ("O", "B-X", "I-X"))
     return TaggedDataset(
         name="made",
         pieces=pieces,
         tags=np.arange(words) % 3,
         sentences=sentences,
-        labels=empty.labels,
+        labels=("O", "B-X", "I-X"),
         scheme="bio",
         malformed=0,
-        special=empty.special,
+        special=special_ids(make_encoder()),
     )
 
 
@@ -214,18 +215,18 @@ def test_predictions_find_their_words(make_encoder: MakeEncoder) -> None:
     assert dataset.by_sentence(predicted)[2] == dataset.by_sentence(dataset.tags)[2]
 
 
-def test_words_without_tags(make_encoder: MakeEncoder) -> None:
-    """Sentences to be tagged, an empty one among them, come back with as many tags as words."""
-    sentences = [["ab", "c"], [], ["d"]]
-    dataset = TaggedDataset.of_words(sentences, make_encoder(), ("O", "B-X", "I-X"))
+def test_a_sentence_without_words_has_no_place_in_a_batch(make_encoder: MakeEncoder) -> None:
+    """Predictions come back with as many tags as words; of no sentence there is no batch."""
+    dataset = replace(made(make_encoder, 3), sentences=np.array([0, 2, 2, 3]))
+    dataset = replace(dataset, pieces=dataset.pieces.take(np.arange(3)), tags=np.zeros(3, int))
     (batch,) = evaluation_batches(dataset, BatchConfig())
     assert sorted(batch.indices.tolist()) == [0, 2]
     assert dataset.by_sentence(dataset.tags) == [["O", "O"], [], ["O"]]
-    nothing = TaggedDataset.of_words([], make_encoder(), ("O",))
+    nothing = dataset.take(np.array([], dtype=np.int64))
     assert list(evaluation_batches(nothing, BatchConfig())) == []
 
 
-def test_a_word_without_pieces_is_a_bug() -> None:
+def test_a_word_without_pieces_is_a_bug(tmp_path: Path) -> None:
     """Tags would slip to the next word."""
 
     class Silent:
@@ -235,7 +236,7 @@ def test_a_word_without_pieces_is_a_bug() -> None:
             return [[] for _ in texts]
 
     with pytest.raises(ValueError, match="no piece"):
-        TaggedDataset.of_words([["a"]], Silent(), ("O",))  # type: ignore[arg-type]
+        load_tagged(written(tmp_path, "a O\n"), TaggedLayout(), Silent())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("after", [0, 3, 40])
