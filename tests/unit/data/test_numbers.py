@@ -1,5 +1,6 @@
 """The corpus of written-out numbers: spoken forms, and the law between training and validation."""
 
+import calendar
 import re
 from functools import cache
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.data.grammar.dice import Dice
+from dragoman.data.grammar.lexicon import lexicon
 from dragoman.data.numbers import expressions as kinds
 from dragoman.data.numbers import generate, numbers_corpus, withheld
 from dragoman.data.numbers.corpus import _ALONE, _SENTENCES, _sentence
@@ -33,6 +35,15 @@ def heard(words: str) -> int:
         else:
             whole, part = whole + part * SCALES[word], 0
     return (whole + part) * (-1 if words.startswith("minus ") else 1)
+
+
+def test_months_are_those_of_english(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a program that speaks another language too: the pairs are the same everywhere."""
+    monkeypatch.setattr(type(calendar.month_name), "__getitem__", lambda *_: "Monat")
+    (months,) = zip(*lexicon().rows["months"], strict=True)
+    for kind in (kinds.date, kinds.day_of_year):
+        said = {kind(Dice(seed)).words.partition(" ")[0] for seed in range(300)}
+        assert said == set(months)
 
 
 @given(st.integers(-(10**12) + 1, 10**12 - 1))

@@ -4,7 +4,7 @@ The figures alone decide the words. Where one spelling has two readings, a kind 
 one of them: counts from 1,000 on have their comma, years have none and stand in a sentence.
 """
 
-from calendar import month_name, monthrange
+from calendar import monthrange
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -27,6 +27,20 @@ Kind = Callable[[Dice], Expression]
 _FRACTIONS = {2: "half", 4: "quarter"}
 _MONEY = {"$": ("dollar", "cent"), "€": ("euro", "cent"), "£": ("pound", "penny")}
 _PLURALS = {"penny": "pence", "half": "halves", "foot": "feet", "euro": "euros"}
+_MONTHS = (  # those of `calendar` are in the language of the process
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 _LENGTHS = (("km", "kilometer"), ("m", "meter"), ("ft", "foot"))
 _UNITS = (*_LENGTHS, ("cm", "centimeter"), ("kg", "kilogram"), ("l", "liter"))
 
@@ -106,7 +120,7 @@ def date(dice: Dice) -> Expression:
     """1994-07-03 -> July third, nineteen ninety-four; also 7/3/1994, July 3, 1994, 3 July 1994."""
     of_year, month = dice.number(1800, 2060), dice.number(1, 12)
     day = dice.number(1, monthrange(of_year, month)[1])
-    name = month_name[month]
+    name = _MONTHS[month - 1]
     forms = (
         f"{of_year}-{month:02}-{day:02}",
         f"{month}/{day}/{of_year}",
@@ -120,7 +134,7 @@ def day_of_year(dice: Dice) -> Expression:
     """July 3 and July 3rd -> July third."""
     month = dice.number(1, 12)
     day = dice.number(1, monthrange(2000, month)[1])
-    name = month_name[month]
+    name = _MONTHS[month - 1]
     figures = dice.pick((f"{name} {day}", f"{name} {_suffixed(day)}"))
     return Expression(figures, f"{name} {ordinal(day)}")
 
