@@ -63,13 +63,15 @@ def evaluate_translations(
     translations = list(with_progress(results, "lines", total=len(pairs)))
     seconds = perf_counter() - start
     hypotheses = [translation.text for translation in translations]
-    if hyp is not None:
-        with to_file_or_stdout(hyp) as write:
-            for hypothesis in hypotheses:
-                write(hypothesis)
     scores = compare(hypotheses, references, tokenize=tokenize, tgt_lang=tgt_lang)
     num_tokens = sum(len(translation.tokens) for translation in translations)
-    _print(scores, _Speed(len(pairs), num_tokens, seconds), as_json=as_json)
+    try:
+        if hyp is not None:
+            with to_file_or_stdout(hyp) as write:
+                for hypothesis in hypotheses:
+                    write(hypothesis)
+    finally:  # a full disk takes no scores along
+        _print(scores, _Speed(len(pairs), num_tokens, seconds), as_json=as_json)
     if scores.chrf < UNLIKE:
         languages = f"{config.src_lang or 'not said'} to {config.tgt_lang or 'not said'}"
         say(

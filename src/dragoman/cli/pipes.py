@@ -10,6 +10,7 @@ from typing import TextIO, TypeVar
 import typer
 
 from dragoman.data.files import decode_lines, open_bytes
+from dragoman.data.output import replacing
 from dragoman.errors import InputError
 
 __all__ = [
@@ -30,9 +31,10 @@ Write = Callable[[str], None]
 
 
 def say(text: str) -> None:
-    """Talk: a line on standard error."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    """Talk: a line on standard error, unless whoever started the command has closed it."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 def is_typed(file: Path | None) -> bool:
@@ -50,8 +52,8 @@ def _stdin() -> TextIO:
 def check_output(output: Path | None, *to_read: Path | None, option: str = "--output") -> None:
     """Raise InputError for an output that cannot be wanted, before anything is read or written.
 
-    It is a file to read, which opening it would empty; or it is a folder or in none; or it has the
-    name of a compressed file, which it will not be.
+    It is a file to read, which would be lost; or it is a folder or in none; or it may not be
+    written to; or it has the name of a compressed file, which it will not be.
     """
     if output is None:
         return
@@ -71,6 +73,8 @@ def _check_output(output: Path, to_read: Iterable[Path | None], option: str) -> 
         file and file.exists() and output.samefile(file) for file in to_read
     ):
         raise InputError(f"{output} is the file to read; give another {option}.")
+    if not os.access(output if output.exists() else output.parent, os.W_OK):
+        raise InputError(f"Cannot write {output}: it is read-only; give another {option}.")
     if output.suffix in COMPRESSED:
         raise InputError(
             f"{output} would hold plain text, whatever its name; give {option} without "
@@ -92,14 +96,14 @@ def lines_from(file: Path | None) -> Iterator[Iterator[str]]:
 def to_file_or_stdout(file: Path | None) -> Iterator[Write]:
     """What writes a line, in UTF-8, to ``file`` or, at once, to standard output.
 
-    A reader that has gone away (``| head``) ends the command quietly, with exit code 1.
+    The file is there when all lines are; until then an old one stays as it was. A reader that has
+    gone away (``| head``) ends the command quietly, with exit code 1.
     """
     if file is not None:
-        try:
-            stream = file.open("w", encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise InputError(f"Cannot write {file}: {error.strerror}.") from error
-        with stream:
+        with (
+            replacing(file, "output") as part,
+            part.open("w", encoding="utf-8", newline="\n") as stream,
+        ):
             yield lambda line: print(line, file=stream)
         return
     with to_stdout() as write:
@@ -109,6 +113,8 @@ def to_file_or_stdout(file: Path | None) -> Iterator[Write]:
 @contextmanager
 def to_stdout() -> Iterator[Write]:
     """What writes text as it is, in UTF-8 and at once, to standard output."""
+    if sys.stdout is None:
+        raise InputError("There is no standard output to write to; leave it open.")
     try:
         yield _to_stdout
     except BrokenPipeError:

@@ -65,11 +65,12 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         results = translator.stream(lines, options, window=1 if typed else 4096)
         with to_file_or_stdout(output) as write:
             shown = results if typed else with_progress(results, "lines")
-            _print(shown, write, n_best=n_best, as_json=as_json)
+            summary = _print(shown, write, n_best=n_best, as_json=as_json)
+        say(summary)
 
 
-def _print(results: Iterator["Translation"], write: Write, *, n_best: int, as_json: bool) -> None:
-    """Write all lines, then say how many there were and what was unusual about them."""
+def _print(results: Iterator["Translation"], write: Write, *, n_best: int, as_json: bool) -> str:
+    """Write all lines; gives how many there were and what was unusual about them."""
     start = perf_counter()
     number = 0
     flagged: Counter[str] = Counter()
@@ -78,7 +79,7 @@ def _print(results: Iterator["Translation"], write: Write, *, n_best: int, as_js
             write(line)
         flagged.update(translation.flags)
     notes = "".join(f", {count:,} {flag}" for flag, count in sorted(flagged.items()))
-    say(f"{counted(number, 'line')} in {perf_counter() - start:.1f} s{notes}")
+    return f"{counted(number, 'line')} in {perf_counter() - start:.1f} s{notes}"
 
 
 def _lines(translation: "Translation", number: int, n_best: int, *, as_json: bool) -> list[str]:

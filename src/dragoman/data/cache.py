@@ -15,18 +15,23 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dragoman.data.dataset import Ragged
 from dragoman.data.files import open_bytes
-from dragoman.errors import DragomanError
+from dragoman.data.locks import locked
+from dragoman.errors import DragomanError, InputError
 
-__all__ = ["RaggedWriter", "hash_files", "kept"]
+__all__ = ["Kept", "RaggedWriter", "kept"]
+
+BUILDING = "building-"
+"""How the names of folders begin that are not whole yet."""
 
 Found = dict[str, Any]
 """What a writer found on the way, fit for JSON."""
@@ -60,33 +65,57 @@ class RaggedWriter:
         return {"type": self._dtype, "count": len(lengths) - 1}
 
 
+class Kept(NamedTuple):
+    """What a folder of the cache holds."""
+
+    name: str
+    """The folder's: a hash of all that decides its content."""
+    arrays: dict[str, Ragged]
+    """Sequences of ids, by the names of their arrays."""
+    found: Found
+    """What the writer found."""
+
+
 def kept(
     cache: Path,
-    name: str,
+    content: tuple[Sequence[object], Sequence[Path]],
     types: Mapping[str, str],
     write: Callable[[Mapping[str, RaggedWriter]], Found],
-) -> tuple[dict[str, Ragged], Found]:
-    """The arrays of the folder ``name``, with what was found; written now if they are not there.
+) -> Kept:
+    """The arrays that follow from some values and files; written now if they are not there.
 
-    ``types`` are those of the arrays' ids, by name; ``write`` fills one writer for each. Raises
-    DragomanError when the cache cannot be written, and whatever ``write`` raises.
+    ``content`` are values that JSON can hold, and the files; ``types`` are those of the arrays'
+    ids, by name; ``write`` fills one writer for each. Raises DragomanError when the cache cannot be
+    written, InputError for a file that is a pipe or changes while it is read, and whatever
+    ``write`` raises.
     """
+    name = _hash(*content)
     folder = cache / name
+
+    def write_unchanged(writers: Mapping[str, RaggedWriter]) -> Found:
+        found = write(writers)
+        if _hash(*content) != name:
+            files = " or ".join(map(str, content[1]))
+            raise InputError(f"{files} changed while it was read; give the command again.")
+        return found
+
     if not _is_complete(folder):
         try:
-            _build(folder, types, write)
+            _build(folder, types, write_unchanged)
         except OSError as error:
             raise DragomanError(
                 f"Cannot write the cache of tokenised corpora {cache}: {error.strerror or error}."
             ) from error
     meta = json.loads((folder / "meta.json").read_text())
-    return {array: _open(folder, array, meta) for array in types}, meta["found"]
+    return Kept(name, {array: _open(folder, array, meta) for array in types}, meta["found"])
 
 
-def hash_files(parts: Sequence[object], paths: Sequence[Path]) -> str:
+def _hash(parts: Sequence[object], paths: Sequence[Path]) -> str:
     """A hash of values that JSON can hold and of the files' bytes as they are on disk."""
     digest = hashlib.sha256(json.dumps(parts).encode())
     for path in paths:
+        if path.is_fifo():
+            raise InputError(f"{path} is a pipe, and it has to be read twice; give a file.")
         open_bytes(path).close()  # for its errors
         with path.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
@@ -98,23 +127,35 @@ def _build(
 ) -> None:
     """Write into a temporary folder beside ``folder``, then rename it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(dir=folder.parent, prefix="building-"))
-    try:
+    with _building(folder.parent) as building:
         writers = {name: RaggedWriter(building, name, dtype) for name, dtype in types.items()}
         try:
             found = write(writers)
         finally:
             arrays = {name: writer.close() for name, writer in writers.items()}
         (building / "meta.json").write_text(json.dumps({"arrays": arrays, "found": found}))
-        if folder.exists():
-            shutil.rmtree(folder)  # what a crash has left
-        try:
-            building.rename(folder)
-        except OSError:
+        with locked(folder.parent, wait=True):
             if not _is_complete(folder):  # else another run was faster with the same
-                raise
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)  # what a crash has left
+                building.rename(folder)
+
+
+@contextmanager
+def _building(cache: Path) -> Iterator[Path]:
+    """A folder in the cache to write to, which goes afterwards unless it was renamed.
+
+    It is held meanwhile. What nobody holds was left by a process that was killed, and goes first.
+    """
+    with ExitStack() as stack:
+        with locked(cache, wait=True):
+            for left in cache.glob(f"{BUILDING}*"):
+                with suppress(OSError), locked(left, wait=False) as is_ours:
+                    if is_ours:
+                        shutil.rmtree(left)
+            building = Path(tempfile.mkdtemp(dir=cache, prefix=BUILDING))
+            stack.callback(shutil.rmtree, building, ignore_errors=True)
+            stack.enter_context(locked(building, wait=False))
+        yield building
 
 
 def _open(folder: Path, name: str, meta: Found) -> Ragged:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 from zlib import crc32
 
-from dragoman.data.cache import RaggedWriter, hash_files, kept
+from dragoman.data.cache import RaggedWriter, kept
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
 from dragoman.data.encode import Encoder, id_type, special_ids
 from dragoman.data.files import read_text
@@ -254,11 +254,10 @@ def prepare_documents(
     """
     held_out = None if hold_out is None else astuple(hold_out)
     parts = ["documents", FORMAT, encoder.content_hash, split, held_out]
-    content_hash = hash_files(parts, paths)
     sides = ("train",) if hold_out is None else ("train", "held")
     types = dict.fromkeys(sides, id_type(encoder))
     write = partial(_write, read_documents(paths, split, hold_out), SEPARATORS[split], encoder)
-    arrays, num_chars = kept(cache, content_hash, types, write)
+    content_hash, arrays, num_chars = kept(cache, (parts, paths), types, write)
     name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     datasets = [
         DocumentDataset(

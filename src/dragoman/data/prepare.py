@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dragoman.data.cache import RaggedWriter, hash_files, kept
+from dragoman.data.cache import RaggedWriter, kept
 from dragoman.data.check import Finding
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.data.dataset import PairDataset, SpecialIds
@@ -31,10 +31,10 @@ def prepare(
     special = _special_ids(src_encoder, tgt_encoder)
     keys = [corpus.src_key, corpus.tgt_key] if corpus.jsonl else []
     hashes = [src_encoder.content_hash, tgt_encoder.content_hash]
-    content_hash = hash_files([FORMAT, *hashes, bool(corpus.tsv), keys], corpus.paths)
+    content = [FORMAT, *hashes, bool(corpus.tsv), keys], corpus.paths
     types = {"src": id_type(src_encoder), "tgt": id_type(tgt_encoder)}
     write = partial(_write_pairs, corpus, (src_encoder, tgt_encoder))
-    arrays, found = kept(cache, content_hash, types, write)
+    content_hash, arrays, found = kept(cache, content, types, write)
     return PairDataset(
         name=corpus.label,
         src=arrays["src"],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from dragoman.lens.files import replacing
+from dragoman.data.output import replacing
 
 _DOTS_AN_INCH = 130
 
@@ -28,6 +29,8 @@ def save(figure: Figure, path: Path | str) -> Path:
     there.
     """
     target = Path(path)
+    drawn = BytesIO()  # a pipe takes bytes in their order alone, and this library goes back
+    figure.savefig(drawn, format="png", metadata={"Software": None})
     with replacing(target, "picture") as part:
-        figure.savefig(part, format="png", metadata={"Software": None})
+        part.write_bytes(drawn.getvalue())
     return target

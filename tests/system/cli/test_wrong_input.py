@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.system.cli.command import LINES, Done, Run, in_own_process, write
 
 
@@ -133,9 +134,20 @@ def test_an_output_that_cannot_be_written_is_told_at_once(
     assert not compressed.exists()
 
 
-def test_a_closed_standard_input_is_told(model: Path) -> None:
+@pytest.mark.parametrize("stream", ["input", "output"])
+def test_a_closed_standard_stream_is_told(model: Path, tmp_path: Path, stream: str) -> None:
     """Whoever starts the command may have closed it."""
     call = [sys.executable, "-m", "dragoman", "translate", str(model)]
-    closing = ["sh", "-c", 'exec "$@" <&-', "sh", *call]
+    if stream == "output":
+        call.append(str(write(tmp_path / "in", LINES[:1])))
+    closing = ["sh", "-c", 'exec "$@" ' + {"input": "<&-", "output": ">&-"}[stream], "sh", *call]
     done = subprocess.run(closing, capture_output=True, text=True, check=False, timeout=120)
-    assert_refused(Done(done.returncode, done.stdout, done.stderr), "no standard input")
+    assert_refused(Done(done.returncode, done.stdout, done.stderr), f"no standard {stream}")
+
+
+def test_nobody_need_listen_to_talk(model: Path, tmp_path: Path) -> None:
+    """With standard error closed the lines come, and the exit code is 0."""
+    call = [sys.executable, "-m", "dragoman", "translate", str(model)]
+    closing = ["sh", "-c", 'exec "$@" 2>&-', "sh", *call, str(write(tmp_path / "in", LINES[:1]))]
+    done = subprocess.run(closing, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)

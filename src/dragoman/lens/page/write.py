@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dragoman import __version__
+from dragoman.data.output import replacing
 from dragoman.errors import InputError
-from dragoman.lens.files import replacing
 from dragoman.lens.inspection import AttentionMap, Inspection
 
 __all__ = ["MAX_WEIGHTS", "SCRIPTS", "write_page"]

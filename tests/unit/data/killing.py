@@ -1,0 +1,42 @@
+"""Something that writes, killed before each of the changes that it makes to files."""
+
+import subprocess
+import sys
+
+LOOP = """
+import os, signal, sys
+
+def killed_at(left):
+    def hook(event, arguments):
+        nonlocal left
+        writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        if writes or event in {"os.mkdir", "os.rename", "os.remove", "os.rmdir"}:
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+    return hook
+
+moment, status = 0, signal.SIGKILL
+while status == signal.SIGKILL:
+    before()
+    if (pid := os.fork()) == 0:
+        sys.addaudithook(killed_at(moment))
+        write()
+        os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    assert status in (0, signal.SIGKILL), status
+    check()
+    moment += 1
+print(moment - 1)
+"""
+
+
+def moments(script: str, *arguments: object) -> int:
+    """Kill what a script's `write` does at each moment; gives how many there are.
+
+    The script defines `before`, `write`, and `check` for what a reader and the next writer find.
+    """
+    command = [sys.executable, "-c", script + LOOP, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)

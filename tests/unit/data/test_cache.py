@@ -1,0 +1,117 @@
+"""The cache on disk: killed writers, several at once, files that change."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+from tests.unit.data.killing import moments
+
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.locks import locked
+from dragoman.data.prepare import prepare
+from dragoman.errors import InputError
+
+MakeEncoder = Callable[..., Any]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> CorpusConfig:
+    """A hundred pairs in one file."""
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"one {n}\teins {n}\n" for n in range(100)))
+    return CorpusConfig(tsv=str(path))
+
+
+def test_what_a_killed_run_has_left_goes(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """The next run that writes removes it, but nothing that a living run is writing."""
+    dead, alive = (tmp_path / "cache" / f"building-{name}" for name in ("dead", "alive"))
+    for folder in (dead, alive):
+        folder.mkdir(parents=True)
+        (folder / "src.ids").write_bytes(b"12")
+    with locked(alive, wait=False):
+        dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    found = {path.name for path in (tmp_path / "cache").iterdir()}
+    assert found == {dataset.content_hash, alive.name}
+    assert (alive / "src.ids").read_bytes() == b"12"
+
+
+def test_some_at_once_have_the_same(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """Nobody takes away what another has written and reads, whatever a crash has left there."""
+    name = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "first").content_hash
+    start = Barrier(4)
+
+    def run(cache: Path) -> tuple[int, int]:
+        start.wait()
+        dataset = prepare(corpus, make_encoder(), make_encoder(), cache)
+        return len(dataset), int(dataset.src.ids.sum())
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(12):
+            cache = tmp_path / f"cache-{number}"
+            if number % 2:
+                (cache / name).mkdir(parents=True)
+            assert len(set(pool.map(run, [cache] * 4))) == 1
+            assert [path.name for path in cache.iterdir()] == [name]
+
+
+def test_a_file_that_changes_meanwhile_is_not_kept(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """Its ids would stand under the hash of what it was; size and time need not tell."""
+    path = corpus.paths[0]
+    encoder, before = make_encoder(), path.stat()
+    encode_batch = encoder.encode_batch
+
+    def change(texts: Sequence[str]) -> object:
+        path.write_text(path.read_text().replace("one", "two"))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        return encode_batch(texts)
+
+    encoder.encode_batch = change
+    with pytest.raises(InputError, match=r"a\.tsv changed while it was read"):
+        prepare(corpus, encoder, encoder, tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_pipe_is_refused(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+    """It can be read once; to wait for a second time would be for ever."""
+    pipe = tmp_path / "pipe.tsv"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="is a pipe"):
+        prepare(CorpusConfig(tsv=str(pipe)), make_encoder(), make_encoder(), tmp_path / "cache")
+
+
+WRITES = """
+import shutil, sys
+from pathlib import Path
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.prepare import prepare
+
+class Encoder:
+    vocab_size, pad_id, bos_id, eos_id, content_hash = 1000, 0, 2, 3, "x"
+    def encode_batch(self, texts):
+        return [[len(text)] * len(text) for text in texts]
+
+cache = Path(sys.argv[2])
+def before():
+    shutil.rmtree(cache, ignore_errors=True)
+def write():
+    return prepare(CorpusConfig(tsv=sys.argv[1]), Encoder(), Encoder(), cache)
+def check():
+    dataset = write()
+    assert (len(dataset), dataset.tgt[7].tolist()) == (100, [6] * 6)
+    assert [path.name for path in cache.iterdir()] == [dataset.content_hash]
+"""
+
+
+def test_killed_at_every_change_of_a_file(corpus: CorpusConfig, tmp_path: Path) -> None:
+    """The next run finds all of it or none, writes the whole, and leaves nothing else."""
+    assert moments(WRITES, corpus.tsv, tmp_path / "cache") > 6
