@@ -33,8 +33,6 @@ class EncoderDecoderConfig(LayerShape):
     """Self-attention of the encoder's layers, repeated from the first; full unless given."""
     decoder_patterns: tuple[AttentionPattern, ...] = ()
     """Self-attention of the decoder's layers, repeated from the first; causal unless given."""
-    final_norm: bool | None = None
-    """A last norm on each stack; unless given, pre-norm stacks have it and post-norm ones not."""
     scale_embedding: bool = True
     """Multiply embeddings by the root of d_model."""
     embedding_norm: bool = False
@@ -75,11 +73,6 @@ class EncoderDecoderConfig(LayerShape):
                 "would be masked as padding; give padding an id of its own"
             )
 
-    @property
-    def has_final_norm(self) -> bool:
-        """Whether each stack ends in a norm."""
-        return self.ends_in_norm if self.final_norm is None else self.final_norm
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderOnlyConfig(LayerShape):
@@ -93,8 +86,6 @@ class DecoderOnlyConfig(LayerShape):
     """Depth."""
     patterns: tuple[AttentionPattern, ...] = ()
     """Self-attention of the layers, repeated from the first; causal unless given."""
-    final_norm: bool | None = None
-    """A last norm; unless given, pre-norm stacks have it and post-norm ones not."""
     scale_embedding: bool = False
     """Multiply embeddings by the root of d_model."""
     embedding_norm: bool = False
@@ -122,11 +113,6 @@ class DecoderOnlyConfig(LayerShape):
         self._check_patterns("patterns", self.patterns)
         _check_causal(self.patterns, "patterns")
 
-    @property
-    def has_final_norm(self) -> bool:
-        """Whether the stack ends in a norm."""
-        return self.ends_in_norm if self.final_norm is None else self.final_norm
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderOnlyConfig(LayerShape):
@@ -144,8 +130,6 @@ class EncoderOnlyConfig(LayerShape):
     """What is made of the hidden states."""
     num_token_types: int = 0
     """Segments of a text that have an embedding of their own (BERT: 2)."""
-    final_norm: bool | None = None
-    """A last norm; unless given, pre-norm stacks have it and post-norm ones not."""
     scale_embedding: bool = False
     """Multiply embeddings by the root of d_model."""
     embedding_norm: bool = False
@@ -162,11 +146,6 @@ class EncoderOnlyConfig(LayerShape):
         LayerShape.__post_init__(self)
         self._check_counts("num_layers")
         self._check_patterns("patterns", self.patterns)
-
-    @property
-    def has_final_norm(self) -> bool:
-        """Whether the stack ends in a norm."""
-        return self.ends_in_norm if self.final_norm is None else self.final_norm
 
 
 ModelConfig = EncoderDecoderConfig | DecoderOnlyConfig | EncoderOnlyConfig

@@ -26,7 +26,7 @@ def _encoder_decoder(config: EncoderDecoderConfig) -> dict[str, int]:
     own_target = config.tie_embeddings in ("none", "target-output")
     own_output = config.tie_embeddings in ("none", "source-target")
     beside = _beside(config, norm=config.embedding_norm)
-    ends = _stack(config, final_norm=config.has_final_norm)
+    ends = _stack(config)
     layer, cross = _layer(config), _attention(config) + _norm(config)
     return {
         "source embedding": config.src_vocab_size * d + beside,
@@ -42,8 +42,7 @@ def _decoder_only(config: DecoderOnlyConfig) -> dict[str, int]:
     return {
         "embedding": config.vocab_size * config.d_model
         + _beside(config, norm=config.embedding_norm),
-        "decoder": config.num_layers * _layer(config)
-        + _stack(config, final_norm=config.has_final_norm),
+        "decoder": config.num_layers * _layer(config) + _stack(config),
         "output": config.vocab_size * (own_output * config.d_model + config.output_bias),
     }
 
@@ -62,8 +61,7 @@ def _encoder_only(config: EncoderOnlyConfig) -> dict[str, int]:
     rows = config.vocab_size + config.num_token_types
     return {
         "embedding": rows * d + _beside(config, norm=config.embedding_norm),
-        "encoder": config.num_layers * _layer(config)
-        + _stack(config, final_norm=config.has_final_norm),
+        "encoder": config.num_layers * _layer(config) + _stack(config),
         "head": head,
     }
 
@@ -74,10 +72,10 @@ def _beside(shape: LayerShape, *, norm: bool) -> int:
     return rows * shape.d_model + norm * _norm(shape)
 
 
-def _stack(shape: LayerShape, *, final_norm: bool) -> int:
+def _stack(shape: LayerShape) -> int:
     """What stands beside the layers of a stack: a last norm, a bias of positions."""
     buckets = shape.positions.num_buckets if isinstance(shape.positions, RelativeBias) else 0
-    return final_norm * _norm(shape) + buckets * shape.num_heads
+    return shape.ends_in_norm * _norm(shape) + buckets * shape.num_heads
 
 
 def _layer(shape: LayerShape) -> int:

@@ -50,7 +50,7 @@ class DecoderOnly(nn.Module):
         self.decoder = Decoder(
             config,
             config.num_layers,
-            final_norm=config.has_final_norm,
+            final_norm=config.ends_in_norm,
             cross_attention=False,
             patterns=config.patterns,
             depth=deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None,

@@ -63,14 +63,14 @@ class EncoderDecoder(nn.Module):
         self.encoder = Encoder(
             config,
             config.num_encoder_layers,
-            final_norm=config.has_final_norm,
+            final_norm=config.ends_in_norm,
             patterns=config.encoder_patterns,
             depth=encoder_depth,
         )
         self.decoder = Decoder(
             config,
             config.num_decoder_layers,
-            final_norm=config.has_final_norm,
+            final_norm=config.ends_in_norm,
             patterns=config.decoder_patterns,
             depth=decoder_depth,
         )

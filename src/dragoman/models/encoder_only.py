@@ -21,7 +21,7 @@ class EncoderOnly(nn.Module):
         self.encoder = Encoder(
             config,
             config.num_layers,
-            final_norm=config.has_final_norm,
+            final_norm=config.ends_in_norm,
             patterns=config.patterns,
             depth=deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None,
         )

@@ -26,7 +26,7 @@ NormPosition = Literal["post", "pre", "deepnorm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerShape:
-    """Everything that one layer is built from. The defaults are the paper's base model."""
+    """All that a layer is built from, and how its stack ends. The defaults are the paper's base."""
 
     d_model: int = 512
     """Width of the residual stream."""
@@ -62,6 +62,8 @@ class LayerShape:
     """Added to the variance inside the root."""
     norm_position: NormPosition = "post"
     """Post-norm as in the paper, pre-norm, or DeepNorm for deep post-norm stacks."""
+    final_norm: bool | None = None
+    """A last norm on each stack; unless given, pre-norm stacks have it and post-norm ones not."""
     init: InitName = "xavier"
     """How matrices are drawn: Xavier-uniform, or as GPT-2 scaled by depth."""
     dropout: float = 0.1
@@ -151,8 +153,8 @@ class LayerShape:
 
     @property
     def ends_in_norm(self) -> bool:
-        """Whether a stack ends in a norm unless told otherwise: pre-norm ones must."""
-        return self.norm_position == "pre"
+        """Whether each stack ends in a norm."""
+        return self.norm_position == "pre" if self.final_norm is None else self.final_norm
 
     def make_attention(self, pattern: Pattern) -> MultiHeadAttention:
         """Build an attention of this shape."""

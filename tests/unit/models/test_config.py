@@ -251,4 +251,4 @@ def test_the_deep_preset_is_pre_norm() -> None:
     deep = preset("deep")
     assert (deep.num_encoder_layers, deep.num_decoder_layers) == (12, 2)
     assert deep.norm_position == "pre"
-    assert deep.has_final_norm
+    assert deep.ends_in_norm
