@@ -7,10 +7,14 @@ const ROW = 40;
 /** Pruned nodes of a step that the tree shows, the best ones; the table has all. */
 const PRUNED = 4;
 
+/** The steps of a tree, whose nodes stand step by step. */
+function depthOf(tree) {
+  return tree.nodes[tree.nodes.length - 1].step;
+}
+
 /** The nodes of each step, best first. */
 function ranked() {
-  const depth = Math.max(...data.beam.nodes.map((node) => node.step));
-  return Array.from({ length: depth + 1 }, (_, step) => data.beam.nodes
+  return Array.from({ length: depthOf(data.beam) + 1 }, (_, step) => data.beam.nodes
     .filter((node) => node.step === step).sort((one, other) => one.rank - other.rank));
 }
 
@@ -87,8 +91,7 @@ function beamTree(go) {
 /** The nodes from the first token to this one. */
 function path(node) {
   const way = [];
-  for (let at = node; at && at.parent !== null; at = data.beam.nodes.find(({ id }) => id === at.parent))
-    way.unshift(at);
+  for (let at = node; at.parent !== null; at = data.beam.nodes[at.parent]) way.unshift(at);
   return way;
 }
 

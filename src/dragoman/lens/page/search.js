@@ -5,7 +5,7 @@ const COURSE = data.kind === "encoder-only" ? "gaps" : "steps";
 
 /** The steps that can be visited: those of the output, and those that the beam took beyond it. */
 function moments() {
-  const depth = data.beam ? Math.max(...data.beam.nodes.map((node) => node.step)) : 0;
+  const depth = data.beam ? depthOf(data.beam) : 0;
   return Array.from({ length: Math.max(depth, data.steps.length) }, (_, n) => data.steps[n] || null);
 }
 
