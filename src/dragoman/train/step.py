@@ -45,13 +45,14 @@ class Stepper(Generic[BatchT]):
     def __call__(self, batches: Sequence[BatchT], learning_rate: float) -> StepResult:
         """Take one step. A loss or gradient that is not finite stops before the weights move."""
         num_targets = sum(batch.num_targets for batch in batches)
-        loss = 0.0
+        means: list[Tensor] = []
         for batch in batches:
             with self.precision():
                 summed = self.loss(batch)
             mean = summed / num_targets
             mean.backward()
-            loss += mean.item()
+            means.append(mean.detach())
+        loss = sum(torch.stack(means).tolist())  # read once: on a GPU this waits
         limit = float("inf") if self.clip_norm is None else self.clip_norm
         grad_norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), limit))
         self._check_finite(loss, grad_norm, batches)
