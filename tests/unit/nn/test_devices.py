@@ -20,8 +20,10 @@ from dragoman.nn import (
     AttentionPattern,
     Causal,
     Decoder,
+    Documents,
     DynamicScaling,
     Fixed,
+    Full,
     KeyValue,
     LayerNorm,
     LayerShape,
@@ -30,6 +32,8 @@ from dragoman.nn import (
     LinearAttention,
     Longformer,
     NoPositions,
+    Packed,
+    Pattern,
     PositionScheme,
     RelativeBias,
     RMSNorm,
@@ -42,6 +46,7 @@ from dragoman.nn import (
     Weighting,
 )
 from dragoman.nn.patterns.kernels import fused_attention
+from dragoman.nn.patterns.varlen import attend_by_varlen
 
 
 @contextmanager
@@ -118,6 +123,50 @@ def test_shared_heads_reach_only_kernels_that_know_them(
     assert fused.heads == [(4, 2 if shared else 4)]
 
 
+class Waits(TorchFunctionMode):
+    """Counts what a CPU would wait for a GPU for, which is here the device "meta".
+
+    A tensor that is made there of Python's numbers, or brought there without `non_blocking`, is
+    ready only when all work before it is. (Asking for a number is an error on "meta".)
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> object:
+        """Do what was asked for, and count it if it is one."""
+        options = kwargs or {}
+        out = func(*args, **options)
+        if isinstance(out, Tensor) and out.is_meta:
+            brought = func is Tensor.to and args[0].is_cpu and not options.get("non_blocking")
+            self.count += brought or func is torch.tensor
+        return out
+
+
+@pytest.mark.parametrize("lengths", [(5, 300, 4, 6), (7, 7, 7)], ids=str)
+@pytest.mark.parametrize("within", [Full(), Causal(), SlidingWindow(size=9)], ids=repr)
+def test_packed_documents_wait_for_no_gpu(lengths: tuple[int, ...], within: Pattern) -> None:
+    """Where they lie is known from their lengths: in groups, one by one, and for the kernel."""
+    x_BHLd = torch.zeros(2, 2, sum(lengths), 8, device="meta")
+    kv, weighting = KeyValue(x_BHLd, x_BHLd), Weighting(scale=1.0)
+
+    def kernel(q: Tensor, *_: object, **__: object) -> Tensor:
+        return q
+
+    with Waits() as waits:
+        out = Packed(within, Documents(lengths)).attend(x_BHLd, kv, None, weighting)
+        by_kernel = attend_by_varlen(x_BHLd, kv, lengths, (-1, 0), weighting, kernel)
+    assert waits.count == 0
+    assert out.shape == by_kernel.shape == x_BHLd.shape
+
+
 LENGTH = 300  # more than a block of any pattern here
 
 
@@ -153,7 +202,10 @@ def test_what_is_made_inside_follows_the_input(
     if isinstance(positions, Sinusoidal | Learned):
         table: SinusoidalPositions | LearnedPositions = positions.make_table(16)
         x_BLD = table.to("meta", dtype)(x_BLD)
-    out_BLD = stack.to(dtype).train()(x_BLD)
+    stack.to(dtype).train()
+    with Waits() as waits:
+        out_BLD = stack(x_BLD)
+    assert waits.count == 0
     assert (out_BLD.device.type, out_BLD.dtype) == ("meta", dtype)
     out_BLD.sum().backward()
     for parameter in (*stack.parameters(), *embedding.parameters()):

@@ -132,7 +132,7 @@ class LinearAttention:
         else:
             gammas = self.decay
         gamma_K = torch.tensor(gammas, dtype=torch.float64)
-        return gamma_K.log().to(k_BKSd)
+        return gamma_K.log().to(k_BKSd, non_blocking=True)
 
     def of_heads(self, kv_heads: Sequence[int]) -> "LinearAttention":
         """The same for these key-value heads alone, each of which keeps its own decay."""

@@ -142,7 +142,7 @@ class Longformer:
 
     def _places(self, start: int, stop: int, device: torch.device) -> Tensor:
         places = [place for place in self.global_positions if start <= place < stop]
-        return torch.tensor(places, dtype=torch.long, device=device)
+        return torch.tensor(places, dtype=torch.long).to(device, non_blocking=True)
 
     def make_storage(self) -> Storage:
         """Keep every position, since a global one may still come and see them all."""

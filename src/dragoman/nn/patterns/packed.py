@@ -110,9 +110,14 @@ class Packed:
             seen = real[0].transpose(-2, -1) if real else None
             return self.within.attend(q, KeyValue(k, v), seen, weighting)
         m, w, device = len(lengths), max(lengths), parts[0].device
-        real_mw = torch.arange(w, device=device) < torch.tensor(lengths, device=device)[:, None]
+        # on the CPU, which knows the lengths: a GPU would be waited for
+        real_mw = torch.arange(w) < torch.tensor(lengths)[:, None]
         places_mw = torch.zeros_like(real_mw, dtype=torch.long)
-        places_mw[real_mw] = torch.arange(sum(lengths), device=device)
+        places_mw[real_mw] = torch.arange(sum(lengths))
+        kept_M = real_mw.flatten().nonzero().flatten()
+        real_mw, places_mw, kept_M = (
+            x.to(device, non_blocking=True) for x in (real_mw, places_mw, kept_M)
+        )
 
         def to_rows(x: Tensor) -> Tensor:
             """Turn `(B, ., M, .)` into `(B m, ., w, .)`: documents become rows."""
@@ -126,7 +131,7 @@ class Packed:
             seen = filled if seen is None else seen & filled
         out = self.within.attend(q, KeyValue(k, v), seen, weighting)
         out = torch.flatten(out.unflatten(0, (-1, m)).movedim(1, 2), 2, 3)
-        return out.index_select(2, real_mw.flatten().nonzero().flatten())
+        return out.index_select(2, kept_M)
 
     def make_storage(self) -> Storage:
         """Decoding continues one document: the storage of the pattern inside it."""
@@ -155,4 +160,4 @@ def _places(lengths: Sequence[int], chosen: Sequence[int], device: torch.device)
     """Return the places of documents in their row, one chosen document after another."""
     ends = list(accumulate(lengths))
     spans = [torch.arange(ends[i] - lengths[i], ends[i]) for i in chosen]
-    return torch.cat(spans).to(device)
+    return torch.cat(spans).to(device, non_blocking=True)

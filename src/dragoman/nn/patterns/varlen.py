@@ -69,9 +69,8 @@ def attend_by_varlen(
     batch, heads = q_BHLd.shape[:2]
     # rows, one after another, are one long row of documents: (B, H, L, d) to (B L, H, d)
     q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q_BHLd, *kv))
-    ends = (
-        torch.tensor([0, *lengths] + [*lengths] * (batch - 1)).cumsum(0).to(q.device, torch.int32)
-    )
+    ends = torch.tensor([0, *lengths] + [*lengths] * (batch - 1)).cumsum(0).int()
+    ends = ends.to(q.device, non_blocking=True)
     longest = max(lengths)
     out: Tensor = attend(
         q,

@@ -104,8 +104,8 @@ class ALiBiBias(nn.Module):
 
     def forward(self, distance_TS: Tensor) -> Tensor:
         """Compute the bias of distances `j - i`: `(T, S)` to `(H, T, S)`."""
-        slopes_H11 = torch.tensor(self.slopes, device=distance_TS.device)[:, None, None]
-        return -slopes_H11 * distance_TS.abs()
+        slopes_H = torch.tensor(self.slopes).to(distance_TS.device, non_blocking=True)
+        return -slopes_H[:, None, None] * distance_TS.abs()
 
 
 def alibi_slopes(num_heads: int) -> list[float]:

@@ -209,13 +209,14 @@ class Rotation:
             places = torch.arange(positions.start, positions.stop, dtype=torch.float64)
         else:
             places = positions.double()
-            theta = theta.to(places.device)
+            theta = theta.to(places.device, non_blocking=True)
         angles_Lp = places[..., None] * theta
         if angles_Lp.dim() == 3:
             angles_Lp = angles_Lp[:, None]
         magnitude = 1.0 if scaling is None else scaling.magnitude
         cos_Lp, sin_Lp = angles_Lp.cos() * magnitude, angles_Lp.sin() * magnitude
-        return Angles(cos_Lp.to(like), sin_Lp.to(like), self.scheme.pairing)
+        cos_Lp, sin_Lp = (x.to(like, non_blocking=True) for x in (cos_Lp, sin_Lp))
+        return Angles(cos_Lp, sin_Lp, self.scheme.pairing)
 
 
 def check_above(name: str, number: float, bound: float) -> None:
