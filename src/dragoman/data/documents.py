@@ -6,11 +6,9 @@ so that a loss can be stated per character, which does not depend on the tokeniz
 .. math:: \text{nats per character} = \frac{\text{sum of the losses}}{\text{characters}}
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
-from hashlib import sha256
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -199,20 +197,6 @@ class DocumentDataset:
 
     def __len__(self) -> int:
         return len(self.documents)
-
-    @classmethod
-    def of_texts(cls, texts: Sequence[str], encoder: Encoder) -> "DocumentDataset":
-        """Documents in memory."""
-        special = special_ids(encoder)
-        rows = encoder.encode_batch(texts)
-        digest = sha256(json.dumps([encoder.content_hash, *texts]).encode())
-        return cls(
-            name="texts",
-            documents=Ragged.of([[special.bos_id, *row, special.eos_id] for row in rows]),
-            num_chars=sum(map(len, texts)),
-            special=special,
-            content_hash=digest.hexdigest()[:32],
-        )
 
     def as_texts(self) -> TextDataset:
         """The texts alone: for learning from them without labels."""

@@ -212,12 +212,12 @@ def test_line_ends_are_line_feeds(tmp_path: Path) -> None:
     assert train.num_chars == 4
 
 
-def test_the_report_and_texts_in_memory() -> None:
+def test_the_report_counts_characters_and_tokens(tmp_path: Path) -> None:
     """Documents, characters and tokens in a sentence."""
-    dataset = DocumentDataset.of_texts(["ab", "c"], Spacing())
-    assert spelt(dataset) == ["( ab)", "( c)"]
+    path = written(tmp_path, "ab\nc\n")
+    dataset, _ = prepare_documents([path], "line", Spacing(), tmp_path / "cache")
     assert list(dataset.report()) == [
-        "texts: 2 documents, 3 characters, 9 tokens (0.33 characters a token)."
+        f"{path}: 2 documents, 5 characters, 9 tokens (0.56 characters a token)."
     ]
 
 
