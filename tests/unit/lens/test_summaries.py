@@ -84,6 +84,8 @@ def test_a_cross_diagonal_runs_from_corner_to_corner() -> None:
     found = summary_of(weights_TS, crossing=True)
     assert (found.diagonal, found.previous, found.kind) == (1.0, 0.0, "diagonal")
     assert summary_of(weights_TS.flip(1), crossing=True).diagonal == pytest.approx(1 / 3)
+    two_away_TS = torch.eye(9)[[2, 6, 6]]
+    assert summary_of(two_away_TS, crossing=True).diagonal == 0.0
 
 
 @given(seed=st.integers(0, 2**32), num_queries=SIZES, num_keys=SIZES, crossing=st.booleans())
