@@ -1,9 +1,11 @@
 """What all tests share: whatever a test draws can be drawn again.
 
 Weights and inputs come from a seed that each test has of its own, so that they do not hang on which
-tests ran before in the same worker. `--seed N` draws others; the header says which.
+tests ran before in the same worker. `--seed N` draws others; the header says which. Nor does it
+matter for what terminal the tests are run.
 """
 
+import os
 import random
 import zlib
 
@@ -13,6 +15,19 @@ from hypothesis import register_random, settings
 
 FIXED = 0
 """The seed of a run that asks for none; with it hypothesis draws the same examples too."""
+
+TERMINAL = (
+    "COLUMNS",
+    "FORCE_COLOR",
+    "GITHUB_ACTIONS",
+    "LINES",
+    "NO_COLOR",
+    "PY_COLORS",
+    "TERMINAL_WIDTH",
+    "TTY_COMPATIBLE",
+    "TTY_INTERACTIVE",
+)
+"""Variables by which typer and rich take a pipe for a terminal, or for one of another width."""
 
 
 class TorchRandom:
@@ -37,7 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give drawn examples no time limit (machines are shared) and print what repeats a failure."""
+    """Give drawn examples no time limit (machines are shared) and print what repeats a failure.
+
+    What the commands under test print is not for whoever set the variables of a terminal.
+    """
+    for name in TERMINAL:
+        os.environ.pop(name, None)
     TORCH_RANDOM.run_seed = config.getoption("seed")
     fixed = TORCH_RANDOM.run_seed == FIXED
     settings.register_profile("dragoman", deadline=None, print_blob=True, derandomize=fixed)

@@ -100,7 +100,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     ours = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
     for name in ("XDG_CACHE_HOME", "TMPDIR"):
         ours[name] = str(tmp_path_factory.mktemp(name.lower()))
-    others = {k: v for k, v in os.environ.items() if k not in {"DRAGOMAN_DATA", "FORCE_COLOR"}}
+    others = {name: value for name, value in os.environ.items() if name != "DRAGOMAN_DATA"}
     return others | ours
 
 
