@@ -94,7 +94,8 @@ class RunFolder:
     def mark_finished(self, reason: str, progress: Progress) -> None:
         """Remember that the run reached its end."""
         try:
-            text = json.dumps({"reason": reason, "step": progress.step, "valid": progress.best})
+            end = {"reason": reason, "step": progress.step, "valid": progress.best}
+            text = json.dumps(end, sort_keys=True)  # as those of a best from a checkpoint are
             _write_whole(self.training / "finished.json", text)
         except OSError as error:
             raise DragomanError(f"cannot write to {self.training}: {error.strerror}") from error
