@@ -19,7 +19,7 @@ from dragoman.data.stream import Planned, Stream, fingerprint_of
 from dragoman.data.tensors import ended
 from dragoman.errors import InputError
 
-__all__ = ["Batch", "BatchConfig", "Batches", "Splits", "evaluation_batches", "source_tensor"]
+__all__ = ["Batch", "BatchConfig", "Batches", "Splits", "evaluation_batches"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,11 +171,6 @@ def evaluation_batches(dataset: PairDataset, max_tokens: int) -> Iterator[Batch]
     for number in range(len(plan)):
         rows = plan[number]
         yield _make_batch(dataset.src.take(rows), dataset.tgt.take(rows), dataset.special, rows)
-
-
-def source_tensor(rows: Sequence[Sequence[int]], special: SpecialIds) -> Tensor:
-    """Sentences as the encoder takes them: ids, eos, padding; shape (B, S)."""
-    return ended(Ragged.of(rows), special)
 
 
 def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -12,12 +12,13 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from dragoman.data.batch import Batch, BatchConfig, Batches, evaluation_batches, source_tensor
+from dragoman.data.batch import Batch, BatchConfig, Batches, evaluation_batches
 from dragoman.data.check import Finding
 from dragoman.data.corpus import CorpusConfig, CorpusTexts
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.data.plan import plan_batches
 from dragoman.data.prepare import prepare
+from dragoman.data.tensors import ended
 from dragoman.errors import InputError
 
 MakeDataset = Callable[..., PairDataset]
@@ -94,10 +95,10 @@ def test_a_batch_moves_to_a_device() -> None:
     assert moved.num_tgt_tokens == batch.num_tgt_tokens
 
 
-def test_source_tensor() -> None:
-    """Sentences for the encoder alone, also when one is empty or there is none."""
-    assert source_tensor([[5, 6], []], SPECIAL).tolist() == [[5, 6, 3], [3, 0, 0]]
-    assert source_tensor([], SPECIAL).shape == (0, 1)
+def test_sequences_end_in_eos_and_padding() -> None:
+    """The longest has no padding, an empty one is eos alone; of none there are no rows."""
+    assert ended(Ragged.of([[5, 6], []]), SPECIAL).tolist() == [[5, 6, 3], [3, 0, 0]]
+    assert ended(Ragged.of([]), SPECIAL).shape == (0, 1)
 
 
 def test_an_epoch_holds_every_pair_once(make_dataset: MakeDataset) -> None:
