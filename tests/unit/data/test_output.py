@@ -120,8 +120,11 @@ def test_a_protected_file_is_refused(tmp_path: Path) -> None:
     assert file.read_text(encoding="utf-8") == "old"
 
 
-def test_some_at_once_write_one_after_another(tmp_path: Path) -> None:
+def test_some_at_once_write_one_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each text is whole while it is there, and the last one stays."""
+    monkeypatch.setattr(output, "PATIENCE", 120.0)  # as a disk or a machine may be busy
     file = tmp_path / "file"
     texts = [letter * 200_000 for letter in "abcdef"]
     with ThreadPoolExecutor(len(texts)) as pool:
