@@ -78,6 +78,25 @@ def test_a_broken_cache_is_made_again(
         assert again.tgt.ids.tolist() == expected
 
 
+def test_what_another_run_has_put_there_meanwhile_stays(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+) -> None:
+    """Of two runs that tokenise the same at once, the slower takes nothing away from the faster."""
+    cache, slow = tmp_path / "cache", make_encoder()
+    encode_batch, folders = slow.encode_batch, list[tuple[Path, int]]()
+
+    def overtaken(texts: list[str]) -> list[list[int]]:
+        found = prepare(corpus, make_encoder(), make_encoder(), cache)
+        folder = cache / found.content_hash
+        folders.append((folder, folder.stat().st_ino))
+        return encode_batch(texts)
+
+    slow.encode_batch = overtaken
+    dataset = prepare(corpus, slow, slow, cache)
+    assert {(folder, folder.stat().st_ino) for folder in cache.iterdir()} == set(folders)
+    assert dataset.src[0].tolist() == [ord(char) + 4 for char in "one"]
+
+
 def test_a_failure_leaves_nothing_in_the_cache(
     corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
