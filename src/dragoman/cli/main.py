@@ -18,16 +18,30 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: as ``cli.app.run`` says, or with 130 when interrupted."""
     raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    pressed = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.default_int_handler(number, frame)
+
     try:
         if raises:  # else it is ignored, as in a shell's background, or another program's affair
             _on_interrupt(_end)
         from dragoman.cli.app import run
 
         if raises:
-            _on_interrupt(signal.default_int_handler)
+            _on_interrupt(interrupt)
         run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except Exception:
+        if pressed:  # while a verb loads a library, which made this of it: NumPy an ImportError
+            sys.exit(INTERRUPTED)
+        raise
+    finally:
+        if raises:
+            _on_interrupt(signal.default_int_handler)
 
 
 def _on_interrupt(handler: Callable[[int, FrameType | None], object]) -> None:

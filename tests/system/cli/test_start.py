@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from tests.system.cli.command import Run
@@ -70,6 +71,46 @@ def test_an_interrupt_while_loading_ends_the_command() -> None:
     assert len(interrupted) >= MOMENTS
     assert set(interrupted) == {str((130, ""))}
     assert left_alone.startswith("(0, 'dragoman ")
+
+
+VERB_AND_INTERRUPTED = """
+import signal, sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.path.insert(0, sys.argv[1])
+from dragoman.cli.main import main
+
+main(["cost", "tiny"])
+"""
+HARD_TO_LOAD = """
+import os, signal
+
+try:
+    os.kill(os.getpid(), {number})
+    1 / 0
+except BaseException as error:
+    raise {error}("Error importing numpy: you should not") from error
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "code"),
+    [
+        (int(signal.SIGINT), "ImportError", 130),
+        (int(signal.SIGINT), "RecursionError", 130),
+        (0, "ImportError", 1),
+    ],
+)
+def test_an_interrupt_while_a_verb_loads_a_library_ends_the_command(
+    tmp_path: Path, number: int, error: str, code: int
+) -> None:
+    """Whatever the library makes of it; the same error without a press is one, and is shown."""
+    library = HARD_TO_LOAD.format(number=number, error=error)
+    (tmp_path / "numpy.py").write_text(library, encoding="utf-8")
+    command = [sys.executable, "-c", VERB_AND_INTERRUPTED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == code, done.stderr
+    assert ("Traceback" in done.stderr) == (code == 1)
 
 
 LOADED_BEFORE = """
