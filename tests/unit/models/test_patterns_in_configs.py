@@ -1,11 +1,22 @@
 """Patterns are named in configs, layer by layer, and what cannot work together is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.models.family import DECODER, ENCODER
+from tests.unit.models.small import SMALL
+from torch import nn
 
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
+from dragoman.models import (
+    DecoderOnly,
+    DecoderOnlyConfig,
+    EncoderDecoder,
+    EncoderDecoderConfig,
+    EncoderOnly,
+    EncoderOnlyConfig,
+)
 from dragoman.nn import (
     ALiBi,
     Causal,
@@ -82,6 +93,26 @@ def test_a_pattern_that_cannot_be_is_refused(text: str, named: str, tmp_path: Pa
     with pytest.raises(InputError, match=named) as caught:
         load_settings(EncoderOnlyConfig, path)
     assert "model.toml" in str(caught.value)
+
+
+def _patterns_of(stack: nn.Module) -> list[object]:
+    return [part.pattern for name, part in stack.named_modules() if name.endswith(".self_attn")]
+
+
+def test_patterns_are_repeated_over_the_layers() -> None:
+    """From the first, in each variant; and those of the encoder are not the decoder's."""
+    near, far = SlidingWindow(size=4, causal=False), Full()
+    back, all_before = SlidingWindow(size=3), Causal()
+    decoder = DecoderOnly(replace(DECODER, num_layers=4, patterns=(back, back, all_before)))
+    assert _patterns_of(decoder.decoder) == [back, back, all_before, back]
+    encoder = EncoderOnly(replace(ENCODER, num_layers=3, patterns=(near, far)))
+    assert _patterns_of(encoder.encoder) == [near, far, near]
+    deep = replace(SMALL, num_encoder_layers=3, num_decoder_layers=2)
+    both = EncoderDecoder(
+        replace(deep, encoder_patterns=(far, near), decoder_patterns=(back, all_before))
+    )
+    assert _patterns_of(both.encoder) == [far, near, far]
+    assert _patterns_of(both.decoder) == [back, all_before]
 
 
 def test_linear_attention_refuses_what_needs_scores() -> None:
