@@ -11,7 +11,9 @@ import zlib
 
 import pytest
 import torch
-from hypothesis import register_random, settings
+from hypothesis import HealthCheck, register_random, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 FIXED = 0
 """The seed of a run that asks for none; with it hypothesis draws the same examples too."""
@@ -45,6 +47,10 @@ class TorchRandom:
 TORCH_RANDOM = TorchRandom()  # hypothesis keeps only a weak reference
 register_random(TORCH_RANDOM)
 
+# Hypothesis would also draw constants of whichever modules of ours are loaded by then, so that the
+# examples of a test hung on what ran before in the same worker (tests/unit/test_draws.py).
+providers._get_local_constants = Constants
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a run draw other weights, inputs and examples than the last one."""
@@ -60,7 +66,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     TORCH_RANDOM.run_seed = config.getoption("seed")
     fixed = TORCH_RANDOM.run_seed == FIXED
-    settings.register_profile("dragoman", deadline=None, print_blob=True, derandomize=fixed)
+    settings.register_profile(
+        "dragoman",
+        deadline=None,
+        print_blob=True,
+        derandomize=fixed,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     settings.load_profile("dragoman")
 
 
