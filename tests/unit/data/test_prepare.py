@@ -85,7 +85,7 @@ def test_what_another_run_has_put_there_meanwhile_stays(
     cache, slow = tmp_path / "cache", make_encoder()
     encode_batch, folders = slow.encode_batch, list[tuple[Path, int]]()
 
-    def overtaken(texts: list[str]) -> list[list[int]]:
+    def overtaken(texts: list[str]) -> object:
         found = prepare(corpus, make_encoder(), make_encoder(), cache)
         folder = cache / found.content_hash
         folders.append((folder, folder.stat().st_ino))
