@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from dragoman.data.output import replacing
+
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -64,9 +66,9 @@ def environment(packages: Sequence[str] = ()) -> dict[str, Any]:
 
 def save(name: str, figures: dict[str, Any]) -> None:
     """Write the figures to ``results/NAME.json``."""
-    RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    with replacing(path, "figures") as part:
+        part.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     print(f"written: {path.relative_to(RESULTS.parents[1])}", file=sys.stderr)
 
 

@@ -38,6 +38,7 @@ from typing import Any
 import tomlkit
 
 from dragoman import lens
+from dragoman.data.output import replacing
 from staging import DOCS, ROOT, Tree, Wrong, find_pages, stage, stage_sources
 
 Nav = list[str | dict[str, "str | Nav"]]
@@ -88,7 +89,8 @@ def cli_page() -> str:
 
 def make_pages() -> None:
     """Rewrite the page of the command line and the pictures."""
-    (DOCS / "cli.md").write_text(cli_page(), encoding="utf-8")
+    with replacing(DOCS / "cli.md", "page") as part:
+        part.write_text(cli_page(), encoding="utf-8")
     print("docs/cli.md")
     for name, plot in PICTURES.items():
         getattr(lens, plot)(DOCS / "images" / name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.data.output import replacing
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,15 +86,10 @@ def demo(
 
 
 def _write(folder: Path, name: str, pairs: Sequence["Pair"]) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for suffix, side in (("en", 0), ("zh", 1)):
+    for suffix, side in (("en", 0), ("zh", 1)):
+        with replacing(folder / f"{name}.{suffix}", "texts") as part:
             text = "".join(pair[side] + "\n" for pair in pairs)
-            (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"cannot write to {folder}: {error.strerror}; give another --out"
-        ) from error
+            part.write_text(text, encoding="utf-8")
 
 
 def _is_trained(model: Path) -> bool:

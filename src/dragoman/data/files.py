@@ -41,7 +41,8 @@ def read_text(path: Path) -> Iterator[str]:
             empty = False
             yield line
     if empty:
-        raise InputError(f"{path} is empty.")
+        more = ", or it is a pipe that has been read already; give a file" * path.is_fifo()
+        raise InputError(f"{path} is empty{more}.")
 
 
 def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:

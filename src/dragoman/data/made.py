@@ -1,11 +1,11 @@
 """Pairs of texts that the package writes itself, so that a recipe needs no files."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dragoman.data.numbers import WrittenOut, numbers_corpus
+from dragoman.data.numbers import numbers_corpus
+from dragoman.data.output import replacing
 from dragoman.errors import InputError
 
 __all__ = ["MadeConfig", "write_made"]
@@ -38,18 +38,12 @@ def write_made(config: MadeConfig, folder: Path) -> dict[str, Path]:
     The same config writes the same bytes, so a run that goes on finds its texts as they were.
     """
     train, valid = numbers_corpus(config.train, config.valid, seed=config.seed)
-    folder.mkdir(parents=True, exist_ok=True)
     written = {}
-    for part, pairs in (("train", train), ("valid", valid)):
+    for split, pairs in (("train", train), ("valid", valid)):
         for side, name in enumerate(("src", "tgt")):
-            path = folder / f"{part}.{name}"
-            _write_whole(path, pairs, side)
+            path = folder / f"{split}.{name}"
+            with replacing(path, "texts") as part:
+                lines = "".join(pair[side] + "\n" for pair in pairs)
+                part.write_text(lines, encoding="utf-8")
             written[path.name] = path
     return written
-
-
-def _write_whole(path: Path, pairs: Sequence[WrittenOut], side: int) -> None:
-    """Write beside the file and rename: a run killed meanwhile leaves no half."""
-    unfinished = path.with_name(f".{path.name}")
-    unfinished.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
-    unfinished.replace(path)

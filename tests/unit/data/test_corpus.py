@@ -4,7 +4,9 @@ import gzip
 import json
 import lzma
 import math
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,23 @@ def test_an_empty_file_is_refused(ending: str, tmp_path: Path) -> None:
         list(read_lines(path))
     path.write_bytes(PACK[ending](b"\n"))
     assert list(read_lines(path)) == [""]
+
+
+def test_a_pipe_that_has_been_read_is_told(tmp_path: Path) -> None:
+    """What the shell makes of `<(...)` can be read once, and then it looks empty."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)
+    lines = read_lines(pipe)
+    os.write(writer, b"one\n")
+    assert next(lines) == "one"
+    os.close(writer)
+    assert list(lines) == []
+    with ThreadPoolExecutor(1) as pool:
+        again = pool.submit(list, read_lines(pipe))
+        os.close(os.open(pipe, os.O_WRONLY))
+        with pytest.raises(InputError, match="is empty, or it is a pipe that has been read"):
+            again.result()
 
 
 def test_missing_files_and_directories_are_refused(tmp_path: Path) -> None:
