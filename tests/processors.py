@@ -4,7 +4,7 @@ import pytest
 import torch
 
 needs_onednn_products = pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() != "AVX512" or torch.__version__ < (2, 12),
+    torch.backends.cpu.get_cpu_capability() != "AVX512" or torch.__version__ < "2.12",
     reason="PyTorch multiplies through oneDNN only on processors with AVX-512, and up to 2.11 "
     "through one whose rows depend on how many there are",
 )
