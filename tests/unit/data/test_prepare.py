@@ -89,8 +89,7 @@ def test_what_another_run_has_put_there_meanwhile_stays(
         found = prepare(corpus, make_encoder(), make_encoder(), cache)
         folder = cache / found.content_hash
         folders.append((folder, folder.stat().st_ino))
-        rows: list[list[int]] = encode_batch(texts)
-        return rows
+        return encode_batch(texts)
 
     slow.encode_batch = overtaken
     dataset = prepare(corpus, slow, slow, cache)
