@@ -19,17 +19,19 @@ FIXED = 0
 """The seed of a run that asks for none; with it hypothesis draws the same examples too."""
 
 TERMINAL = (
+    "COLORTERM",
     "COLUMNS",
     "FORCE_COLOR",
     "GITHUB_ACTIONS",
     "LINES",
     "NO_COLOR",
     "PY_COLORS",
+    "TERM",
     "TERMINAL_WIDTH",
     "TTY_COMPATIBLE",
     "TTY_INTERACTIVE",
 )
-"""Variables by which typer and rich take a pipe for a terminal, or for one of another width."""
+"""Variables by which typer and rich take a pipe for a terminal, or for one of another kind."""
 
 
 class TorchRandom:
