@@ -49,8 +49,8 @@ def row_invariant_products() -> Iterator[None]:
     logits change in the last digits with its batch. oneDNN does not (measured on AVX-512, where
     every row count agreed but one row of more than 1024 columns, which `nn.products` mends). The
     promise does not hold with AVX2 alone, where PyTorch stays with MKL, nor with PyTorch 2.11 and
-    2.12, whose oneDNN (3.10, 3.11) chooses other kernels. How PyTorch is made to take oneDNN for plain float32
-    products is `onednn_setting`'s affair.
+    2.12, whose oneDNN (3.10, 3.11) chooses other kernels. How PyTorch is made to take oneDNN for
+    plain float32 products is `onednn_setting`'s affair.
 
     The setting belongs to the process: it is on in all threads while one of them is inside, and as
     it was before when the last one has left, in whatever order they came and went. Inside the
