@@ -1,26 +1,27 @@
-"""One small decoder, every position scheme and every pattern: what each is worth on the same text.
+"""One small decoder, every position scheme, pattern and block: what each is worth on one text.
 
     python -m benchmarks variants
     python -m benchmarks variants --steps 1000 --only rotary window
 
 Same text (tinyshakespeare, its last tenth held out), same seed, same steps; only the part under its
 name differs. Told are the loss in nats per character at the context of training, the loss at four
-times that context (where a scheme allows it), and the time of the training beside that of the
-first. One seed each: differences of a hundredth mean nothing.
+times that context (where a scheme allows it), and the time of a step beside one of "rotary", both
+taken in turn. One seed each: differences of a hundredth mean nothing.
 """
 
 import argparse
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import torch
 from rich.console import Console
+from torch.nn.functional import cross_entropy
 
-from benchmarks.paired import environment, save
+from benchmarks.paired import environment, paired, save
 from dragoman.data.documents import DocumentDataset, prepare_documents
 from dragoman.data.packed import PackConfig, evaluation_batches
 from dragoman.errors import InputError
@@ -29,13 +30,14 @@ from dragoman.models.folder import load_model
 from dragoman.nn import (
     ALiBi,
     Causal,
+    DynamicScaling,
     Learned,
     NoPositions,
     RelativeBias,
     Rotary,
     Sinusoidal,
 )
-from dragoman.nn.patterns import Fixed, LinearAttention, SlidingWindow, Strided
+from dragoman.nn.patterns import Fixed, LinearAttention, Longformer, SlidingWindow, Strided
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
@@ -45,6 +47,8 @@ from dragoman.train.run import train
 
 LENGTH = 128
 FURTHER = 4  # times the context of training
+ROWS = 16
+ROUNDS = 7  # of a step of each, in turn
 MODEL = DecoderOnlyConfig(
     d_model=128,
     num_heads=4,
@@ -58,6 +62,9 @@ MODEL = DecoderOnlyConfig(
 )
 VARIANTS = {
     "rotary": MODEL,
+    "rotary, dynamic": replace(
+        MODEL, positions=Rotary(scaling=DynamicScaling(factor=FURTHER, trained_length=LENGTH))
+    ),
     "sinusoidal": replace(MODEL, positions=Sinusoidal(), scale_embedding=True),
     "learned": replace(MODEL, positions=Learned(max_length=LENGTH)),
     "relative-bias": replace(MODEL, positions=RelativeBias()),
@@ -67,15 +74,20 @@ VARIANTS = {
     "window, window, full": replace(
         MODEL, patterns=(SlidingWindow(size=32), SlidingWindow(size=32), Causal())
     ),
+    "longformer": replace(MODEL, patterns=(Longformer(window=32, causal=True),)),
     "strided": replace(MODEL, patterns=(Strided(stride=12),)),
     "fixed": replace(MODEL, patterns=(Fixed(stride=16, summary=4),)),
     "linear": replace(MODEL, patterns=(LinearAttention(),)),
     "linear with decay": replace(MODEL, patterns=(LinearAttention(decay="retnet"),)),
+    "grouped-query": replace(MODEL, num_kv_heads=2),
     "multi-query": replace(MODEL, num_kv_heads=1),
-    "SwiGLU, RMSNorm": replace(
-        MODEL, activation="silu", gated=True, d_ff=344, norm="rms", bias=False
-    ),
+    "query/key norm": replace(MODEL, qk_norm=True),
+    "ReLU": replace(MODEL, activation="relu"),
+    "SwiGLU": replace(MODEL, activation="silu", gated=True, d_ff=344),
+    "RMSNorm": replace(MODEL, norm="rms"),
     "post-norm": replace(MODEL, norm_position="post"),
+    "DeepNorm": replace(MODEL, norm_position="deepnorm", init="xavier"),
+    "Xavier": replace(MODEL, init="xavier"),
 }
 
 
@@ -86,7 +98,7 @@ def measure(name: str, model: DecoderOnlyConfig, steps: int, out: Path) -> dict[
         out=str(out),
         data=TextFiles(train=("tinyshakespeare/train.txt",)),
         tokenizer=TokenizerConfig(model="characters", vocab_size=400),
-        batch=PackConfig(length=LENGTH, rows=16),
+        batch=PackConfig(length=LENGTH, rows=ROWS),
         model=model,
         train=TrainConfig(
             max_steps=steps,
@@ -99,9 +111,7 @@ def measure(name: str, model: DecoderOnlyConfig, steps: int, out: Path) -> dict[
             average_last=1,
         ),
     )
-    start = perf_counter()
     train(recipe, console=Console(quiet=True))
-    seconds = perf_counter() - start
     loaded, _ = load_model(out)
     assert isinstance(loaded, DecoderOnly)
     tokenizer = Tokenizer.load(out / "tokenizer.json")
@@ -112,7 +122,7 @@ def measure(name: str, model: DecoderOnlyConfig, steps: int, out: Path) -> dict[
     assert held is not None
     figures: dict[str, Any] = {
         "parameters": sum(parameter.numel() for parameter in loaded.parameters()),
-        "seconds": seconds,
+        "time": relative_time(model, len(loaded.output.weight)),
         "nats_per_char": nats_per_char(loaded, held, LENGTH),
     }
     try:
@@ -120,6 +130,19 @@ def measure(name: str, model: DecoderOnlyConfig, steps: int, out: Path) -> dict[
     except InputError:  # learned positions end with the context of training
         figures["nats_per_char_further"] = None
     return figures
+
+
+def relative_time(config: DecoderOnlyConfig, vocab_size: int) -> float:
+    """How long a step takes, forward and backward, beside one of the first variant."""
+    ids = torch.randint(4, vocab_size, (ROWS, LENGTH))
+    models = (DecoderOnly(replace(one, vocab_size=vocab_size)) for one in (config, MODEL))
+    return 1.0 / float(paired(*(partial(_step, model, ids) for model in models), ROUNDS)["ratio"])
+
+
+def _step(model: DecoderOnly, ids_BL: torch.Tensor) -> int:
+    model.zero_grad()
+    cross_entropy(model(ids_BL[:, :-1]).flatten(0, 1), ids_BL[:, 1:].flatten()).backward()
+    return ids_BL.numel()
 
 
 @torch.inference_mode()
@@ -132,19 +155,19 @@ def nats_per_char(model: DecoderOnly, held: DocumentDataset, length: int) -> flo
 def main(arguments: Sequence[str]) -> None:
     """Train every variant, or those that are named."""
     parser = argparse.ArgumentParser(prog="benchmarks variants", description=__doc__)
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     options = parser.parse_args(arguments)
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only:
             found[name] = measure(name, VARIANTS[name], options.steps, Path(folder) / name)
-            one, first = found[name], found[options.only[0]]
+            one = found[name]
             further = one["nats_per_char_further"]
             print(
                 f"{name:<22} {one['parameters']:>9,} parameters  {one['nats_per_char']:.3f} nats "
                 f"per character, {'none' if further is None else format(further, '.3f')} at "
-                f"{FURTHER * LENGTH}  time {one['seconds'] / first['seconds']:.2f}",
+                f"{FURTHER * LENGTH}  time {one['time']:.2f}",
                 flush=True,
             )
     save("variants", {"steps": options.steps, "environment": environment(), "variants": found})
