@@ -93,9 +93,24 @@ def _decoder_loss(
 def _fused_loss(
     output: nn.Linear, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
 ) -> Tensor:
+    if not torch.is_grad_enabled():
+        return _validation_loss(output, hidden_MD, targets_M, smoothing)
     loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
         hidden_MD, output.weight, output.bias, targets_M, smoothing
     )
+    return loss
+
+
+def _validation_loss(
+    output: nn.Linear, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
+) -> Tensor:
+    """Compute the fused loss, to the bit, where nobody asks for its gradient."""
+    weight, bias = _in_dtype_of(hidden_MD, output.weight, output.bias)
+    loss = _zero(hidden_MD)
+    with torch.autocast(hidden_MD.device.type, enabled=False):
+        for hidden, targets in zip(hidden_MD.split(CHUNK), targets_M.split(CHUNK), strict=True):
+            log_probs = _log_probs(F.linear(hidden, weight, bias))
+            loss += _loss(log_probs, targets, smoothing)
     return loss
 
 
@@ -128,12 +143,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
         targets_M: Tensor,
         smoothing: float,
     ) -> Tensor:
-        weight = weight_VD.to(hidden_MD.dtype)
-        bias = None if bias_V is None else bias_V.to(hidden_MD.dtype)
+        weight, bias = _in_dtype_of(hidden_MD, weight_VD, bias_V)
         grad_hidden = torch.empty_like(hidden_MD)
         grad_weight = torch.zeros_like(weight_VD)
         grad_bias = None if bias_V is None else torch.zeros_like(bias_V)
-        loss = torch.zeros((), dtype=_precise(hidden_MD.dtype), device=hidden_MD.device)
+        loss = _zero(hidden_MD)
         with torch.autocast(hidden_MD.device.type, enabled=False):
             for start in range(0, len(targets_M), CHUNK):
                 part = slice(start, start + CHUNK)
@@ -166,13 +180,31 @@ def _loss_and_gradient(
     logits_MV: Tensor, targets_M: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
     """Return the summed loss and its gradient in the logits, in their own dtype."""
-    num_classes = logits_MV.shape[1]
-    log_probs_MV = logits_MV.to(_precise(logits_MV.dtype)).log_softmax(dim=1)
-    right_M1 = log_probs_MV.gather(1, targets_M[:, None])
-    loss = -(1 - smoothing) * right_M1.sum() - smoothing / num_classes * log_probs_MV.sum()
-    grad_MV = log_probs_MV.exp_().sub_(smoothing / num_classes)
-    grad_MV.scatter_add_(1, targets_M[:, None], torch.full_like(right_M1, smoothing - 1))
+    log_probs_MV = _log_probs(logits_MV)
+    loss = _loss(log_probs_MV, targets_M, smoothing)
+    grad_MV = log_probs_MV.exp_().sub_(smoothing / logits_MV.shape[1])
+    right_M1 = targets_M[:, None]
+    grad_MV.scatter_add_(1, right_M1, torch.full_like(right_M1, smoothing - 1, dtype=grad_MV.dtype))
     return loss, grad_MV.to(logits_MV.dtype)
+
+
+def _loss(log_probs_MV: Tensor, targets_M: Tensor, smoothing: float) -> Tensor:
+    right = log_probs_MV.gather(1, targets_M[:, None]).sum()
+    return -(1 - smoothing) * right - smoothing / log_probs_MV.shape[1] * log_probs_MV.sum()
+
+
+def _log_probs(logits_MV: Tensor) -> Tensor:
+    return logits_MV.to(_precise(logits_MV.dtype)).log_softmax(dim=1)
+
+
+def _in_dtype_of(
+    hidden_MD: Tensor, weight_VD: Tensor, bias_V: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    return weight_VD.to(hidden_MD.dtype), None if bias_V is None else bias_V.to(hidden_MD.dtype)
+
+
+def _zero(hidden_MD: Tensor) -> Tensor:
+    return torch.zeros((), dtype=_precise(hidden_MD.dtype), device=hidden_MD.device)
 
 
 def _precise(dtype: torch.dtype) -> torch.dtype:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from tests.unit.train.made import PAD, TINY, VOCAB, make_batch, make_model, random_pairs
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.train.objective import CHUNK, _LinearCrossEntropy, summed_loss
 
@@ -62,6 +63,27 @@ def test_gradients_by_finite_differences() -> None:
     assert torch.autograd.gradcheck(
         lambda h, w, b: fused(h, w, b, targets, 0.1), (hidden, weight, bias)
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_without_gradients_the_loss_has_the_same_bits(dtype: torch.dtype) -> None:
+    """A validation computes what training computes, and multiplies once instead of three times."""
+    model = make_model(replace(TINY, bias=True), torch.float32).to(dtype)
+    batch = make_batch(random_pairs(200))
+    assert batch.num_tgt_tokens > CHUNK
+
+    def loss() -> Tensor:
+        return summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
+
+    flops = {}
+    losses = []
+    for learning in (True, False):
+        with torch.set_grad_enabled(learning), FlopCounterMode(display=False) as counter:
+            losses.append(loss().detach())
+        flops[learning] = counter.get_total_flops()
+    assert torch.equal(*losses)
+    once = 2 * batch.num_tgt_tokens * TINY.d_model * VOCAB
+    assert flops[True] - flops[False] == 2 * once
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
