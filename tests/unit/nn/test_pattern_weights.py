@@ -60,6 +60,15 @@ def test_weights_times_values_are_the_output(pattern: Pattern, documents: Docume
     torch.testing.assert_close(sums, (sums > 0).double())
 
 
+@pytest.mark.parametrize("documents", [None, Documents((150, 50))], ids=["one text", "packed"])
+@pytest.mark.parametrize("pattern", PATTERNS, ids=repr)
+def test_a_batch_may_be_empty(pattern: Pattern, documents: Documents | None) -> None:
+    """No rows in are no rows out, of the shape that any others have."""
+    attn = MultiHeadAttention(16, 4, num_kv_heads=2, pattern=pattern)
+    x_BLD, place = torch.randn(0, 200, 16), NOWHERE._replace(documents=documents)
+    assert attn(x_BLD, attn.project_kv(x_BLD), None, place).shape == (0, 200, 16)
+
+
 @pytest.mark.parametrize("bias", [None, ALiBiBias(4)], ids=["no bias", "alibi"])
 @pytest.mark.parametrize("pattern", PATTERNS, ids=repr)
 def test_the_weights_of_some_heads_are_theirs(pattern: Pattern, bias: ALiBiBias | None) -> None:

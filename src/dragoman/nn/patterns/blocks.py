@@ -51,7 +51,7 @@ class Blocks(NamedTuple):
     def strips(self) -> Iterator["Blocks"]:
         """Part the blocks so that a CPU's cache holds the scores of a strip."""
         num_scores = self.q_BnHcd[:, 0, ..., 0].numel() * self.distance_ncs.shape[-1]
-        step = max(1, STRIP_SCORES // num_scores)
+        step = max(1, STRIP_SCORES // max(1, num_scores))  # a batch may be empty
         parts = (x.split(step, dim=1) for x in (self.q_BnHcd, *self.kv))
         for index, (q, k, v) in enumerate(zip(*parts, strict=True)):
             here = slice(index * step, (index + 1) * step)

@@ -79,7 +79,7 @@ class Packed:
         window = window_of(self.within)
         if window is not None and mask is None and is_served(q_BHTd, weighting):
             return attend_by_varlen(q_BHTd, kv, lengths, window, weighting)
-        groups = group_documents(lengths, max(1, STRIP_SCORES // (batch * heads)))
+        groups = group_documents(lengths, max(1, STRIP_SCORES // max(1, batch * heads)))
         whole = [q_BHTd, *kv]
         if mask is not None:
             whole.append(mask_of_keys(mask, kv).transpose(-2, -1).expand(batch, -1, -1, -1))
