@@ -14,7 +14,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch._dynamo  # noqa: F401 -- a second, with a child's first optimizer
@@ -38,9 +37,7 @@ def main() -> None:
             continue
         pid = os.fork()
         if pid == 0:
-            if (moment := request["moment"]) is not None:
-                sys.addaudithook(signalled(moment, request["signal"]))
-            run(request["arguments"], Path(request["log"]))
+            run(request)
         answer(pid)
 
 
@@ -59,15 +56,17 @@ def signalled(moment: int, number: int) -> Callable[[str, tuple[Any, ...]], None
     return hook
 
 
-def run(arguments: list[str], log: Path) -> None:
+def run(request: dict[str, Any]) -> None:
     """Be the command line, as far as the outside can see."""
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    file = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(file, stream)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     code: object = 70
     try:
-        dragoman.cli.main.main(arguments)
+        if (moment := request["moment"]) is not None:
+            sys.addaudithook(signalled(moment, request["signal"]))
+        dragoman.cli.main.main(request["arguments"])
         code = 0
     except SystemExit as end:
         code = end.code or 0
