@@ -57,9 +57,13 @@ class RaggedWriter:
         np.fromiter(ids, self._dtype).tofile(self._file)
         self._lengths[-1][-1] += len(ids)
 
-    def close(self) -> dict[str, Any]:
-        """Write the offsets; gives what opening needs to know."""
+    def close(self) -> None:
+        """Write no more."""
         self._file.close()
+
+    def finish(self) -> dict[str, Any]:
+        """Write the offsets; gives what opening needs to know."""
+        self.close()
         lengths = np.concatenate(self._lengths)
         np.save(self._offsets, np.cumsum(lengths))
         return {"type": self._dtype, "count": len(lengths) - 1}
@@ -103,8 +107,9 @@ def kept(
         try:
             _build(folder, types, write_unchanged)
         except OSError as error:
+            reason = error.strerror or "not all of it was taken, so the disk is full"  # NumPy's
             raise DragomanError(
-                f"Cannot write the cache of tokenised corpora {cache}: {error.strerror or error}."
+                f"Cannot write the cache of tokenised corpora {cache}: {reason}."
             ) from error
     meta = json.loads((folder / "meta.json").read_text())
     return Kept(name, {array: _open(folder, array, meta) for array in types}, meta["found"])
@@ -131,9 +136,13 @@ def _build(
         writers = {name: RaggedWriter(building, name, dtype) for name, dtype in types.items()}
         try:
             found = write(writers)
+            arrays = {name: writer.finish() for name, writer in writers.items()}
         finally:
-            arrays = {name: writer.close() for name, writer in writers.items()}
+            for writer in writers.values():
+                writer.close()
         (building / "meta.json").write_text(json.dumps({"arrays": arrays, "found": found}))
+        if not _is_complete(building):
+            raise OSError  # NumPy overlooks what gets lost as it closes a file
         with locked(folder.parent, wait=True):
             if not _is_complete(folder):  # else another run was faster with the same
                 shutil.rmtree(folder, ignore_errors=True)  # what a crash has left

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from tests.unit.data.killing import moments
+from tests.unit.train.made import file_size_limit
 
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.locks import locked
 from dragoman.data.prepare import prepare
-from dragoman.errors import InputError
+from dragoman.errors import DragomanError, InputError
 
 MakeEncoder = Callable[..., Any]
 
@@ -78,6 +79,17 @@ def test_a_file_that_changes_meanwhile_is_not_kept(
     encoder.encode_batch = change
     with pytest.raises(InputError, match=r"a\.tsv changed while it was read"):
         prepare(corpus, encoder, encoder, tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [0, 300, 600, 900])
+def test_a_full_disk_is_told(
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path, size: int
+) -> None:
+    """Even what NumPy loses without a word, as it closes a small file; and nothing stays."""
+    told = "Cannot write the cache .*: (File too large|.* the disk is full)"
+    with file_size_limit(size), pytest.raises(DragomanError, match=told):
+        prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 
 
