@@ -1,6 +1,5 @@
 """The pictures of the paper walk: what they claim holds, and each becomes one file."""
 
-import errno
 import math
 from itertools import pairwise
 from pathlib import Path
@@ -10,10 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.train.made import file_size_limit
 
 pytest.importorskip("matplotlib", reason="pictures need the extra dragoman[plot]")
 
-from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from dragoman import lens
@@ -75,21 +74,12 @@ def test_the_same_figure_has_the_same_bytes(tmp_path: Path) -> None:
     assert b"Software" not in first.read_bytes()
 
 
-class Cut(Figure):
-    """A figure that is half written when the disk is full."""
-
-    def savefig(self, fname: object, **_options: object) -> None:
-        """Write a little, then fail."""
-        Path(str(fname)).write_bytes(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-
 def test_an_old_picture_stays_when_writing_fails(tmp_path: Path) -> None:
     """Whoever looks finds a whole file; nothing half-written stays."""
     path = tmp_path / "picture.png"
     path.write_bytes(b"old")
-    with pytest.raises(DragomanError, match="No space left on device"):
-        save(Cut(), path)
+    with file_size_limit(100), pytest.raises(DragomanError, match="File too large"):
+        save(blank(2.0, 1.0), path)
     assert path.read_bytes() == b"old"
     assert [file.name for file in tmp_path.iterdir()] == ["picture.png"]
 
