@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 if sys.platform != "win32":
@@ -40,6 +40,7 @@ def _took(descriptor: int, path: Path, *, wait: bool) -> bool:
         raise
     except OSError:  # a disk without locks
         return False
-    if not path.exists() or not os.path.samestat(os.fstat(descriptor), path.stat()):
-        raise BlockingIOError(0, "another process has just put it away")
-    return True
+    with suppress(FileNotFoundError):  # asked once: between two questions it may go
+        if os.path.samestat(os.fstat(descriptor), path.stat()):
+            return True
+    raise BlockingIOError(0, "another process has just put it away")
