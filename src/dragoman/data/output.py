@@ -1,5 +1,6 @@
 """The way of a text, a page or a picture into a file: it appears whole or not at all."""
 
+import errno
 import os
 import shutil
 import time
@@ -22,16 +23,17 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
 
     Missing folders are made. Whoever looks meanwhile finds the old file or none, and so it stays if
     writing fails; what a killed process has left beside it, the next one writes over. A link stays
-    a link; what is no file at all, such as a pipe or ``/dev/stdout``, is written to and stays
-    what it is. ``what`` names what is written, for the messages: raises InputError if nothing can
-    be written there or another process does so just now, DragomanError when writing fails, for
-    example on a full disk. A reader that has gone away is a BrokenPipeError.
+    a link. What is no file at all, such as a pipe or ``/dev/stdout``, is written to and stays what
+    it is; so is a file that cannot be replaced: in a folder of somebody else's, or mounted by
+    itself into a container. ``what`` names what is written, for the messages: raises InputError if
+    nothing can be written there or another process does so just now, DragomanError when writing
+    fails, for example on a full disk. A reader that has gone away is a BrokenPipeError.
     """
     try:
         if target.is_dir():
             message = f"cannot write the {what} {target}: it is a folder; choose another path"
             raise InputError(message)
-        if _is_open_ended(target):
+        if _is_written_to(target):
             yield target
             return
         with _part_of(Path(os.path.realpath(target))) as part:
@@ -61,10 +63,20 @@ def _part_of(file: Path) -> Iterator[Path]:
             yield part
             if file.exists():
                 shutil.copymode(file, part)
-            part.replace(file)
+            _rename(part, file)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
+
+
+def _rename(part: Path, file: Path) -> None:
+    try:
+        part.replace(file)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        shutil.copyfile(part, file)  # it is mounted by itself
+        part.unlink()
 
 
 def _hold(part: Path, held: ExitStack) -> None:
@@ -82,9 +94,11 @@ def _hold(part: Path, held: ExitStack) -> None:
             return
 
 
-def _is_open_ended(target: Path) -> bool:
-    """Whether it is a device or a pipe, or a name for what this process has open."""
+def _is_written_to(target: Path) -> bool:
+    """Whether it is no file, or a name for one that is open, or one whose folder is closed."""
     folder = Path(os.path.realpath(target.parent))
     if folder in {Path("/dev"), Path("/dev/fd")} or folder.is_relative_to("/proc"):
         return True
-    return target.exists() and not target.is_file()
+    if not target.is_file():
+        return target.exists()
+    return os.access(target, os.W_OK) and not os.access(target.resolve().parent, os.W_OK)

@@ -1,5 +1,6 @@
 """The way of a text, a page or a picture into a file."""
 
+import errno
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -118,6 +119,37 @@ def test_a_protected_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="read-only"):
         write(file, "new")
     assert file.read_text(encoding="utf-8") == "old"
+
+
+def test_a_file_that_cannot_be_replaced_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is mounted by itself into a container is as busy as its folder is there."""
+    file = tmp_path / "file"
+    file.write_text("old and longer", encoding="utf-8")
+
+    def refuse(path: Path, target: Path) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy", str(path), None, str(target))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    write(file, "new")
+    assert file.read_text(encoding="utf-8") == "new"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_in_a_closed_folder_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be put beside it, and it may be written all the same; a link to it as well."""
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(folder / "file")
+    (folder / "file").write_text("old and longer", encoding="utf-8")
+    allowed, number = os.access, (folder / "file").stat().st_ino
+    monkeypatch.setattr(os, "access", lambda path, mode: path != folder and allowed(path, mode))
+    write(link, "new")
+    assert (folder / "file").read_text(encoding="utf-8") == "new"
+    assert (folder / "file").stat().st_ino == number
 
 
 def test_some_at_once_write_one_after_another(
