@@ -15,7 +15,12 @@ from dragoman.data.batch import Batch
 from dragoman.data.packed import LanguageBatch
 from dragoman.data.stream import Stream
 from dragoman.errors import InputError
-from dragoman.models import EncoderDecoderConfig, ModelConfig, count_parameters
+from dragoman.models import (
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    ModelConfig,
+    count_parameters,
+)
 from dragoman.nn.precision import Precision
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.train.objective import CHUNK
@@ -64,7 +69,9 @@ def rough_peak(work: Work, precision: Precision) -> float:
             numbers += layers * shape.rows * length * d + each
         else:
             numbers += layers * each * (BF16_MORE if precision == "bf16" else 1.0)
-    numbers += 3 * CHUNK * vocabulary_of(config)
+    capped = not isinstance(config, EncoderOnlyConfig) and config.logit_soft_cap is not None
+    positions = shape.rows * shape.length if capped else CHUNK  # a capped loss is not fused
+    numbers += 3 * positions * vocabulary_of(config)
     parameters = sum(count_parameters(config).values())
     return FLOAT * (3 * parameters + max(1.1 * numbers, 1.2 * parameters))
 

@@ -218,6 +218,14 @@ def test_the_rough_peak_is_near_the_rehearsed_one(name: str, words: tuple[str, .
     assert rough_peak(work, "fp32") == pytest.approx(exact, rel=1 / 3)
 
 
+@pytest.mark.parametrize("name", ["tinyshakespeare", "tiny"])
+def test_the_rough_peak_knows_of_capped_logits(name: str) -> None:
+    """Their loss is not computed in chunks: those of all positions exist at once."""
+    work = _work(name, "model.logit_soft_cap=30.0")
+    exact = memory_of(work, "fp32").total
+    assert rough_peak(work, "fp32") == pytest.approx(exact, rel=1 / 3)
+
+
 @pytest.mark.parametrize("wide", ["model.d_model=256", "model.head_dim=256", "model.d_ff=512"])
 @pytest.mark.parametrize("layers", ["model.num_encoder_layers", "model.num_decoder_layers"])
 def test_each_width_of_a_layer_has_its_share_of_the_rough_peak(layers: str, wide: str) -> None:
