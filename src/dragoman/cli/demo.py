@@ -79,7 +79,7 @@ def demo(
     _draw(translator, EXAMPLE.src, out / "attention.png", console)
     console.print(
         f"\n[bold]Next.[/] Your own sentence:\n\n"
-        f'    echo "My sister likes these books." | dragoman translate {model}\n\n'
+        f'    echo "My older sister likes these books." | dragoman translate {model}\n\n'
         f"What the folder holds:  dragoman inspect {model}\n"
         "Your own two files:     dragoman train --src a.en --tgt a.zh --out runs/en-zh"
     )
