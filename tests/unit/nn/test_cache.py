@@ -1,10 +1,7 @@
 """The cache as the layers see it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from tests.calls import OperatorCalls
 
 from dragoman.nn import Cache, GrowingStorage, KeyValue, NoPast, RollingStorage
 from dragoman.nn.cache import Rows
@@ -36,34 +33,16 @@ def test_selecting_in_an_empty_cache_is_nothing() -> None:
     assert cache.length == 0
 
 
-class Questions(TorchDispatchMode):
-    """Counts the operators whose result a GPU would have to be waited for."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.count = 0
-
-    def __torch_dispatch__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
-        """Count, and do what was asked for."""
-        self.count += func in (torch.ops.aten.nonzero.default, torch.ops.aten.item.default)
-        return func(*args, **(kwargs or {}))
-
-
 def test_one_question_is_asked_however_many_layers_there_are() -> None:
     """Which rows move is the same in all of them, and for keys and values."""
     cache = Cache([GrowingStorage(), RollingStorage(4), GrowingStorage()])
     new = KeyValue(*torch.randn(2, 3, 1, 5, 2))
     for layer in range(3):
         cache.extend(layer, new)
-    with Questions() as questions:
+    with OperatorCalls() as calls:
         cache.select(torch.tensor([0, 2, 2]))
-    assert questions.count == 1
+    questions = (torch.ops.aten.nonzero.default, torch.ops.aten.item.default)  # a GPU is waited for
+    assert sum(call.function in questions for call in calls.seen) == 1
     none = KeyValue(new.k_BKSd[:, :, :0], new.v_BKSd[:, :, :0])
     moved = cache.extend(0, none)
     assert torch.equal(moved.k_BKSd, new.k_BKSd[[0, 2, 2]])

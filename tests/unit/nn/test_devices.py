@@ -4,16 +4,15 @@ Fake tensors have a device, a dtype and a shape, and obey a GPU's autocast; thos
 "meta" have no numbers, so whatever a block makes beside its input, on the CPU, is found out.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.calls import Call, FunctionCalls
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode  # there is no public name for it
-from torch.overrides import TorchFunctionMode
 
 from dragoman.nn import (
     ALiBi,
@@ -76,27 +75,6 @@ def test_a_norm_gives_back_the_dtype_that_it_is_given(
         assert block(x_BLD).dtype == dtype
 
 
-class Fused(TorchFunctionMode):
-    """Remembers how many heads queries and keys have that reach torch's fused kernels."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.heads: list[tuple[int, int]] = []
-
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
-        """Look, and do what was asked for."""
-        if func is F.scaled_dot_product_attention:
-            q, k, *_ = args
-            self.heads.append((q.shape[-3], k.shape[-3]))
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize(
     ("device", "dtype", "masked", "shared"),
     [
@@ -118,36 +96,30 @@ def test_shared_heads_reach_only_kernels_that_know_them(
     q_BHTd, k_BKSd = (torch.zeros(2, n, 5, 8, dtype=dtype, device=device) for n in (4, 2))
     mask: Tensor | None = torch.ones(2, 1, 1, 5, dtype=torch.bool, device=device)
     weighting = Weighting(scale=1.0)
-    with Fused() as fused:
+    with FunctionCalls() as calls:
         fused_attention(q_BHTd, KeyValue(k_BKSd, k_BKSd), mask if masked else None, weighting)
-    assert fused.heads == [(4, 2 if shared else 4)]
+    kernels = [call for call in calls.seen if call.function is F.scaled_dot_product_attention]
+    heads = [[x.shape[-3] for x in call.arguments[:2]] for call in kernels]
+    assert heads == [[4, 2 if shared else 4]]
 
 
-class Waits(TorchFunctionMode):
-    """Counts what a CPU would wait for a GPU for, which is here the device "meta".
+def waits(calls: FunctionCalls) -> list[Call]:
+    """Those that a CPU would wait for a GPU for, which is here the device "meta".
 
     A tensor that is made there of Python's numbers, or brought there without `non_blocking`, is
     ready only when all work before it is. (Asking for a number is an error on "meta".)
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
-        """Do what was asked for, and count it if it is one."""
-        options = kwargs or {}
-        out = func(*args, **options)
-        if isinstance(out, Tensor) and out.is_meta:
-            brought = func is Tensor.to and args[0].is_cpu and not options.get("non_blocking")
-            self.count += brought or func is torch.tensor
-        return out
+    there = [call for call in calls.seen if isinstance(call.result, Tensor) and call.result.is_meta]
+    return [
+        call
+        for call in there
+        if call.function is torch.tensor
+        or (
+            call.function is Tensor.to
+            and call.arguments[0].is_cpu
+            and not call.options.get("non_blocking")
+        )
+    ]
 
 
 @pytest.mark.parametrize("lengths", [(5, 300, 4, 6), (7, 7, 7)], ids=str)
@@ -160,10 +132,10 @@ def test_packed_documents_wait_for_no_gpu(lengths: tuple[int, ...], within: Patt
     def kernel(q: Tensor, *_: object, **__: object) -> Tensor:
         return q
 
-    with Waits() as waits:
+    with FunctionCalls() as calls:
         out = Packed(within, Documents(lengths)).attend(x_BHLd, kv, None, weighting)
         by_kernel = attend_by_varlen(x_BHLd, kv, lengths, (-1, 0), weighting, kernel)
-    assert waits.count == 0
+    assert not waits(calls)
     assert out.shape == by_kernel.shape == x_BHLd.shape
 
 
@@ -203,9 +175,9 @@ def test_what_is_made_inside_follows_the_input(
         table: SinusoidalPositions | LearnedPositions = positions.make_table(16)
         x_BLD = table.to("meta", dtype)(x_BLD)
     stack.to(dtype).train()
-    with Waits() as waits:
+    with FunctionCalls() as calls:
         out_BLD = stack(x_BLD)
-    assert waits.count == 0
+    assert not waits(calls)
     assert (out_BLD.device.type, out_BLD.dtype) == ("meta", dtype)
     out_BLD.sum().backward()
     for parameter in (*stack.parameters(), *embedding.parameters()):

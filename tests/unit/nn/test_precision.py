@@ -1,17 +1,16 @@
 """In which arithmetic products run."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.calls import OperatorCalls
 from torch import nn
 from torch.backends import mkldnn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.nn import Dropout, Linear, autocast, head_product, inference, row_invariant_products
 from dragoman.nn.precision import _USES, _measured_setting, onednn_setting, uses_onednn
@@ -131,37 +130,18 @@ def test_the_setting_is_the_processors(
         assert onednn_setting() == right
 
 
-class Products(TorchDispatchMode):
-    """Notes in which dtypes matrices are multiplied."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.dtypes: list[torch.dtype] = []
-
-    def __torch_dispatch__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
-        """Note it, and do what was asked for."""
-        if func is torch.ops.aten.mm.default:
-            self.dtypes.append(args[0].dtype)
-        return func(*args, **(kwargs or {}))
-
-
 def test_the_setting_is_found_in_float32(measured_anew: Callable[[], None]) -> None:
     """Whatever dtype the process makes tensors of: a float64 product tells nothing of float32."""
     measured_anew()
     before = torch.get_default_dtype()
     try:
         torch.set_default_dtype(torch.float64)
-        with Products() as products:
+        with OperatorCalls() as calls:
             found = _measured_setting()
     finally:
         torch.set_default_dtype(before)
-    assert products.dtypes == [torch.float32, torch.float64]
+    products = [call for call in calls.seen if call.function is torch.ops.aten.mm.default]
+    assert [call.arguments[0].dtype for call in products] == [torch.float32, torch.float64]
     assert found == onednn_setting()
 
 

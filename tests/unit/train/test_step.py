@@ -1,11 +1,10 @@
 """One optimizer step."""
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
+from tests.calls import FunctionCalls
 from tests.unit.train.made import (
     CONFIG,
     PAD,
@@ -16,7 +15,6 @@ from tests.unit.train.made import (
     weights_of,
 )
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from dragoman.errors import DragomanError
 from dragoman.train.objective import reference_loss
@@ -43,33 +41,15 @@ def test_micro_batches_are_one_batch() -> None:
         assert (ours - theirs).abs().max() < 1e-13
 
 
-class Reads(TorchFunctionMode):
-    """Counts the times that numbers are asked for, for which a GPU would be waited for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
-        """Count, and do what was asked for."""
-        self.count += func in (Tensor.item, Tensor.tolist, Tensor.__float__)
-        return func(*args, **(kwargs or {}))
-
-
 def test_losses_are_read_once() -> None:
     """However many micro-batches there are, and after all of them; and so is the norm."""
     counts = []
     for number in (1, 4):
         stepper = make_stepper(make_model())
-        with Reads() as reads:
+        with FunctionCalls() as calls:
             stepper([make_batch(random_pairs(2)) for _ in range(number)], 1e-3)
-        counts.append(reads.count)
+        reads = (Tensor.item, Tensor.tolist, Tensor.__float__)  # for which a GPU is waited for
+        counts.append(sum(call.function in reads for call in calls.seen))
     assert counts == [2, 2]
 
 
