@@ -81,8 +81,8 @@ class EncoderReader:
         """Give the answer to each row of ids, which have neither bos nor eos, in order.
 
         `answer` makes those of a batch from the model's logits and the numbers of its rows. What it
-        is does not depend on the rows beside it: in fp32 on a CPU it is the same bit for bit for
-        any budget and any order.
+        is does not depend on the rows beside it: where `row_invariant_products` keeps its promise
+        it is the same bit for bit for any budget and any order.
         """
         found: dict[int, Answer] = {}
         lengths = [len(row) + 2 for row in rows]
