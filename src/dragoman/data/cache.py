@@ -4,7 +4,7 @@ What is kept is a folder in the cache:
 
     meta.json           type and number of the sequences of each array, and what else was found
     NAME.ids            the ids of all sequences one after another, 2 or 4 bytes each
-    NAME.offsets.npy    sequence i is ids[offsets[i]:offsets[i + 1]]
+    NAME.offsets        sequence i is ids[offsets[i]:offsets[i + 1]], 8 bytes each
 
 Its name is a hash of all that decides its content, so that it is never stale. It appears by a
 rename, so that it is never half written. The ids are memory-mapped: what grows in memory with the
@@ -42,7 +42,7 @@ class RaggedWriter:
 
     def __init__(self, folder: Path, name: str, dtype: str) -> None:
         self._file = (folder / f"{name}.ids").open("wb")
-        self._offsets = folder / f"{name}.offsets.npy"
+        self._offsets = folder / f"{name}.offsets"
         self._dtype = dtype
         self._lengths = [np.zeros(1, np.int64)]
 
@@ -65,7 +65,7 @@ class RaggedWriter:
         """Write the offsets; gives what opening needs to know."""
         self.close()
         lengths = np.concatenate(self._lengths)
-        np.save(self._offsets, np.cumsum(lengths))
+        np.cumsum(lengths).tofile(self._offsets)
         return {"type": self._dtype, "count": len(lengths) - 1}
 
 
@@ -169,7 +169,7 @@ def _building(cache: Path) -> Iterator[Path]:
 
 def _open(folder: Path, name: str, meta: Found) -> Ragged:
     """Map the ids of one array into memory."""
-    offsets = np.load(folder / f"{name}.offsets.npy")
+    offsets = np.fromfile(folder / f"{name}.offsets", np.int64)
     dtype = np.dtype(meta["arrays"][name]["type"])
     ids = np.memmap(folder / f"{name}.ids", dtype, "r") if offsets[-1] else np.empty(0, dtype)
     return Ragged(ids, offsets)
@@ -183,7 +183,7 @@ def _is_complete(folder: Path) -> bool:
     try:
         meta = json.loads((folder / "meta.json").read_text())
         for name, array in meta["arrays"].items():
-            offsets = np.load(folder / f"{name}.offsets.npy", mmap_mode="r")
+            offsets = np.memmap(folder / f"{name}.offsets", np.int64, "r")
             size = int(offsets[-1]) * np.dtype(array["type"]).itemsize
             if len(offsets) != array["count"] + 1:
                 return False
