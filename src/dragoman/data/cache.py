@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dragoman.data.dataset import Ragged
-from dragoman.data.files import open_bytes
+from dragoman.data.files import open_bytes, refuse_pipe
 from dragoman.data.locks import locked
 from dragoman.errors import DragomanError, InputError
 
@@ -119,8 +119,7 @@ def _hash(parts: Sequence[object], paths: Sequence[Path]) -> str:
     """A hash of values that JSON can hold and of the files' bytes as they are on disk."""
     digest = hashlib.sha256(json.dumps(parts).encode())
     for path in paths:
-        if path.is_fifo():
-            raise InputError(f"{path} is a pipe, and it has to be read twice; give a file.")
+        refuse_pipe(path)
         open_bytes(path).close()  # for its errors
         with path.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())

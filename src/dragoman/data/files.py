@@ -18,7 +18,7 @@ import zstandard
 
 from dragoman.errors import InputError
 
-__all__ = ["decode_lines", "open_bytes", "read_lines", "read_text"]
+__all__ = ["decode_lines", "open_bytes", "read_lines", "read_text", "refuse_pipe"]
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -84,6 +84,12 @@ def open_bytes(path: Path) -> BinaryIO:
                 return path.open("rb")
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def refuse_pipe(path: Path) -> None:
+    """Raise InputError for what can be read only once."""
+    if path.is_fifo():
+        raise InputError(f"{path} is a pipe, and it has to be read twice; give a file.")
 
 
 def _raw_lines(stream: Iterable[bytes], name: str) -> Iterator[bytes]:

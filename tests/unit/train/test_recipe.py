@@ -1,8 +1,10 @@
 """Recipes: the shipped ones, files, and where data is looked for."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.folder import FolderConfig
 from dragoman.settings import to_plain
+from dragoman.train.auto import auto_recipe
 from dragoman.train.jobs import TASKS
 from dragoman.train.recipe import DataConfig, TranslateRecipe, load_recipe, shipped_recipes
 from dragoman.train.start import check_start
@@ -167,6 +170,16 @@ def test_root_is_the_only_place(here: Path) -> None:
     data = DataConfig(src="a.en", tgt="a.de", root="root")
     with pytest.raises(InputError, match=r"there is no file a\.de \(looked in: root\)"):
         data.training  # noqa: B018 (the property checks)
+
+
+def test_a_pipe_is_refused_before_anything_is_learnt(here: Path) -> None:
+    """The shell's `<(...)` would be empty by the time that it is tokenised."""
+    write(here / "a.de")
+    os.mkfifo(here / "a.en")
+    data = DataConfig(src="a.en", tgt="a.de")
+    for refusing in (data.check, partial(auto_recipe, data, "run")):
+        with pytest.raises(InputError, match=r"a\.en is a pipe, .* give a file"):
+            refusing()
 
 
 def test_missing_data_says_where_to_get_it(here: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
 
+from dragoman.data.files import refuse_pipe
 from dragoman.errors import InputError, nearest
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig
@@ -33,15 +34,20 @@ class DataFiles:
         raise NotImplementedError
 
     def find(self, name: str) -> Path:
-        """Return the path of a file that the recipe names, or say where it was looked for."""
+        """Return the path of a file that the recipe names, or say where it was looked for.
+
+        Raises InputError for a pipe too: a run reads its files more than once.
+        """
         if self.root is not None:
             folders = [Path(self.root)]
         else:
             variable = os.environ.get(DATA_VARIABLE)
             folders = [Path(), *([Path(variable)] if variable else []), NEIGHBOUR]
         for folder in folders:
-            if (folder / name).exists():
-                return folder / name
+            path = folder / name
+            if path.exists():
+                refuse_pipe(path)
+                return path
         looked = ", ".join(str(folder) for folder in folders)
         where = f" The data: {self.source}." if self.source else ""
         raise InputError(
