@@ -58,12 +58,25 @@ def next_token_loss(model: LanguageModel, batch: LanguageBatch, smoothing: float
 
 def masked_loss(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor, smoothing: float) -> Tensor:
     """Sum the loss over the targets that are not negative; the head runs on no other position."""
+    output, hidden_MD, targets_M = _at_targets(model, ids_BL, targets_BL)
+    return _fused_loss(output, hidden_MD, targets_M, smoothing)
+
+
+def masked_logits(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the logits `(M, V)` where targets are not negative, and those targets `(M)`."""
+    output, hidden_MD, targets_M = _at_targets(model, ids_BL, targets_BL)
+    return output(hidden_MD), targets_M
+
+
+def _at_targets(
+    model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor
+) -> tuple[nn.Linear, Tensor, Tensor]:
+    """Give the last layer, what it takes where there is a target, and the targets."""
     head = model.head
     if not isinstance(head, MaskedLanguageOutput):
         raise TypeError(f"the model's head is {type(head).__name__}, which gives no words")
     chosen_BL = targets_BL >= 0
-    hidden_MD = head.features(model.hidden(ids_BL)[chosen_BL])
-    return _fused_loss(head.output, hidden_MD, targets_BL[chosen_BL], smoothing)
+    return head.output, head.features(model.hidden(ids_BL)[chosen_BL]), targets_BL[chosen_BL]
 
 
 class Seq2Seq(Decoding, Protocol):
