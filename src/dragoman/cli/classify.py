@@ -12,9 +12,9 @@ from dragoman.cli.pipes import (
     check_output,
     is_typed,
     lines_from,
+    progress_of,
     say,
     to_file_or_stdout,
-    with_progress,
 )
 from dragoman.wording import counted
 
@@ -49,8 +49,11 @@ def classify(
             lines, max_batch_tokens=max_batch_tokens, window=1 if typed else 4096
         )
         start, counts = perf_counter(), Counter[str]()
-        with to_file_or_stdout(output) as write:
-            for result in results if typed else with_progress(results, "lines"):
+        with (
+            to_file_or_stdout(output) as write,
+            progress_of(results, "lines", quiet=typed) as shown,
+        ):
+            for result in shown:
                 write(_line(result, as_json=as_json))
                 counts[result.label] += 1
         shares = "".join(f", {n:,} {label}" for label, n in sorted(counts.items()) if label)

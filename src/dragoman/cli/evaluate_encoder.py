@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import to_file_or_stdout, with_progress
+from dragoman.cli.pipes import progress_of, to_file_or_stdout
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -33,7 +33,8 @@ def evaluate_labelled(
     _check_known(file, [label for _, label, _ in examples], classifier.labels)
     start = perf_counter()
     results = classifier.stream(text for _, _, text in examples)
-    found = [result.label for result in with_progress(results, "texts", total=len(examples))]
+    with progress_of(results, "texts", total=len(examples)) as shown:
+        found = [result.label for result in shown]
     seconds = perf_counter() - start
     scores = label_scores([label for _, label, _ in examples], found)
     speed = {"texts": len(examples), "texts_per_second": len(examples) / seconds}
@@ -70,10 +71,8 @@ def evaluate_tagged(
     sentences = [sentence.words for sentence in read_tagged(file, settings)]
     start = perf_counter()
     results = tagger.stream_words(sentences)
-    found = [
-        [word.tag for word in result.words]
-        for result in with_progress(results, "sentences", total=len(sentences))
-    ]
+    with progress_of(results, "sentences", total=len(sentences)) as shown:
+        found = [[word.tag for word in result.words] for result in shown]
     seconds = perf_counter() - start
     scores = tag_scores(dataset.by_sentence(dataset.tags), found)
     speed = {"sentences": len(sentences), "sentences_per_second": len(sentences) / seconds}

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import check_output, say, to_file_or_stdout, with_progress
+from dragoman.cli.pipes import check_output, progress_of, say, to_file_or_stdout
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.wording import counted
 
@@ -60,7 +60,8 @@ def evaluate_translations(
     chosen = {name: given[name] for name in asdict(base) if given.get(name) is not None}
     start = perf_counter()
     results = translator.stream((source for source, _ in pairs), replace(base, **chosen))
-    translations = list(with_progress(results, "lines", total=len(pairs)))
+    with progress_of(results, "lines", total=len(pairs)) as shown:
+        translations = list(shown)
     seconds = perf_counter() - start
     hypotheses = [translation.text for translation in translations]
     scores = compare(hypotheses, references, tokenize=tokenize, tgt_lang=tgt_lang)

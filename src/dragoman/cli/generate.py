@@ -16,10 +16,10 @@ import typer
 from dragoman.cli.pipes import (
     is_typed,
     lines_from,
+    progress_of,
     say,
     to_file_or_stdout,
     to_stdout,
-    with_progress,
 )
 from dragoman.errors import InputError
 from dragoman.wording import counted
@@ -133,8 +133,8 @@ def _list(results: Iterator["Generation"], line: Callable[["Generation"], str]) 
     start = perf_counter()
     ends: Counter[str] = Counter()
     flags: Counter[str] = Counter()
-    with to_file_or_stdout(None) as write:
-        for result in with_progress(results, "texts"):
+    with to_file_or_stdout(None) as write, progress_of(results, "texts") as shown:
+        for result in shown:
             write(line(result))
             ends[f"ended by {result.stopped}"] += 1
             flags.update(result.flags)

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -18,9 +19,9 @@ __all__ = [
     "check_output",
     "is_typed",
     "lines_from",
+    "progress_of",
     "say",
     "to_file_or_stdout",
-    "with_progress",
 ]
 
 Item = TypeVar("Item")
@@ -127,15 +128,30 @@ def _to_stdout(text: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def with_progress(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
-    """Pass the items on; on a terminal a bar or a count on standard error shows how far it is."""
+@contextmanager
+def progress_of(
+    items: Iterable[Item], what: str, *, total: int | None = None, quiet: bool = False
+) -> Iterator[Iterable[Item]]:
+    """The items; on a terminal a bar or a count on standard error shows how far they are.
+
+    The thread that draws ends with the block, however that ends. A generator left in the midst
+    would wait for it where Python finds the generator, maybe as it exits: for ever.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield items
+        return
     bar = BarColumn() if total is not None else TextColumn("")
     columns = (TextColumn(what), bar, MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        yield from progress.track(items, total=total)
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield _advancing(items, partial(progress.advance, progress.add_task(what, total=total)))
+
+
+def _advancing(items: Iterable[Item], advance: Callable[[], None]) -> Iterator[Item]:
+    """Pass the items on, and tell after each."""
+    for item in items:
+        yield item
+        advance()

@@ -13,9 +13,9 @@ from dragoman.cli.pipes import (
     check_output,
     is_typed,
     lines_from,
+    progress_of,
     say,
     to_file_or_stdout,
-    with_progress,
 )
 from dragoman.wording import counted
 
@@ -64,8 +64,10 @@ def tag(  # noqa: PLR0913 -- the options of the verb
         window = 1 if is_typed(file) else 4096
         results = _tagged(tagger, lines, form, max_batch_tokens=max_batch_tokens, window=window)
         start, texts, spans = perf_counter(), 0, 0
-        with to_file_or_stdout(output) as write:
-            shown = results if window == 1 else with_progress(results, "texts")
+        with (
+            to_file_or_stdout(output) as write,
+            progress_of(results, "texts", quiet=window == 1) as shown,
+        ):
             for result in shown:
                 texts += 1
                 spans += len(result.spans)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -15,9 +15,9 @@ from dragoman.cli.pipes import (
     check_output,
     is_typed,
     lines_from,
+    progress_of,
     say,
     to_file_or_stdout,
-    with_progress,
 )
 from dragoman.wording import counted
 
@@ -63,13 +63,15 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         )
         typed = is_typed(file)
         results = translator.stream(lines, options, window=1 if typed else 4096)
-        with to_file_or_stdout(output) as write:
-            shown = results if typed else with_progress(results, "lines")
+        with (
+            to_file_or_stdout(output) as write,
+            progress_of(results, "lines", quiet=typed) as shown,
+        ):
             summary = _print(shown, write, n_best=n_best, as_json=as_json)
         say(summary)
 
 
-def _print(results: Iterator["Translation"], write: Write, *, n_best: int, as_json: bool) -> str:
+def _print(results: Iterable["Translation"], write: Write, *, n_best: int, as_json: bool) -> str:
     """Write all lines; gives how many there were and what was unusual about them."""
     start = perf_counter()
     number = 0

@@ -1,0 +1,77 @@
+"""What a verb shows while it works."""
+
+import io
+import sys
+import threading
+
+import pytest
+
+from dragoman.cli.pipes import progress_of
+
+
+class Terminal(io.StringIO):
+    """Standard error on a screen."""
+
+    def isatty(self) -> bool:
+        """Be one."""
+        return True
+
+
+def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Put a terminal in the place of standard error."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    return terminal
+
+
+@pytest.mark.parametrize(("total", "end"), [(3, "3/3"), (None, "3/?")])
+def test_progress_is_shown_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, total: int | None, end: str
+) -> None:
+    """All items pass, and are counted."""
+    terminal = screen(monkeypatch)
+    with progress_of(iter("abc"), "lines", total=total) as shown:
+        assert list(shown) == ["a", "b", "c"]
+    assert "lines" in terminal.getvalue()
+    assert end in terminal.getvalue()
+
+
+def test_nothing_is_shown_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A log gets no bar, nor does somebody who types."""
+    with progress_of("abc", "lines") as shown:
+        assert list(shown) == ["a", "b", "c"]
+    assert capsys.readouterr().err == ""
+    terminal = screen(monkeypatch)
+    with progress_of("abc", "lines", quiet=True) as shown:
+        assert list(shown) == ["a", "b", "c"]
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError, KeyboardInterrupt])
+def test_what_draws_ends_with_the_block(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """No thread is left to be waited for as Python exits, when it would never come to its end.
+
+    Whoever asks for the items may still hold them then: an error keeps the frames that it left.
+    """
+    screen(monkeypatch)
+    before = set(threading.enumerate())
+    held, drawing = [], set[threading.Thread]()
+
+    def fail() -> None:
+        with progress_of("abc", "lines") as shown:
+            held.append(iter(shown))
+            assert next(held[0]) == "a"
+            drawing.update(set(threading.enumerate()) - before)
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    for thread in drawing:
+        thread.join(timeout=60)
+    assert [thread.is_alive() for thread in drawing] == [False]
+    assert next(held[0]) == "b"
