@@ -97,15 +97,16 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         no_repeat_ngrams=no_repeat_ngrams,
         max_batch_tokens=base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens,
     )
+    typed = prompt is None and is_typed(file)
     with _prompts(prompt, file) as given:
         if seed is None and options.temperature > 0:
             say(f"seed {options.seed}")
         prompts = (_unescape(text) for text in given for _ in range(samples))
-        if samples == 1 and not as_json and (prompt is not None or is_typed(file)):
+        if samples == 1 and not as_json and (prompt is not None or typed):
             _show(generator, prompts, options)
         else:
-            results = generator.each(prompts, options, window=1 if is_typed(file) else WINDOW)
-            _list(results, _to_json if as_json else _to_line)
+            results = generator.each(prompts, options, window=1 if typed else WINDOW)
+            _list(results, _to_json if as_json else _to_line, quiet=typed)
 
 
 @contextmanager
@@ -128,12 +129,14 @@ def _show(generator: "Generator", prompts: Iterable[str], options: "GenerationOp
             write("\n")
 
 
-def _list(results: Iterator["Generation"], line: Callable[["Generation"], str]) -> None:
+def _list(
+    results: Iterator["Generation"], line: Callable[["Generation"], str], *, quiet: bool
+) -> None:
     """Write a line for each prompt, then say how many there were and why they ended."""
     start = perf_counter()
     ends: Counter[str] = Counter()
     flags: Counter[str] = Counter()
-    with to_file_or_stdout(None) as write, progress_of(results, "texts") as shown:
+    with to_file_or_stdout(None) as write, progress_of(results, "texts", quiet=quiet) as shown:
         for result in shown:
             write(line(result))
             ends[f"ended by {result.stopped}"] += 1
