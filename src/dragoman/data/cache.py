@@ -15,7 +15,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -103,7 +103,7 @@ def kept(
             raise InputError(f"{files} changed while it was read; give the command again.")
         return found
 
-    if not _is_complete(folder):
+    if not _is_complete(folder, types):
         try:
             _build(folder, types, write_unchanged)
         except OSError as error:
@@ -140,10 +140,10 @@ def _build(
             for writer in writers.values():
                 writer.close()
         (building / "meta.json").write_text(json.dumps({"arrays": arrays, "found": found}))
-        if not _is_complete(building):
+        if not _is_complete(building, types):
             raise OSError  # NumPy overlooks what gets lost as it closes a file
         with locked(folder.parent, wait=True):
-            if not _is_complete(folder):  # else another run was faster with the same
+            if not _is_complete(folder, types):  # else another run was faster with the same
                 shutil.rmtree(folder, ignore_errors=True)  # what a crash has left
                 building.rename(folder)
 
@@ -174,20 +174,21 @@ def _open(folder: Path, name: str, meta: Found) -> Ragged:
     return Ragged(ids, offsets)
 
 
-def _is_complete(folder: Path) -> bool:
-    """Whether the folder holds arrays whose files have the sizes they should have.
+def _is_complete(folder: Path, names: Collection[str]) -> bool:
+    """Whether the folder holds these arrays in files of the sizes that they should have.
 
     A rename can reach the disk before the content does, when the power fails.
     """
     try:
         meta = json.loads((folder / "meta.json").read_text())
-        for name, array in meta["arrays"].items():
+        for name in names:
+            array = meta["arrays"][name]
             offsets = np.memmap(folder / f"{name}.offsets", np.int64, "r")
             size = int(offsets[-1]) * np.dtype(array["type"]).itemsize
             if len(offsets) != array["count"] + 1:
                 return False
             if (folder / f"{name}.ids").stat().st_size != size:
                 return False
-    except (OSError, EOFError, ValueError, KeyError):
+        return "found" in meta
+    except (OSError, EOFError, ValueError, KeyError, TypeError):
         return False
-    return True

@@ -3,7 +3,7 @@
 import gc
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 from tests.unit.data.killing import moments
 from tests.unit.train.made import file_size_limit
 
+from dragoman.data.cache import RaggedWriter, kept
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.locks import locked
 from dragoman.data.prepare import prepare
@@ -58,12 +59,52 @@ def turns_taken_often() -> Iterator[None]:
 
     threshold = gc.get_threshold()
     gc.callbacks.append(give_way)
-    gc.set_threshold(50)
+    gc.set_threshold(20)
     try:
         yield
     finally:
         gc.set_threshold(*threshold)
         gc.callbacks.remove(give_way)
+
+
+BREAKS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "ids that end early": ("a.ids", lambda content: content[:-1]),
+    "offsets that end early": ("a.offsets", lambda content: content[:-8]),
+    "half an offset": ("a.offsets", lambda content: content[:-3]),
+    "no offsets": ("a.offsets", lambda _: b""),
+    "an offset too many": ("a.offsets", lambda content: content + content[-8:]),
+    "nothing": ("meta.json", lambda _: b""),
+    "no JSON": ("meta.json", lambda content: content[:-1]),
+    "a list": ("meta.json", lambda _: b"[]"),
+    "no arrays": ("meta.json", lambda _: b'{"arrays": {}, "found": {}}'),
+    "nothing found": ("meta.json", lambda content: content.replace(b"found", b"lost")),
+}
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_what_is_broken_is_made_again(tmp_path: Path, how: str) -> None:
+    """A file that lost content in a crash is not used, nor what another version has written."""
+    texts = tmp_path / "texts"
+    texts.write_text("one two\n\n")
+    writings = []
+
+    def write(writers: Mapping[str, RaggedWriter]) -> dict[str, Any]:
+        writings.append(list(writers))
+        writers["a"].append([[1, 2], []])
+        return {"words": 2}
+
+    def read() -> tuple[str, object, object, dict[str, Any]]:
+        name, arrays, found = kept(tmp_path / "cache", (["v"], [texts]), {"a": "uint16"}, write)
+        return name, arrays["a"].ids.tolist(), arrays["a"].offsets.tolist(), found
+
+    first = read()
+    assert first[1:] == ([1, 2], [0, 2, 2], {"words": 2})
+    assert (read(), len(writings)) == (first, 1)
+    name, spoil = BREAKS[how]
+    file = tmp_path / "cache" / first[0] / name
+    file.write_bytes(spoil(file.read_bytes()))
+    assert (read(), len(writings)) == (first, 2)
+    assert (read(), len(writings)) == (first, 2)
 
 
 def test_some_at_once_have_the_same(

@@ -65,19 +65,6 @@ def test_the_cache_is_never_stale(
     assert {folder.name for folder in cache.iterdir()} == hashes
 
 
-def test_a_broken_cache_is_made_again(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
-) -> None:
-    """A file that lost its content in a crash is not used."""
-    first = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
-    expected = first.tgt.ids.tolist()
-    folder = tmp_path / "cache" / first.content_hash
-    for name in ("tgt.ids", "src.offsets", "meta.json"):
-        (folder / name).write_bytes(b"")
-        again = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
-        assert again.tgt.ids.tolist() == expected
-
-
 def test_what_another_run_has_put_there_meanwhile_stays(
     corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
