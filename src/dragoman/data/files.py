@@ -89,7 +89,7 @@ def open_bytes(path: Path) -> BinaryIO:
 def refuse_pipe(path: Path) -> None:
     """Raise InputError for what can be read only once."""
     if path.is_fifo():
-        raise InputError(f"{path} is a pipe, and it has to be read twice; give a file.")
+        raise InputError(f"{path} is a pipe, and a run may have to read it again; give a file.")
 
 
 def _raw_lines(stream: Iterable[bytes], name: str) -> Iterator[bytes]:

@@ -36,7 +36,8 @@ class DataFiles:
     def find(self, name: str) -> Path:
         """Return the path of a file that the recipe names, or say where it was looked for.
 
-        Raises InputError for a pipe too: a run reads its files more than once.
+        Raises InputError for a pipe too: whether a run reads a file again hangs on its task, on the
+        cache and on whether it goes on with an earlier one.
         """
         if self.root is not None:
             folders = [Path(self.root)]
