@@ -16,6 +16,7 @@ from dragoman.nn import (
     Past,
     Positions,
     deepnorm,
+    soft_cap,
 )
 
 
@@ -97,10 +98,7 @@ class DecoderOnly(nn.Module):
 
     def project(self, hidden_BLD: Tensor) -> Tensor:
         """Turn hidden states into logits over the vocabulary."""
-        logits_BLV: Tensor = self.output(hidden_BLD)
-        if self.logit_soft_cap is not None:
-            logits_BLV = self.logit_soft_cap * torch.tanh(logits_BLV / self.logit_soft_cap)
-        return logits_BLV
+        return soft_cap(self.output(hidden_BLD), self.logit_soft_cap)
 
     def start(self, prompt_BS: Tensor, beam_size: int) -> GenerationState:
         """Read prompts, all but their last token, for `beam_size` rows each.

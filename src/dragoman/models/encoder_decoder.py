@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from dragoman.models.config import EncoderDecoderConfig
@@ -19,6 +18,7 @@ from dragoman.nn import (
     Past,
     deepnorm_pair,
     padding_mask,
+    soft_cap,
 )
 
 
@@ -96,10 +96,7 @@ class EncoderDecoder(nn.Module):
 
     def project(self, hidden_BTD: Tensor) -> Tensor:
         """Turn hidden states into logits over the target vocabulary."""
-        logits_BTV: Tensor = self.output(hidden_BTD)
-        if self.logit_soft_cap is not None:
-            logits_BTV = self.logit_soft_cap * torch.tanh(logits_BTV / self.logit_soft_cap)
-        return logits_BTV
+        return soft_cap(self.output(hidden_BTD), self.logit_soft_cap)
 
     def encode(self, src_BS: Tensor) -> tuple[Tensor, Tensor]:
         """Return the memory `(B, S, D)` and the mask `(B, 1, 1, S)` of its real positions."""

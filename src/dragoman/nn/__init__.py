@@ -70,6 +70,7 @@ from dragoman.nn.position import (
 from dragoman.nn.precision import Precision, autocast, inference, row_invariant_products
 from dragoman.nn.products import Linear, head_product
 from dragoman.nn.shape import LayerShape
+from dragoman.nn.softcap import soft_cap
 
 __all__ = [
     "NOWHERE",
@@ -134,4 +135,5 @@ __all__ = [
     "rotate",
     "row_invariant_products",
     "sinusoidal_table",
+    "soft_cap",
 ]

@@ -8,6 +8,7 @@ from torch import Tensor
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import additive
 from dragoman.nn.position.place import Bias
+from dragoman.nn.softcap import soft_cap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +26,7 @@ class Weighting:
 
     def cap(self, scores: Tensor) -> Tensor:
         """Bound the scores smoothly."""
-        if self.soft_cap is None:
-            return scores
-        return self.soft_cap * torch.tanh(scores / self.soft_cap)
+        return soft_cap(scores, self.soft_cap)
 
     def drop(self, weights: Tensor) -> Tensor:
         """Drop weights in training."""
