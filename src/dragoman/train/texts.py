@@ -77,6 +77,11 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
     for dataset in training:
         for sentence in dataset.report(max_length).sentences():
             say(sentence)
+    if validation is None and not len(held):
+        raise InputError(
+            f"{held.name} has no pair with text on both sides and at most {max_length} tokens, to "
+            "learn from or to hold out; split long lines, or raise batch.max_length"
+        )
     _check_validation(held)
     return Texts(tokenizers, training, held)
 
