@@ -108,9 +108,16 @@ def _train(texts: Path, model: Path, settings: Sequence[str], console: "Console"
     }
     data = [f"data.{key}={texts / name}" for key, name in paths.items()]
     recipe = load_recipe("demo", (*data, *settings, f"out={model}"))
-    if run_recipe(recipe, console).interrupted:
+    result = run_recipe(recipe, console)
+    if result.interrupted:
         console.print("Stopped and saved; the same command goes on from there.")
         raise typer.Exit(INTERRUPTED)
+    steps, planned = result.progress.step, recipe.train.max_steps
+    if planned is not None and steps < planned:
+        console.print(
+            f"The time was up after {steps:,} of {planned:,} steps: this machine is slow, or busy. "
+            "To learn for longer: another --out, and train.max_minutes=15."
+        )
 
 
 def _score(translator: "Translator", test: Sequence["Pair"], console: "Console") -> None:
