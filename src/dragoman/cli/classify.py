@@ -39,7 +39,7 @@ def classify(
 
     dragoman classify runs/sst2 < reviews.txt
     """
-    check_output(output, file)
+    check_output(output, model, file)
     with lines_from(file) as lines:
         from dragoman.tasks.classification import Classifier
 

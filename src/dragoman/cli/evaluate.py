@@ -90,4 +90,5 @@ def _check_files(model: Path, kind: str, given: dict[str, Path | None]) -> None:
     if kind not in FILES:
         raise InputError(f"{model} holds an encoder that answers nothing, so nothing is measured.")
     if [name for name, file in given.items() if file is not None] != list(FILES[kind]):
-        raise InputError(f"{model} is measured on {' and '.join(FILES[kind])}; give that alone.")
+        files = " and ".join(FILES[kind])
+        raise InputError(f"{model} is measured on {files}; give {files} and nothing else.")

@@ -44,7 +44,7 @@ def evaluate_translations(
 ) -> None:
     """Translate the first of the files and compare with the second, the references."""
     src, ref = files
-    check_output(hyp, src, ref, option="--hyp")
+    check_output(hyp, model, src, ref, option="--hyp")
     pairs = list(read_pairs(CorpusConfig(src=str(src), tgt=str(ref))))
     from dragoman.evaluate import evaluate as compare
     from dragoman.models.folder import read_config

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.pipes import lines_from, say, to_file_or_stdout
+from dragoman.cli.pipes import check_spares_model, lines_from, say, to_file_or_stdout
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -59,6 +59,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         _refuse(model, given | {"temperature": temperature, "seed": seed})
         _inspect_folder(model, as_json=as_json)
         return
+    for file, option in ((png, "--png"), (html, "--html")):
+        if file is not None:
+            check_spares_model(file, model, option)
     given_text = _read(text)
     from dragoman.cli.inspect_text import Choices, inspect_folder
     from dragoman.tasks.folders import read_folder

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TextIO, TypeVar
@@ -17,8 +17,10 @@ from dragoman.errors import InputError
 __all__ = [
     "Write",
     "check_output",
+    "check_spares_model",
     "is_typed",
     "lines_from",
+    "open_stdout",
     "progress_of",
     "say",
     "to_file_or_stdout",
@@ -46,18 +48,22 @@ def is_typed(file: Path | None) -> bool:
 def _stdin() -> TextIO:
     """Standard input, which whoever started the command may have closed (``<&-``)."""
     if sys.stdin is None:
-        raise InputError("There is no standard input; give a file to translate.")
+        raise InputError("There is no standard input to read; leave it open, or name a file.")
     return sys.stdin
 
 
-def check_output(output: Path | None, *to_read: Path | None, option: str = "--output") -> None:
+def check_output(
+    output: Path | None, model: Path, *to_read: Path | None, option: str = "--output"
+) -> None:
     """Raise InputError for an output that cannot be wanted, before anything is read or written.
 
-    It is a file to read, which would be lost; or it is a folder or in none; or it may not be
-    written to; or it has the name of a compressed file, which it will not be.
+    It is a file to read, which would be lost (None means standard input), or one of the model; or
+    it is a folder or in none; or it may not be written to; or it has the name of a compressed file,
+    which it will not be.
     """
     if output is None:
         return
+    check_spares_model(output, model, option)
     try:
         _check_output(output, to_read, option)
     except OSError as error:
@@ -70,9 +76,7 @@ def _check_output(output: Path, to_read: Iterable[Path | None], option: str) -> 
     if output.is_dir() or not output.parent.is_dir():
         what = "it is a folder" if output.is_dir() else f"there is no folder {output.parent}"
         raise InputError(f"Cannot write {output}: {what}; give another {option}.")
-    if output.exists() and any(
-        file and file.exists() and output.samefile(file) for file in to_read
-    ):
+    if output.is_file() and any(_is_of(file, output) for file in to_read):
         raise InputError(f"{output} is the file to read; give another {option}.")
     if not os.access(output if output.exists() else output.parent, os.W_OK):
         raise InputError(f"Cannot write {output}: it is read-only; give another {option}.")
@@ -81,6 +85,25 @@ def _check_output(output: Path, to_read: Iterable[Path | None], option: str) -> 
             f"{output} would hold plain text, whatever its name; give {option} without "
             f"{output.suffix}."
         )
+
+
+def _is_of(file: Path | None, output: Path) -> bool:
+    """Whether what is read, which may be standard input, is the output."""
+    if file is not None:
+        return file.exists() and output.samefile(file)
+    with suppress(OSError):  # some that are put in its place have no descriptor
+        return os.path.samestat(os.fstat(_stdin().fileno()), output.stat())
+    return False
+
+
+def check_spares_model(output: Path, model: Path, option: str) -> None:
+    """Raise InputError for an output that is a part of the model."""
+    folder, name = os.path.split(os.path.realpath(output))
+    if folder == os.path.realpath(model):
+        from dragoman.models.folder import PARTS
+
+        if name in PARTS:
+            raise InputError(f"{output} is a part of the model; give another {option}.")
 
 
 @contextmanager
@@ -114,13 +137,19 @@ def to_file_or_stdout(file: Path | None) -> Iterator[Write]:
 @contextmanager
 def to_stdout() -> Iterator[Write]:
     """What writes text as it is, in UTF-8 and at once, to standard output."""
-    if sys.stdout is None:
-        raise InputError("There is no standard output to write to; leave it open.")
+    stdout = open_stdout()
     try:
         yield _to_stdout
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())  # Python flushes once more
         raise typer.Exit(1) from None
+
+
+def open_stdout() -> TextIO:
+    """Standard output, which whoever started the command may have closed (``>&-``)."""
+    if sys.stdout is None:
+        raise InputError("There is no standard output to write to; leave it open.")
+    return sys.stdout
 
 
 def _to_stdout(text: str) -> None:

@@ -56,7 +56,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
 
     dragoman tag runs/conll2003 < news.txt
     """
-    check_output(output, file)
+    check_output(output, model, file)
     with lines_from(file) as lines:
         from dragoman.tasks.tagging import Tagger
 

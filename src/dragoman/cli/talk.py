@@ -4,8 +4,14 @@ import sys
 
 from rich.console import Console
 
+from dragoman.cli.pipes import open_stdout
+
 
 def talk(*, stderr: bool = True) -> Console:
-    """Make the console that a command talks on; data goes to stdout by itself."""
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, soft_wrap=not stream.isatty())
+    """Make the console that a command talks on; data goes to stdout by itself.
+
+    Nobody need listen to standard error: where it is closed, nothing is said.
+    """
+    stream = sys.stderr if stderr else open_stdout()
+    wraps = stream is not None and stream.isatty()
+    return Console(stderr=stderr, highlight=False, soft_wrap=not wraps)

@@ -47,7 +47,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
-    check_output(output, file)
+    check_output(output, model, file)
     with lines_from(file) as lines:
         from dragoman.tasks.translation import Translator
 

@@ -47,6 +47,7 @@ from dragoman.settings import parse_settings, to_plain
 
 __all__ = [
     "FORMAT",
+    "PARTS",
     "DecodingDefaults",
     "FolderConfig",
     "GenerationDefaults",
@@ -64,6 +65,8 @@ FORMAT = 1
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+PARTS = (CONFIG, WEIGHTS, CARD, JOINT, SRC, TGT)
+"""The files that a folder consists of."""
 UNFINISHED = ".saving"
 
 
