@@ -1,0 +1,65 @@
+"""Files that are whole after a power failure: synced, renamed, and the folder synced too.
+
+A rename can reach the disk before the content of the file does, and neither is there before the
+folder is synced. So a file that replaces another one is written beside it, synced, renamed, and
+then its folder is synced.
+"""
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+__all__ = ["rename_durably", "sync", "write_durably"]
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or a folder and everything in it, is on the disk."""
+    if path.is_dir():
+        for inner in path.iterdir():
+            sync(inner)
+        _sync_entries(path)
+    else:
+        with path.open("r+b") as file:  # Windows syncs only what is open for writing
+            os.fsync(file.fileno())
+
+
+def rename_durably(part: Path, target: Path) -> None:
+    """Sync a file or a folder, give it its name, and sync the folder that holds it.
+
+    A file replaces an older one of that name; a folder needs a name that is free.
+    """
+    sync(part)
+    part.replace(target)
+    _sync_entries(target.parent)
+
+
+def write_durably(target: Path, text: str) -> None:
+    """Write a text beside the file and rename it: whatever happens, the old or the new one stays.
+
+    Raises OSError when writing fails; nothing is left beside the file then.
+    """
+    part = target.with_name(f".{target.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        rename_durably(part, target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _sync_entries(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the system can open folders."""
+    if sys.platform == "win32":
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # a folder that may be written to but not read
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a network disk that syncs no folders
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,59 @@
+"""What a test hears of the disk: which files were synced and renamed, in order."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+
+class Sync(NamedTuple):
+    """A call of `os.fsync`."""
+
+    inode: int
+
+
+class Rename(NamedTuple):
+    """A call of `os.replace`."""
+
+    holds: frozenset[int]
+    """The inodes of a folder and of everything in it; of a file its own."""
+    folder: int
+    """The inode of the folder that holds the new name."""
+    target: Path
+
+
+class Disk(list[Sync | Rename]):
+    """Calls in order, and the law that they must obey."""
+
+    def renamed(self) -> list[str]:
+        """The new names, in order."""
+        return [call.target.name for call in self if isinstance(call, Rename)]
+
+    def check(self) -> None:
+        """Everything is synced before it is renamed, and its folder afterwards."""
+        assert self.renamed()
+        for place, call in enumerate(self):
+            if isinstance(call, Rename):
+                assert call.holds <= {c.inode for c in self[:place] if isinstance(c, Sync)}, call
+                assert call.folder in {c.inode for c in self[place:] if isinstance(c, Sync)}, call
+
+
+def listen(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """Record the calls to the operating system from now on."""
+    disk, fsync, replace = Disk(), os.fsync, os.replace
+
+    def record_sync(descriptor: int) -> None:
+        disk.append(Sync(os.fstat(descriptor).st_ino))
+        fsync(descriptor)
+
+    def record_rename(src: Path, dst: Path) -> None:
+        path, target = Path(src), Path(dst)
+        holds = frozenset(p.stat().st_ino for p in (path, *path.rglob("*")))
+        folder = target.parent.stat().st_ino
+        disk.append(Rename(holds, folder, target))
+        replace(src, dst)
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "replace", record_rename)
+    return disk
