@@ -10,6 +10,7 @@ The rooms, from the ground up: ``dragoman.nn`` (the blocks of the paper), ``drag
 """
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.version import __version__
 
 TYPE_CHECKING = False  # as typing's, which takes longer to import than all else here
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ __all__ = [
     "__version__",
     "load",
 ]
-
-__version__ = "0.1.0"
 
 
 def __dir__() -> list[str]:

@@ -27,7 +27,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from dragoman import __version__
 from dragoman.errors import DragomanError, InputError, nearest
 from dragoman.models.build import Model, build
 from dragoman.models.config import (
@@ -44,6 +43,7 @@ from dragoman.models.defaults import (
 )
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.settings import parse_settings, to_plain
+from dragoman.version import __version__
 
 __all__ = [
     "FORMAT",

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from dragoman import __version__
 from dragoman.train.job import CardPart
 from dragoman.train.loop import Progress
 from dragoman.train.recipes.base import RunRecipe
+from dragoman.version import __version__
 from dragoman.wording import counted
 
 

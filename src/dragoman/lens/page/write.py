@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dragoman import __version__
 from dragoman.data.output import replacing
 from dragoman.errors import InputError
 from dragoman.lens.inspection import AttentionMap, Inspection
+from dragoman.version import __version__
 
 __all__ = ["MAX_WEIGHTS", "SCRIPTS", "write_page"]
 
