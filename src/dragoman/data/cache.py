@@ -27,6 +27,7 @@ from dragoman.data.dataset import Ragged
 from dragoman.data.files import open_bytes, refuse_pipe
 from dragoman.data.locks import locked
 from dragoman.errors import DragomanError, InputError
+from dragoman.files.durable import rename_durably
 
 __all__ = ["Kept", "RaggedWriter", "kept"]
 
@@ -145,7 +146,7 @@ def _build(
         with locked(folder.parent, wait=True):
             if not _is_complete(folder, types):  # else another run was faster with the same
                 shutil.rmtree(folder, ignore_errors=True)  # what a crash has left
-                building.rename(folder)
+                rename_durably(building, folder)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dragoman.data.locks import locked
 from dragoman.errors import DragomanError, InputError
+from dragoman.files.durable import rename_durably
 
 __all__ = ["replacing"]
 
@@ -71,7 +72,7 @@ def _part_of(file: Path) -> Iterator[Path]:
 
 def _rename(part: Path, file: Path) -> None:
     try:
-        part.replace(file)
+        rename_durably(part, file)
     except OSError as error:
         if error.errno != errno.EBUSY:
             raise

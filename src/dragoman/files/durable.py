@@ -20,8 +20,7 @@ def sync(path: Path) -> None:
             sync(inner)
         _sync_entries(path)
     else:
-        with path.open("r+b") as file:  # Windows syncs only what is open for writing
-            os.fsync(file.fileno())
+        _sync(path, os.O_WRONLY)  # Windows syncs only what is open for writing
 
 
 def rename_durably(part: Path, target: Path) -> None:
@@ -53,13 +52,17 @@ def _sync_entries(folder: Path) -> None:
     if sys.platform == "win32":
         return
     try:
-        descriptor = os.open(folder, os.O_RDONLY)
+        _sync(folder, os.O_RDONLY)
     except PermissionError:  # a folder that may be written to but not read
         return
-    try:
-        os.fsync(descriptor)
     except OSError as error:
         if error.errno != errno.EINVAL:  # a network disk that syncs no folders
             raise
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)

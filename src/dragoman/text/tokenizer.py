@@ -22,6 +22,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.files.durable import write_durably
 from dragoman.text.splits import SubwordSplits
 
 __all__ = ["BYTES", "MASK", "SPECIALS", "Tokenizer", "is_special"]
@@ -161,9 +162,9 @@ class Tokenizer:
         return SubwordSplits.of(triples, vocab_size=self.vocab_size)
 
     def save(self, path: Path) -> None:
-        """Write the tokenizer to one JSON file."""
+        """Write the tokenizer to one JSON file, which appears when it is whole."""
         try:
-            path.write_text(self._backend.to_str(pretty=True), encoding="utf-8")
+            write_durably(path, self._backend.to_str(pretty=True))
         except OSError as error:
             raise DragomanError(f"Cannot write {path}: {error.strerror}.") from error
 

@@ -11,6 +11,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from tests.disk import listen
 from tests.unit.data.killing import moments
 from tests.unit.train.made import file_size_limit
 
@@ -44,6 +45,19 @@ def test_what_a_killed_run_has_left_goes(
     found = {path.name for path in (tmp_path / "cache").iterdir()}
     assert found == {dataset.content_hash, alive.name}
     assert (alive / "src.ids").read_bytes() == b"12"
+
+
+def test_the_arrays_are_on_the_disk_before_they_have_their_name(
+    corpus: CorpusConfig,
+    make_encoder: MakeEncoder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each file of the folder, the folder itself, and afterwards the cache that it is in."""
+    disk = listen(monkeypatch)
+    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    disk.check()
+    assert disk.renamed() == [dataset.content_hash]
 
 
 @contextmanager

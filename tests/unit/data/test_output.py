@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.disk import listen
 from tests.unit.data.killing import moments
 
 from dragoman.data import output
@@ -19,6 +20,16 @@ def write(file: Path, text: str) -> None:
     """Write a text in the way that is tested."""
     with replacing(file, "text") as part:
         part.write_text(text, encoding="utf-8")
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power failure leaves the old file or the whole new one."""
+    disk = listen(monkeypatch)
+    write(tmp_path / "file", "new")
+    disk.check()
+    assert disk.renamed() == ["file"]
 
 
 def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
@@ -202,4 +213,4 @@ def check():
 
 def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
     """Whoever looks finds the old text or the new one, and the next writer clears up."""
-    assert moments("import sys" + WRITES, tmp_path / "file") == 4
+    assert moments("import sys" + WRITES, tmp_path / "file") == 5
