@@ -10,9 +10,16 @@ __all__ = ["DragomanError", "InputError", "nearest"]
 
 
 class DragomanError(Exception):
-    """Something failed that is neither the user's input nor a bug: a full disk, a lost device."""
+    """Something failed that is neither the user's input nor a bug: a full disk, a lost device.
+
+    The sentence stays on one line: line breaks and control characters, of a damaged file say, are
+    escaped.
+    """
 
     exit_code = 1
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence))
 
 
 class InputError(DragomanError):

@@ -212,7 +212,8 @@ def test_a_mistake_in_an_override_names_the_override(
     """The user sees what was typed and not a line of a file that is right."""
     with pytest.raises(InputError) as caught:
         load_settings(Recipe, write(tmp_path), [override])
-    assert str(caught.value).startswith(f"override {override}: ")
+    shown = override.replace("\n", r"\n")  # a sentence stays on one line
+    assert str(caught.value).startswith(f"override {shown}: ")
     assert message in str(caught.value)
 
 

@@ -105,7 +105,7 @@ def _leaf(expected: Any, value: object, at: Place) -> object:  # noqa: ANN401
         value = value if isinstance(value, str | list | dict) else given.right  # out=2024: a name
     try:
         return msgspec.convert(value, expected, strict=True, dec_hook=_to_path)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         if get_origin(expected) is Literal:
             raise at.error(not_among(at, get_args(expected), value)) from error
         if expected in _NAMES:
