@@ -5,6 +5,7 @@
 
 import errno
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -32,6 +33,7 @@ VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspe
 
 def run(given: Sequence[str]) -> None:
     """Run the command line and exit."""
+    warnings.showwarning = lambda message, *_: say(f"dragoman: {message}")
     try:
         code = make_app()(list(given), prog_name="dragoman", standalone_mode=False)
     except UsageError as error:

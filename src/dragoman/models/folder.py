@@ -1,33 +1,37 @@
 """The model folder: all that translating needs, and what training writes.
 
-    config.json          format number, architecture, default decoding, hashes of the tokenizers
+    config.json          format number, architecture, default decoding, hashes of the other files
     model.safetensors    the weights, a matrix that several places share stored once
     tokenizer.json       for both languages; or tokenizer.src.json and tokenizer.tgt.json
     README.md            the model card
     training/            what resuming needs; loading a model does not look into it
 
 Nothing is unpickled. A folder either loads whole, every weight used and every weight set, or is
-refused with one sentence. Saving writes beside the old files and then renames; the order of the
-names (tokenizers, weights, config) is such that a process killed in between leaves the old
-model, the new one, or tokenizers whose hash the old config refuses, never a silent mixture.
+refused with one sentence. The config holds hashes of the tokenizers, of the weights and of its own
+architecture, so that a flipped bit or a file of another model is noticed. Saving writes beside the
+old files, syncs, and then renames, the config last: a process killed or a power failure in between
+leaves the old model, the new one, or files whose hashes the old config refuses.
 """
 
 import hashlib
 import json
-import os
+import math
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from dragoman.errors import DragomanError, InputError, nearest
+from dragoman.files.durable import rename_durably, sync
 from dragoman.models.build import Model, build
 from dragoman.models.config import (
     DecoderOnlyConfig,
@@ -35,6 +39,7 @@ from dragoman.models.config import (
     EncoderOnlyConfig,
     ModelConfig,
 )
+from dragoman.models.count import count_parameters
 from dragoman.models.defaults import (
     DecodingDefaults,
     GenerationDefaults,
@@ -60,7 +65,7 @@ __all__ = [
     "tokenizer_paths",
 ]
 
-FORMAT = 1
+FORMAT = 2
 """The number of the format written here; it grows when an older dragoman could not read it."""
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -92,6 +97,10 @@ class FolderConfig:
     """The target language, where known."""
     tokenizers: dict[str, str] = field(default_factory=dict)
     """SHA-256 of each tokenizer file that the weights were trained with; saving fills it in."""
+    weights_sha256: str | None = None
+    """Hash of the weights; saving fills it in. Format 1 has none."""
+    model_sha256: str | None = None
+    """Hash of the section `model`; saving fills it in. Format 1 has none."""
 
 
 class Saves(Protocol):
@@ -124,27 +133,23 @@ def save_model(
         names = {JOINT: src} if src is tgt else {SRC: src, TGT: tgt}
         for name, tokenizer in names.items():
             tokenizer.save(staged / name)
-        hashes = {name: _sha256(staged / name) for name in names}
-        config = FolderConfig(
-            model=config.model,
-            decoding=config.decoding,
-            generation=config.generation,
-            reading=config.reading,
-            src_lang=config.src_lang,
-            tgt_lang=config.tgt_lang,
-            tokenizers=hashes,
+        _write_weights(staged / WEIGHTS, _stored_once(weights, config.model))
+        config = replace(
+            config,
+            format=FORMAT,
+            dragoman=__version__,
+            tokenizers={name: _sha256(staged / name) for name in names},
+            weights_sha256=_sha256(staged / WEIGHTS),
+            model_sha256=_digest(to_plain(config.model)),
         )
         text = json.dumps(to_plain(config), indent=2, sort_keys=True, ensure_ascii=False)
         (staged / CONFIG).write_text(text + "\n", encoding="utf-8")
-        _write_weights(staged / WEIGHTS, _stored_once(weights, config.model))
         (staged / WEIGHTS).chmod((staged / CONFIG).stat().st_mode)  # the library makes it private
         if card is not None:
             (staged / CARD).write_text(card, encoding="utf-8")
-        written = [*names, WEIGHTS, *([CARD] if card is not None else []), CONFIG]
-        for name in written:
-            _flush(staged / name)
-        for name in written:
-            (staged / name).replace(folder / name)
+        sync(staged)  # a disk may say only now that it is full
+        for name in [*names, WEIGHTS, *([CARD] if card is not None else []), CONFIG]:
+            rename_durably(staged / name, folder / name)
         for name in {JOINT, SRC, TGT} - set(names):
             (folder / name).unlink(missing_ok=True)
     return config
@@ -181,10 +186,12 @@ def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
 
 
 def _stored_once(weights: Model | Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """The weights on the CPU without the second and third names of tied matrices."""
+    """The weights in fp32 on the CPU without the second and third names of tied matrices."""
     state = weights if isinstance(weights, Mapping) else weights.state_dict()
     again = _tied_names(config)
-    return {name: value.detach().cpu() for name, value in state.items() if name not in again}
+    return {
+        name: value.detach().float().cpu() for name, value in state.items() if name not in again
+    }
 
 
 def _tied_names(config: ModelConfig) -> frozenset[str]:
@@ -203,14 +210,14 @@ def _tied_names(config: ModelConfig) -> frozenset[str]:
     return frozenset()
 
 
-def _flush(path: Path) -> None:
-    """Bring a file to the disk before it gets its name."""
-    with path.open("rb") as stream:
-        os.fsync(stream.fileno())
-
-
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _digest(section: Mapping[str, Any]) -> str:
+    """SHA-256 of a section of the config, however it is indented and its keys are ordered."""
+    return hashlib.sha256(json.dumps(section, sort_keys=True).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- loading
@@ -221,26 +228,35 @@ def load_model(folder: Path) -> tuple[Model, FolderConfig]:
 
     Raises InputError, with one sentence, for a folder that is missing or unfinished, a file that
     is damaged, a newer format, weights that are missing, left over, of another shape or not
-    finite, and a tokenizer that is not the one the weights were trained with.
+    finite, and weights or a tokenizer that are not those the config was saved with. Warns where an
+    older dragoman wrote no hash of the weights.
     """
     config = read_config(folder)
     tokenizer_paths(folder, config)
-    with torch.random.fork_rng(devices=[]):  # the drawn weights are overwritten
-        model = build(config.model)
-    wanted = dict(model.named_parameters())
     path = folder / WEIGHTS
-    with _reading(path) as stored:
-        shapes = {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118 -- no mapping
-        _compare(path, shapes, {name: tuple(value.shape) for name, value in wanted.items()})
-        with torch.no_grad():
-            for name, parameter in wanted.items():
-                parameter.copy_(stored.get_tensor(name))
-    for name, parameter in wanted.items():
-        if not bool(parameter.isfinite().all()):
+    with _reading(path) as stored, ThreadPoolExecutor(1) as thread:
+        hashed = thread.submit(_sha256, path)
+        model = _build_empty(path, config.model, stored)
+        for name, parameter in model.named_parameters():
+            weight = nn.Parameter(stored.get_tensor(name).clone())  # else a view of the file
+            torch.utils.swap_tensors(parameter, weight)  # keeps tied matrices tied
+        if config.weights_sha256 not in (None, found := hashed.result()):
+            raise InputError(
+                f"{path} is not the file that {CONFIG} was saved with (its SHA-256 is {found}): it "
+                "is damaged or of another model; copy or train the model again."
+            )
+    for name, parameter in model.named_parameters():
+        if not all(math.isfinite(bound) for bound in parameter.detach().aminmax()):
             raise InputError(
                 f"{path}: the weights {name} hold NaN or infinity, so the training that wrote "
                 "them had failed; use an earlier checkpoint."
             )
+    if config.weights_sha256 is None:
+        warnings.warn(
+            f"{folder} was written by an older dragoman without a hash of the weights, so damage "
+            "to them cannot be noticed.",
+            stacklevel=2,
+        )
     return model.eval(), config
 
 
@@ -253,9 +269,9 @@ def read_config(folder: Path) -> FolderConfig:
         data = json.loads(path.read_bytes())
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged: it is not JSON ({error}).") from error
-    if not isinstance(data, dict) or type(data.get("format")) is not int:
+    if not isinstance(data, dict) or type(data.get("format")) is not int or data["format"] < 1:
         raise InputError(f"{path} has no format number, so dragoman did not write it.")
     if data["format"] > FORMAT:
         raise InputError(
@@ -263,11 +279,25 @@ def read_config(folder: Path) -> FolderConfig:
             f"({data.get('dragoman', 'version unknown')}); this one, {__version__}, reads up to "
             f"format {FORMAT}: upgrade with pip install --upgrade dragoman."
         )
-    return parse_settings(FolderConfig, data, str(path))
+    config = parse_settings(FolderConfig, data, str(path))
+    if config.format > 1 and None in (config.weights_sha256, config.model_sha256):
+        raise InputError(f"{path} is damaged: it lacks the hash of the weights or of the model.")
+    if config.model_sha256 not in (None, _digest(data["model"])):
+        raise InputError(
+            f"{path}: the section model is not the one that the weights were saved with; put back "
+            f"the {CONFIG} that training wrote."
+        )
+    return config
 
 
 def tokenizer_paths(folder: Path, config: FolderConfig) -> tuple[Path, Path]:
     """The tokenizer files of source and target, after checking that they are the right ones."""
+    names = sorted(config.tokenizers)
+    if names not in ([JOINT], [SRC, TGT]):
+        raise InputError(
+            f"{folder / CONFIG}: tokenizers must name {JOINT}, or {SRC} and {TGT}, "
+            f"not {', '.join(names) or 'nothing'}."
+        )
     for name, trained_with in config.tokenizers.items():
         try:
             found = _sha256(folder / name)
@@ -279,14 +309,7 @@ def tokenizer_paths(folder: Path, config: FolderConfig) -> tuple[Path, Path]:
                 f"(SHA-256 {found[:12]}... instead of {trained_with[:12]}...); "
                 "put back the file that training wrote."
             )
-    if set(config.tokenizers) == {JOINT}:
-        return folder / JOINT, folder / JOINT
-    if set(config.tokenizers) == {SRC, TGT}:
-        return folder / SRC, folder / TGT
-    raise InputError(
-        f"{folder / CONFIG}: tokenizers must name {JOINT}, or {SRC} and {TGT}, "
-        f"not {', '.join(sorted(config.tokenizers)) or 'nothing'}."
-    )
+    return folder / names[0], folder / names[-1]
 
 
 def _why_no_model(folder: Path) -> str:
@@ -319,6 +342,27 @@ def _reading(path: Path) -> Iterator[Any]:
         ) from error
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def _build_empty(path: Path, config: ModelConfig, stored: Any) -> Model:  # noqa: ANN401 -- the library's handle
+    """The model with weights that take no memory, after checking that the stored ones fit it."""
+    slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
+    if other := [name for name, found in slices.items() if found.get_dtype() != "F32"]:
+        raise InputError(f"{path}: {_some(other)} must hold 32-bit floating-point numbers.")
+    shapes = {name: tuple(found.get_shape()) for name, found in slices.items()}
+    held, asked = sum(map(math.prod, shapes.values())), sum(count_parameters(config).values())
+    if asked > 2 * held:  # also too many layers to build before looking closer
+        raise InputError(
+            f"{path} holds {held:,} numbers, but {CONFIG} describes a model of {asked:,} "
+            "parameters; the two files are not of one model."
+        )
+    try:
+        with torch.device("meta"):
+            model = build(config)
+    except InputError as error:
+        raise InputError(f"{path.parent / CONFIG}: {error}") from error
+    _compare(path, shapes, {name: tuple(p.shape) for name, p in model.named_parameters()})
+    return model
 
 
 Shape = tuple[int, ...]

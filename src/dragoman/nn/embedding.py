@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.errors import InputError
+
 
 class TokenEmbedding(nn.Module):
     """`E[ids] * sqrt(D)`: ids `(B, L)` to vectors `(B, L, D)`.
@@ -21,6 +23,8 @@ class TokenEmbedding(nn.Module):
 
     def __init__(self, vocab_size: int, d_model: int, *, pad_id: int, scale: bool = True) -> None:
         super().__init__()
+        if max(pad_id, 0) >= vocab_size:
+            raise InputError(f"pad_id = {pad_id} is not in a vocabulary of {vocab_size} tokens")
         self.pad_id = pad_id
         self.scale = math.sqrt(d_model) if scale else 1.0
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))

@@ -1,5 +1,6 @@
 """Wrong input: exit code 2, one sentence that says what and where, no traceback."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -39,6 +40,17 @@ def test_a_broken_model_is_told(run: Run, model: Path, tmp_path: Path) -> None:
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-50])
     assert_refused(run("translate", broken, write(tmp_path / "in", LINES)), "damaged or cut short")
+
+
+def test_a_warning_is_one_line(model: Path, tmp_path: Path) -> None:
+    """A folder of an older version has no hash of its weights: it is used all the same."""
+    older = shutil.copytree(model, tmp_path / "older")
+    config = json.loads((older / "config.json").read_text(encoding="utf-8"))
+    del config["weights_sha256"], config["model_sha256"]
+    (older / "config.json").write_text(json.dumps(config | {"format": 1}), encoding="utf-8")
+    done = in_own_process("inspect", older)
+    assert (done.code, done.err.count("\n")) == (0, 1)
+    assert done.err.startswith(f"dragoman: {older} was written by an older dragoman")
 
 
 def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path: Path) -> None:

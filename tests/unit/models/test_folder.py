@@ -1,20 +1,23 @@
-"""The model folder: what is saved loads again, and everything else is refused in one sentence."""
+"""The model folder: what is saved loads again, and a saving that fails changes nothing."""
 
+import errno
 import json
-import shutil
+import os
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from tests.disk import listen
+from tests.unit.data.killing import moments
 from tests.unit.models.family import DECODERS, ENCODERS
+from tests.unit.models.saved import JOINT, TINY, Words, logits, save
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.models import EncoderDecoder, EncoderDecoderConfig, Model, ModelConfig, build
+from dragoman.models import EncoderDecoder, ModelConfig, build
 from dragoman.models.config import Tying
 from dragoman.models.folder import (
     DecodingDefaults,
@@ -25,27 +28,6 @@ from dragoman.models.folder import (
     tokenizer_paths,
 )
 
-TINY = EncoderDecoderConfig(
-    src_vocab_size=12,
-    tgt_vocab_size=12,
-    d_model=8,
-    num_heads=2,
-    d_ff=16,
-    num_encoder_layers=1,
-    num_decoder_layers=1,
-)
-
-
-@dataclass(frozen=True)
-class Words:
-    """A tokenizer as far as a folder knows one: it can write itself."""
-
-    content: str = "{}"
-
-    def save(self, path: Path) -> None:
-        """Write the content."""
-        path.write_text(self.content)
-
 
 class FullDisk:
     """A tokenizer whose writing fails as on a full disk, after the first bytes."""
@@ -54,40 +36,6 @@ class FullDisk:
         """Begin to write, and fail."""
         path.write_text("{")
         raise OSError(28, "No space left on device")
-
-
-JOINT = (Words(), Words())
-
-
-def save(folder: Path, config: EncoderDecoderConfig = TINY, words: str = "{}") -> EncoderDecoder:
-    """A saved model of random weights."""
-    model = EncoderDecoder(config)
-    tokenizer = Words(words)
-    save_model(folder, model, FolderConfig(model=config), tokenizers=(tokenizer, tokenizer))
-    return model
-
-
-def edit_config(folder: Path, change: Callable[[dict[str, object]], object]) -> None:
-    """Change the JSON of a saved config."""
-    path = folder / "config.json"
-    data = json.loads(path.read_text())
-    change(data)
-    path.write_text(json.dumps(data))
-
-
-def edit_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
-    """Change the saved weights."""
-    path = folder / "model.safetensors"
-    weights = load_file(path)
-    change(weights)
-    save_file(weights, path)
-
-
-def logits(model: Model) -> torch.Tensor:
-    """What the model says to one fixed pair."""
-    assert isinstance(model, EncoderDecoder)
-    said: torch.Tensor = model.eval()(torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7]]))
-    return said
 
 
 @pytest.mark.parametrize("tying", ["none", "target-output", "source-target", "all"])
@@ -217,8 +165,8 @@ def test_a_disk_that_fills_while_the_weights_are_written(tmp_path: Path) -> None
     program = f"""
 import resource, sys
 from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_folder import save
+sys.path.insert(0, {str(Path(__file__).parents[3])!r})
+from tests.unit.models.saved import save
 from dragoman.errors import DragomanError
 resource.setrlimit(resource.RLIMIT_FSIZE, (4000, resource.RLIM_INFINITY))
 try:
@@ -244,6 +192,78 @@ def test_a_process_killed_while_saving_does_not_stand_in_the_way(tmp_path: Path)
     assert torch.equal(logits(load_model(tmp_path / "m")[0]), logits(model))
 
 
+def test_files_are_on_the_disk_before_they_have_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The config comes last: its hashes refuse any files that it does not belong to."""
+    disk = listen(monkeypatch)
+    config = FolderConfig(model=TINY)
+    save_model(tmp_path / "m", EncoderDecoder(TINY), config, tokenizers=JOINT, card="# Card\n")
+    disk.check()
+    tokenizers = ["tokenizer.src.json", "tokenizer.tgt.json"]
+    assert disk.renamed() == [*tokenizers, "model.safetensors", "README.md", "config.json"]
+
+
+def test_a_disk_that_fails_when_it_is_synced_leaves_the_older_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some are full only then; nothing has been renamed by that time, whichever file it is."""
+    model, fsync = save(tmp_path / "m"), os.fsync
+
+    def fail_at(name: str) -> None:
+        staged = tmp_path / "m" / ".saving" / name
+
+        def fail(descriptor: int) -> None:
+            if staged.exists() and os.path.samestat(os.fstat(descriptor), staged.stat()):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            fsync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", fail)
+
+    for name in ("tokenizer.json", "model.safetensors", "config.json"):
+        fail_at(name)
+        with pytest.raises(DragomanError, match="No space left"):
+            save(tmp_path / "m", words="[]")
+        assert torch.equal(logits(load_model(tmp_path / "m")[0]), logits(model))
+
+
+WRITES = """
+import shutil, sys
+sys.path.insert(0, sys.argv[2])
+from dataclasses import replace
+from pathlib import Path
+import torch
+from dragoman.errors import InputError
+from dragoman.models.folder import load_model
+from tests.unit.models.saved import TINY, logits, save
+folder = Path(sys.argv[1])
+other = replace(TINY, num_heads=4)
+def before():
+    global old
+    shutil.rmtree(folder, ignore_errors=True)
+    old = logits(save(folder))
+def write():
+    torch.manual_seed(1)
+    return logits(save(folder, other, words="[1]"))
+def check():
+    try:
+        found = logits(load_model(folder)[0])
+        assert any(torch.equal(found, model) for model in (old, saved))
+    except InputError as error:
+        assert "not the" in str(error), error
+    assert torch.equal(write(), saved)
+    assert torch.equal(logits(load_model(folder)[0]), saved)
+    assert not (folder / ".saving").exists()
+torch.manual_seed(1)
+saved = logits(save(folder, other, words="[1]"))
+"""
+
+
+def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
+    """The folder then holds the old model or the new one, or it is refused; saving mends it."""
+    assert moments(WRITES, tmp_path / "m", Path(__file__).parents[3]) > 10
+
+
 def test_no_folder_can_be_where_a_file_is(tmp_path: Path) -> None:
     """Also further up the path."""
     (tmp_path / "file").write_text("x")
@@ -258,125 +278,3 @@ def test_a_folder_that_cannot_be_written_to() -> None:
     """A file system that refuses even the administrator, for whom no permission is missing."""
     with pytest.raises(InputError, match="Cannot write the model to /proc/self/model"):
         save(Path("/proc/self/model"))
-
-
-# ---------------------------------------------------------------- loading that is refused
-
-
-def cut_weights(folder: Path) -> None:
-    """Take away the end of the weights."""
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def set_weight(name: str, value: torch.Tensor) -> Callable[[Path], None]:
-    """What puts a value among the weights."""
-    return lambda folder: edit_weights(folder, lambda weights: weights.update({name: value}))
-
-
-def set_config(key: str, value: object) -> Callable[[Path], None]:
-    """What puts a value into the config."""
-    return lambda folder: edit_config(folder, lambda data: data.update({key: value}))
-
-
-DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "cut short": (cut_weights, "model.safetensors is damaged or cut short"),
-    "not weights": (
-        lambda folder: (folder / "model.safetensors").write_text("hello"),
-        "model.safetensors is damaged",
-    ),
-    "empty": (
-        lambda folder: (folder / "model.safetensors").write_bytes(b""),
-        "model.safetensors is damaged",
-    ),
-    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
-    "missing": (
-        lambda folder: edit_weights(folder, lambda weights: weights.pop("src_embedding.weight")),
-        r"lacks weights that config.json asks for: src_embedding.weight\.",
-    ),
-    "left over": (
-        set_weight("encoder.extra", torch.zeros(1)),
-        r"no place for: encoder.extra\.",
-    ),
-    "shape": (
-        set_weight("src_embedding.weight", torch.zeros(13, 8)),
-        r"src_embedding.weight has shape \(13, 8\), but config.json makes it \(12, 8\)",
-    ),
-    "nan": (
-        set_weight("src_embedding.weight", torch.full((12, 8), float("nan"))),
-        "weights src_embedding.weight hold NaN",
-    ),
-    "infinity": (
-        set_weight("src_embedding.weight", torch.full((12, 8), float("inf"))),
-        "src_embedding.weight hold NaN or infinity",
-    ),
-    "newer": (set_config("format", 2), r"format 2, made by a newer dragoman .*upgrade"),
-    "no format": (set_config("format", None), "no format number"),
-    "unknown key": (set_config("decodin", {}), "decodin; did you mean decoding"),
-    "another kind": (
-        lambda folder: edit_config(folder, lambda data: data["model"].update(kind="encoder")),  # type: ignore[attr-defined]
-        "model.kind must be",
-    ),
-    "not JSON": (
-        lambda folder: (folder / "config.json").write_text("{"),
-        "config.json is damaged: it is not JSON",
-    ),
-    "not UTF-8": (
-        lambda folder: (folder / "config.json").write_bytes(b"\xff\xfe"),
-        "config.json is damaged",
-    ),
-    "wrong tokenizer": (
-        lambda folder: (folder / "tokenizer.json").write_text("[]"),
-        "tokenizer.json is not the tokenizer that the weights were trained with",
-    ),
-    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "Cannot read"),
-    "no tokenizer named": (set_config("tokenizers", {}), "tokenizers must name tokenizer.json"),
-}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model folder to damage copies of."""
-    folder = tmp_path_factory.mktemp("model")
-    save(folder)
-    return folder
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_folder_is_refused_in_one_sentence(
-    whole: Path, tmp_path: Path, damage: str
-) -> None:
-    """The sentence names the file and what is wrong with it."""
-    folder = shutil.copytree(whole, tmp_path / "m")
-    spoil, sentence = DAMAGES[damage]
-    spoil(folder)
-    with pytest.raises(InputError, match=sentence) as caught:
-        load_model(folder)
-    assert "\n" not in str(caught.value)
-    assert str(folder) in str(caught.value)
-
-
-def test_tokenizers_of_another_saving_are_refused(whole: Path, tmp_path: Path) -> None:
-    """A process killed between two renames leaves no mixture that loads."""
-    folder = shutil.copytree(whole, tmp_path / "m")
-    save(tmp_path / "other", words="[1]")
-    shutil.copy(tmp_path / "other" / "tokenizer.json", folder)
-    shutil.copy(tmp_path / "other" / "model.safetensors", folder)
-    with pytest.raises(InputError, match="not the tokenizer"):
-        load_model(folder)
-
-
-def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> None:
-    """Missing (with the nearest name), a file, an unfinished run, something else."""
-    shutil.copytree(whole, tmp_path / "en-zh")
-    (tmp_path / "run" / "training").mkdir(parents=True)
-    (tmp_path / "other").mkdir()
-    for name, sentence in {
-        "en-hz": "There is no model folder .*en-hz; did you mean .*en-zh?",
-        "quite/else": r"There is no model folder .*else\.",
-        "en-zh/config.json": "is a file; give the model folder",
-        "run": "holds a training run that has not written a model yet",
-        "other": "is no model folder",
-    }.items():
-        with pytest.raises(InputError, match=sentence):
-            load_model(tmp_path / name)

@@ -1,0 +1,48 @@
+"""A small model and tokenizers to save, and what can be seen of the model afterwards."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig, Model
+from dragoman.models.folder import FolderConfig, save_model
+
+TINY = EncoderDecoderConfig(
+    src_vocab_size=12,
+    tgt_vocab_size=12,
+    d_model=8,
+    num_heads=2,
+    d_ff=16,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    """A tokenizer as far as a folder knows one: it can write itself."""
+
+    content: str = "{}"
+
+    def save(self, path: Path) -> None:
+        """Write the content."""
+        path.write_text(self.content)
+
+
+JOINT = (Words(), Words())
+
+
+def save(folder: Path, config: EncoderDecoderConfig = TINY, words: str = "{}") -> EncoderDecoder:
+    """A saved model of random weights."""
+    model = EncoderDecoder(config)
+    tokenizer = Words(words)
+    save_model(folder, model, FolderConfig(model=config), tokenizers=(tokenizer, tokenizer))
+    return model
+
+
+def logits(model: Model) -> torch.Tensor:
+    """What the model says to one fixed pair."""
+    assert isinstance(model, EncoderDecoder)
+    said: torch.Tensor = model.eval()(torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7]]))
+    return said

@@ -1,0 +1,235 @@
+"""What is no whole model folder of one model is refused in one sentence."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.unit.models.saved import JOINT, TINY, logits, save
+
+from dragoman.errors import InputError
+from dragoman.models.folder import FolderConfig, load_model, save_model
+
+
+def edit_config(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the JSON of a saved config."""
+    path = folder / "config.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def edit_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    """Change the saved weights."""
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    change(weights)
+    save_file(weights, path)
+
+
+def cut_weights(folder: Path) -> None:
+    """Take away the end of the weights."""
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def set_weight(name: str, value: torch.Tensor) -> Callable[[Path], None]:
+    """What puts a value among the weights."""
+    return lambda folder: edit_weights(folder, lambda weights: weights.update({name: value}))
+
+
+def save_weight(name: str, value: torch.Tensor) -> Callable[[Path], None]:
+    """What saves the model again with a value among its weights."""
+
+    def save_again(folder: Path) -> None:
+        weights = load_file(folder / "model.safetensors") | {name: value}
+        save_model(folder, weights, FolderConfig(model=TINY), tokenizers=JOINT)
+
+    return save_again
+
+
+def set_model(key: str, value: object) -> Callable[[Path], None]:
+    """What changes the architecture of a folder of format 1, which has no hashes."""
+
+    def change(data: dict[str, Any]) -> None:
+        data["model"][key] = value
+        data.update(format=1, weights_sha256=None, model_sha256=None)
+
+    return lambda folder: edit_config(folder, change)
+
+
+def set_config(key: str, value: object) -> Callable[[Path], None]:
+    """What puts a value into the config."""
+    return lambda folder: edit_config(folder, lambda data: data.update({key: value}))
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "cut short": (cut_weights, "model.safetensors is damaged or cut short"),
+    "not weights": (
+        lambda folder: (folder / "model.safetensors").write_text("hello"),
+        "model.safetensors is damaged",
+    ),
+    "empty": (
+        lambda folder: (folder / "model.safetensors").write_bytes(b""),
+        "model.safetensors is damaged",
+    ),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
+    "missing": (
+        lambda folder: edit_weights(folder, lambda weights: weights.pop("src_embedding.weight")),
+        r"lacks weights that config.json asks for: src_embedding.weight\.",
+    ),
+    "left over": (
+        set_weight("encoder.extra", torch.zeros(1)),
+        r"no place for: encoder.extra\.",
+    ),
+    "shape": (
+        set_weight("src_embedding.weight", torch.zeros(13, 8)),
+        r"src_embedding.weight has shape \(13, 8\), but config.json makes it \(12, 8\)",
+    ),
+    "nan": (
+        save_weight("src_embedding.weight", torch.full((12, 8), float("nan"))),
+        "weights src_embedding.weight hold NaN",
+    ),
+    "infinity": (
+        save_weight("src_embedding.weight", torch.full((12, 8), float("-inf"))),
+        "src_embedding.weight hold NaN or infinity",
+    ),
+    "integers": (
+        set_weight("src_embedding.weight", torch.ones(12, 8, dtype=torch.int8)),
+        "src_embedding.weight must hold 32-bit",
+    ),
+    "another weight": (
+        lambda folder: edit_weights(
+            folder, lambda weights: weights["src_embedding.weight"].add_(1)
+        ),
+        "model.safetensors is not the file that config.json was saved with",
+    ),
+    "other heads": (
+        lambda folder: edit_config(folder, lambda data: data["model"].update(num_heads=4)),
+        "config.json: the section model is not the one that the weights were saved with",
+    ),
+    "too wide": (set_model("d_model", 10**8), "describes a model of .* not of one model"),
+    "too deep": (set_model("num_decoder_layers", 10**9), "describes a model of .* not of one"),
+    "too many heads": (set_model("num_kv_heads", 1), "kv_proj.* has shape"),
+    "padding": (set_model("pad_id", 12), "pad_id = 12 is not in a vocabulary of 12"),
+    "newer": (set_config("format", 3), r"format 3, made by a newer dragoman .*upgrade"),
+    "no format": (set_config("format", None), "no format number"),
+    "format 0": (set_config("format", 0), "no format number"),
+    "no hash": (set_config("weights_sha256", None), "lacks the hash of the weights"),
+    "no hash of the model": (set_config("model_sha256", None), "lacks the hash of the weights"),
+    "unknown key": (set_config("decodin", {}), "decodin; did you mean decoding"),
+    "another kind": (
+        lambda folder: edit_config(folder, lambda data: data["model"].update(kind="encoder")),
+        "model.kind must be",
+    ),
+    "not JSON": (
+        lambda folder: (folder / "config.json").write_text("{"),
+        "config.json is damaged: it is not JSON",
+    ),
+    "not UTF-8": (
+        lambda folder: (folder / "config.json").write_bytes(b"\xff\xfe"),
+        "config.json is damaged",
+    ),
+    "wrong tokenizer": (
+        lambda folder: (folder / "tokenizer.json").write_text("[]"),
+        "tokenizer.json is not the tokenizer that the weights were trained with",
+    ),
+    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "Cannot read"),
+    "nested": (
+        lambda folder: (folder / "config.json").write_text("[" * 10**5),
+        "config.json is damaged: it is not JSON",
+    ),
+    "a tokenizer elsewhere": (
+        set_config("tokenizers", {"../tokenizer.json": "0"}),
+        "tokenizers must name tokenizer.json",
+    ),
+    "no tokenizer named": (set_config("tokenizers", {}), "tokenizers must name tokenizer.json"),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder to damage copies of."""
+    folder = tmp_path_factory.mktemp("model")
+    save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_folder_is_refused_in_one_sentence(
+    whole: Path, tmp_path: Path, damage: str
+) -> None:
+    """The sentence names the file and what is wrong with it."""
+    folder = shutil.copytree(whole, tmp_path / "m")
+    spoil, sentence = DAMAGES[damage]
+    spoil(folder)
+    with pytest.raises(InputError, match=sentence) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors", "config.json"])
+def test_a_file_of_another_model_is_refused(whole: Path, tmp_path: Path, name: str) -> None:
+    """Also when the shapes are the same: no mixture of two models loads."""
+    folder = shutil.copytree(whole, tmp_path / "m")
+    save(tmp_path / "other", replace(TINY, num_heads=4), words="[1]")
+    shutil.copy(tmp_path / "other" / name, folder)
+    with pytest.raises(InputError, match="is not the"):
+        load_model(folder)
+
+
+def test_every_flipped_bit_of_the_weights_is_noticed(whole: Path, tmp_path: Path) -> None:
+    """In the header or in a number; the sentence names the file."""
+    folder = shutil.copytree(whole, tmp_path / "m")
+    path = folder / "model.safetensors"
+    stored = path.read_bytes()
+    for place in random.sample(range(8 * len(stored)), 40):
+        flipped = bytearray(stored)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        with pytest.raises(InputError, match=r"model\.safetensors"):
+            load_model(folder)
+
+
+def test_an_older_folder_loads_with_a_warning(whole: Path, tmp_path: Path) -> None:
+    """Format 1 has no hash of the weights; it is read all the same."""
+    folder = shutil.copytree(whole, tmp_path / "m")
+
+    def make_older(data: dict[str, Any]) -> None:
+        data["format"] = 1
+        del data["weights_sha256"], data["model_sha256"]
+
+    edit_config(folder, make_older)
+    with pytest.warns(UserWarning, match="m was written by an older dragoman without a hash"):
+        older, _ = load_model(folder)
+    assert torch.equal(logits(older), logits(load_model(whole)[0]))
+
+
+def test_defaults_of_decoding_may_be_edited(whole: Path, tmp_path: Path) -> None:
+    """Only the architecture belongs to the weights; how it is laid out does not matter."""
+    folder = shutil.copytree(whole, tmp_path / "m")
+    edit_config(folder, lambda data: data["decoding"].update(beam_size=7))
+    assert load_model(folder)[1].decoding.beam_size == 7
+
+
+def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> None:
+    """Missing (with the nearest name), a file, an unfinished run, something else."""
+    shutil.copytree(whole, tmp_path / "en-zh")
+    (tmp_path / "run" / "training").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    for name, sentence in {
+        "en-hz": "There is no model folder .*en-hz; did you mean .*en-zh?",
+        "quite/else": r"There is no model folder .*else\.",
+        "en-zh/config.json": "is a file; give the model folder",
+        "run": "holds a training run that has not written a model yet",
+        "other": "is no model folder",
+    }.items():
+        with pytest.raises(InputError, match=sentence):
+            load_model(tmp_path / name)
