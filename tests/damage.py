@@ -1,0 +1,92 @@
+"""Damage to a file: bytes that a disk or a copy changed, and values that somebody wrote."""
+
+import copy
+import json
+from random import Random
+from typing import Any
+
+HOSTILE: tuple[object, ...] = (
+    *(None, True, False, "", "\n", "\ud800", "nan", "../../etc/hostname", "/dev/zero"),
+    *(0, 1, 2, 3, 7, -1, 255, 10**5, 10**8, 2**31, 2**63, 2**64, 10**30, -(10**12)),
+    *(0.5, -0.0, 1e-300, 1e308, float("inf"), float("nan")),
+    *([], {}, [[]], [0], [1, 2], ["a"], {"kind": "rotary"}, {"kind": []}, {"a": {"b": {}}}),
+)
+
+
+def damage(content: bytes, draw: Random) -> bytes:
+    """The content of a file with a change of its bytes or, in JSON and safetensors, of values."""
+    kind = draw.random()
+    if kind < 0.4:
+        return _change_bytes(content, draw)
+    if content[:1] == b"{":
+        text = _change_json(content, draw) if kind < 0.95 else _nest(draw)
+        return text.encode(errors="surrogatepass")
+    length = int.from_bytes(content[:8], "little")
+    header = _change_json(content[8 : 8 + length], draw).encode(errors="surrogatepass")
+    if kind < 0.5:
+        length = draw.choice([0, 1, 2**20, 2**32, 2**63, 2**64 - 1])
+    else:
+        length = len(header)
+    return length.to_bytes(8, "little") + header + content[8 + length :]
+
+
+def _change_bytes(content: bytes, draw: Random) -> bytes:
+    """Flip a bit, or remove, repeat, overwrite or insert a few bytes."""
+    start = draw.randrange(len(content))
+    end = min(len(content), start + draw.choice([1, 2, 8, 100, 10**4, 10**9]))
+    noise = draw.randbytes(draw.choice([1, 2, 8, 100]))
+    match draw.randrange(5):
+        case 0:
+            flipped = bytes([content[start] ^ 1 << draw.randrange(8)])
+            return content[:start] + flipped + content[start + 1 :]
+        case 1:
+            return content[:start] + content[end:]
+        case 2:
+            return content[:end] + content[start:]
+        case 3:
+            return content[:start] + noise + content[start + len(noise) :]
+        case _:
+            return content[:start] + noise + content[start:]
+
+
+def _change_json(content: bytes, draw: Random) -> str:
+    """Change one or two values anywhere in the document."""
+    data = json.loads(content)
+    for _ in range(draw.choice([1, 1, 2])):
+        _change_value(data, draw)
+    return json.dumps(data, ensure_ascii=draw.random() < 0.5)
+
+
+def _change_value(data: Any, draw: Random) -> None:  # noqa: ANN401 -- any JSON value
+    """Replace, remove, rename, copy, scale or wrap a value."""
+    parent, key = draw.choice(_places(data) or [({"": 0}, "")])
+    match draw.randrange(5):
+        case 0:
+            parent[key] = copy.deepcopy(draw.choice(HOSTILE))
+        case 1:
+            del parent[key]
+        case 2 if isinstance(parent, dict):
+            parent[draw.choice(["", key + "s", key[::-1], "format", "../x", "a\nb"])] = parent[key]
+        case 3:
+            elsewhere, other = draw.choice(_places(data))
+            parent[key] = copy.deepcopy(elsewhere[other])
+        case _:
+            value = parent[key]
+            parent[key] = value * draw.choice([-1, 2, 1000]) if _is_number(value) else [value]
+
+
+def _places(data: Any) -> list[tuple[Any, Any]]:  # noqa: ANN401 -- any JSON value
+    """Every container with every key that it holds."""
+    keys = data.keys() if isinstance(data, dict) else range(len(data))
+    inner = [data[key] for key in keys if isinstance(data[key], dict | list)]
+    return [*((data, key) for key in keys), *(place for value in inner for place in _places(value))]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def _nest(draw: Random) -> str:
+    """Deeper than any parser's stack, or only a little deep."""
+    depth = draw.choice([100, 10**3, 10**4, 10**5])
+    return draw.choice(["[", '{"model":', "[" * 9 + "{}"]) * depth
