@@ -105,15 +105,16 @@ def _memory(cost: "Cost") -> Rows:
     peak = memory.training
     other = "fp32" if precision == "bf16" else "bf16"
     yield "weights, in float32 whatever the precision", bytes_said(peak.weights)
-    yield "gradients", bytes_said(peak.weights)
+    yield "gradients", bytes_said(peak.gradients)
     yield "optimizer", bytes_said(peak.optimizer)
-    yield f"activations of a batch, {precision}", bytes_said(peak.kept)
-    yield f"  in {other}", bytes_said(memory.other_precision.kept)
+    yield f"activations of a batch, {precision}", bytes_said(peak.activations)
+    yield f"  in {other}", bytes_said(memory.other_precision.activations)
     checkpointed = cost.work.recipe.train.activation_checkpointing
     way = "without" if checkpointed else "with"
-    yield f"  {way} activation checkpointing", bytes_said(memory.other_checkpointing.kept)
+    yield f"  {way} activation checkpointing", bytes_said(memory.other_checkpointing.activations)
     yield "  more, if the loss were not fused", bytes_said(memory.unfused_loss)
     yield "peak of a training step", bytes_said(peak.total)
+    yield "peak of a validation", bytes_said(memory.validation)
     if memory.cache is not None:
         yield "cache of a sentence and beam", bytes_said(memory.cache)
     if memory.decoding is not None and memory.bf16_decoding is not None:

@@ -6,6 +6,7 @@ from typing import Any
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
     FLOAT,
+    VALIDATED,
     Measured,
     Prices,
     TextEstimate,
@@ -15,6 +16,7 @@ from dragoman.cost.estimate import (
 )
 from dragoman.cost.estimate_machine import Rates
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
+from dragoman.cost.estimate_train import translated_shape
 from dragoman.cost.flops import Shape, forward_flops, prefill_flops, step_flops, training_flops
 from dragoman.cost.memory import (
     DecodingMemory,
@@ -22,6 +24,7 @@ from dragoman.cost.memory import (
     cache_bytes,
     decoding_memory,
     training_memory,
+    validation_memory,
 )
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, count_parameters
 from dragoman.nn.precision import Precision
@@ -72,6 +75,8 @@ class MemoryReport:
     """The same in the other of fp32 and bf16."""
     other_checkpointing: TrainingMemory
     """The same with activation checkpointing, or, where the recipe has it, without."""
+    validation: int
+    """The peak of a validation: the loss of a batch, and greedy translations."""
     unfused_loss: int
     """What the logits of the batch and their gradient would take, which never exist at once."""
     cache: int | None
@@ -133,6 +138,7 @@ class Cost:
                 )
             }
             | {
+                "validation": memory.validation,
                 "unfused_loss": memory.unfused_loss,
                 "cache": memory.cache,
                 "largest_rows": memory.largest_rows,
@@ -229,6 +235,13 @@ def _memory(work: Work, rates: Rates) -> MemoryReport:
             work,
             rates.precision,
             activation_checkpointing=not train.activation_checkpointing,
+        ),
+        validation=validation_memory(
+            config,
+            work.shape,
+            translated_shape(config, [work.length] * min(VALIDATED, train.validate_limit)),
+            optimizer=train.optimizer,
+            precision=rates.precision,
         ),
         unfused_loss=_logits_bytes(work),
         cache=cache,

@@ -3,17 +3,23 @@
 Nothing here draws a random number, so a run ends with the same bits whether it was asked or not.
 """
 
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
+import torch
 
-from dragoman.cost.estimate import FLOAT, layers_of
+from dragoman.cost.cache import cache_of
+from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, VALIDATED, layers_of
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
 from dragoman.cost.flops import Shape
-from dragoman.cost.memory import TrainingMemory, training_memory
+from dragoman.cost.memory import TrainingMemory, training_memory, validation_memory
 from dragoman.data.batch import Batch
 from dragoman.data.packed import LanguageBatch
 from dragoman.data.stream import Stream
+from dragoman.decode import schedule
 from dragoman.errors import InputError
 from dragoman.models import (
     EncoderDecoderConfig,
@@ -21,6 +27,7 @@ from dragoman.models import (
     ModelConfig,
     count_parameters,
 )
+from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn.precision import Precision
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.train.objective import CHUNK
@@ -28,7 +35,7 @@ from dragoman.train.recipes.base import RunRecipe
 from dragoman.train.recipes.generate import GenerateRecipe
 from dragoman.wording import counted
 
-__all__ = ["check_batches", "check_states", "rough_peak"]
+__all__ = ["check_batches", "check_states", "rough_memory", "rough_peak", "translated_shape"]
 
 STATES = 4
 """Numbers of each parameter that learns: itself, its gradient, Adam's two moments."""
@@ -76,6 +83,14 @@ def rough_peak(work: Work, precision: Precision) -> float:
     return FLOAT * (3 * parameters + max(1.1 * numbers, 1.2 * parameters))
 
 
+def rough_memory(work: Work, precision: Precision) -> float:
+    """Return the larger of the rough peaks of a step and of a validation's translations."""
+    states = 3 * FLOAT * sum(count_parameters(work.config).values())
+    lengths = [work.length] * min(VALIDATED, work.recipe.train.validate_limit)
+    translating = _translating_bytes(work.config, translated_shape(work.config, lengths))
+    return max(rough_peak(work, precision), states + translating)
+
+
 def check_states(recipe: RunRecipe, limit: int | None) -> None:
     """Raise InputError where weights, gradients and moments alone are over the memory.
 
@@ -93,18 +108,31 @@ def check_states(recipe: RunRecipe, limit: int | None) -> None:
         )
 
 
-def check_batches(work: Work, limit: int | None, config: ModelConfig, batches: Stream[Any]) -> None:
-    """Raise InputError where a step with the largest of the batches is over the memory of the CPU.
+def check_batches(
+    work: Work,
+    limit: int | None,
+    config: ModelConfig,
+    batches: Stream[Any],
+    validation: Iterable[Any],
+) -> None:
+    """Raise InputError where a step or a validation needs more memory than a CPU has.
 
-    Where a rough peak is far below the memory nothing is rehearsed. A GPU is left alone: its
-    kernels keep less than a CPU's, and it says by itself, at once and harmlessly, what is too much.
+    The largest of the batches are rehearsed, unless a rough peak is far below the memory. A GPU is
+    left alone: its kernels keep less than a CPU's, and it reports at once what is too much.
     """
     train = work.recipe.train
     device = choose_device(train.device)
     if limit is None or device.type != "cpu" or work.recipe.start.freeze:
         return
     precision = choose_precision(train.precision, device)
-    if SURELY * (rough_peak(work, precision) + _scores_bytes(work)) < limit:
+    validated, translated = _validated(islice(validation, LOOKED_AT), config, train.validate_limit)
+    rough = rough_peak(work, precision) + _scores_bytes(
+        work.config, work.batch_tokens, work.longest
+    )
+    if validated is not None:
+        rough += _scores_bytes(config, _tokens(validated), validated.src_length + validated.length)
+    rough += _translating_bytes(config, translated)
+    if SURELY * rough < limit:
         return
     shape = _largest(batches, train.seed)
     peak = training_memory(
@@ -117,12 +145,64 @@ def check_batches(work: Work, limit: int | None, config: ModelConfig, batches: S
     )
     if ERROR * peak.total > limit:
         raise InputError(_too_large(shape, peak, limit, recipe=work.recipe))
+    if validated is None:
+        return
+    needed = validation_memory(
+        config, validated, translated, optimizer=train.optimizer, precision=precision
+    )
+    if ERROR * needed > limit:
+        raise InputError(_validation_too_large(validated, translated, needed, limit))
 
 
-def _scores_bytes(work: Work) -> float:
+def _validated(
+    batches: Iterable[Any], config: ModelConfig, limit: int
+) -> tuple[Shape | None, Shape | None]:
+    """The largest batch of a validation's loss and that of its translations, where there are."""
+    shapes, lengths = list[Shape](), list[int]()
+    for batch in batches:
+        shapes.append(_shape_of(batch))
+        if isinstance(batch, Batch):
+            each_B = (batch.src_BS != config.pad_id).sum(1) - 1
+            lengths += each_B[torch.from_numpy(batch.indices < limit)].tolist()
+    return max(shapes, key=_tokens, default=None), translated_shape(config, lengths)
+
+
+def translated_shape(config: ModelConfig, lengths: Sequence[int]) -> Shape | None:
+    """Return the largest batch while a validation translates sources of these lengths.
+
+    Each translation reaches its limit, since an untrained model does not end a sentence, and leaves
+    the batch there. None where nothing is translated.
+    """
+    if not lengths or not isinstance(config, EncoderDecoderConfig):
+        return None
+    options = DecodingDefaults()
+    lengths = [min(length, options.max_src_tokens) for length in lengths]
+    factor, constant = options.max_length_factor, options.max_length_constant
+    shapes = [
+        Shape(
+            rows=rows,
+            src_length=lengths[batch[0]] + 1,  # the longest comes first
+            length=int(factor * lengths[index]) + constant,
+        )
+        for batch in schedule(lengths, BATCH_TOKENS)
+        for rows, index in enumerate(batch, start=1)
+    ]
+    return max(shapes, key=partial(_translating_bytes, config))
+
+
+def _translating_bytes(config: ModelConfig, shape: Shape | None) -> float:
+    """About what a batch takes that is translated: keys and values, and logits."""
+    if shape is None or not isinstance(config, EncoderDecoderConfig):
+        return 0.0
+    lengths = {"src_length": shape.src_length, "length": shape.length}
+    kept = cache_of(config, **lengths, precision="fp32")
+    logits = 4 * FLOAT * vocabulary_of(config)
+    return float(shape.rows * (kept.reserved + kept.memory + logits))
+
+
+def _scores_bytes(config: ModelConfig, tokens: int, longest: int) -> float:
     """What the scores of all pairs of tokens would take in all heads, if nothing were spared."""
-    layers = layers_of(work.config)
-    return 2 * FLOAT * layers * work.config.num_heads * work.batch_tokens * work.longest
+    return 2 * FLOAT * layers_of(config) * config.num_heads * tokens * longest
 
 
 def _too_large(shape: Shape, peak: TrainingMemory, limit: int, recipe: RunRecipe) -> str:
@@ -139,7 +219,7 @@ def _too_large(shape: Shape, peak: TrainingMemory, limit: int, recipe: RunRecipe
     share = (limit - states) / (peak.total - states)
     if share < LEAST_SHARE:
         return f"{begun}: make model.d_model, model.d_ff or the number of layers smaller"
-    tokens = shape.rows * (shape.src_length + shape.length)
+    tokens = _tokens(shape)
     smaller = f"batch.max_tokens to about {int(share * tokens):,}"
     if isinstance(recipe, GenerateRecipe):
         rows = min(recipe.batch.rows, tokens // recipe.batch.length)  # a text may hold fewer
@@ -152,6 +232,23 @@ def _too_large(shape: Shape, peak: TrainingMemory, limit: int, recipe: RunRecipe
     return f"{begun}: set {smaller}{spare}; train.accumulate makes up for smaller batches"
 
 
+def _validation_too_large(
+    validated: Shape, translated: Shape | None, needed: int, limit: int
+) -> str:
+    """The sentence with the numbers and what to change."""
+    what, less = "", ""
+    if translated is not None:
+        sentences = counted(translated.rows, "sentence")
+        what = f", and translates {sentences} of up to {translated.src_length:,} tokens at once"
+        less = ", train.validate_limit or tokenizer.vocab_size"
+    return (
+        f"a validation needs {_gigabytes(needed)} at its peak (it computes the loss of "
+        f"{counted(validated.rows, 'row')} of {counted(validated.length, 'token')} at once{what}), "
+        f"and there are {_gigabytes(limit)} of memory: lower batch.max_tokens{less}, shorten the "
+        "longest validation texts, or make the model smaller"
+    )
+
+
 def _gigabytes(count: float) -> str:
     return f"{count / 1e9:,.2f} GB" if count < 1e11 else f"{count / 1e9:,.0f} GB"
 
@@ -161,7 +258,11 @@ def _largest(batches: Stream[Any], seed: int) -> Shape:
     epoch = batches.draw(np.random.default_rng([seed, 0]))
     numbers = np.unique(np.linspace(0, len(epoch) - 1, LOOKED_AT).astype(int))
     shapes = [_shape_of(epoch[int(number)]) for number in numbers]
-    return max(shapes, key=lambda shape: shape.rows * (shape.src_length + shape.length))
+    return max(shapes, key=_tokens)
+
+
+def _tokens(shape: Shape) -> int:
+    return shape.rows * (shape.src_length + shape.length)
 
 
 def _shape_of(batch: Any) -> Shape:  # noqa: ANN401 (each task has its own class)

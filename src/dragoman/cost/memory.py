@@ -28,13 +28,20 @@ from dragoman.data.packed import LanguageBatch
 from dragoman.models import (
     DecoderOnly,
     EncoderDecoder,
+    EncoderDecoderConfig,
     EncoderOnly,
     ModelConfig,
     build,
 )
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Decoder, Encoder, Precision, autocast
-from dragoman.train.objective import masked_loss, next_token_loss, reference_loss, summed_loss
+from dragoman.train.objective import (
+    masked_guesses,
+    masked_loss,
+    next_token_loss,
+    reference_loss,
+    summed_loss,
+)
 
 __all__ = [
     "DecodingMemory",
@@ -42,6 +49,7 @@ __all__ = [
     "cache_bytes",
     "decoding_memory",
     "training_memory",
+    "validation_memory",
 ]
 
 Optimizer = Literal["adam", "adamw"]
@@ -53,23 +61,22 @@ SMOOTHING = 0.1  # its size changes no tensor's
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """Bytes at the moment of a training step when most are alive, by what they hold."""
+    """Bytes that a training step needs, by what they hold.
+
+    The peak is less than their sum where activations are freed before the gradients are complete,
+    and more where operators need much memory of their own.
+    """
 
     weights: int
     """The parameters."""
     gradients: int
-    """The gradients that are ready at that moment; all of them would be as large as the weights."""
+    """One number for each parameter, once the backward pass is complete."""
     optimizer: int
     """Adam's two moments of each parameter, and its count of steps."""
     activations: int
-    """What the backward pass still needs, and what operators are working on."""
-    kept: int
-    """What the forward pass leaves for the backward pass: the activations between the two."""
-
-    @property
-    def total(self) -> int:
-        """The peak."""
-        return self.weights + self.gradients + self.optimizer + self.activations
+    """What the forward pass keeps for the backward pass."""
+    total: int
+    """The peak."""
 
 
 def training_memory(
@@ -101,15 +108,45 @@ def training_memory(
             kept = rehearsal.now.alive - before
             summed.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    peak = rehearsal.peak
     counts = sum(COUNT_BYTES for _ in model.parameters())
+    moments = MOMENTS[optimizer] * weights + counts
     return TrainingMemory(
         weights=weights,
-        gradients=peak.gradients,
-        optimizer=MOMENTS[optimizer] * weights + counts,
-        activations=peak.alive - weights - peak.gradients,
-        kept=kept,
+        gradients=weights,
+        optimizer=moments,
+        activations=kept,
+        total=rehearsal.peak.alive + moments,
     )
+
+
+def validation_memory(
+    config: ModelConfig,
+    shape: Shape,
+    translating: Shape | None,
+    *,
+    optimizer: Optimizer = "adam",
+    precision: Precision = "fp32",
+) -> int:
+    """Rehearse a validation between two steps and return its peak.
+
+    It computes the loss of a batch of the first shape, without gradients, and decodes greedily (in
+    float32, as translating does) one of the second, where there is one.
+    """
+    rehearsal = Rehearsal()
+    with torch.inference_mode():
+        model = rehearsal.build(lambda: build(config)).eval()
+        weights = rehearsal.now.alive
+        loss = _loss(model, config, shape)
+        with autocast(precision, CPU), rehearsal:
+            loss()
+    peak = rehearsal.peak.alive
+    if translating is not None and isinstance(config, EncoderDecoderConfig):
+        found = decoding_memory(config, translating)
+        # when a sentence ends, the others' keys and values of the source are copied
+        logits = 4 * translating.rows * config.tgt_vocab_size
+        ending = found.weights + found.cache + 2 * found.memory + 2 * logits
+        peak = max(peak, found.total, ending)
+    return peak + MOMENTS[optimizer] * weights
 
 
 def _loss(model: nn.Module, config: ModelConfig, shape: Shape) -> Callable[[], Tensor]:
@@ -131,6 +168,8 @@ def _loss(model: nn.Module, config: ModelConfig, shape: Shape) -> Callable[[], T
                 indices=np.arange(shape.rows),
             )
             return lambda: next_token_loss(model, batch, SMOOTHING)
+        case EncoderOnly(head=MaskedLanguageOutput()) if torch.is_inference_mode_enabled():
+            return lambda: masked_guesses(model, ids_BL, targets_BL)[0]
         case EncoderOnly(head=MaskedLanguageOutput()):
             return lambda: masked_loss(model, ids_BL, targets_BL, SMOOTHING)
         case _:

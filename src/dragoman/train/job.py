@@ -3,7 +3,7 @@
 `train.run` runs any `Job`; each file in `train/jobs/` assembles one from a recipe.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -42,11 +42,14 @@ class TrainingBatch(Protocol):
 
 BatchT = TypeVar("BatchT", bound=TrainingBatch)
 
-Check = Callable[[ModelConfig, Stream[Any]], None]
-"""Refuses a model with its batches, by raising InputError, before its weights are drawn."""
+Check = Callable[[ModelConfig, Stream[Any], Iterable[Any]], None]
+"""Takes a model's config, its batches and those of its validation before the weights are drawn.
+
+Raises InputError to refuse them.
+"""
 
 
-def unchecked(config: ModelConfig, batches: Stream[Any]) -> None:
+def unchecked(config: ModelConfig, batches: Stream[Any], validation: Iterable[Any]) -> None:
     """Refuse nothing."""
 
 

@@ -10,6 +10,7 @@ position is
 Losses are sums over tokens. Whoever takes a step divides by the tokens of the whole step.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import torch
@@ -62,10 +63,13 @@ def masked_loss(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor, smoothin
     return _fused_loss(output, hidden_MD, targets_M, smoothing)
 
 
-def masked_logits(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the logits `(M, V)` where targets are not negative, and those targets `(M)`."""
-    output, hidden_MD, targets_M = _at_targets(model, ids_BL, targets_BL)
-    return output(hidden_MD), targets_M
+def masked_guesses(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the sum of the loss over the targets, and how many of them have the largest logit."""
+    losses, correct = [], []
+    for logits, targets in _in_chunks(*_at_targets(model, ids_BL, targets_BL)):
+        losses.append(reference_loss(logits, targets, 0.0))
+        correct.append((logits.argmax(-1) == targets).sum())
+    return torch.stack(losses).sum(), torch.stack(correct).sum()
 
 
 def _at_targets(
@@ -98,9 +102,21 @@ def summed_loss(
 def _decoder_loss(
     model: Decoding, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
 ) -> Tensor:
-    if model.logit_soft_cap is not None:  # the fused gradient is that of a plain softmax
+    if model.logit_soft_cap is None:
+        return _fused_loss(model.output, hidden_MD, targets_M, smoothing)
+    if torch.is_grad_enabled():  # the fused gradient is that of a plain softmax
         return reference_loss(model.project(hidden_MD), targets_M, smoothing)
-    return _fused_loss(model.output, hidden_MD, targets_M, smoothing)
+    chunks = _in_chunks(model.project, hidden_MD, targets_M)
+    losses = [reference_loss(logits, targets, smoothing) for logits, targets in chunks]
+    return torch.stack(losses).sum()
+
+
+def _in_chunks(
+    project: Callable[[Tensor], Tensor], hidden_MD: Tensor, targets_M: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the logits and the targets of one chunk of positions after the other."""
+    for hidden, targets in zip(hidden_MD.split(CHUNK), targets_M.split(CHUNK), strict=True):
+        yield project(hidden), targets
 
 
 def _fused_loss(

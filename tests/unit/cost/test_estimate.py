@@ -236,10 +236,10 @@ def test_each_width_of_a_layer_has_its_share_of_the_rough_peak(layers: str, wide
     assert rough_peak(two, "fp32") - rough_peak(one, "fp32") == pytest.approx(exact, rel=1 / 3)
 
 
-def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any]]]:
+def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any], tuple[()]]]:
     work = _work("tinyshakespeare", *TINY_LM, *overrides)
     made = made_job(work)
-    return work, (made.config.model, made.batches)
+    return work, (made.config.model, made.batches, ())
 
 
 def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
@@ -289,11 +289,11 @@ class Unasked:
 
 def test_what_fits_many_times_over_is_not_rehearsed() -> None:
     """Nor is a batch looked at: a run begins at once."""
-    work, (config, _) = _language_job("batch.rows=200")
+    work, (config, _, _) = _language_job("batch.rows=200")
     batches: Any = Unasked()
-    check_batches(work, 10 * memory_of(work, "fp32").total, config, batches)
+    check_batches(work, 10 * memory_of(work, "fp32").total, config, batches, ())
     with pytest.raises(AssertionError, match="asked"):
-        check_batches(work, memory_of(work, "fp32").total, config, batches)
+        check_batches(work, memory_of(work, "fp32").total, config, batches, ())
 
 
 def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:

@@ -1,5 +1,6 @@
 """A check refuses a run while there are no weights yet."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,14 +59,14 @@ def any_recipe(request: pytest.FixtureRequest, recipe: Recipe, tmp_path: Path) -
 def test_a_check_comes_before_the_weights(
     any_recipe: RunRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked once about the model's real vocabulary and its batches; nothing is drawn yet.
+    """It is asked once about the model's real vocabulary and all batches; nothing is drawn yet.
 
     Drawing the weights of a model that fills the memory takes longer than anybody waits for a no.
     """
-    asked: list[tuple[ModelConfig, Stream[Any]]] = []
+    asked: list[tuple[ModelConfig, Stream[Any], int]] = []
 
-    def refuse(config: ModelConfig, batches: Stream[Any]) -> None:
-        asked.append((config, batches))
+    def refuse(config: ModelConfig, batches: Stream[Any], validation: Iterable[Any]) -> None:
+        asked.append((config, batches, sum(batch.num_targets for batch in validation)))
         raise InputError("no")
 
     def too_early(self: nn.Module) -> None:
@@ -76,7 +77,8 @@ def test_a_check_comes_before_the_weights(
     console, _ = make_console(terminal=False)
     with pytest.raises(InputError, match="no"):
         train(any_recipe, console=console, check=refuse)
-    [(config, batches)] = asked
+    [(config, batches, validated)] = asked
     assert config.kind == any_recipe.model.kind
     assert getattr(config, "vocab_size", 1) > 0
     assert batches.num_batches > 0
+    assert validated > 0

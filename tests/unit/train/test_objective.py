@@ -2,15 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from tests.unit.train.made import PAD, TINY, VOCAB, make_batch, make_model, random_pairs
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from dragoman.train.objective import CHUNK, _LinearCrossEntropy, summed_loss
+from dragoman.data.packed import LanguageBatch
+from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderOnly, EncoderOnlyConfig
+from dragoman.models.heads import MaskedLanguageHead
+from dragoman.train.objective import (
+    CHUNK,
+    _LinearCrossEntropy,
+    masked_guesses,
+    next_token_loss,
+    summed_loss,
+)
 
 D, V = 12, 37
 fused: Callable[..., Tensor] = _LinearCrossEntropy.apply
@@ -171,3 +184,85 @@ def test_bf16_hidden_states() -> None:
     assert rough.dtype == torch.float32
     assert abs(rough.item() / exact.item() - 1) < 0.02
     assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in model.parameters())
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the most rows of any tensor that is as wide as the vocabulary."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.rows = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Any,  # noqa: ANN401 (torch's protocol)
+        types: Any,  # noqa: ANN401
+        args: Any = (),  # noqa: ANN401
+        kwargs: Any = None,  # noqa: ANN401
+    ) -> object:
+        """Look at what an operator gives."""
+        out = func(*args, **(kwargs or {}))
+        if isinstance(out, Tensor) and out.shape[-1:] == (V,):
+            self.rows = max(self.rows, out.numel() // V)
+        return out
+
+
+def pairs_loss(ids: Tensor, cap: float | None) -> tuple[Tensor, Callable[[], Tensor]]:
+    """All logits of a small encoder-decoder, and its loss."""
+    model = make_model(replace(TINY, src_vocab_size=V, tgt_vocab_size=V, logit_soft_cap=cap)).eval()
+    return model(ids, ids), lambda: summed_loss(model, ids, ids, ids, 0.0)
+
+
+def text_loss(ids: Tensor, cap: float | None) -> tuple[Tensor, Callable[[], Tensor]]:
+    """The same of a decoder."""
+    model = DecoderOnly(
+        DecoderOnlyConfig(
+            d_model=16, num_heads=2, d_ff=16, num_layers=1, vocab_size=V, logit_soft_cap=cap
+        )
+    )
+    model.double().eval()
+    batch = LanguageBatch(
+        inputs_BL=ids,
+        targets_BL=ids,
+        document_lengths=None,
+        num_tokens=ids.numel(),
+        num_targets=ids.numel(),
+        indices=np.arange(len(ids)),
+    )
+    return model(ids), lambda: next_token_loss(model, batch, 0.0)
+
+
+def hidden_words_loss(ids: Tensor, _: float | None) -> tuple[Tensor, Callable[[], Tensor]]:
+    """The same of an encoder whose words are all hidden."""
+    head = MaskedLanguageHead()
+    model = EncoderOnly(
+        EncoderOnlyConfig(d_model=16, num_heads=2, d_ff=16, num_layers=1, vocab_size=V, head=head)
+    )
+    model.double().eval()
+    return model(ids), lambda: masked_guesses(model, ids, ids)[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "cap"),
+    [
+        (pairs_loss, None),
+        (pairs_loss, 0.5),
+        (text_loss, None),
+        (text_loss, 0.5),
+        (hidden_words_loss, None),
+    ],
+)
+def test_a_validation_never_holds_all_logits(
+    make: Callable[[Tensor, float | None], tuple[Tensor, Callable[[], Tensor]]], cap: float | None
+) -> None:
+    """Its loss, in every task with a vocabulary, is computed a chunk of positions at a time.
+
+    Within rounding it is the loss of all logits.
+    """
+    ids = torch.randint(4, V, (2, CHUNK))
+    logits_BLV, loss = make(ids, cap)
+    with torch.inference_mode(), Largest() as seen:
+        found = loss()
+    expected = F.cross_entropy(logits_BLV.detach().flatten(0, 1), ids.flatten(), reduction="sum")
+    assert seen.rows == CHUNK
+    assert close(found, expected)

@@ -107,7 +107,8 @@ def assemble(
         splits=tokenizer.splits() if batch.subword_sampling else None,
     )
     check_tokens(architecture, tokenizer)
-    check(architecture, batches)
+    validated = tuple(evaluation_batches(validation, batch))
+    check(architecture, batches, validated)
     return ClassifyJob(
         recipe=recipe,
         config=FolderConfig(
@@ -116,7 +117,7 @@ def assemble(
         model=begin_model(EncoderOnly, architecture, recipe, say),
         tokenizer=tokenizer,
         batches=batches,
-        validation=tuple(evaluation_batches(validation, batch)),
+        validation=validated,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from dragoman.data.documents import DocumentDataset, DocumentTexts, prepare_documents
-from dragoman.data.packed import LanguageBatch, PackedBatches
+from dragoman.data.packed import LanguageBatch, PackedBatches, evaluation_batches
 from dragoman.models import DecoderOnly
 from dragoman.models.folder import FolderConfig
 from dragoman.text.tokenizer import Tokenizer
@@ -88,7 +88,7 @@ def assemble(
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
     batches = PackedBatches(training, recipe.batch, seed=recipe.train.seed, splits=splits)
     check_tokens(architecture, tokenizer)
-    check(architecture, batches)
+    check(architecture, batches, evaluation_batches(held, recipe.batch))
     return GenerateJob(
         recipe=recipe,
         config=FolderConfig(model=architecture, generation=recipe.generating),

@@ -21,7 +21,7 @@ from dragoman.models.folder import FolderConfig
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.encoders import describe
 from dragoman.train.job import CardPart, Check, Say, unchecked
-from dragoman.train.objective import masked_logits, masked_loss, reference_loss
+from dragoman.train.objective import masked_guesses, masked_loss
 from dragoman.train.recipes.masked import MaskedRecipe, UnlabelledFiles
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
@@ -56,9 +56,9 @@ class MaskedJob:
         loss, correct = 0.0, 0
         with evaluating(self.model) as device:
             for batch in (batch.to(device) for batch in self.validation):
-                logits_MV, targets_M = masked_logits(self.model, batch.ids_BL, batch.targets_BL)
-                loss += reference_loss(logits_MV, targets_M, 0.0).item()
-                correct += int((logits_MV.argmax(-1) == targets_M).sum())
+                summed, guessed = masked_guesses(self.model, batch.ids_BL, batch.targets_BL)
+                loss += summed.item()
+                correct += int(guessed)
         total = sum(batch.num_targets for batch in self.validation)
         return Validation(loss=loss / total, scores={"accuracy": 100 * correct / total})
 
@@ -102,19 +102,17 @@ def assemble(
         seed=recipe.train.seed,
         splits=tokenizer.splits() if batch.subword_sampling else None,
     )
+    held_out = replace(texts, texts=texts.texts.take(held))
+    validation = tuple(evaluation_batches(held_out, batch, vocabulary, recipe.masking))
     check_tokens(architecture, tokenizer)
-    check(architecture, batches)
+    check(architecture, batches, validation)
     return MaskedJob(
         recipe=recipe,
         config=FolderConfig(model=architecture),
         model=begin_model(EncoderOnly, architecture, recipe, say),
         tokenizer=tokenizer,
         batches=batches,
-        validation=tuple(
-            evaluation_batches(
-                replace(texts, texts=texts.texts.take(held)), batch, vocabulary, recipe.masking
-            )
-        ),
+        validation=validation,
     )
 
 

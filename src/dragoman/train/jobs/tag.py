@@ -116,7 +116,7 @@ def assemble(
         splits=tokenizer.splits() if batch.subword_sampling else None,
     )
     check_tokens(architecture, tokenizer)
-    check(architecture, batches)
+    check(architecture, batches, evaluation_batches(validation, batch))
     return TagJob(
         recipe=recipe,
         config=FolderConfig(

@@ -12,7 +12,7 @@ from dragoman.models import EncoderDecoder
 from dragoman.models.folder import FolderConfig, read_config
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, unchecked
-from dragoman.train.objective import reference_loss, summed_loss
+from dragoman.train.objective import summed_loss
 from dragoman.train.recipes.translate import TranslateRecipe
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
@@ -124,7 +124,7 @@ def assemble(
     splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
     batches = Batches(texts.training, recipe.batch, seed=recipe.train.seed, splits=splits)
     check_tokens(architecture, src, tgt)
-    check(architecture, batches)
+    check(architecture, batches, texts.validation_batches(recipe.batch.max_tokens))
     if recipe.start.model is not None:
         _compare_directions(read_config(Path(recipe.start.model)), config, say)
     return TranslateJob(
@@ -177,6 +177,4 @@ def _source_gain(model: EncoderDecoder, batches: Sequence[Batch]) -> float | Non
 
 
 def _summed_loss(model: EncoderDecoder, src_BS: Tensor, batch: Batch) -> float:
-    logits_BTV = model(src_BS, batch.tgt_in_BT)
-    real_BT = batch.tgt_out_BT != model.pad_id
-    return reference_loss(logits_BTV[real_BT], batch.tgt_out_BT[real_BT], 0.0).item()
+    return summed_loss(model, src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.0).item()

@@ -23,9 +23,9 @@ from dragoman.train.objective import reference_loss
 class Deaf(EncoderDecoder):
     """A model whose logits depend on the target alone."""
 
-    def forward(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
-        """The logits that every source gets."""
-        return super().forward(torch.full_like(src_BS[:, :1], EOS), tgt_BT)
+    def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
+        """The hidden states that every source gets."""
+        return super().hidden(torch.full_like(src_BS[:, :1], EOS), tgt_BT)
 
 
 def test_loss_is_the_mean_over_tokens_without_smoothing() -> None:
