@@ -38,8 +38,11 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     devices: Annotated[Path | None, _option("A file of your own with devices.")] = None,
     length: Annotated[int | None, _option("Tokens of a sentence, on each side; else 30.")] = None,
     tokens_per_month: Annotated[float | None, _option("Traffic to price.")] = None,
-    price: Annotated[float | None, _option("Of an hour of the device; else the table's.")] = None,
-    kwh_price: Annotated[float | None, _option("Of a kilowatt-hour of electricity.")] = None,
+    price: Annotated[
+        float | None,
+        _option("Of an hour of the device, in your currency; else the table's, in USD."),
+    ] = None,
+    kwh_price: Annotated[float | None, _option("Of a kilowatt-hour, in your currency.")] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Time real steps here, for a minute.")
     ] = False,

@@ -138,7 +138,7 @@ def _bills(cost: "Cost") -> Rows:
 
 def _bill_said(bill: "Bill") -> tuple[str, str, str]:
     energy = "unknown" if bill.kwh is None else energy_said(bill.kwh)
-    money = "no price" if bill.money is None else money_said(bill.money)
+    money = "no price" if bill.money is None else money_said(bill.money, bill.currency)
     return time_said(bill.seconds), energy, money
 
 
@@ -194,6 +194,7 @@ def energy_said(kwh: float) -> str:
     return f"{kwh:,.1f} kWh" if kwh >= 1 else f"{1000 * kwh:.3g} Wh"
 
 
-def money_said(money: float) -> str:
-    """A sum in the currency of the prices: three digits of a small one."""
-    return f"{money:,.2f}" if money >= 1 else f"{money:.3g}"
+def money_said(money: float, currency: str | None) -> str:
+    """A sum with its currency: three digits of a small one."""
+    sum_said = f"{money:,.2f}" if money >= 1 else f"{money:.3g}"
+    return f"{sum_said} {currency or 'in your currency'}"

@@ -42,7 +42,7 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     if run.bill is not None and run.bill.kwh is not None:
         said.append(energy_said(run.bill.kwh))
     if run.bill is not None and run.bill.money is not None:
-        said.append(f"{money_said(run.bill.money)} of money")
+        said.append(money_said(run.bill.money, run.bill.currency))
     console.print(
         f"Estimate, the whole run here: {', '.join(said)}. dragoman cost says how, and with "
         "--measure more exactly.",

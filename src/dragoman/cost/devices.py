@@ -26,6 +26,7 @@ __all__ = [
     "DeviceTable",
     "Figure",
     "Here",
+    "Price",
     "default_devices_file",
     "device_named",
     "device_table",
@@ -50,6 +51,14 @@ class Figure:
         """Refuse what is no quantity: below zero, without end, or no number."""
         if not 0 <= self.value < math.inf:
             raise ValueError(f"value = {self.value:g} must be a finite number, 0 or above")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price(Figure):
+    """A price and where it is from."""
+
+    currency: str | None = None
+    """Such as USD; None for the user's own, whatever it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +107,7 @@ class Device:
     """Size of its memory in 1e9 bytes."""
     watts: Figure | None = None
     """Power that it draws at full load."""
-    price_per_hour: Figure | None = None
+    price_per_hour: Price | None = None
     """Rent of one hour."""
 
     def __post_init__(self) -> None:
@@ -131,9 +140,9 @@ class Here:
 
     watts: Figure | None = None
     """Power that it draws while it computes; else the table's, or that of its threads."""
-    price_per_hour: Figure | None = None
+    price_per_hour: Price | None = None
     """Rent of an hour."""
-    price_per_kwh: Figure | None = None
+    price_per_kwh: Price | None = None
     """Electricity."""
 
     def __post_init__(self) -> None:
@@ -145,7 +154,7 @@ FIGURES = frozenset(
     each.name
     for section in (Assumptions, Device, Here)
     for each in fields(section)
-    if each.type in (Figure, Figure | None)
+    if each.type in (Figure, Figure | None, Price | None)
 )
 """Keys for which a number is short."""
 

@@ -6,21 +6,21 @@ Training, with :math:`F` operations of a batch, :math:`R` operations a second of
 
 .. math:: t_{step} = k (F / R + p L t_L)
 
-for :math:`k` batches a step. A token that is decoded takes, with :math:`W` bytes of weights and
-cache that are read for it,
+for :math:`k` batches a step. A step of decoding takes, with :math:`W` bytes of weights and cache
+that it reads at :math:`M` bytes a second, and :math:`L` layers of the decoder,
 
-.. math:: t_{token} = \max(F / R, W / M) + L t_L
+.. math:: t_{token} = F / R + W / M + L t_L
 
-since a processor waits for whichever is slower, products or memory (the roofline of Williams et
-al., 2009). Energy is power times time; money is rent times time, or the price of that energy.
+since products with weights wait for the processor, and attention to the cache for the memory.
+Energy is power times time; money is rent times time, or the price of that energy.
 """
 
 from dataclasses import dataclass
 
+from dragoman.cost.cache import cache_bytes, decoder_patterns
 from dragoman.cost.estimate_machine import Rates
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
 from dragoman.cost.flops import Shape, forward_flops, prefill_flops, step_flops, training_flops
-from dragoman.cost.memory import cache_bytes
 from dragoman.models import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -74,6 +74,8 @@ class Bill:
     """Energy, where the device's power is known."""
     money: float | None
     """Rent and electricity, where a price is known."""
+    currency: str | None = None
+    """Of the money; None for that of the user's own prices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,13 @@ def bill_of(seconds: float, rates: Rates, prices: Prices) -> Bill:
     costs = [] if rent is None else [rent * seconds / HOUR]
     if per_kwh is not None and kwh is not None:
         costs.append(per_kwh * kwh)
-    return Bill(seconds=seconds, kwh=kwh, money=sum(costs) if costs else None)
+    own = prices.per_hour is not None or prices.per_kwh is not None
+    return Bill(
+        seconds=seconds,
+        kwh=kwh,
+        money=sum(costs) if costs else None,
+        currency=None if own else rates.currency,
+    )
 
 
 def estimate_training(
@@ -264,7 +272,8 @@ def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
     computing = step_flops(work.config, beams, cached=cached).total / rates.decoding
     each = cache_bytes(work.config, src_length=source, length=cached, precision="fp32")
     reading = (_read_each_step(work.config) + beams.rows * each) / rates.reading
-    return rows * work.answer / (prefill + work.answer * (max(computing, reading) + started))
+    starting = len(decoder_patterns(work.config)) * rates.layer_seconds
+    return rows * work.answer / (prefill + work.answer * (computing + reading + starting))
 
 
 def _read_each_step(config: EncoderDecoderConfig | DecoderOnlyConfig) -> int:

@@ -1,4 +1,4 @@
-"""What computes: a device of the table, or the machine here with its rate measured by one product.
+"""What computes: a device of the table, or the machine here, whose rates are measured.
 
     rates = rates_of(device_named("l4", table), table, "auto")
     rates = rates_here(table, "auto")          # a fraction of a second
@@ -15,7 +15,9 @@ from pathlib import Path
 
 import torch
 
-from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure
+from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure, Price
+from dragoman.models import DecoderOnly, DecoderOnlyConfig
+from dragoman.nn import Rotary, inference, row_invariant_products
 from dragoman.nn.precision import Precision
 from dragoman.train.config import Precision as AnyPrecision
 from dragoman.train.device import choose_device, choose_precision
@@ -29,6 +31,8 @@ __all__ = ["Rates", "memory_limit", "rates_here", "rates_of"]
 SIDE, GPU_SIDE = 768, 4096
 READ, GPU_READ = 16 * 1024 * 1024, 128 * 1024 * 1024
 LEAST_TIMES, ENOUGH_SECONDS = 3, 0.1
+LAYERS = 4
+"""Of the model whose step of decoding is timed."""
 SYSTEM = Path("/")
 
 
@@ -58,6 +62,8 @@ class Rates:
     """Rent of an hour, where there is one."""
     price_per_kwh: float | None = None
     """Electricity, where its price is known."""
+    currency: str | None = None
+    """Of these prices; None for the user's own."""
 
 
 def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rates:
@@ -76,6 +82,7 @@ def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rat
         memory=None if device.memory_gb is None else round(device.memory_gb.value * GIGA),
         watts=_value(device.watts),
         price_per_hour=_value(device.price_per_hour),
+        currency=_currency(device.price_per_hour),
     )
 
 
@@ -88,9 +95,12 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
     name = _reported_name(torch_device)
     known = table.known_as(name)
     assumed = table.cpu if torch_device.type == "cpu" else table.gpu
+    rent = _rent(table, known)
     chosen = choose_precision(precision, torch_device)
-    single = _product_rate(torch_device, torch.float32)
-    product = single if chosen == "fp32" else _product_rate(torch_device, torch.bfloat16)
+    dtype = torch.float32 if chosen == "fp32" else torch.bfloat16
+    product = _product_rate(torch_device, dtype)
+    with row_invariant_products():  # as decoding multiplies: maybe by another library
+        single = _product_rate(torch_device, torch.float32)
     if torch_device.type == "cpu":
         name += f", {counted(torch.get_num_threads(), 'thread')}"
     return Rates(
@@ -101,11 +111,12 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
         training=product * assumed.training.value,
         decoding=single * assumed.decoding.value,
         reading=_read_rate(torch_device) * assumed.decoding.value,
-        layer_seconds=assumed.layer_seconds.value,
+        layer_seconds=_layer_seconds(torch_device),
         memory=memory_limit(torch_device),
         watts=_watts(table, known, torch_device),
-        price_per_hour=_rent(table, known),
+        price_per_hour=_value(rent),
         price_per_kwh=_value(table.here.price_per_kwh),
+        currency=_currency(rent or table.here.price_per_kwh),
     )
 
 
@@ -139,6 +150,19 @@ def _read_rate(device: torch.device) -> float:
     return a.nbytes / _seconds_of(a.sum, device)
 
 
+def _layer_seconds(device: torch.device) -> float:
+    """Time a step of decoding with layers too small to compute anything; draws no random number."""
+    config = DecoderOnlyConfig(
+        d_model=16, num_heads=1, d_ff=16, num_layers=LAYERS, vocab_size=300, positions=Rotary()
+    )
+    with torch.random.fork_rng(devices=[]):
+        model = DecoderOnly(config).to(device)
+    ids_N = torch.full((1,), config.eos_id, device=device)
+    with inference(model):
+        state = model.start(ids_N[:, None], 1)
+        return _seconds_of(lambda: model.step(ids_N, state), device) / LAYERS
+
+
 def _seconds_of(run: Callable[[], object], device: torch.device) -> float:
     """The least of all times in a tenth of a second, three at least: what a neighbour does passes.
 
@@ -166,14 +190,18 @@ def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
 
 
-def _rent(table: DeviceTable, known: Device | None) -> float | None:
+def _currency(price: Price | None) -> str | None:
+    return None if price is None else price.currency
+
+
+def _rent(table: DeviceTable, known: Device | None) -> Price | None:
     """What the owner says, else the table; nothing of a machine whose electricity has a price."""
     here = table.here
     if here.price_per_hour is not None:
-        return here.price_per_hour.value
+        return here.price_per_hour
     if known is None or here.price_per_kwh is not None:
         return None
-    return _value(known.price_per_hour)
+    return known.price_per_hour
 
 
 def _watts(table: DeviceTable, known: Device | None, device: torch.device) -> float | None:

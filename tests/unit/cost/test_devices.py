@@ -10,6 +10,7 @@ from dragoman.cost.devices import (
     Assumptions,
     Device,
     Figure,
+    Price,
     default_devices_file,
     device_named,
     device_table,
@@ -31,7 +32,7 @@ def _no_own_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_shipped_figure_has_a_source_and_a_date() -> None:
-    """Who says so, and when; a figure that nobody vouches for is marked as assumed."""
+    """Who says so, and when, and of a price in which currency; what nobody says is "assumed"."""
     table = device_table()
     assert 10 <= len(table.devices) <= 20
     sections: list[Device | Assumptions] = [*table.devices.values(), table.cpu, table.gpu]
@@ -42,6 +43,8 @@ def test_every_shipped_figure_has_a_source_and_a_date() -> None:
                 assert figure.value >= 0
                 assert len(figure.source) > 10, (section, field.name)
                 assert figure.date, (section, field.name)
+            if isinstance(figure, Price):
+                assert figure.currency == "USD", (section, field.name)
 
 
 def test_shipped_devices_are_of_plausible_order() -> None:
@@ -85,11 +88,11 @@ def test_an_own_file_adds_and_replaces(tmp_path: Path) -> None:
     assert device_named("mine", table).peak("fp32") == 1.5e12
     price = table.devices["t4"].price_per_hour
     assert price is not None
-    assert (price.value, price.source) == (0.1, "your file")
+    assert (price.value, price.source, price.currency) == (0.1, "your file", None)
     assert table.devices["t4"].watts == shipped.devices["t4"].watts
     assert table.cpu.training.value == 0.25
     assert table.cpu.products == shipped.cpu.products
-    assert table.here.price_per_kwh == Figure(value=0.3)
+    assert table.here.price_per_kwh == Price(value=0.3)
 
 
 def test_the_default_place_is_read_when_there_is_a_file(tmp_path: Path) -> None:
@@ -210,19 +213,28 @@ def test_a_variant_of_a_device_is_another_device(reported: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("here", "rent"),
+    ("here", "rent", "currency"),
     [
-        ("{}", 2.0),
-        ("{price_per_hour = 0}", 0.0),
-        ("{price_per_hour = 3, price_per_kwh = 0.3}", 3.0),
-        ("{price_per_kwh = 0.3}", None),
+        ("{}", 2.0, "USD"),
+        ("{price_per_hour = 0}", 0.0, None),
+        ("{price_per_hour = 3, price_per_kwh = 0.3}", 3.0, None),
+        ('{price_per_kwh = {value = 0.3, currency = "EUR"}}', None, "EUR"),
     ],
 )
 def test_the_owner_says_what_an_hour_costs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, rent: float | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    here: str,
+    rent: float | None,
+    currency: str | None,
 ) -> None:
-    """His price goes before the table's, nothing included; with electricity alone there is none."""
+    """His price goes before the table's, nothing included; with electricity alone there is none.
+
+    And it is in his currency.
+    """
     monkeypatch.setattr(estimate_machine, "_reported_name", lambda _: "an abacus")
-    abacus = 'name = "", kind = "cpu", fp32_tflops = 1, bandwidth_gb = 1, price_per_hour = 2'
+    price = 'price_per_hour = {value = 2, currency = "USD"}'
+    abacus = f'name = "", kind = "cpu", fp32_tflops = 1, bandwidth_gb = 1, {price}'
     own = f'here = {here}\ndevices.mine = {{{abacus}, matches = ["* abacus"]}}'
-    assert rates_here(device_table(_own(tmp_path, own)), "fp32", "cpu").price_per_hour == rent
+    rates = rates_here(device_table(_own(tmp_path, own)), "fp32", "cpu")
+    assert (rates.price_per_hour, rates.currency) == (rent, currency)

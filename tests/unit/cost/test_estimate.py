@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cost.cache import cache_bytes
+from dragoman.cost.cache import cache_bytes, decoder_patterns
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
     FLOAT,
@@ -55,6 +55,7 @@ RATES = Rates(
     memory=10**10,
     watts=100.0,
     price_per_hour=2.0,
+    currency="USD",
 )
 MEASURED = Measured(
     step_seconds=2.0,
@@ -96,11 +97,15 @@ def test_every_recipe_and_preset_has_an_estimate(name: str) -> None:
 def test_a_bill_is_power_rent_and_electricity_times_time(
     seconds: float, watts: float, price: float, kwh: float
 ) -> None:
-    """Energy and money grow with the time; electricity alone is paid by who owns the device."""
+    """Energy and money grow with the time; electricity alone is paid by who owns the device.
+
+    The table's price is in dollars, one that is given in the user's own currency.
+    """
     rates = replace(RATES, watts=watts, price_per_hour=price)
     rented = bill_of(seconds, rates, Prices())
     owned = bill_of(seconds, rates, Prices(per_kwh=kwh))
     both = bill_of(seconds, rates, Prices(per_hour=price, per_kwh=kwh))
+    assert (rented.currency, owned.currency, both.currency) == ("USD", None, None)
     assert rented.kwh == pytest.approx(watts / 1000 * seconds / HOUR)
     assert rented.money == pytest.approx(price * seconds / HOUR)
     assert rented.kwh is not None
@@ -192,6 +197,18 @@ def test_decoding_waits_for_the_memory(name: str) -> None:
     assert found == pytest.approx(rows / seconds)
     slower = replace(rates, reading=rates.reading / 3)
     assert estimate_texts(work, slower, Prices()).tokens_per_second == pytest.approx(found / 3)
+
+
+@pytest.mark.parametrize("name", ["small", "llama-small"])
+def test_a_token_starts_the_layers_of_the_decoder(name: str) -> None:
+    """Those of the encoder are started once for the whole answer."""
+    work = _work(name, "decoding.beam_size=1") if name == "small" else _work(name)
+    rates = replace(RATES, decoding=1e30, reading=1e30)
+    assert isinstance(work.config, EncoderDecoderConfig | DecoderOnlyConfig)
+    started = layers_of(work.config) + work.answer * len(decoder_patterns(work.config))
+    rows = BATCH_TOKENS // work.length
+    found = estimate_texts(work, rates, Prices()).tokens_per_second
+    assert found == pytest.approx(rows * work.answer / (started * rates.layer_seconds))
 
 
 def test_batches_of_decoding_are_those_of_translating() -> None:

@@ -3,14 +3,17 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.cost.devices import device_table
-from dragoman.cost.estimate_machine import memory_limit, rates_here
+from dragoman.cost.estimate_machine import SIDE, memory_limit, rates_here
+from dragoman.nn.precision import onednn_setting, uses_onednn
 
 CPU = torch.device("cpu")
 INSTALLED = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -65,6 +68,38 @@ def test_what_the_owner_says_of_this_machine_goes_first(tmp_path: Path) -> None:
     mine.write_text("here = {watts = 95, price_per_hour = 2, price_per_kwh = 0.3}\n", "utf-8")
     rates = rates_here(device_table(mine), "fp32", "cpu")
     assert (rates.watts, rates.price_per_hour, rates.price_per_kwh) == (95.0, 2.0, 0.3)
+
+
+class Products(TorchDispatchMode):
+    """Remembers which products go to oneDNN."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.to_onednn = set[tuple[torch.dtype, bool]]()
+
+    def __torch_dispatch__(
+        self,
+        func: Any,  # noqa: ANN401 (torch's protocol)
+        types: Any,  # noqa: ANN401
+        args: Any = (),  # noqa: ANN401
+        kwargs: Any = None,  # noqa: ANN401
+    ) -> object:
+        """Look at a product of two large matrices."""
+        if func is torch.ops.aten.mm.default and len(args[0]) == SIDE:
+            self.to_onednn.add((args[0].dtype, uses_onednn(args[0].dtype)))
+        return func(*args, **(kwargs or {}))
+
+
+def test_this_machine_is_measured() -> None:
+    """Products as training and as decoding multiply, and a layer; no random number is drawn."""
+    onednn_setting()  # asks once with a product of its own
+    before = torch.get_rng_state()
+    table = device_table()
+    with Products() as products:
+        rates = rates_here(table, "bf16", "cpu")
+    assert products.to_onednn == {(torch.bfloat16, True), (torch.float32, True)}
+    assert torch.equal(torch.get_rng_state(), before)
+    assert 0 < rates.layer_seconds != table.cpu.layer_seconds.value
 
 
 def test_one_thread_is_no_threads() -> None:
