@@ -28,10 +28,11 @@ class InputError(DragomanError):
     exit_code = 2
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """The known word that ``word`` was probably meant to be, or None when nothing is close.
 
-    Case, hyphens and underscores do not count as differences.
+    Case, hyphens and underscores do not count as differences. ``cutoff`` is difflib's: 1 asks for
+    the same word.
     """
     from difflib import get_close_matches  # hardly ever needed, and slow to import
 
@@ -39,5 +40,5 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
         return text.lower().replace("-", "_")
 
     by_plain = {plain(candidate): candidate for candidate in known}
-    matches = get_close_matches(plain(word), by_plain, n=1, cutoff=0.6)
+    matches = get_close_matches(plain(word), by_plain, n=1, cutoff=cutoff)
     return by_plain[matches[0]] if matches else None

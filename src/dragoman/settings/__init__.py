@@ -9,7 +9,8 @@ file and line or the override it came from.
 
 A field's type may be anything that msgspec validates, ``Path``, a dataclass (a section of the
 file), a union of these, or a tuple, list or string-keyed dict of them. In a union of dataclasses
-the field ``kind`` chooses. A section that names only some of its keys keeps the rest of the
+the field ``kind`` chooses, and its value alone, as in ``positions = "rotary"``, is a section that
+gives no other key. A section that names only some of its keys keeps the rest of the
 *field's* default, which may differ from the section class's own defaults.
 """
 

@@ -1,7 +1,7 @@
 """From plain values to the fields of dataclasses, strictly."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path, PurePath
 from types import NoneType, UnionType
@@ -23,7 +23,7 @@ def section(cls: type[T], value: object, at: Place, base: object) -> T:
     known = keys_of(cls)
     for name in value:
         if name not in known:
-            raise at.child(name).error(_unknown(at.child(name), known))
+            raise at.child(name).error(_unknown(at.child(name), cls))
     given: dict[str, object] = {}
     for name, field in known.items():
         default = getattr(base, name) if isinstance(base, cls) else _default(field)
@@ -40,11 +40,34 @@ def section(cls: type[T], value: object, at: Place, base: object) -> T:
         raise at.error(f"{within}{error}") from error
 
 
-def _unknown(at: Place, known: Mapping[str, object]) -> str:
-    close = nearest(str(at.path[-1]), known)
+def _unknown(at: Place, cls: type) -> str:
+    """The sentence with the key that was probably meant, in this section or inside it.
+
+    An abbreviation will do: ``lr`` or ``learning`` for ``train.learning_rate``.
+    """
+    word, known = str(at.path[-1]), keys_of(cls)
+    inner: dict[str, tuple[str, ...]] = {}
+    for path in sorted(_paths(cls), key=len):
+        inner.setdefault(path[-1], path)
+    abbreviated = (
+        name
+        for name in inner
+        if word in {*name.split("_"), "".join(part[:1] for part in name.split("_"))}
+    )
+    close = nearest(word, inner, cutoff=0.8) or nearest(word, known) or next(abbreviated, None)
     if close:
-        return f"unknown key {at.key}; did you mean {Place(at.source, (*at.path[:-1], close)).key}?"
+        meant = Place(at.source, at.path[:-1] + inner[close])
+        return f"unknown key {at.key}; did you mean {meant.key}?"
     return f"unknown key {at.key}; known here: {', '.join(sorted(known))}"
+
+
+def _paths(cls: type) -> Iterator[tuple[str, ...]]:
+    """The keys of a section and of those inside it."""
+    for name, expected in get_type_hints(cls).items():
+        yield (name,)
+        for arm in get_args(expected) or (expected,):
+            if is_dataclass(arm) and isinstance(arm, type):
+                yield from ((name, *path) for path in _paths(arm))
 
 
 def _convert(expected: Any, value: object, at: Place, base: object) -> object:  # noqa: ANN401
@@ -70,9 +93,11 @@ def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> obj
     if value is None and NoneType in arms:
         return None
     arms = tuple(arm for arm in arms if arm is not NoneType)
+    sections = [arm for arm in arms if is_dataclass(arm)]
+    if isinstance(value, str) and sections and all(map(_kinds, sections)):
+        value = {"kind": value}
     if len(arms) == 1:
         return _convert(arms[0], value, at, base)
-    sections = [arm for arm in arms if is_dataclass(arm)]
     if sections and isinstance(value, Mapping):
         return section(_choose(sections, value, at, base), value, at, base)
     for arm in sorted(arms, key=lambda arm: arm in _TEXTUAL):  # text last: it takes any override
@@ -80,7 +105,7 @@ def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> obj
             return _convert(arm, value, at, base)
         except InputError:
             continue
-    raise must_be(at, " or ".join(_wanted(arm) for arm in arms), value)
+    raise must_be(at, " or ".join(dict.fromkeys(map(_wanted, arms))), value)
 
 
 def _choose(sections: list[Any], value: Mapping[str, Any], at: Place, base: object) -> Any:  # noqa: ANN401
