@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.models.build import Model
 from dragoman.models.folder import FolderConfig, load_model, tokenizer_paths
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.device import choose_device
 
 __all__ = ["Folder", "check_vocabulary", "read_folder"]
 
@@ -58,7 +58,7 @@ def read_folder(path: str | Path, *, device: str) -> Folder:
     src_tokenizer = Tokenizer.load(src_path)
     return Folder(
         path=folder,
-        model=model.to(_choose_device(device)),
+        model=model.to(choose_device(device)),
         config=config,
         src_tokenizer=src_tokenizer,
         tgt_tokenizer=src_tokenizer if tgt_path == src_path else Tokenizer.load(tgt_path),
@@ -72,16 +72,3 @@ def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
             f"The {side} tokenizer has {tokenizer.vocab_size} pieces and the model knows "
             f"{len(matrix)}; they do not belong together."
         )
-
-
-def _choose_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device).item()  # "meta" is a device, but has no numbers
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(
-            f'There is no device "{name}" here; give "cpu", "cuda" or "auto".'
-        ) from error
-    return device

@@ -1,4 +1,4 @@
-"""Which device trains and in which precision: decided here, from what was measured, and said."""
+"""Which device computes and in which precision it trains, chosen from what was measured."""
 
 from typing import Literal
 
@@ -6,31 +6,27 @@ import torch
 
 from dragoman.errors import InputError
 from dragoman.train.config import Precision
+from dragoman.wording import counted
 
 
 def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
-    """Return the device that a setting names; `auto` is a GPU where there is one.
+    """Return the device that a setting or an option names; `auto` is a GPU where there is one.
 
-    There are `num_gpus`; as many as torch can use unless given.
+    There are `num_gpus`; as many as torch can use unless given. Raises InputError for a device that
+    is not there, or on which this package does not run.
     """
     num_gpus = _usable_gpus() if num_gpus is None else num_gpus
     if name == "auto":
         return torch.device("cuda" if num_gpus else "cpu")
-    unknown = InputError(f'device = "{name}" is unknown; use cpu, cuda or auto')
     try:
         device = torch.device(name)
-    except RuntimeError as error:
-        raise unknown from error
-    if device.type not in ("cpu", "cuda"):
-        raise unknown
-    if device.type == "cuda" and not num_gpus:
-        raise InputError(f'device = "{name}", but torch sees no GPU here; use cpu or auto')
-    if device.type == "cuda" and (device.index or 0) >= num_gpus:
-        raise InputError(
-            f'device = "{name}", but torch sees GPUs up to cuda:{num_gpus - 1} here; use one of '
-            "them, or auto"
-        )
-    return device
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type == "cpu" or (device.type == "cuda" and (device.index or 0) < num_gpus):
+        return device
+    seen = counted(num_gpus, "GPU") if num_gpus else "no GPU"
+    choices = "cpu, cuda or auto" if num_gpus else "cpu or auto"
+    raise InputError(f'There is no device "{name}" here (torch sees {seen}); give {choices}.')
 
 
 def _usable_gpus() -> int:
