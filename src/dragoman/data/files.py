@@ -20,6 +20,13 @@ from dragoman.errors import InputError
 
 __all__ = ["decode_lines", "open_bytes", "read_lines", "read_text", "refuse_pipe"]
 
+DOCUMENTS = {
+    b"PK\x03\x04": "a document (docx, xlsx, odt) or another zip archive",
+    b"\xd0\xcf\x11\xe0": "a document (doc, xls)",
+    b"%PDF-": "a PDF",
+}
+"""What begins with these bytes."""
+
 
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of the file, without their ends, one after another.
@@ -55,15 +62,29 @@ def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if number == 1:
+            _refuse_other_kinds(line, name)
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{name} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at "
-                f"position {error.start + 1}; convert the file (iconv -t UTF-8) or mend it."
+                f"position {error.start + 1}; correct it, or convert the file from its encoding, "
+                "such as GB18030 or LATIN1: iconv -f GB18030 -t UTF-8 OLD > NEW."
             ) from None
         yield text + "\n" if raw.endswith(b"\n") else text
+
+
+def _refuse_other_kinds(start: bytes, name: str) -> None:
+    """Raise InputError where the first line is that of a document, or is UTF-16."""
+    for signature, kind in DOCUMENTS.items():
+        if start.startswith(signature):
+            raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8.")
+    if start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or 0 in start[:2]:
+        order = "BE" if start[0] in {0, codecs.BOM_UTF16_BE[0]} else "LE"
+        raise InputError(
+            f"{name} is UTF-16; convert it: iconv -f UTF-16{order} -t UTF-8 OLD > NEW."
+        )
 
 
 def open_bytes(path: Path) -> BinaryIO:

@@ -104,8 +104,30 @@ def test_undecodable_bytes_are_named_with_their_line(ending: str, tmp_path: Path
     """The file, the line, the byte and its place are told."""
     path = tmp_path / f"a.en{ending}"
     path.write_bytes(PACK[ending]("eins\nzwei\nMä".encode() + b"dchen\n" + b"Stra\xdfe\n"))
-    with pytest.raises(InputError, match=r"line 4 is not UTF-8: byte 0xdf at position 5"):
+    with pytest.raises(InputError, match=r"line 4 is not UTF-8: byte 0xdf at position 5.*iconv -f"):
         list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"PK\x03\x04\x14\x00", "is a document (docx, xlsx, odt)"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "is a document (doc, xls)"),
+        (b"%PDF-1.7\n", "is a PDF"),
+        ("一\n".encode("utf-16"), "is UTF-16; convert it: iconv -f UTF-16LE -t UTF-8 OLD > NEW"),
+        (b"\xfe\xff" + "一\n".encode("utf-16-be"), "iconv -f UTF-16BE"),
+        ("one\n".encode("utf-16-le"), "iconv -f UTF-16LE"),
+        ("one\n".encode("utf-16-be"), "iconv -f UTF-16BE"),
+    ],
+)
+def test_other_kinds_of_files_are_recognised(content: bytes, words: str, tmp_path: Path) -> None:
+    """Documents and UTF-16 are called what they are, whether or not their bytes are UTF-8."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        list(read_lines(path))
+    assert str(caught.value).startswith(f"{path} is ")
+    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
