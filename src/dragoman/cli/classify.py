@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.output import Output, OutputOption, ResumeOption
 from dragoman.cli.pipes import (
+    FileOrText,
     check_output,
+    file_or_text,
     is_typed,
     lines_from,
     progress_of,
     say,
-    to_file_or_stdout,
 )
 from dragoman.wording import counted
 
@@ -22,37 +24,35 @@ if TYPE_CHECKING:
     from dragoman.tasks.classification import Classification
 
 
-def classify(
+def classify(  # noqa: PLR0913 -- the options of the verb
     model: Annotated[Path, typer.Argument(help="The model folder.")],
-    file: Annotated[
-        Path | None, typer.Argument(help="Lines to classify (.gz, .xz, .zst too); else stdin.")
-    ] = None,
+    file: FileOrText = None,
     *,
     max_batch_tokens: Annotated[int, typer.Option(help="Less needs less memory.")] = 8192,
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a line: the probability of each label, flags.")
     ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    output: Annotated[Path | None, typer.Option(help="Write to this file, not stdout.")] = None,
+    output: OutputOption = None,
+    resume: ResumeOption = False,
 ) -> None:
     """Classify lines: as many lines out as in, LABEL<tab>PROBABILITY each, in the same order.
 
     dragoman classify runs/sst2 < reviews.txt
     """
-    check_output(output, model, file)
-    with lines_from(file) as lines:
+    given = file_or_text(file)
+    check_output(output, model, given)
+    out = Output.find(output, resume=resume, starts=None)
+    with lines_from(given) as lines:
         from dragoman.tasks.classification import Classifier
 
         classifier = Classifier.load(model, device=device)
-        typed = is_typed(file)
+        typed = is_typed(given)
         results = classifier.stream(
-            lines, max_batch_tokens=max_batch_tokens, window=1 if typed else 4096
+            out.skip(lines), max_batch_tokens=max_batch_tokens, window=1 if typed else 4096
         )
         start, counts = perf_counter(), Counter[str]()
-        with (
-            to_file_or_stdout(output) as write,
-            progress_of(results, "lines", quiet=typed) as shown,
-        ):
+        with out.writing() as write, progress_of(results, "lines", quiet=typed) as shown:
             for result in shown:
                 write(_line(result, as_json=as_json))
                 counts[result.label] += 1

@@ -1,12 +1,13 @@
 """Lines in, lines out: data on standard output in UTF-8, talk on standard error."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Annotated, TextIO, TypeVar
 
 import typer
 
@@ -15,9 +16,11 @@ from dragoman.data.output import replacing
 from dragoman.errors import InputError
 
 __all__ = [
+    "FileOrText",
     "Write",
     "check_output",
     "check_spares_model",
+    "file_or_text",
     "is_typed",
     "lines_from",
     "open_stdout",
@@ -29,6 +32,14 @@ __all__ = [
 Item = TypeVar("Item")
 COMPRESSED = (".gz", ".xz", ".zst")
 """Endings of what is read by decompressing it."""
+FileOrText = Annotated[
+    str | None,
+    typer.Argument(help="A file of lines (.gz, .xz, .zst too), or a text; else stdin."),
+]
+SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
+"""How a text ends, and no name of a file."""
+PATH_LIKE = re.compile(r"[/\\]|\.\w+$")
+"""A folder or an ending."""
 Write = Callable[[str], None]
 """Writes one line, or text as it is."""
 
@@ -40,7 +51,25 @@ def say(text: str) -> None:
         sys.stderr.flush()
 
 
-def is_typed(file: Path | None) -> bool:
+def file_or_text(given: str | None) -> Path | str | None:
+    """The file that an argument names, or the text that it is; None means standard input.
+
+    A text is what names no file and ends as a sentence does, or has a space and looks like no path.
+    Raises InputError for the rest, such as a misspelt name.
+    """
+    if given is None:
+        return None
+    if os.path.exists(given):  # noqa: PTH110 -- pathlib raises for a text longer than a name
+        return Path(given)
+    if given.endswith(SENTENCE_ENDS) or (" " in given and not PATH_LIKE.search(given)):
+        return given
+    raise InputError(
+        f"There is no file {given}; if it is a text, end it with a full stop or pipe it "
+        "(echo TEXT | dragoman ...)."
+    )
+
+
+def is_typed(file: Path | str | None) -> bool:
     """Whether the lines come from somebody's keyboard."""
     return file is None and _stdin().isatty()
 
@@ -53,13 +82,13 @@ def _stdin() -> TextIO:
 
 
 def check_output(
-    output: Path | None, model: Path, *to_read: Path | None, option: str = "--output"
+    output: Path | None, model: Path, *to_read: Path | str | None, option: str = "--output"
 ) -> None:
     """Raise InputError for an output that cannot be wanted, before anything is read or written.
 
-    It is a file to read, which would be lost (None means standard input), or one of the model; or
-    it is a folder or in none; or it may not be written to; or it has the name of a compressed file,
-    which it will not be.
+    It is a file to read, which would be lost (None means standard input, a string is a text), or
+    one of the model; or it is a folder or in none; or it may not be written to; or it has the name
+    of a compressed file, which it will not be.
     """
     if output is None:
         return
@@ -72,7 +101,7 @@ def check_output(
         ) from error
 
 
-def _check_output(output: Path, to_read: Iterable[Path | None], option: str) -> None:
+def _check_output(output: Path, to_read: Iterable[Path | str | None], option: str) -> None:
     if output.is_dir() or not output.parent.is_dir():
         what = "it is a folder" if output.is_dir() else f"there is no folder {output.parent}"
         raise InputError(f"Cannot write {output}: {what}; give another {option}.")
@@ -87,10 +116,10 @@ def _check_output(output: Path, to_read: Iterable[Path | None], option: str) -> 
         )
 
 
-def _is_of(file: Path | None, output: Path) -> bool:
+def _is_of(file: Path | str | None, output: Path) -> bool:
     """Whether what is read, which may be standard input, is the output."""
     if file is not None:
-        return file.exists() and output.samefile(file)
+        return isinstance(file, Path) and file.exists() and output.samefile(file)
     with suppress(OSError):  # some that are put in its place have no descriptor
         return os.path.samestat(os.fstat(_stdin().fileno()), output.stat())
     return False
@@ -107,10 +136,15 @@ def check_spares_model(output: Path, model: Path, option: str) -> None:
 
 
 @contextmanager
-def lines_from(file: Path | None) -> Iterator[Iterator[str]]:
-    """The lines of a file, compressed or not, or of standard input."""
+def lines_from(file: Path | str | None) -> Iterator[Iterator[str]]:
+    """The lines of a file, compressed or not, of a text, or of standard input."""
     if file is None:
+        if is_typed(file):
+            end = "Ctrl-Z and Enter end" if sys.platform == "win32" else "Ctrl-D ends"
+            say(f"Type a line and press Enter; {end} the input.")
         yield decode_lines(_stdin().buffer, "standard input")
+    elif isinstance(file, str):
+        yield iter(file.split("\n"))
     else:
         with open_bytes(file) as stream:
             yield decode_lines(stream, str(file))

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.output import Output, OutputOption, ResumeOption
 from dragoman.cli.pipes import (
+    FileOrText,
     check_output,
+    file_or_text,
     is_typed,
     lines_from,
     progress_of,
     say,
-    to_file_or_stdout,
 )
 from dragoman.wording import counted
 
@@ -33,9 +35,7 @@ class Form(StrEnum):
 
 def tag(  # noqa: PLR0913 -- the options of the verb
     model: Annotated[Path, typer.Argument(help="The model folder.")],
-    file: Annotated[
-        Path | None, typer.Argument(help="Texts to tag (.gz, .xz, .zst too); else stdin.")
-    ] = None,
+    file: FileOrText = None,
     *,
     form: Annotated[
         Form,
@@ -50,41 +50,53 @@ def tag(  # noqa: PLR0913 -- the options of the verb
         bool, typer.Option("--json", help="An object for each text: words, spans, flags.")
     ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    output: Annotated[Path | None, typer.Option(help="Write to this file, not stdout.")] = None,
+    output: OutputOption = None,
+    resume: ResumeOption = False,
 ) -> None:
     """Tag the words of texts: WORD<tab>TAG, and a blank line after each text, in the same order.
 
     dragoman tag runs/conll2003 < news.txt
     """
-    check_output(output, model, file)
-    with lines_from(file) as lines:
+    given = file_or_text(file)
+    check_output(output, model, given)
+    out = Output.find(output, resume=resume, starts=None if as_json else _follows_blank)
+    with lines_from(given) as lines:
         from dragoman.tasks.tagging import Tagger
 
         tagger = Tagger.load(model, device=device)
-        window = 1 if is_typed(file) else 4096
-        results = _tagged(tagger, lines, form, max_batch_tokens=max_batch_tokens, window=window)
+        window = 1 if is_typed(given) else 4096
+        results = _tagged(
+            tagger, lines, out, form, max_batch_tokens=max_batch_tokens, window=window
+        )
         start, texts, spans = perf_counter(), 0, 0
         with (
-            to_file_or_stdout(output) as write,
+            out.writing() as write,
             progress_of(results, "texts", quiet=window == 1) as shown,
         ):
             for result in shown:
                 texts += 1
                 spans += len(result.spans)
-                for line in _lines(result, as_json=as_json):
-                    write(line)
+                write(_shown(result, as_json=as_json))
         taken = perf_counter() - start
         say(f"{counted(texts, 'text')} in {taken:.1f} s, {counted(spans, 'span')}")
 
 
 def _tagged(
-    tagger: "Tagger", lines: Iterator[str], form: Form, *, max_batch_tokens: int, window: int
+    tagger: "Tagger",
+    lines: Iterator[str],
+    out: Output,
+    form: Form,
+    *,
+    max_batch_tokens: int,
+    window: int,
 ) -> Iterator["Tagging"]:
-    """Tag a window of texts after another."""
+    """Tag the texts that remain, a window after another."""
     if form is Form.TEXT:
-        return tagger.stream(lines, max_batch_tokens=max_batch_tokens, window=window)
+        return tagger.stream(out.skip(lines), max_batch_tokens=max_batch_tokens, window=window)
     sentences = _columns(lines) if form is Form.COLUMNS else (line.split() for line in lines)
-    return tagger.stream_words(sentences, max_batch_tokens=max_batch_tokens, window=window)
+    return tagger.stream_words(
+        out.skip(sentences), max_batch_tokens=max_batch_tokens, window=window
+    )
 
 
 def _columns(lines: Iterator[str]) -> Iterator[list[str]]:
@@ -100,8 +112,13 @@ def _columns(lines: Iterator[str]) -> Iterator[list[str]]:
         yield words
 
 
-def _lines(result: "Tagging", *, as_json: bool) -> list[str]:
+def _shown(result: "Tagging", *, as_json: bool) -> str:
     """What is printed for one text."""
     if as_json:
-        return [json.dumps(result.to_dict(), ensure_ascii=False)]
-    return [*(f"{word.text}\t{word.tag}" for word in result.words), ""]
+        return json.dumps(result.to_dict(), ensure_ascii=False)
+    return "".join(f"{word.text}\t{word.tag}\n" for word in result.words)
+
+
+def _follows_blank(before: bytes, _line: bytes) -> bool:
+    """Whether a line belongs to another text than the one before."""
+    return before == b"\n"

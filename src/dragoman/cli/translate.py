@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.output import Output, OutputOption, ResumeOption
 from dragoman.cli.pipes import (
+    FileOrText,
     Write,
     check_output,
+    file_or_text,
     is_typed,
     lines_from,
     progress_of,
     say,
-    to_file_or_stdout,
 )
 from dragoman.wording import counted
 
@@ -27,9 +29,7 @@ if TYPE_CHECKING:
 
 def translate(  # noqa: PLR0913 -- the options of the verb
     model: Annotated[Path, typer.Argument(help="The model folder.")],
-    file: Annotated[
-        Path | None, typer.Argument(help="Lines to translate (.gz, .xz, .zst too); else stdin.")
-    ] = None,
+    file: FileOrText = None,
     *,
     beam_size: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
     n_best: Annotated[
@@ -41,14 +41,18 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         bool, typer.Option("--json", help="An object a line: scores, tokens, alignment, flags.")
     ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    output: Annotated[Path | None, typer.Option(help="Write to this file, not stdout.")] = None,
+    output: OutputOption = None,
+    resume: ResumeOption = False,
 ) -> None:
     """Translate lines: as many lines out as in, in the same order.
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
-    check_output(output, model, file)
-    with lines_from(file) as lines:
+    given = file_or_text(file)
+    check_output(output, model, given)
+    starts = _is_next if n_best > 1 and not as_json else None
+    out = Output.find(output, resume=resume, starts=starts)
+    with lines_from(given) as lines:
         from dragoman.tasks.translation import Translator
 
         translator = Translator.load(model, device=device)
@@ -61,37 +65,40 @@ def translate(  # noqa: PLR0913 -- the options of the verb
             length_penalty=base.length_penalty if length_penalty is None else length_penalty,
             max_batch_tokens=budget,
         )
-        typed = is_typed(file)
-        results = translator.stream(lines, options, window=1 if typed else 4096)
-        with (
-            to_file_or_stdout(output) as write,
-            progress_of(results, "lines", quiet=typed) as shown,
-        ):
-            summary = _print(shown, write, n_best=n_best, as_json=as_json)
+        typed = is_typed(given)
+        results = translator.stream(out.skip(lines), options, window=1 if typed else 4096)
+        with out.writing() as write, progress_of(results, "lines", quiet=typed) as shown:
+            summary = _print(shown, write, n_best=n_best, as_json=as_json, before=out.results)
         say(summary)
 
 
-def _print(results: Iterable["Translation"], write: Write, *, n_best: int, as_json: bool) -> str:
-    """Write all lines; gives how many there were and what was unusual about them."""
+def _print(
+    results: Iterable["Translation"], write: Write, *, n_best: int, as_json: bool, before: int
+) -> str:
+    """Write all lines, numbered from ``before``; gives how many there were, and their flags."""
     start = perf_counter()
-    number = 0
+    count = 0
     flagged: Counter[str] = Counter()
-    for number, translation in enumerate(results, start=1):
-        for line in _lines(translation, number, n_best, as_json=as_json):
-            write(line)
+    for count, translation in enumerate(results, start=1):
+        write(_shown(translation, before + count, n_best, as_json=as_json))
         flagged.update(translation.flags)
     notes = "".join(f", {count:,} {flag}" for flag, count in sorted(flagged.items()))
-    return f"{counted(number, 'line')} in {perf_counter() - start:.1f} s{notes}"
+    return f"{counted(count, 'line')} in {perf_counter() - start:.1f} s{notes}"
 
 
-def _lines(translation: "Translation", number: int, n_best: int, *, as_json: bool) -> list[str]:
+def _shown(translation: "Translation", number: int, n_best: int, *, as_json: bool) -> str:
     """What is printed for one translation."""
     if as_json:
-        return [json.dumps(_to_json(translation), ensure_ascii=False)]
+        return json.dumps(_to_json(translation), ensure_ascii=False)
     if n_best == 1:
-        return [translation.text]
+        return translation.text
     best = (translation, *translation.alternatives)
-    return [f"{number}\t{one.score:.6f}\t{one.text}" for one in best]
+    return "\n".join(f"{number}\t{one.score:.6f}\t{one.text}" for one in best)
+
+
+def _is_next(before: bytes, line: bytes) -> bool:
+    """Whether a line of n best has another number than the one before."""
+    return before.split(b"\t")[0] != line.split(b"\t")[0]
 
 
 def _to_json(translation: "Translation") -> dict[str, Any]:

@@ -93,7 +93,7 @@ def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> obj
     if value is None and NoneType in arms:
         return None
     arms = tuple(arm for arm in arms if arm is not NoneType)
-    sections = [arm for arm in arms if is_dataclass(arm)]
+    sections: list[Any] = [arm for arm in arms if is_dataclass(arm)]
     if isinstance(value, str) and sections and all(map(_kinds, sections)):
         value = {"kind": value}
     if len(arms) == 1:

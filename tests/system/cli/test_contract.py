@@ -30,6 +30,7 @@ VERBS = {
         "--json",
         "--device",
         "--output",
+        "--resume",
     },
     "generate": {
         "--file",
@@ -48,8 +49,8 @@ VERBS = {
         "--json",
         "--device",
     },
-    "classify": {"--max-batch-tokens", "--json", "--device", "--output"},
-    "tag": {"--input", "--max-batch-tokens", "--json", "--device", "--output"},
+    "classify": {"--max-batch-tokens", "--json", "--device", "--output", "--resume"},
+    "tag": {"--input", "--max-batch-tokens", "--json", "--device", "--output", "--resume"},
     "evaluate": {
         "--src",
         "--ref",

@@ -77,7 +77,10 @@ def shown_on(terminal: int) -> bytes:
     ids=" ".join,
 )
 def test_each_line_is_answered(models: dict[str, Path], arguments: tuple[str, ...]) -> None:
-    """A line comes back for each that is typed; the terminal shows what was typed, and no bar."""
+    """A line comes back for each that is typed; the terminal shows what was typed, and no bar.
+
+    It is said first that something should be typed, and how to end.
+    """
     verb, *options = arguments
     with at_a_keyboard(verb, models[verb], *options) as (terminal, printed):
         for text in (b"the cat", b"a"):
@@ -85,5 +88,6 @@ def test_each_line_is_answered(models: dict[str, Path], arguments: tuple[str, ..
             assert answer(printed).endswith(b"\n")
         os.write(terminal, END_OF_INPUT)
         shown = shown_on(terminal)
+    assert shown.count(b"Type a line and press Enter; Ctrl-D ends the input.") == 1
     assert b"the cat" in shown
     assert ERASE_LINE not in shown

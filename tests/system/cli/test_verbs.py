@@ -41,6 +41,25 @@ def test_standard_input_is_translated_too(model: Path) -> None:
     assert (done.code, done.lines) == (0, [translation.text for translation in expected])
 
 
+@pytest.mark.parametrize(
+    "text", ["the red cat", "And/or?", "我喜欢。", "the cat.\na dog ", f"{'a ' * 400}"]
+)
+def test_a_text_may_stand_in_the_place_of_a_file(run: Run, model: Path, text: str) -> None:
+    """What ends as a sentence, or has spaces and looks like no path; a text may have lines."""
+    done = run("translate", model, text, "--beam-size", "1")
+    expected = dragoman.load(model, device="cpu").translate(text.split("\n"), beam_size=1)
+    assert (done.code, done.lines) == (0, [translation.text for translation in expected])
+
+
+def test_a_file_is_read_whatever_its_name(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even one that could be a text."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "the red cat.", LINES)
+    assert len(run("translate", model, "the red cat.").lines) == len(LINES)
+
+
 def test_nothing_in_is_nothing_out(run: Run, model: Path, tmp_path: Path) -> None:
     """An empty input has no lines: no output, no error."""
     assert in_own_process("translate", model).out == ""

@@ -1,0 +1,135 @@
+"""``--output`` of a command that is interrupted: results are kept, and the command continues."""
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.system.cli.command import Done, Run, write
+from tests.system.cli.test_wrong_input import assert_refused
+from tests.unit.tasks.readers import CLASSIFY, TAG, save_reader
+from tests.unit.tasks.tiny import random_lines
+
+LINES = [*random_lines(2), "", *random_lines(3, seed=1)]
+WORDS = ["the", "red", "cat", "", "a", "", "one", "", "old", "tea", "", "big", ""]
+"""Five texts as columns."""
+
+Interrupt = Callable[[list[str], list[str | Path]], Done]
+
+
+class Typed(io.RawIOBase):
+    """A terminal on which somebody types lines and then presses Ctrl-C."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._left = [f"{line}\n".encode() for line in reversed(lines)]
+
+    def readable(self) -> bool:
+        """Be so."""
+        return True
+
+    def isatty(self) -> bool:
+        """Be one: each line is answered before the next one is read."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Give the next line."""
+        if not self._left:
+            raise KeyboardInterrupt
+        text = self._left.pop()
+        buffer[: len(text)] = text
+        return len(text)
+
+
+@pytest.fixture
+def interrupt(run: Run, monkeypatch: pytest.MonkeyPatch) -> Interrupt:
+    """Run a verb that is interrupted after these lines."""
+
+    def interrupted(lines: list[str], call: list[str | Path]) -> Done:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Typed(lines))))
+            return run(*call)
+
+    return interrupted
+
+
+@pytest.fixture(scope="module")
+def models(model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A model folder for each verb."""
+    folder = tmp_path_factory.mktemp("readers")
+    return {
+        "translate": model,
+        "classify": save_reader(folder / "classifier", CLASSIFY),
+        "tag": save_reader(folder / "tagger", TAG),
+    }
+
+
+@pytest.mark.parametrize(
+    ("verb", "lines"),
+    [
+        (("translate",), LINES),
+        (("translate", "--n-best", "2"), LINES),
+        (("translate", "--n-best", "2", "--json"), LINES),
+        (("classify",), LINES),
+        (("tag",), LINES),
+        (("tag", "--json"), LINES),
+        (("tag", "--input", "words"), LINES),
+        (("tag", "--input", "columns"), WORDS),
+    ],
+)
+def test_an_interrupted_command_continues(
+    run: Run,
+    interrupt: Interrupt,
+    models: dict[str, Path],
+    tmp_path: Path,
+    verb: tuple[str, ...],
+    lines: list[str],
+) -> None:
+    """Interrupted twice, and cut short by a crash, it writes the file of one whole run."""
+    file, out, partial = write(tmp_path / "in", lines), tmp_path / "out", tmp_path / "out.partial"
+    call: list[str | Path] = [verb[0], models[verb[0]], *verb[1:]]
+    run(*call, file, "--output", tmp_path / "whole")
+    out.write_text("old", encoding="utf-8")
+    done = interrupt(lines[:-3], [*call, "--output", out])
+    assert done.code == 130
+    assert f"kept in {partial}; add --resume to the same command" in done.err
+    assert out.read_text(encoding="utf-8") == "old"
+    partial.write_bytes(partial.read_bytes()[:-3])
+    assert interrupt(lines[:-1], [*call, "--output", out, "--resume"]).code == 130
+    assert run(*call, file, "--output", out, "--resume").code == 0
+    assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"in", "out", "whole"}
+
+
+def test_results_are_counted(interrupt: Interrupt, model: Path, tmp_path: Path) -> None:
+    """The sentence says how many there are, those of earlier runs included; for none, nothing."""
+    call: list[str | Path] = ["translate", model, "--output", tmp_path / "out"]
+    none = interrupt([], call)
+    assert (none.code, "kept" in none.err) == (130, False)
+    assert list(tmp_path.iterdir()) == []
+    assert "3 results kept" in interrupt(LINES[:3], call).err
+    assert "5 results kept" in interrupt(LINES[:5], [*call, "--resume"]).err
+    assert len((tmp_path / "out.partial").read_bytes().splitlines()) == 5
+
+
+def test_kept_results_are_not_overwritten(
+    run: Run, interrupt: Interrupt, model: Path, tmp_path: Path
+) -> None:
+    """Neither by a command that does not continue, nor by one that continues another input."""
+    out, partial = tmp_path / "out", tmp_path / "out.partial"
+    call: list[str | Path] = ["translate", model, "--output", out]
+    interrupt(LINES[:4], call)
+    before = partial.read_bytes()
+    file = write(tmp_path / "in", LINES[:2])
+    assert_refused(run(*call, file), f"{partial} has results", "--resume")
+    assert_refused(run(*call, file, "--resume"), f"{partial} has more results than the input")
+    assert partial.read_bytes() == before
+    assert not out.exists()
+
+
+def test_only_a_file_can_be_continued(run: Run, model: Path, tmp_path: Path) -> None:
+    """Standard output cannot; a file of which nothing is kept is written from the start."""
+    file = write(tmp_path / "in", LINES)
+    assert_refused(run("translate", model, file, "--resume"), "--output")
+    done = run("translate", model, file, "--output", tmp_path / "out", "--resume")
+    assert (done.code, len((tmp_path / "out").read_bytes().splitlines())) == (0, len(LINES))
