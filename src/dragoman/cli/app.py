@@ -7,6 +7,7 @@ import errno
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from typing import Annotated
 
 import typer
@@ -32,10 +33,12 @@ VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspe
 
 
 def run(given: Sequence[str]) -> None:
-    """Run the command line and exit."""
+    """Run the command line and exit. ``--quiet`` may stand before the verb or behind it."""
     warnings.showwarning = lambda message, *_: say(f"dragoman: {message}")
+    end = given.index("--") if "--" in given else len(given)
+    given = [*sorted(given[:end], key=lambda word: word != "--quiet"), *given[end:]]
     try:
-        code = make_app()(list(given), prog_name="dragoman", standalone_mode=False)
+        code = make_app()(given, prog_name="dragoman", standalone_mode=False)
     except UsageError as error:
         if given:  # else the help has been shown
             say(f"dragoman: {told(error, given, {verb.__name__: verb for verb in VERBS})}")
@@ -57,7 +60,6 @@ def make_app() -> typer.Typer:
         name="dragoman",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
@@ -66,8 +68,20 @@ def make_app() -> typer.Typer:
     return app
 
 
+def _be_quiet(context: typer.Context, *, on: bool) -> None:
+    """Say nothing, as where standard error is closed; errors are told when this has ended."""
+    if on:
+        context.with_resource(redirect_stderr(None))
+
+
 def _root(
     *,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", callback=_be_quiet, help="Print no progress or notes, only errors."
+        ),
+    ] = False,
     version: Annotated[
         bool,
         typer.Option(

@@ -110,8 +110,9 @@ class Output:
             done += 1
 
         try:
-            with self._partial.open("ab") as stream:
-                stream.truncate(self.size)
+            with self._partial.open("r+b" if self.size else "wb") as stream:
+                stream.seek(self.size)
+                stream.truncate()
                 yield write
         except BaseException:
             if done:

@@ -1,11 +1,14 @@
 """The command line is a contract: verbs, options, exit codes, what goes to which stream."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
-from tests.system.cli.command import Run
+from tests.system.cli.command import LINES, Run, write
+from tests.system.cli.test_wrong_input import assert_refused
 
 import dragoman
 from dragoman.cli.app import make_app
@@ -128,6 +131,33 @@ def test_the_version_is_told(run: Run) -> None:
     """On standard output, alone."""
     done = run("--version")
     assert (done.code, done.out) == (0, f"dragoman {dragoman.__version__}\n")
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_quiet_commands_say_nothing_but_errors(
+    run: Run, model: Path, tmp_path: Path, place: int
+) -> None:
+    """Wherever the option stands, except behind ``--``; lines and exit code are the same."""
+    file = write(tmp_path / "in", LINES)
+    call: list[str | Path] = ["translate", model, file]
+    told = run(*call)
+    call.insert(place, "--quiet")
+    done = run(*call)
+    assert (done.code, done.out, done.err) == (0, told.out, "")
+    assert told.err
+    file.unlink()
+    assert_refused(run(*call), "There is no file")
+    assert_refused(run("translate", model, "--", "--quiet"), "There is no file --quiet")
+
+
+def test_the_shell_completes_verbs() -> None:
+    """By what ``--install-completion`` installs."""
+    asked = {"_DRAGOMAN_COMPLETE": "complete_bash", "COMP_WORDS": "dragoman tr", "COMP_CWORD": "1"}
+    command = [sys.executable, "-m", "dragoman"]
+    done = subprocess.run(
+        command, env=os.environ | asked, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["train", "translate"]
 
 
 @pytest.mark.parametrize(
