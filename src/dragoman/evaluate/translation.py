@@ -14,6 +14,17 @@ from dragoman.wording import counted
 
 __all__ = ["Scores", "bleu_tokenizer", "evaluate"]
 
+READINGS = {
+    10: "not usable yet",
+    20: "the gist is hard to get",
+    30: "the gist is clear, with many grammatical errors",
+    40: "understandable to good",
+    50: "good",
+    60: "very good, accurate and fluent",
+}
+"""What a BLEU below each bound means, after the table of Google's Cloud Translation
+(https://cloud.google.com/translate/docs/advanced/automl-evaluate)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
@@ -33,6 +44,12 @@ class Scores:
     def to_dict(self) -> dict[str, float | str]:
         """Plain data for JSON."""
         return asdict(self)
+
+    @property
+    def reading(self) -> str:
+        """What the BLEU means, as a rough guide: ``"understandable to good"``."""
+        readings = (reading for bound, reading in READINGS.items() if self.bleu < bound)
+        return next(readings, "nearly the references themselves")
 
 
 def evaluate(

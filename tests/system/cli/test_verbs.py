@@ -151,6 +151,7 @@ def test_evaluate_scores_what_it_translates(run: Run, model: Path, tmp_path: Pat
     assert done.lines[0] == f"BLEU   {scores.bleu:.2f}  {scores.bleu_signature}"
     assert done.lines[1] == f"chrF2  {scores.chrf:.2f}  {scores.chrf_signature}"
     assert done.lines[2] == f"exact  {scores.exact:.2f}  percent of the lines"
+    assert f"a BLEU of {scores.bleu:.1f} means: {scores.reading}." in done.err
     assert "sentences/s" in done.lines[3]
     assert "tokens/s" in done.lines[3]
 
@@ -172,9 +173,9 @@ def test_evaluate_gives_its_figures_as_json(run: Run, model: Path, tmp_path: Pat
     """In full, with the tokenizer that was asked for."""
     lines = random_lines(4)
     file = write(tmp_path / "src", lines)
-    found = json.loads(
-        run("evaluate", model, "--src", file, "--ref", file, "--tokenize", "char", "--json").out
-    )
+    done = run("evaluate", model, "--src", file, "--ref", file, "--tokenize", "char", "--json")
+    assert "means" not in done.err
+    found = json.loads(done.out)
     hypotheses = [t.text for t in dragoman.load(model, device="cpu").translate(lines)]
     expected = evaluate(hypotheses, lines, tokenize="char").to_dict()
     assert {name: found[name] for name in expected} == expected

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,22 @@ def test_the_scores_are_those_of_sacrebleus_command(tmp_path: Path, tokenize: st
     assert f"{scores.chrf:.12f}" == f"{chrf['score']:.12f}"
     assert scores.bleu_signature == bleu["signature"]
     assert scores.chrf_signature == chrf["signature"]
+
+
+@pytest.mark.parametrize(
+    ("bleu", "reading"),
+    [
+        (0.0, "not usable yet"),
+        (9.99, "not usable yet"),
+        (10.0, "the gist is hard to get"),
+        (33.9, "understandable to good"),
+        (60.0, "nearly the references themselves"),
+        (100.0, "nearly the references themselves"),
+    ],
+)
+def test_a_bleu_is_put_into_words(bleu: float, reading: str) -> None:
+    """A bound belongs to the words above it."""
+    assert replace(evaluate(["a"], ["a"]), bleu=bleu).reading == reading
 
 
 @pytest.mark.parametrize(
