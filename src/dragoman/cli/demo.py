@@ -1,5 +1,8 @@
 """`dragoman demo`: the whole way, from a made corpus to a translator, while you watch."""
 
+import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,22 +70,24 @@ def demo(
     _score(translator, test, console)
 
     console.print(f"\n[bold]4. Translating[/] {SHOWN} of them, and one more:")
-    shown = [*test[:SHOWN], EXAMPLE]
-    outputs = translator.translate([pair.src for pair in shown])
-    _show(
-        console,
-        [
-            (pair.src, output.text, "" if output.text == pair.tgt else f"expected: {pair.tgt}")
-            for pair, output in zip(shown, outputs, strict=True)
-        ],
-    )
+    _translate(translator, [*test[:SHOWN], EXAMPLE], console)
     _draw(translator, EXAMPLE.src, out / "attention.png", console)
+    command = _command()
     console.print(
         f"\n[bold]Next.[/] Your own sentence:\n\n"
-        f'    echo "My older sister likes these books." | dragoman translate {model}\n\n'
-        f"What the folder holds:  dragoman inspect {model}\n"
-        "Your own two files:     dragoman train --src a.en --tgt a.zh --out runs/en-zh"
+        f'    {command} translate {model} "My older sister likes these books."\n\n'
+        f"What the folder holds:  {command} inspect {model}\n"
+        f"Your own two files:     {command} train --src a.en --tgt a.zh --out runs/en-zh"
     )
+
+
+def _command() -> str:
+    """What to type for `dragoman`, which a shell without the environment does not find."""
+    if shutil.which("dragoman"):
+        return "dragoman"
+    started = Path(sys.argv[0])
+    words = [str(started)] if started.stem == "dragoman" else [sys.executable, "-m", "dragoman"]
+    return shlex.join(words)
 
 
 def _write(folder: Path, name: str, pairs: Sequence["Pair"]) -> None:
@@ -134,6 +139,15 @@ def _score(translator: "Translator", test: Sequence["Pair"], console: "Console")
         f"   BLEU {scores.bleu:.1f}, chrF {scores.chrf:.1f}; "
         f"{exact} of {len(test)} are exactly as expected."
     )
+
+
+def _translate(translator: "Translator", pairs: Sequence["Pair"], console: "Console") -> None:
+    """Show translations, and beside one that is not as expected what it should have been."""
+    rows = []
+    for pair, output in zip(pairs, translator.translate([p.src for p in pairs]), strict=True):
+        note = "" if output.text == pair.tgt else f"[red](differs; expected: {pair.tgt})[/]"
+        rows.append((pair.src, output.text, note))
+    _show(console, rows)
 
 
 def _draw(translator: "Translator", sentence: str, path: Path, console: "Console") -> None:
