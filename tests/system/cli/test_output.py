@@ -15,14 +15,15 @@ LINES = [*random_lines(2), "", *random_lines(3, seed=1)]
 WORDS = ["the", "red", "cat", "", "a", "", "one", "", "old", "tea", "", "big", ""]
 """Five texts as columns."""
 
-Interrupt = Callable[[list[str], list[str | Path]], Done]
+Call = list[str | Path]
+Interrupt = Callable[..., Done]
 
 
 class Typed(io.RawIOBase):
     """A terminal on which somebody types lines and then presses Ctrl-C."""
 
-    def __init__(self, lines: list[str]) -> None:
-        self._left = [f"{line}\n".encode() for line in reversed(lines)]
+    def __init__(self, lines: list[str], look: Callable[[], object]) -> None:
+        self._left, self._look = [f"{line}\n".encode() for line in reversed(lines)], look
 
     def readable(self) -> bool:
         """Be so."""
@@ -33,7 +34,8 @@ class Typed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Give the next line."""
+        """Give the next line, after a look."""
+        self._look()
         if not self._left:
             raise KeyboardInterrupt
         text = self._left.pop()
@@ -45,9 +47,9 @@ class Typed(io.RawIOBase):
 def interrupt(run: Run, monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     """Run a verb that is interrupted after these lines."""
 
-    def interrupted(lines: list[str], call: list[str | Path]) -> Done:
+    def interrupted(lines: list[str], call: Call, look: Callable[[], object] = int) -> Done:
         with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Typed(lines))))
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Typed(lines, look))))
             return run(*call)
 
     return interrupted
@@ -86,24 +88,26 @@ def test_an_interrupted_command_continues(
     lines: list[str],
 ) -> None:
     """Interrupted twice, and cut short by a crash, it writes the file of one whole run."""
-    file, out, partial = write(tmp_path / "in", lines), tmp_path / "out", tmp_path / "out.partial"
-    call: list[str | Path] = [verb[0], models[verb[0]], *verb[1:]]
+    file, out, link = write(tmp_path / "in", lines), tmp_path / "out", tmp_path / "link"
+    partial = tmp_path / "out.partial"
+    call: Call = [verb[0], models[verb[0]], *verb[1:]]
     run(*call, file, "--output", tmp_path / "whole")
     out.write_text("old", encoding="utf-8")
-    done = interrupt(lines[:-3], [*call, "--output", out])
+    link.symlink_to(out)
+    done = interrupt(lines[:-3], [*call, "--output", link])
     assert done.code == 130
     assert f"kept in {partial}; add --resume to the same command" in done.err
     assert out.read_text(encoding="utf-8") == "old"
     partial.write_bytes(partial.read_bytes()[:-3])
-    assert interrupt(lines[:-1], [*call, "--output", out, "--resume"]).code == 130
-    assert run(*call, file, "--output", out, "--resume").code == 0
+    assert interrupt(lines[:-1], [*call, "--output", link, "--resume"]).code == 130
+    assert run(*call, file, "--output", link, "--resume").code == 0
     assert out.read_bytes() == (tmp_path / "whole").read_bytes()
-    assert {path.name for path in tmp_path.iterdir()} == {"in", "out", "whole"}
+    assert {path.name for path in tmp_path.iterdir()} == {"in", "link", "out", "whole"}
 
 
 def test_results_are_counted(interrupt: Interrupt, model: Path, tmp_path: Path) -> None:
     """The sentence says how many there are, those of earlier runs included; for none, nothing."""
-    call: list[str | Path] = ["translate", model, "--output", tmp_path / "out"]
+    call: Call = ["translate", model, "--output", tmp_path / "out"]
     none = interrupt([], call)
     assert (none.code, "kept" in none.err) == (130, False)
     assert list(tmp_path.iterdir()) == []
@@ -112,12 +116,20 @@ def test_results_are_counted(interrupt: Interrupt, model: Path, tmp_path: Path) 
     assert len((tmp_path / "out.partial").read_bytes().splitlines()) == 5
 
 
+def test_each_result_is_kept_at_once(interrupt: Interrupt, model: Path, tmp_path: Path) -> None:
+    """Before the next line is read: a process that is killed can say nothing, and loses nothing."""
+    partial, seen = tmp_path / "out.partial", list[int]()
+    call: Call = ["translate", model, "--output", tmp_path / "out"]
+    interrupt(LINES, call, lambda: seen.append(partial.read_bytes().count(b"\n")))
+    assert seen == list(range(len(LINES) + 1))
+
+
 def test_kept_results_are_not_overwritten(
     run: Run, interrupt: Interrupt, model: Path, tmp_path: Path
 ) -> None:
     """Neither by a command that does not continue, nor by one that continues another input."""
     out, partial = tmp_path / "out", tmp_path / "out.partial"
-    call: list[str | Path] = ["translate", model, "--output", out]
+    call: Call = ["translate", model, "--output", out]
     interrupt(LINES[:4], call)
     before = partial.read_bytes()
     file = write(tmp_path / "in", LINES[:2])
