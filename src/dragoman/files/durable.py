@@ -12,6 +12,9 @@ from pathlib import Path
 
 __all__ = ["rename_durably", "sync", "write_durably"]
 
+UNSYNCED = {errno.EACCES, errno.EINVAL}
+"""What a folder answers that may be written to but not read, and one of some network disks."""
+
 
 def sync(path: Path) -> None:
     """Wait until a file, or a folder and everything in it, is on the disk."""
@@ -53,10 +56,8 @@ def _sync_entries(folder: Path) -> None:
         return
     try:
         _sync(folder, os.O_RDONLY)
-    except PermissionError:  # a folder that may be written to but not read
-        return
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a network disk that syncs no folders
+        if error.errno not in UNSYNCED:
             raise
 
 

@@ -117,6 +117,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "too wide": (set_model("d_model", 10**8), "describes a model of .* not of one model"),
     "too deep": (set_model("num_decoder_layers", 10**9), "describes a model of .* not of one"),
     "too many heads": (set_model("num_kv_heads", 1), "kv_proj.* has shape"),
+    "half a character": (set_model("norm", "\ud800"), "model.norm must be one of"),
     "padding": (set_model("pad_id", 12), "pad_id = 12 is not in a vocabulary of 12"),
     "newer": (set_config("format", 3), r"format 3, made by a newer dragoman .*upgrade"),
     "no format": (set_config("format", None), "no format number"),

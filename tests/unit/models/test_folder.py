@@ -66,9 +66,9 @@ def test_every_variant_is_saved_and_loads_again(tmp_path: Path, name: str) -> No
 
 
 def test_a_state_dict_saves_the_same_model(tmp_path: Path) -> None:
-    """Averaged weights, whose tied matrices are separate copies, need no model to be saved."""
+    """Averaged weights, whose tied matrices are separate copies, in any precision of floats."""
     model = EncoderDecoder(TINY)
-    copies = {name: value.clone() for name, value in model.state_dict().items()}
+    copies = {name: value.double() for name, value in model.state_dict().items()}
     save_model(tmp_path / "m", copies, FolderConfig(model=TINY), tokenizers=JOINT)
     assert torch.equal(logits(load_model(tmp_path / "m")[0]), logits(model))
 
@@ -100,6 +100,15 @@ def test_two_tokenizers_replace_one_and_back(tmp_path: Path) -> None:
         written = save_model(tmp_path, model, config, tokenizers=(src, tgt))
         assert {path.name for path in tmp_path.glob("tokenizer*")} == names
         assert {path.name for path in tokenizer_paths(tmp_path, written)} == names
+
+
+def test_a_loaded_model_needs_its_files_no_more(tmp_path: Path) -> None:
+    """Its weights are its own: what becomes of the file in place changes nothing."""
+    model = save(tmp_path / "m")
+    loaded, _ = load_model(tmp_path / "m")
+    with (tmp_path / "m" / "model.safetensors").open("r+b") as weights:
+        weights.write(bytes((tmp_path / "m" / "model.safetensors").stat().st_size))
+    assert torch.equal(logits(loaded), logits(model))
 
 
 def test_loading_draws_no_random_number(tmp_path: Path) -> None:
