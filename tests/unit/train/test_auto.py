@@ -1,19 +1,22 @@
 """The recipe that is chosen for two files."""
 
-import json
 import lzma
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from dragoman.cost.flops import Shape, training_flops
+from dragoman.data.batch import Batches
 from dragoman.errors import InputError
-from dragoman.models import preset
-from dragoman.models.folder import FolderConfig
-from dragoman.settings import to_plain
+from dragoman.models import EncoderDecoder, preset
+from dragoman.models.folder import FolderConfig, save_model
+from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.auto import SIZES, auto_recipe
 from dragoman.train.recipe import DataConfig, Recipe
+from dragoman.train.texts import read_texts
 
 
 def recipe_for(folder: Path, num_pairs: int) -> Recipe:
@@ -34,6 +37,7 @@ def test_a_small_corpus(tmp_path: Path) -> None:
     assert recipe.train.warmup_steps == 30
     assert recipe.out == "out"
     assert "10 pairs: tiny" in recipe.description
+    assert ", 300 passes" in recipe.description  # of one batch
 
 
 def test_sizes_grow_with_the_corpus(tmp_path: Path) -> None:
@@ -53,6 +57,43 @@ def test_the_table_of_sizes() -> None:
         assert smaller.epochs > larger.epochs
         assert smaller.dropout >= larger.dropout
     assert SIZES[-1].up_to == float("inf")
+
+
+def test_no_corpus_takes_far_longer_than_one_of_a_pair_less() -> None:
+    """Where the next size begins, passes and sizes change the time of training by half at most."""
+    seconds = []
+    for size in SIZES:
+        pieces = size.vocab_size
+        model = replace(preset(size.preset), src_vocab_size=pieces, tgt_vocab_size=pieces)
+        batch = Shape(rows=100, src_length=20, length=20)
+        seconds.append(size.epochs * training_flops(model, batch).total)
+    for smaller, larger in pairwise(seconds):
+        assert 1 / 1.5 < larger / smaller < 1.5
+
+
+def words(rng: np.random.Generator, count: int) -> str:
+    """A sentence of so many made words."""
+    return " ".join(f"w{number}" for number in rng.integers(3000, size=count))
+
+
+@pytest.mark.parametrize(
+    ("num_pairs", "longest"), [(12_000, 2), (1_500, 60), (21_000, 8)], ids=["short", "long", "many"]
+)
+def test_the_passes_are_those_of_the_run(tmp_path: Path, num_pairs: int, longest: int) -> None:
+    """As many as are said, within a tenth, whatever the length of the lines."""
+    rng = np.random.default_rng(0)
+    for side in ("src", "tgt"):
+        lines = [
+            words(rng, count) for count in rng.integers(longest // 2 + 1, longest + 1, num_pairs)
+        ]
+        (tmp_path / f"a.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    src, tgt = (str(tmp_path / f"a.{side}") for side in ("src", "tgt"))
+    recipe = auto_recipe(DataConfig(src=src, tgt=tgt, cache=str(tmp_path)), "")
+    texts = read_texts(recipe, tmp_path, lambda _: None)
+    num_batches = Batches(texts.training, recipe.batch, seed=1).num_batches
+    size = next(size for size in SIZES if num_pairs <= size.up_to)
+    assert recipe.train.max_steps == pytest.approx(size.epochs * num_batches, rel=0.1)
+    assert f", {size.epochs} passes" in recipe.description
 
 
 def test_it_is_the_same_again(tmp_path: Path) -> None:
@@ -88,15 +129,22 @@ def test_the_language_is_read_off_the_ending(
 
 
 def test_fine_tuning(tmp_path: Path) -> None:
-    """From a model folder: its sizes and its languages, a lower rate, at most ten passes."""
+    """From a model folder: its sizes, languages, tokenizers; a lower rate, at most ten passes."""
     model = replace(preset("tiny"), src_vocab_size=300, tgt_vocab_size=300)
+    tokenizer = train_tokenizer(["x y"], TokenizerConfig(vocab_size=300))
     config = FolderConfig(model=model, src_lang="en", tgt_lang="zh")
-    (tmp_path / "config.json").write_text(json.dumps(to_plain(config)), encoding="utf-8")
+    save_model(
+        tmp_path,
+        EncoderDecoder(model).state_dict(),
+        config,
+        tokenizers=(tokenizer, tokenizer),
+        card="",
+    )
     few = recipe_for(tmp_path, 20_000)
     tuned = auto_recipe(few.data, "out", str(tmp_path))
     assert tuned.model == model
     assert (tuned.start.model, tuned.out) == (str(tmp_path), "out")
     assert (tuned.data.src_lang, tuned.data.tgt_lang) == ("en", "zh")
     assert tuned.train.learning_rate < few.train.learning_rate
-    assert (tuned.train.max_steps or 0) < (few.train.max_steps or 0) / 5
-    assert f"20,000 pairs: 10 more passes with {tmp_path}" in tuned.description
+    assert (tuned.train.max_steps, tuned.train.warmup_steps) == (300, 30)  # of 27 batches a pass
+    assert f"20,000 pairs: 11 more passes with {tmp_path}" in tuned.description
