@@ -51,7 +51,7 @@ def write_run(
         {"step": steps, "valid": {"loss": loss}},
     ]
     files = {
-        "config.json": to_plain(FolderConfig(model=config)),
+        "config.json": to_plain(FolderConfig(format=1, model=config)),
         "training/recipe.json": to_plain(replace(recipe, model=replace(config, vocab_size=0))),
         "training/finished.json": {"step": steps},
     }

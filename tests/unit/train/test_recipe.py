@@ -294,7 +294,8 @@ def test_no_translations_are_needed_for_the_loss(here: Path) -> None:
 
 def test_a_recipe_that_starts_from_a_model(here: Path) -> None:
     """What the recipe does not say of the model is as in the folder; what it says is laid over."""
-    config = FolderConfig(model=replace(TINY, dropout=0.3), src_lang="en", tgt_lang="zh")
+    model = replace(TINY, dropout=0.3)
+    config = FolderConfig(format=1, model=model, src_lang="en", tgt_lang="zh")
     (here / "model").mkdir()
     text = json.dumps(to_plain(config))
     write(here / "model" / "config.json", text)
