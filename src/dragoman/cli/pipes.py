@@ -17,6 +17,7 @@ from dragoman.errors import InputError
 
 __all__ = [
     "FileOrText",
+    "Talk",
     "Write",
     "check_output",
     "check_spares_model",
@@ -44,11 +45,38 @@ Write = Callable[[str], None]
 """Writes one line, or text as it is."""
 
 
+class Talk:
+    """A stream to talk on: what it does not take is dropped, so that no work is lost with it.
+
+    It may be closed, its disk full, or its reader gone: Ctrl-C ends ``tee`` in ``2>&1 | tee log``
+    before us. From then on it leads nowhere, so that nothing fails as Python exits either.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+        self.encoding = "utf-8" if stream is None else stream.encoding
+
+    def write(self, text: str) -> int:
+        """Write at once, if that is possible."""
+        if self._stream is not None:
+            try:
+                self._stream.write(text)
+                self._stream.flush()
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: all is written."""
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._stream is not None and self._stream.isatty()
+
+
 def say(text: str) -> None:
-    """Talk: a line on standard error, unless whoever started the command has closed it."""
-    if sys.stderr is not None:
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+    """Talk: a line on standard error."""
+    Talk(sys.stderr).write(f"{text}\n")
 
 
 def file_or_text(given: str | None) -> Path | str | None:
@@ -200,10 +228,11 @@ def progress_of(
     The thread that draws ends with the block, however that ends. A generator left in the midst
     would wait for it where Python finds the generator, maybe as it exits: for ever.
     """
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
+    from dragoman.cli.talk import talk
+
+    console = talk()
     if quiet or not console.is_terminal:
         yield items
         return

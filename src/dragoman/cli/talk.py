@@ -1,17 +1,18 @@
 """The console of a command: rich on a terminal, plain unwrapped lines elsewhere."""
 
 import sys
+from typing import TextIO, cast
 
 from rich.console import Console
 
-from dragoman.cli.pipes import open_stdout
+from dragoman.cli.pipes import Talk, open_stdout
 
 
 def talk(*, stderr: bool = True) -> Console:
     """Make the console that a command talks on; data goes to stdout by itself.
 
-    Nobody need listen to standard error: where it is closed, nothing is said.
+    Nobody need listen: what cannot be written is dropped.
     """
-    stream = sys.stderr if stderr else open_stdout()
-    wraps = stream is not None and stream.isatty()
-    return Console(stderr=stderr, highlight=False, soft_wrap=not wraps)
+    stream = Talk(sys.stderr if stderr else open_stdout())
+    file = cast("TextIO", stream)  # as far as rich needs one
+    return Console(file=file, highlight=False, soft_wrap=not stream.isatty())

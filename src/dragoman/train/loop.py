@@ -1,6 +1,7 @@
 """The training loop. It owns nothing: everything that it does is handed in."""
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -54,20 +55,24 @@ class Observer(Protocol):
 
 
 class Interrupt:
-    """Remembers that somebody pressed Ctrl-C; the loop asks between steps."""
+    """Remembers that somebody wants the run to stop; the loop asks between steps."""
 
     def __init__(self) -> None:
         self.pressed = False
 
     @contextmanager
     def listen(self) -> Iterator[None]:
-        """Take SIGINT and SIGTERM as a wish to stop after the step; a second SIGINT is not held.
+        """Stop after the step on SIGINT, SIGTERM or SIGHUP; a second SIGINT ends it at once.
 
-        Outside the main thread, where Python allows no handlers, nothing changes.
+        SIGHUP stays ignored where it is, as under nohup. Outside the main thread, where Python
+        allows no handlers, nothing changes.
         """
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
         previous: dict[signal.Signals, Any] = {}
         try:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in numbers:
                 previous[number] = signal.signal(number, self._handle)
         except ValueError:
             pass

@@ -31,9 +31,10 @@ def test_a_demonstration_wants_to_be_seen(tmp_path: Path) -> None:
     assert not (tmp_path / "demo").exists()
 
 
-def test_nobody_need_listen_to_talk(model: Path, tmp_path: Path) -> None:
-    """With standard error closed the lines come, and the exit code is 0."""
-    done = closed("2>&-", "translate", model, write(tmp_path / "in", LINES[:1]))
+@pytest.mark.parametrize("how", ["2>&-", "2>/dev/full"])
+def test_nobody_need_listen_to_talk(model: Path, tmp_path: Path, how: str) -> None:
+    """With standard error closed, or on a full disk, the lines come, and the exit code is 0."""
+    done = closed(how, "translate", model, write(tmp_path / "in", LINES[:1]))
     assert (done.code, len(done.lines)) == (0, 1)
 
 

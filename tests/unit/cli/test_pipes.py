@@ -1,12 +1,17 @@
 """What a verb shows while it works."""
 
 import io
+import os
 import sys
 import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO, cast
 
 import pytest
+from rich.console import Console
 
-from dragoman.cli.pipes import progress_of
+from dragoman.cli.pipes import Talk, progress_of
 
 
 class Terminal(io.StringIO):
@@ -75,3 +80,26 @@ def test_what_draws_ends_with_the_block(
         thread.join(timeout=60)
     assert [thread.is_alive() for thread in drawing] == [False]
     assert next(held[0]) == "b"
+
+
+def dead_pipe() -> int:
+    """A descriptor whose reader has gone."""
+    read, write = os.pipe()
+    os.close(read)
+    return write
+
+
+@pytest.mark.parametrize("target", [lambda: "/dev/full", dead_pipe], ids=["full", "dead"])
+def test_talk_that_nobody_takes_is_dropped(target: Callable[[], str | int]) -> None:
+    """No error comes of it, not from the console either, nor when Python closes the stream."""
+    with open(target(), "w", encoding="utf-8") as stream:  # noqa: PTH123 -- a descriptor is no path
+        for talk in (Talk(stream), Talk(stream), Talk(None)):
+            assert talk.write("words") == len("words")
+            Console(file=cast("TextIO", talk)).print("more words")
+
+
+def test_talk_is_written_at_once(tmp_path: Path) -> None:
+    """What can be written is."""
+    with (tmp_path / "log").open("w") as stream:
+        Talk(stream).write("words")
+        assert (tmp_path / "log").read_text() == "words"

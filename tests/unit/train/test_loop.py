@@ -127,10 +127,17 @@ def test_how_much_is_done(config: TrainConfig, done: float) -> None:
     assert Progress(step=25, seconds=60.0).done(config) == done
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_signals_stop_after_the_step(number: signal.Signals) -> None:
-    """Ctrl-C or a polite kill ends the run after the step, and the old handlers come back."""
-    before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
+    """Ctrl-C, a polite kill or a closed terminal ends the run after the step.
+
+    The old handlers come back.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+    before = [signal.getsignal(s) for s in SIGNALS]
     interrupt = Interrupt()
 
     class Pressing(Watcher):
@@ -144,7 +151,19 @@ def test_signals_stop_after_the_step(number: signal.Signals) -> None:
         reason, _ = run(CONFIG, [watcher], interrupt=interrupt)
     assert reason == "interrupted"
     assert watcher.steps == [1, 2, 3]
-    assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == before
+    assert [signal.getsignal(s) for s in SIGNALS] == before
+
+
+def test_nohup_is_obeyed() -> None:
+    """Where SIGHUP is ignored, it stays so."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        interrupt = Interrupt()
+        with interrupt.listen():
+            signal.raise_signal(signal.SIGHUP)
+        assert not interrupt.pressed
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_second_ctrl_c_is_not_held() -> None:
