@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.data.dataset import PairDataset, Ragged
+from dragoman.wording import counted
 
-__all__ = ["hold_out", "hold_out_rows", "leave_out"]
+__all__ = ["hold_out", "hold_out_rows", "leave_out", "say_held_out"]
 
 CHUNK = 1 << 16  # sentences that are hashed at a time
 MIXER, BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # splitmix64's
@@ -46,6 +47,14 @@ def hold_out_rows(
     hashes = _hashes(texts)
     (rest,) = np.nonzero(~np.isin(hashes, hashes[held]))
     return (rest if len(rest) else np.arange(len(texts))), held
+
+
+def say_held_out(name: str, held: int, left_out: int, what: str, shared: str = "text") -> str:
+    """A sentence on what training does not see; ``left_out`` share what is hashed with ``held``."""
+    these = counted(held, f"{what} of {name} is", f"{what}s of {name} are")
+    more = f"more with the {shared} of one of these"
+    also = f"; {counted(left_out, f'{more} is', f'{more} are')} left out of training"
+    return f"No validation files: {these} held out for it{also if left_out > 0 else ''}."
 
 
 def _hashes(ragged: Ragged) -> npt.NDArray[np.uint64]:

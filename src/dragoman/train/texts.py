@@ -6,7 +6,7 @@ from pathlib import Path
 from dragoman.data.batch import Batch, evaluation_batches
 from dragoman.data.corpus import CorpusConfig, CorpusTexts
 from dragoman.data.dataset import PairDataset, Ragged
-from dragoman.data.holdout import hold_out, leave_out
+from dragoman.data.holdout import hold_out, leave_out, say_held_out
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.models.folder import read_config, tokenizer_paths
@@ -14,7 +14,6 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.job import Say
 from dragoman.train.recipes.translate import TranslateRecipe
-from dragoman.wording import counted
 
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
@@ -72,8 +71,8 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
     else:
         first, held = hold_out(training[0], recipe.data.hold_out, max_length, recipe.train.seed)
         training = [first, *(leave_out(other, held) for other in training[1:])]
-        pairs = counted(len(held), f"pair of {held.name} is", f"pairs of {held.name} are")
-        say(f"No validation files: {pairs} held out for it.")
+        unseen = sum(int(each.excluded.sum()) for each in training if each.excluded is not None)
+        say(say_held_out(held.name, len(held), unseen - len(held), "pair", "source"))
     for dataset in training:
         for sentence in dataset.report(max_length).sentences():
             say(sentence)

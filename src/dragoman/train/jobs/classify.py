@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from dragoman.data.holdout import hold_out_rows
+from dragoman.data.holdout import hold_out_rows, say_held_out
 from dragoman.data.labelled import (
     ClassBatch,
     ClassBatches,
@@ -25,7 +25,6 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.tokenizer import begin_tokenizer
 from dragoman.train.validate import Validation, evaluating
-from dragoman.wording import counted
 
 ONE_LABEL = (
     "the model gives all validation texts the same label; lower train.learning_rate or lengthen "
@@ -137,6 +136,6 @@ def _datasets(
     if data.validation is not None:
         return training, load_labelled(data.validation, data.layout, tokenizer, training.labels)
     rest, held = hold_out_rows(training.texts, data.hold_out, recipe.train.seed)
-    texts = counted(len(held), f"text of {training.name} is", f"texts of {training.name} are")
-    say(f"No validation file: {texts} held out for it.")
+    left_out = len(training) - len(rest) - len(held)
+    say(say_held_out(training.name, len(held), left_out, "text"))
     return training.take(rest), training.take(held)

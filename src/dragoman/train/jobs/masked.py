@@ -7,7 +7,7 @@ from torch import Tensor
 
 from dragoman.data.dataset import TextDataset
 from dragoman.data.documents import prepare_documents
-from dragoman.data.holdout import hold_out_rows
+from dragoman.data.holdout import hold_out_rows, say_held_out
 from dragoman.data.labelled import load_labelled
 from dragoman.data.masked import (
     MaskedBatch,
@@ -91,7 +91,8 @@ def assemble(
     texts = TextDataset.joined(list(_datasets(data, tokenizer)))
     rest, held = hold_out_rows(texts.texts, data.hold_out, recipe.train.seed)
     said = f"{counted(len(texts), 'text')}, {counted(len(texts.texts.ids), 'token')}"
-    say(f"{said}; {counted(len(held), 'is', 'are')} held out.")
+    say(f"{said}.")
+    say(say_held_out(texts.name, len(held), len(texts) - len(rest) - len(held), "text"))
     vocabulary = Vocabulary.of(tokenizer)
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
     batches = MaskedBatches(

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor
 
-from dragoman.data.holdout import hold_out_rows
+from dragoman.data.holdout import hold_out_rows, say_held_out
 from dragoman.data.tag_batch import NO_TAG, TagBatch, TagBatches, evaluation_batches
 from dragoman.data.tagged import TaggedDataset, load_tagged, read_tagged
 from dragoman.errors import InputError
@@ -23,7 +23,6 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
 from dragoman.train.tokenizer import begin_tokenizer
 from dragoman.train.validate import Validation, evaluating
-from dragoman.wording import counted
 
 
 class Score(Protocol):
@@ -151,9 +150,8 @@ def _datasets(
     if data.validation is not None:
         return training, load_tagged(data.validation, data.layout, tokenizer, training.labels)
     rest, held = hold_out_rows(training.as_texts().texts, data.hold_out, recipe.train.seed)
-    of = f"of {training.name}"
-    sentences = counted(len(held), f"sentence {of} is", f"sentences {of} are")
-    say(f"No validation file: {sentences} held out for it.")
+    left_out = len(training) - len(rest) - len(held)
+    say(say_held_out(training.name, len(held), left_out, "sentence"))
     return training.take(rest), training.take(held)
 
 
