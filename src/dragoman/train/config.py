@@ -56,7 +56,7 @@ class TrainConfig:
     validate_limit: int = 1000
     """Examples that a validation decodes, sentences to translate say; its loss is over all."""
     metric: str | None = None
-    """What the best checkpoint is chosen by: loss, or a score of the task; unless given its own."""
+    """What chooses the best checkpoint: loss, or a score; scores below 1 leave it to the loss."""
     save_every: int = 500
     """Steps between checkpoints."""
     average_last: int = 5

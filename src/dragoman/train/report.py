@@ -1,6 +1,7 @@
 """What a run shows and writes down: a progress display, metrics.jsonl, TensorBoard."""
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,6 +76,11 @@ class ConsoleReport:
         self._validation = str(validation)
         best = " (best so far)" if progress.best_step == progress.step else ""
         self._console.print(f"step {progress.step:,}: validation {self._validation}{best}")
+        if not math.isfinite(validation.loss):
+            self._console.print(
+                f"Warning: the loss of this validation is {validation.loss}, so the model is of no "
+                "use; lower train.learning_rate, or lengthen train.warmup_steps."
+            )
         if progress.step > 2 * self._config.warmup_steps:
             for warning in validation.warnings:
                 self._console.print(f"Warning: {warning}.")

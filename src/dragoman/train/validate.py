@@ -1,11 +1,15 @@
 """What a validation found, and which of two is better."""
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
 from torch import nn
+
+TELLING = 1.0
+"""The least score that says more than the loss; scores go from 0 to 100."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +37,20 @@ class Validation:
 def is_better(new: Mapping[str, float], old: Mapping[str, float] | None, metric: str) -> bool:
     """Compare two validations by the loss (less is better) or by a score (more is better).
 
-    Of equal scores the smaller loss is better: BLEU is 0 for a while, and the model learns.
+    Of equal scores the smaller loss is better, and scores below 1 (of 100) count as equal: a BLEU
+    of 0.3 is chance while the loss already tells which model has learnt more. NaN, or a score that
+    is missing, is worse than any number.
     """
-    if old is None:
-        return True
-    if metric != "loss" and new[metric] != old[metric]:
-        return new[metric] > old[metric]
-    return new["loss"] < old["loss"]
+    return old is None or _rank(new, metric) > _rank(old, metric)
+
+
+def _rank(found: Mapping[str, float], metric: str) -> tuple[float, ...]:
+    """A key that grows with the worth of a model."""
+    score = 0.0 if metric == "loss" else found.get(metric, math.nan)
+    if score < TELLING:
+        score = 0.0
+    values = (score, -found.get("loss", math.nan))
+    return tuple(-math.inf if math.isnan(value) else value for value in values)
 
 
 @contextmanager

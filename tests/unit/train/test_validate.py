@@ -1,5 +1,8 @@
 """What a validation found."""
 
+import math
+
+import pytest
 import torch
 from tests.unit.train.made import make_model
 
@@ -20,10 +23,24 @@ def test_which_is_better() -> None:
 
 
 def test_a_draw_goes_to_the_smaller_loss() -> None:
-    """Of two models with the same score, 0 BLEU say, the one with the smaller loss is better."""
-    first, later = {"loss": 6.5, "bleu": 0.0}, {"loss": 6.0, "bleu": 0.0}
-    assert is_better(later, first, "bleu")
-    assert not is_better(first, later, "bleu")
+    """Of two models with the same score the one with the smaller loss is better.
+
+    Scores below 1 count as the same: the loss tells more than a BLEU of 0.4.
+    """
+    for score, chance in ((0.0, 0.4), (20.0, 20.0)):
+        first, later = {"loss": 6.5, "bleu": chance}, {"loss": 6.0, "bleu": score}
+        assert is_better(later, first, "bleu")
+        assert not is_better(first, later, "bleu")
+    assert is_better({"loss": 7.0, "bleu": 1.1}, {"loss": 6.0, "bleu": 0.9}, "bleu")
+
+
+@pytest.mark.parametrize("metric", ["loss", "bleu"])
+def test_nan_is_beaten(metric: str) -> None:
+    """A validation of NaN that came first is worse than any number, and than nothing it is not."""
+    failed, poor = {"loss": math.nan, "bleu": math.nan}, {"loss": 99.0, "bleu": 0.0}
+    assert is_better(poor, failed, metric)
+    assert not is_better(failed, poor, metric)
+    assert not is_better(failed, failed, metric)
 
 
 def test_in_words() -> None:
