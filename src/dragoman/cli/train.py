@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
+KEYS = {"--out": "out", "--from": "start.model", "--src": "data.src", "--tgt": "data.tgt"}
+"""The settings that options stand for."""
+SHOWN = 3
+"""Translations that are shown after each validation."""
+
 NEXT = {
     "translate": "dragoman translate {folder} < FILE",
     "generate": "dragoman generate {folder} PROMPT",
@@ -66,8 +71,7 @@ def train(
     names = [word for word in words if "=" not in word]
     overrides = [word for word in words if "=" in word]
     console = talk()
-    options = {"out": out, "start.model": start, "data.src": src, "data.tgt": tgt}
-    overrides += [f"{key}={path}" for key, path in options.items() if path is not None]
+    _lay_over(overrides, {"--out": out, "--from": start, "--src": src, "--tgt": tgt})
     recipe = _choose(names, overrides)
     if recipe.description:
         console.print(recipe.description)
@@ -81,6 +85,16 @@ def train(
     console.print(
         f"The model is in {result.folder}. Next: {use}, or dragoman inspect {result.folder}."
     )
+
+
+def _lay_over(overrides: list[str], options: Mapping[str, Path | None]) -> None:
+    """Add the options to the overrides; InputError for a setting that both of them give."""
+    given = {word.partition("=")[0].strip(): word for word in overrides}
+    for option, path in options.items():
+        if path is not None:
+            if word := given.get(KEYS[option]):
+                raise InputError(f"{option} {path} contradicts {word}: leave one of them out")
+            overrides.append(f"{KEYS[option]}={path}")
 
 
 def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
@@ -169,6 +183,11 @@ def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
     from dragoman.train.auto import auto_recipe
     from dragoman.train.recipe import DataConfig, load_recipe
 
+    if len(names) == 2 and all(Path(name).is_file() for name in names):
+        raise InputError(
+            f"{names[0]} and {names[1]} are files, not recipes; to learn from them give "
+            f"--src {names[0]} --tgt {names[1]} --out DIR"
+        )
     if len(names) > 1:
         raise InputError(
             f"one recipe at a time, not {', '.join(names)}; settings are written KEY=VALUE"

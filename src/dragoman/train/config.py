@@ -1,5 +1,6 @@
 """How a model learns."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -87,16 +88,16 @@ class TrainConfig:
                 raise InputError(f"{name} = {count} must be at least 1")
         for name in ("max_minutes", "learning_rate", "eps", "clip_norm"):
             size: float | None = getattr(self, name)
-            if size is not None and not size > 0.0:
-                raise InputError(f"{name} = {size} must be above 0")
+            if size is not None and not 0.0 < size < math.inf:
+                raise InputError(f"{name} = {size} must be above 0 and finite")
         for name in ("beta1", "beta2", "label_smoothing"):
             share: float = getattr(self, name)
             if not 0.0 <= share < 1.0:
                 raise InputError(f"{name} = {share} is not at least 0 and below 1")
         for name in ("warmup_steps", "weight_decay", "seed"):
             amount: float = getattr(self, name)
-            if not amount >= 0:
-                raise InputError(f"{name} = {amount} is not at least 0")
+            if not 0 <= amount < math.inf:
+                raise InputError(f"{name} = {amount} is not at least 0 and finite")
         if self.seed >= SEEDS:
             raise InputError(f"seed = {self.seed} has more than 63 bits; take a smaller one")
 

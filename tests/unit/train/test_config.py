@@ -1,6 +1,9 @@
 """The options of a training run."""
 
+import math
 import re
+from dataclasses import fields
+from itertools import product
 from typing import Any
 
 import pytest
@@ -52,3 +55,12 @@ def test_conflicts(options: dict[str, Any], message: str) -> None:
 def test_what_must_work(options: dict[str, Any]) -> None:
     """Each kind of end, and the edges of each range, are accepted."""
     assert all(getattr(TrainConfig(**options), name) == value for name, value in options.items())
+
+
+def test_no_number_is_infinite() -> None:
+    """Neither infinity (1e400 is one) nor NaN is taken for any number."""
+    numbers = [f.name for f in fields(TrainConfig) if "float" in str(f.type)]
+    assert len(numbers) == 8
+    for name, value in product(numbers, (math.inf, -math.inf, math.nan)):
+        with pytest.raises(InputError, match=f"{name} = {value} "):
+            TrainConfig(**{"max_steps": 9, "optimizer": "adamw", name: value})  # type: ignore[arg-type]

@@ -326,3 +326,13 @@ def test_made_texts_contradict_files() -> None:
     data = load_pairs("numbers", ("data.src=a", "data.tgt=b")).data
     with pytest.raises(InputError, match=r"data\.made contradicts data\.src"):
         data.check()
+
+
+@pytest.mark.parametrize("sides", [("src", "tgt"), ("valid_src", "valid_tgt")])
+def test_a_text_is_not_its_own_translation(here: Path, sides: tuple[str, str]) -> None:
+    """The same file as source and target, under whatever name, is a mistake."""
+    files = {name: str(write(here / name)) for name in ("src", "tgt", "valid_src", "valid_tgt")}
+    DataConfig(**files).check()  # type: ignore[arg-type]
+    (here / "link").symlink_to(files[sides[0]])
+    with pytest.raises(InputError, match=rf"source and target are the same file, .*{sides[0]};"):
+        DataConfig(**files | {sides[1]: "link"}).check()  # type: ignore[arg-type]

@@ -63,9 +63,14 @@ class DataConfig(DataFiles):
         return self._resolve(CorpusConfig(src=self.valid_src, tgt=self.valid_tgt))
 
     def check(self) -> None:
-        """Raise InputError unless every file is there."""
+        """Raise InputError unless every file is there, and no text is its own translation."""
         if self.made is None:
-            _ = self.training, self.validation
+            for corpus in (*self.training, *filter(None, [self.validation])):
+                if corpus.src and corpus.tgt and Path(corpus.src).samefile(corpus.tgt):
+                    raise InputError(
+                        f"source and target are the same file, {corpus.src}; give the translation "
+                        "as the other one"
+                    )
         elif self.named or self.valid_src or self.valid_tgt:
             raise InputError(
                 "data.made contradicts data.src, data.tgt, data.corpora and data.valid_*: the "
