@@ -82,16 +82,20 @@ class Stream(Iterator[BatchT], ABC):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where ``state_dict`` was taken, with its seed.
 
-        Raises InputError when the data or the settings of batches are no longer the same.
+        Raises InputError when the data or the settings of batches are no longer the same, and
+        ValueError for a state that ``state_dict`` never returns.
         """
+        place = (state["seed"], state["epoch"], state["position"])
+        if not all(isinstance(number, int) and number >= 0 for number in place):
+            raise ValueError(f"no data stands at {place}")
         if state["fingerprint"] != self._fingerprint:
             raise InputError(
                 "The training data or its batch settings have changed since the run was saved; "
                 "put them back, or start a new run in another folder."
             )
-        self._seed = state["seed"]
-        self._begin(state["epoch"])
-        self.position = state["position"]
+        self._seed, epoch, position = place
+        self._begin(epoch)
+        self.position = position
 
     def _begin(self, epoch: int) -> None:
         self.epoch, self.position = epoch, 0

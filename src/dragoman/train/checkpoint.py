@@ -4,39 +4,63 @@
         weights.safetensors     in fp32
         optimizer.safetensors   only in the newest: resuming needs it, averaging does not
         random.safetensors      the state of torch's generators
-        state.json              format, progress, place in the data
+        state.json              format, progress, place in the data, recipe, machine
 
-A folder is written under another name and then renamed, so a run that is killed at any moment
-leaves whole checkpoints only. Nothing is pickled.
+A folder is written under another name, synced and then renamed, so a run that is killed at any
+moment, or a machine that loses its power, leaves whole checkpoints only. Nothing is pickled.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.files.durable import rename_durably
+from dragoman.train.loop import Progress
 
 FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What `state.json` holds."""
+
+    format: int = FORMAT
+    """The number of this layout; it grows when an older dragoman could not read it."""
+    progress: Progress
+    """Where the run stands."""
+    batches: dict[str, Any]
+    """Where the data stands."""
+    recipe: dict[str, Any] = field(default_factory=dict)
+    """The settings of the run, in case `recipe.json` is damaged; empty in old checkpoints."""
+    machine: dict[str, str] = field(default_factory=dict)
+    """What the bits depend on beside the settings; empty in old checkpoints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """Everything that a run needs to go on as if it had never stopped."""
 
-    step: int
     weights: Mapping[str, Tensor]
     optimizer: Mapping[str, Tensor]
     random: Mapping[str, Tensor]
-    state: Mapping[str, Any]
+    state: State
+
+    @property
+    def step(self) -> int:
+        """The step after which it was taken."""
+        return self.state.progress.step
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int, every: int) -> Path:
@@ -51,11 +75,9 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int, every: i
         _save(checkpoint.weights, unfinished / "weights.safetensors")
         _save(checkpoint.optimizer, unfinished / "optimizer.safetensors")
         _save(checkpoint.random, unfinished / "random.safetensors")
-        text = json.dumps({"format": FORMAT, **checkpoint.state}, indent=2, sort_keys=True)
+        text = json.dumps(asdict(checkpoint.state), indent=2, sort_keys=True)
         (unfinished / "state.json").write_text(text, encoding="utf-8")
-        for file in unfinished.iterdir():
-            _flush(file)
-        unfinished.rename(path)
+        rename_durably(unfinished, path)
         tidy_checkpoints(folder, keep=keep, every=every)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -97,21 +119,46 @@ def checkpoints(folder: Path) -> list[Path]:
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint that has everything resuming needs."""
-    try:
-        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
-        if state.pop("format") > FORMAT:
-            raise InputError(f"{path} was written by a newer dragoman; upgrade to go on with it")
+    state = read_state(path)
+    with readable(path):
         return Checkpoint(
-            step=state["progress"]["step"],
             weights=load_file(path / "weights.safetensors"),
             optimizer=load_file(path / "optimizer.safetensors"),
             random=load_file(path / "random.safetensors"),
             state=state,
         )
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+
+
+def read_state(path: Path) -> State:
+    """Read what a checkpoint holds beside tensors."""
+    with readable(path):
+        data = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        if data["format"] > FORMAT:
+            raise InputError(f"{path} was written by a newer dragoman; upgrade to go on with it")
+        state = msgspec.convert(data, State)
+        if state.progress.step != _step(path):
+            raise ValueError(f"its state is that of step {state.progress.step:,}")
+    return state
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise InputError where a checkpoint cannot be read, or holds what no run has saved."""
+    try:
+        yield
+    except (
+        OSError,
+        SafetensorError,
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        msgspec.ValidationError,
+    ) as error:
         raise InputError(
             f"the checkpoint {path} cannot be read ({error}), and older ones do not hold what "
-            "going on needs: restore it, or delete the run's folder to start again"
+            "resuming needs: restore it, or delete the run's folder to start again"
         ) from error
 
 
@@ -149,12 +196,6 @@ def set_random_state(states: Mapping[str, Tensor]) -> None:
 
 def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
     save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
-
-
-def _flush(path: Path) -> None:
-    """Bring a file to the disk before its folder gets its name, lest the power fail in between."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _drop(path: Path) -> None:

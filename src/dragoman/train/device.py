@@ -50,6 +50,20 @@ def choose_precision(name: Precision, device: torch.device) -> Literal["fp32", "
     return "fp32"
 
 
+def machine_of(device: torch.device, precision: str) -> dict[str, str]:
+    """Return what the bits of a run depend on beside its settings."""
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name(device)
+    else:
+        name = f"{device} ({torch.backends.cpu.get_cpu_capability()})"
+    return {
+        "device": name,
+        "precision": precision,
+        "threads": str(torch.get_num_threads()),
+        "torch": torch.__version__,
+    }
+
+
 def _has_bf16_instructions() -> bool:
     """Ask torch for the processor's features, which it knows but has no public name for."""
     checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")

@@ -1,5 +1,6 @@
 """The training loop. It owns nothing: everything that it does is handed in."""
 
+import math
 import signal
 import sys
 import time
@@ -32,6 +33,12 @@ class Progress:
     """When the last validation was."""
     stale: int = 0
     """Validations since the best one."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no run has saved."""
+        counts = (self.step, self.tokens, self.best_step, self.validated_step, self.stale)
+        if min(counts) < 0 or not 0.0 <= self.seconds < math.inf:
+            raise ValueError(f"no run stands at {self}")
 
     def done(self, config: TrainConfig) -> float:
         """How much of the run is over: the nearest of its limits decides, 0 to 1."""

@@ -13,6 +13,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from dragoman.errors import DragomanError
+from dragoman.files.durable import write_durably
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Observer, Progress
 from dragoman.train.step import StepResult
@@ -225,17 +226,16 @@ def _cut_after(path: Path, progress: Progress) -> None:
     def stays(line: str) -> bool:
         try:
             values = json.loads(line)
-        except ValueError:  # damaged: better lost than in the way
+            if values["step"] < progress.step or "loss" in values:
+                return bool(values["step"] <= progress.step)
+            return "valid" in values and 0 < values["step"] == progress.validated_step
+        except (ValueError, TypeError, LookupError, RecursionError):  # damaged: no loss
             return False
-        if values["step"] < progress.step or "loss" in values:
-            return bool(values["step"] <= progress.step)
-        return "valid" in values and 0 < values["step"] == progress.validated_step
 
     if path.exists():
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # the last one was cut off
-        cut = path.with_name(f".{path.name}")
-        cut.write_text("".join(line + "\n" for line in lines if stays(line)), encoding="utf-8")
-        cut.replace(path)
+        text = path.read_text(encoding="utf-8", errors="replace")
+        lines = text.split("\n")[:-1]  # the last one was cut off
+        write_durably(path, "".join(line + "\n" for line in lines if stays(line)))
 
 
 def _clock(seconds: float) -> str:

@@ -15,18 +15,21 @@ from torch import Tensor, nn
 from dragoman.models.folder import save_model
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.precision import autocast
+from dragoman.settings import to_plain
 from dragoman.train.card import model_card
 from dragoman.train.checkpoint import (
     Checkpoint,
+    State,
     average_weights,
     checkpoints,
     load_checkpoint,
     random_state,
+    readable,
     save_checkpoint,
     set_random_state,
     tidy_checkpoints,
 )
-from dragoman.train.device import choose_device, choose_precision
+from dragoman.train.device import choose_device, choose_precision, machine_of
 from dragoman.train.job import Check, Job, unchecked
 from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Interrupt, Progress, fit, stop_rule
@@ -133,6 +136,8 @@ class Parts:
     device: torch.device
     optimizer: torch.optim.Optimizer
     stepper: Stepper[Any]
+    machine: dict[str, str]
+    """What the bits depend on beside the recipe."""
 
     @classmethod
     def around(
@@ -168,6 +173,7 @@ class Parts:
             device=device,
             optimizer=optimizer,
             stepper=stepper,
+            machine=machine_of(device, precision),
         )
 
     def take_step(self, progress: Progress) -> StepResult:
@@ -200,11 +206,15 @@ class Parts:
         """Write a checkpoint: everything that resuming needs."""
         model = self.job.model
         checkpoint = Checkpoint(
-            step=progress.step,
             weights=dict(model.named_parameters()),
             optimizer=optimizer_tensors(self.optimizer, model),
             random=random_state(),
-            state={"progress": progress.to_dict(), "batches": self.job.batches.state_dict()},
+            state=State(
+                progress=progress,
+                batches=self.job.batches.state_dict(),
+                recipe=to_plain(self.recipe),
+                machine=self.machine,
+            ),
         )
         config = self.recipe.train
         save_checkpoint(
@@ -219,12 +229,20 @@ class Parts:
         if not saved:
             return Progress()
         checkpoint = load_checkpoint(saved[-1])
-        _set_weights(self.job.model, checkpoint.weights)
-        load_optimizer_tensors(self.optimizer, self.job.model, checkpoint.optimizer)
-        self.job.batches.load_state_dict(checkpoint.state["batches"])
-        set_random_state(checkpoint.random)
+        with readable(saved[-1]):
+            _set_weights(self.job.model, checkpoint.weights)
+            load_optimizer_tensors(self.optimizer, self.job.model, checkpoint.optimizer)
+            self.job.batches.load_state_dict(checkpoint.state.batches)
+            set_random_state(checkpoint.random)
         console.print(f"Going on from step {checkpoint.step:,}.")
-        progress = Progress(**checkpoint.state["progress"])
+        before, now = checkpoint.state.machine, self.machine
+        changed = [f"{k} {v} (was {before[k]})" for k, v in now.items() if v != before.get(k, v)]
+        if changed:
+            console.print(
+                f"Warning: this machine has {', '.join(changed)}, so the run will not end with the "
+                "bits of one that never stopped."
+            )
+        progress = checkpoint.state.progress
         exported = self.folder.exported  # an average, say, which no checkpoint knows of
         if exported and is_better(exported, progress.best, self.recipe.metric):
             progress.best = exported

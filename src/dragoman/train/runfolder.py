@@ -6,10 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.files.durable import rename_durably, write_durably
 from dragoman.settings import parse_settings, to_plain
+from dragoman.train.checkpoint import checkpoints, read_state
 from dragoman.train.lock import lock
 from dragoman.train.loop import Progress
 from dragoman.train.recipes.base import RunRecipe
@@ -25,6 +29,20 @@ FREE = (*UNTOLD, *LIMITS)
 
 LOCK = ".lock"
 RECIPE = "recipe.json"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """What `finished.json` holds."""
+
+    reason: str
+    """Why the run stopped."""
+    step: int
+    """Where it stopped."""
+    valid: dict[str, float] | None
+    """The validation of the model in the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +73,8 @@ class RunFolder:
     @property
     def exported(self) -> dict[str, float] | None:
         """The validation of the model that the run wrote when it was finished a first time."""
-        if not self._finished_before.exists():
-            return None
-        valid: dict[str, float] | None = _read(self._finished_before, "valid")["valid"]
-        return valid
+        before = self._finished_before
+        return _read(before, End).valid if before.exists() else None
 
     @classmethod
     @contextmanager
@@ -77,7 +93,7 @@ class RunFolder:
                 if begun:
                     folder._go_on(recipe)
                 text = json.dumps(to_plain(recipe), indent=2, sort_keys=True, ensure_ascii=False)
-                _write_whole(folder.training / RECIPE, text)
+                write_durably(folder.training / RECIPE, text)
             except OSError as error:
                 raise InputError(
                     f"cannot write to {path}: {error.strerror}; give another --out"
@@ -96,7 +112,7 @@ class RunFolder:
         try:
             end = {"reason": reason, "step": progress.step, "valid": progress.best}
             text = json.dumps(end, sort_keys=True)  # as those of a best from a checkpoint are
-            _write_whole(self.training / "finished.json", text)
+            write_durably(self.training / "finished.json", text)
         except OSError as error:
             raise DragomanError(f"cannot write to {self.training}: {error.strerror}") from error
 
@@ -118,7 +134,13 @@ class RunFolder:
     def _begun(self, recipe: RunRecipe) -> RunRecipe:
         """The recipe that the run was begun with; keys younger than it have their defaults."""
         path = self.training / RECIPE
-        data = _read(path)
+        try:
+            data = _read(path, dict[str, Any])
+        except InputError:
+            saved = checkpoints(self.checkpoints)
+            data = read_state(saved[-1]).recipe if saved else {}
+            if not data:
+                raise
         task = data.get("task", "translate")
         if task != recipe.task:
             raise InputError(
@@ -136,13 +158,13 @@ class RunFolder:
         if not marker.exists():
             return
         if not limits_changed:
-            finished = _read(marker, "step", "reason")
+            end = _read(marker, End)
             raise InputError(
-                f"the run in {self.path} is finished (step {finished['step']:,}, "
-                f"{finished['reason']}); look at its model with dragoman inspect {self.path}, "
-                "raise train.max_steps or train.max_minutes to go on, or give another --out"
+                f"the run in {self.path} is finished (step {end.step:,}, {end.reason}); look at "
+                f"its model with dragoman inspect {self.path}, raise train.max_steps or "
+                "train.max_minutes to go on, or give another --out"
             )
-        marker.replace(self._finished_before)
+        rename_durably(marker, self._finished_before)
 
 
 def check_out(recipe: RunRecipe) -> None:
@@ -175,27 +197,17 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield prefix + key, value
 
 
-def _read(path: Path, *keys: str) -> dict[str, Any]:
-    """The object in a file of the run, with these keys at the least."""
+def _read(path: Path, kind: type[T]) -> T:
+    """What a file of the run holds."""
     try:
-        data: Any = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(data, dict) or not data.keys() >= set(keys):
-            raise ValueError(f"no object with {', '.join(keys)}" if keys else "no object")
-    except ValueError as error:
+        return msgspec.convert(json.loads(path.read_text(encoding="utf-8")), kind)
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
         raise InputError(f"{path} is damaged ({error}); give another --out") from error
-    return data
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write beside the file and rename: a run killed meanwhile leaves the old or the new one."""
-    unfinished = path.with_name(f".{path.name}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
 
 
 def _is_empty(path: Path) -> bool:
     """Whether there is a folder with nothing in it but what a run left that was killed at once."""
-    ours = (f".{RECIPE}", LOCK)
+    ours = (f".{RECIPE}.part", LOCK)
     return path.is_dir() and all(p.is_dir() or p.name in ours for p in path.rglob("*"))
 
 

@@ -30,8 +30,7 @@ class Tokenizers:
         folder.mkdir(parents=True, exist_ok=True)
         names = {JOINT: self.src} if self.src is self.tgt else {SRC: self.src, TGT: self.tgt}
         for name, tokenizer in names.items():
-            tokenizer.save(folder / f".{name}")  # renamed when whole: a killed run leaves no half
-            (folder / f".{name}").replace(folder / name)
+            tokenizer.save(folder / name)
 
 
 @dataclass(frozen=True, slots=True)

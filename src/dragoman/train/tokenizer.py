@@ -30,8 +30,7 @@ def begin_tokenizer(recipe: RunRecipe, texts: Iterable[str], folder: Path, say: 
         say(f"Learning {config.vocab_size:,} pieces ({config.model}) ...")
         tokenizer = train_tokenizer(texts, config)
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(folder / f".{NAME}")  # renamed when whole: a killed run leaves no half
-    (folder / f".{NAME}").replace(kept)
+    tokenizer.save(kept)
     return tokenizer
 
 

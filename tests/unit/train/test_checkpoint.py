@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.disk import listen
 from tests.unit.train.made import file_size_limit
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.train.checkpoint import (
     FORMAT,
     Checkpoint,
+    State,
     average_weights,
     checkpoints,
     load_checkpoint,
@@ -20,16 +22,16 @@ from dragoman.train.checkpoint import (
     set_random_state,
     tidy_checkpoints,
 )
+from dragoman.train.loop import Progress
 
 
 def make_checkpoint(step: int, size: int = 4) -> Checkpoint:
     """A checkpoint of random numbers."""
     return Checkpoint(
-        step=step,
         weights={"a.weight": torch.randn(size, 3), "b": torch.randn(3)},
         optimizer={"a.weight/exp_avg": torch.randn(size, 3), "a.weight/step": torch.tensor(7.0)},
         random=random_state(),
-        state={"progress": {"step": step, "seconds": 1 / 3}, "batches": {"epoch": 2}},
+        state=State(progress=Progress(step=step, seconds=1 / 3), batches={"epoch": 2}),
     )
 
 
@@ -121,7 +123,8 @@ def test_full_disk(tmp_path: Path) -> None:
 def test_disk_full_after_the_weights(tmp_path: Path) -> None:
     """It is the same when the disk fills up with the last small file."""
     save(tmp_path, 10)
-    checkpoint = replace(make_checkpoint(20), state={"progress": {"step": 20}, "x": "x" * 100_000})
+    state = State(progress=Progress(step=20), batches={"x": "x" * 100_000})
+    checkpoint = replace(make_checkpoint(20), state=state)
     with file_size_limit(50_000), pytest.raises(DragomanError, match="make room"):
         save_checkpoint(tmp_path, checkpoint, keep=3, every=10)
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000010"]
@@ -204,3 +207,21 @@ def test_tidy_where_nothing_can_be_removed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(DragomanError, match="step-00000010'; remove it by hand"):
         tidy_checkpoints(tmp_path, keep=1, every=10)
+
+
+def test_a_checkpoint_survives_a_power_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files and its folder are on the disk before it has its name, and then its name is."""
+    disk = listen(monkeypatch)
+    save(tmp_path, 10)
+    assert disk.renamed() == ["step-00000010"]
+    disk.check()
+
+
+def test_state_of_another_step(tmp_path: Path) -> None:
+    """A state that belongs to another checkpoint is refused."""
+    path = save(tmp_path, 10)
+    (path / "state.json").write_bytes((save(tmp_path, 20) / "state.json").read_bytes())
+    with pytest.raises(InputError, match=r"step-00000010 cannot be read \(its state is that of"):
+        load_checkpoint(path)

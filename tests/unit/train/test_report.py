@@ -1,6 +1,7 @@
 """What a run shows and writes down."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,9 @@ def test_metrics_lines(tmp_path: Path) -> None:
 
 
 def test_a_damaged_metrics_line_is_dropped(tmp_path: Path) -> None:
-    """A line that is no JSON any more does not stand in the way of going on."""
+    """A line that is no JSON any more, or another thing, does not stand in the way of going on."""
     path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "lo\n', encoding="utf-8")
+    path.write_bytes(b'{"step": 1, "loss": 2.0}\n{"step": 2, "lo\n[]\n{}\n\xff\0\n{"step": "1"}\n')
     make_metrics(path, Progress(step=3))
     assert [line["step"] for line in lines_of(path)] == [1]
 
@@ -177,3 +178,11 @@ def test_tensorboard() -> None:
     ]
     assert ("valid/bleu", 12.345, 2) in writer.points
     assert writer.flushed == len(writer.points) == 8
+
+
+@pytest.mark.parametrize(("loss", "warned"), [(math.nan, True), (math.inf, True), (9.0, False)])
+def test_a_loss_that_is_no_number_is_warned_of(*, loss: float, warned: bool) -> None:
+    """At once, not only after the warm-up."""
+    console, file = make_console(terminal=False)
+    ConsoleReport(console, CONFIG).validated(Progress(step=1), Validation(loss=loss))
+    assert (f"Warning: the loss of this validation is {loss}" in file.getvalue()) == warned

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.disk import listen
 from tests.unit.train.made import file_size_limit
 
 from dragoman.errors import DragomanError, InputError
@@ -107,7 +108,7 @@ def test_empty_and_nearly_begun_folders(recipe: Recipe, tmp_path: Path) -> None:
     """An empty folder can be used, and one of a run that was killed before its recipe was whole."""
     training = tmp_path / "run" / "training"
     training.mkdir(parents=True)
-    (training / ".recipe.json").write_text('{"out', encoding="utf-8")
+    (training / ".recipe.json.part").write_text('{"out', encoding="utf-8")
     assert begin(recipe).path == tmp_path / "run"
 
 
@@ -165,7 +166,7 @@ def test_the_exported_model_is_remembered(recipe: Recipe) -> None:
 
 def test_damaged_files(recipe: Recipe) -> None:
     """A recipe or a marker that is no JSON any more, or not what was written, is one sentence."""
-    folder = begin(recipe)
+    folder = begin(recipe, learnt=False)
     for text in ("{", "{}", "[]"):
         (folder.training / "finished.json").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=r"finished\.json is damaged"):
@@ -174,6 +175,18 @@ def test_damaged_files(recipe: Recipe) -> None:
         (folder.training / "recipe.json").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=r"recipe\.json is damaged"):
             begin(recipe)
+
+
+def test_the_files_of_a_run_survive_a_power_failure(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recipe and the marker are on the disk before they have their names."""
+    disk = listen(monkeypatch)
+    begin(recipe).mark_finished("10 steps", Progress(step=10))
+    begin(override_settings(recipe, ["train.max_steps=20"]))
+    names = ["recipe.json", "finished.json", "finished.before.json", "recipe.json"]
+    assert disk.renamed() == names
+    disk.check()
 
 
 def test_full_disk_at_the_end(recipe: Recipe) -> None:

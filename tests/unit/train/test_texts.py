@@ -1,10 +1,13 @@
 """From files to texts, where there is nothing to validate by."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.disk import listen
 
 from dragoman.data.batch import BatchConfig
+from dragoman.data.holdout import say_held_out
 from dragoman.errors import InputError
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.recipe import DataConfig, TranslateRecipe
@@ -47,3 +50,30 @@ def test_a_validation_corpus_needs_a_pair(tmp_path: Path) -> None:
     recipe = make_recipe(tmp_path, ["one", "two", "three"], [" ", ""])
     with pytest.raises(InputError, match=r"validation corpus .*valid holds no pair"):
         read_texts(recipe, tmp_path / "training", print)
+
+
+def test_pairs_like_those_held_out_are_counted(tmp_path: Path) -> None:
+    """Training loses more pairs than are held out, those with the same sources: all are counted."""
+    recipe = make_recipe(tmp_path, ["one", "two", "three", "four", "five"] * 4)
+    said: list[str] = []
+    texts = read_texts(recipe, tmp_path / "training", said.append)
+    held = len(texts.validation)
+    lost = 20 - int(texts.training[0].usable(8).sum()) - held
+    assert lost >= 2
+    assert any(f"held out for it; {lost} more with the source of one of" in s for s in said)
+    assert "more" not in say_held_out("a", 2, 0, "pair")
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_kept_tokenizers_survive_a_power_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, joint: bool
+) -> None:
+    """They are on the disk before they have their names, as resuming needs them."""
+    recipe = make_recipe(tmp_path, ["one", "two"] * 10)
+    tokenizer = TokenizerConfig(vocab_size=300, joint=joint)
+    model = replace(recipe.model, tie_embeddings="target-output")
+    disk = listen(monkeypatch)
+    read_texts(replace(recipe, tokenizer=tokenizer, model=model), tmp_path / "training", print)
+    names = ["tokenizer.json"] if joint else ["tokenizer.src.json", "tokenizer.tgt.json"]
+    assert disk.renamed()[: len(names)] == names
+    disk.check()

@@ -1,0 +1,140 @@
+"""Damaged files of a run: resuming works, or ends in one sentence."""
+
+import copy
+import json
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.train.made import make_console
+from tests.unit.train.runs import Scorer, change, interrupt
+
+from dragoman.errors import InputError
+from dragoman.train.job import unchecked
+from dragoman.train.jobs import TASKS
+from dragoman.train.loop import Progress
+from dragoman.train.recipe import Recipe
+from dragoman.train.report import ConsoleReport, MetricsFile
+from dragoman.train.run import Parts
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.validate import Validation, is_better
+
+CASES = int(os.environ.get("DRAGOMAN_FUZZ", "200"))
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    10**30,
+    0.5,
+    float("nan"),
+    float("inf"),
+    "x",
+    "../x",
+    [],
+    {},
+    [1],
+    {"x": []},
+)
+
+
+@pytest.fixture
+def resume(recipe: Recipe) -> Callable[[], None]:
+    """What resuming an interrupted run does with its files, a finished one's too."""
+    interrupt(recipe, 3, [1, 2])
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        folder.mark_finished("3 steps", Progress(step=3, best={"loss": 1.0, "bleu": 2.0}))
+        score = Scorer(iter([]))
+        job = TASKS["translate"].assemble(recipe, folder, lambda _: None, score, unchecked)
+    more = change(recipe, max_steps=8)
+
+    def resumed() -> None:
+        console, _ = make_console(terminal=False)
+        with RunFolder.open(Path(more.out), more) as folder:
+            progress = Parts.around(job, more, folder, console).resume(console)
+            MetricsFile(folder.metrics, more.train, progress)
+            next(job.batches)
+            is_better({"loss": 1.0, "bleu": 2.0}, progress.best, "bleu")
+            report = ConsoleReport(console, more.train)
+            report.validated(progress, Validation(loss=1.0))
+            report.stopped(progress, "the end")
+
+    return resumed
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 -- any JSON value
+    """Each container in parsed JSON with each of its keys."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from places(value[key])
+
+
+def damaged(whole: bytes) -> bytes:
+    """The content of a file with a value changed, or with some of its bytes changed or lost."""
+    start = random.randrange(len(whole))
+    end = min(len(whole), start + random.choice((1, 1, 9, len(whole))))
+    match random.randrange(5):
+        case 0:
+            return whole[:start] + whole[end:]
+        case 1:
+            return whole[:start] + random.randbytes(end - start) + whole[end:]
+        case 2:
+            return bytes(len(whole)) if random.random() < 0.1 else whole[:start]
+        case 3:
+            return (
+                b"[" * 100_000 if random.random() < 0.1 else json.dumps(random.choice(ODD)).encode()
+            )
+    value = copy.deepcopy(json.loads(whole.split(b"\n{")[0]))  # of metrics.jsonl the first line
+    inside, key = random.choice(list(places(value)))
+    if random.random() < 0.2:
+        del inside[key]
+    else:
+        inside[key] = random.choice(ODD)
+    return json.dumps(value).encode() + b"\n"
+
+
+def test_damaged_files_are_read_or_refused(recipe: Recipe, resume: Callable[[], None]) -> None:
+    """Whatever happens to a text file of a run, there is no other error than one sentence."""
+    training = Path(recipe.out) / "training"
+    (state,) = training.glob("checkpoints/step-00000003/state.json")
+    files = [state, *(training / f"{name}.json" for name in ("recipe", "finished"))]
+    whole = {file: file.read_bytes() for file in (*files, training / "metrics.jsonl")}
+    refused = []
+    for _ in range(CASES):
+        for file, content in whole.items():
+            file.write_bytes(content)
+        (training / "finished.before.json").unlink(missing_ok=True)
+        file = random.choice(list(whole))
+        file.write_bytes(damaged(whole[file]))
+        try:
+            resume()
+        except InputError as error:
+            refused.append(str(error))
+    assert CASES / 10 < len(refused) < CASES
+    assert [said for said in refused if "\n" in said] == []
+
+
+def test_an_emptied_recipe_is_that_of_the_checkpoint(recipe: Recipe) -> None:
+    """A power failure that leaves `recipe.json` empty costs nothing, and mixes no two runs."""
+    interrupt(recipe, 3, [1, 2])
+    file = Path(recipe.out) / "training" / "recipe.json"
+    whole = file.read_bytes()
+    file.write_bytes(b"")
+    with pytest.raises(InputError, match=r"other settings \(train.seed; train.seed was 1, is 2"):
+        interrupt(change(recipe, seed=2), 1, [2])
+    assert interrupt(recipe, 1, [2]).progress.step == 4
+    assert file.read_bytes() == whole
+
+
+def test_an_emptied_recipe_without_a_checkpoint(recipe: Recipe) -> None:
+    """Where no checkpoint has the recipe, its damage is one sentence."""
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        (folder.training / "recipe.json").write_bytes(b"")
+    with (
+        pytest.raises(InputError, match=r"recipe\.json is damaged .*give another --out"),
+        RunFolder.open(Path(recipe.out), recipe),
+    ):
+        pass
