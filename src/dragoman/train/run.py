@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from dragoman.models.folder import save_model
+from dragoman.models.folder import load_model, save_model
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.precision import autocast
 from dragoman.settings import to_plain
@@ -78,6 +78,8 @@ def train(
     started = time.monotonic()
     recipe.data.check()  # before there is a folder
     check_start(recipe)
+    if recipe.start.model is not None:
+        load_model(Path(recipe.start.model))  # lest its damage is found after the texts are read
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         job = TASKS[recipe.task].assemble(recipe, folder, console.print, score, check)
         return run_job(job, recipe, folder, console=console, started=started)

@@ -81,15 +81,17 @@ class RunFolder:
     def open(cls, path: Path, recipe: RunRecipe) -> Iterator["RunFolder"]:
         """Begin a run in a new or empty folder, or go on with the same run in an old one.
 
-        While it is open, no other process can open it.
+        While it is open, no other process can open it. A new run that is refused (InputError)
+        before it has learnt anything leaves no folder.
         """
         check_out(recipe)
         folder = cls(path)
         with ExitStack() as stack:
             try:
-                begun = (folder.training / RECIPE).exists()
+                new = folder.training if path.exists() else path
                 folder.training.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(lock(folder.training / LOCK))
+                begun = (folder.training / RECIPE).exists()  # known once nobody else can write it
                 if begun:
                     folder._go_on(recipe)
                 text = json.dumps(to_plain(recipe), indent=2, sort_keys=True, ensure_ascii=False)
@@ -98,7 +100,12 @@ class RunFolder:
                 raise InputError(
                     f"cannot write to {path}: {error.strerror}; give another --out"
                 ) from error
-            yield folder
+            try:
+                yield folder
+            except InputError:
+                if not begun and not folder._has_learnt:
+                    shutil.rmtree(new, ignore_errors=True)
+                raise
 
     def is_finished(self, recipe: RunRecipe) -> bool:
         """Whether this very run is done: neither its settings nor its limits have changed."""
@@ -132,7 +139,10 @@ class RunFolder:
         self._check_unfinished(limits_changed=any(old[name] != new[name] for name in LIMITS))
 
     def _begun(self, recipe: RunRecipe) -> RunRecipe:
-        """The recipe that the run was begun with; keys younger than it have their defaults."""
+        """The recipe that the run was begun with; keys younger than it have their defaults.
+
+        Where its file is damaged, the newest checkpoint has it too.
+        """
         path = self.training / RECIPE
         try:
             data = _read(path, dict[str, Any])

@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from dragoman.errors import InputError, nearest
-from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
+from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig, build
 from dragoman.models.folder import load_model, read_config
+from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import Say
 from dragoman.train.recipes.base import RunRecipe
@@ -21,6 +22,8 @@ RecipeT = TypeVar("RecipeT", bound=RunRecipe)
 
 MAY_DIFFER = ("dropout", "attention_dropout", "ffn_dropout", "layer_drop", "init", "head")
 """Settings of a model that its weights do not depend on; those of the head are drawn anew."""
+LABELS = ("one", "another")
+"""Stand for those of the data, on which no name of a weight depends."""
 
 
 def start_from(recipe: RecipeT, folder: str) -> RecipeT:
@@ -36,7 +39,10 @@ def start_from(recipe: RecipeT, folder: str) -> RecipeT:
 
 
 def check_start(recipe: RunRecipe) -> None:
-    """Raise InputError where the recipe's model contradicts the folder that it starts from."""
+    """Raise InputError where the recipe contradicts the folder that it starts from.
+
+    It may do so by its model or by what it freezes; no weight is read.
+    """
     if recipe.start.model is None:
         return
     theirs = read_config(Path(recipe.start.model)).model
@@ -48,6 +54,13 @@ def check_start(recipe: RunRecipe) -> None:
                 f"model.{name} = {wanted} contradicts start.model = {recipe.start.model}, where it "
                 f"is {found}: leave it out, and it is taken from there"
             )
+    ours = _with_head(theirs, recipe.model)
+    if isinstance(ours, EncoderOnlyConfig) and isinstance(
+        ours.head, ClassificationHead | TaggingHead
+    ):
+        ours = replace(ours, head=replace(ours.head, labels=LABELS))
+    with torch.device("meta"):
+        freeze(build(ours), recipe.start.freeze)
 
 
 def check_tokens(config: ModelConfig, *tokenizers: Tokenizer) -> None:

@@ -1,5 +1,6 @@
 """Runs that start from a model folder."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,25 +117,32 @@ def test_frozen_parts_are_those_of_the_folder(tuning: Recipe) -> None:
         assert torch.equal(weight, before[name]) == name.startswith("decoder."), name
 
 
-def test_a_wrong_start_leaves_no_folder(tuning: Recipe, tmp_path: Path) -> None:
-    """A model that is not there, or contradicts the recipe, is said before anything is written."""
-    console, _ = make_console(terminal=False)
-    wrong = [
-        replace(tuning, start=StartConfig(model=str(tmp_path / "nothing"))),
-        replace(tuning, model=replace(tuning.model, d_ff=48)),
-    ]
-    for recipe in wrong:
-        with pytest.raises(InputError, match=r"no model folder|d_ff = 48 contradicts"):
-            train(recipe, score=Scorer(iter([])), console=console)
-        assert not Path(tuning.out).exists()
+@pytest.mark.parametrize("wrong", ["nothing", "d_ff", "encodr", "cut"])
+def test_a_wrong_start_leaves_no_folder(tuning: Recipe, tmp_path: Path, wrong: str) -> None:
+    """A model that is not there, is cut or contradicts the recipe is said at once.
 
-
-def test_a_wrong_part_is_corrected(tuning: Recipe) -> None:
-    """After a name that no part has, the right one works in the same folder."""
-    wrong = replace(tuning, start=replace(tuning.start, freeze=("encodr",)))
-    with pytest.raises(InputError, match="did you mean encoder"):
-        run(wrong, 1)
-    run(replace(tuning, start=replace(tuning.start, freeze=("encoder",))), 1, 2, 3, 4, 0)
+    So is a part that it does not have: before a text is read and before anything is written.
+    """
+    console, file = make_console(terminal=False)
+    cut = shutil.copytree(tuning.start.model or "", tmp_path / "cut")
+    weights = cut / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-9])
+    recipe, message = {
+        "nothing": (
+            replace(tuning, start=StartConfig(model=str(tmp_path / "nothing"))),
+            "no model folder",
+        ),
+        "d_ff": (replace(tuning, model=replace(tuning.model, d_ff=48)), "d_ff = 48 contradicts"),
+        "encodr": (
+            replace(tuning, start=replace(tuning.start, freeze=("encodr",))),
+            "did you mean encoder",
+        ),
+        "cut": (replace(tuning, start=StartConfig(model=str(cut))), "damaged"),
+    }[wrong]
+    with pytest.raises(InputError, match=message):
+        train(recipe, score=Scorer(iter([])), console=console)
+    assert file.getvalue() == ""
+    assert not Path(tuning.out).exists()
 
 
 def test_rows_without_a_piece_stay(tuning: Recipe, tmp_path: Path) -> None:

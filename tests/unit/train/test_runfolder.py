@@ -1,5 +1,6 @@
 """The folder of a run."""
 
+import fcntl
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -207,6 +208,40 @@ def test_one_run_at_a_time(recipe: Recipe) -> None:
             begin(other)
         assert (folder.training / "tokenizer.json").exists()
     assert begin(other) == folder
+
+
+def test_what_is_there_is_known_under_the_lock(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that another process has begun, before the folder is locked, is not overwritten."""
+    other, flock = replace(recipe, train=replace(TRAIN, seed=2)), fcntl.flock
+
+    def begun_meanwhile(descriptor: int, operation: int) -> None:
+        monkeypatch.undo()
+        begin(other)
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", begun_meanwhile)
+    with pytest.raises(InputError, match=r"other settings \(train\.seed"):
+        begin(recipe)
+    begin(other)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_refused_run_leaves_no_folder(recipe: Recipe, *, there: bool) -> None:
+    """A run that is refused before it has learnt anything leaves what was there before: nothing."""
+    out = Path(recipe.out)
+    if there:
+        out.mkdir()
+    with pytest.raises(InputError, match="no text"), RunFolder.open(out, recipe):
+        raise InputError("no text")
+    assert out.exists() == there
+    assert not there or not list(out.iterdir())
+    begin(recipe)
+    with pytest.raises(InputError, match="no text"), RunFolder.open(out, recipe):
+        raise InputError("no text")
+    begin(recipe)
+    assert (out / "training" / "checkpoints" / "step-00000005").exists()
 
 
 def test_the_lock_is_let_go_of_after_a_failure(recipe: Recipe) -> None:

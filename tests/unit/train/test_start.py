@@ -24,7 +24,7 @@ from tests.unit.train.made import (
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, EncoderOnlyConfig, ModelConfig, build
 from dragoman.models.folder import DecodingDefaults, FolderConfig, load_model, save_model
-from dragoman.models.heads import ClassificationHead, MaskedLanguageHead
+from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.train.recipe import DataConfig, StartConfig, TranslateRecipe
 from dragoman.train.recipes.base import DataFiles, RunRecipe
 from dragoman.train.run import train
@@ -274,3 +274,12 @@ def test_every_run_is_held_to_its_tokens(
     console, _ = make_console(terminal=False)
     with pytest.raises(InputError, match=r"model\.pad_id = 9 contradicts the tokenizer"):
         train(replace(recipe, model=replace(recipe.model, pad_id=9)), console=console)
+
+
+@pytest.mark.parametrize("head", [CLASSES, ClassificationHead(), TaggingHead()])
+def test_frozen_parts_are_known_before_the_labels(encoder: str, head: Head) -> None:
+    """Names of weights are checked without data, and without weights."""
+    recipe = EncoderRecipe(model=replace(MASKED, head=head), start=StartConfig(model=encoder))
+    check_start(replace(recipe, start=replace(recipe.start, freeze=("encoder", "head.output"))))
+    with pytest.raises(InputError, match="did you mean head"):
+        check_start(replace(recipe, start=replace(recipe.start, freeze=("haed",))))
