@@ -6,7 +6,7 @@ without a traceback and ends with the error's exit code. Any other exception is 
 
 from collections.abc import Iterable
 
-__all__ = ["DragomanError", "InputError", "nearest"]
+__all__ = ["DragomanError", "InputError", "is_out_of_memory", "nearest"]
 
 
 class DragomanError(Exception):
@@ -26,6 +26,19 @@ class InputError(DragomanError):
     """The user's input is wrong: a file, an option, a recipe, a model folder."""
 
     exit_code = 2
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of Python, of torch or of a GPU says that there is no memory left."""
+    text = str(error)
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"  # torch's; it must not be imported here
+        or (
+            isinstance(error, RuntimeError)
+            and ("allocate memory" in text or "not enough memory" in text)
+        )
+    )
 
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:

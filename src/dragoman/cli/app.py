@@ -25,7 +25,7 @@ from dragoman.cli.tag import tag
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.usage import UsageError, told
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, is_out_of_memory
 
 __all__ = ["VERBS", "make_app", "run"]
 
@@ -50,6 +50,14 @@ def run(given: Sequence[str]) -> None:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             raise
         say(f"dragoman: Cannot go on: {error.strerror}.")
+        sys.exit(1)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        say(
+            "dragoman: Out of memory: use smaller batches (--max-batch-tokens; batch.max_tokens in "
+            "training), shorter texts or a smaller model."
+        )
         sys.exit(1)
     sys.exit(code or 0)
 

@@ -1,8 +1,8 @@
 """A training run around any job: optimizer, loop, checkpoints, and the model folder at the end."""
 
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
+from dragoman.errors import DragomanError, is_out_of_memory
 from dragoman.models.folder import load_model, save_model
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.precision import autocast
@@ -30,7 +31,7 @@ from dragoman.train.checkpoint import (
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, machine_of
-from dragoman.train.job import Check, Job, unchecked
+from dragoman.train.job import Check, Job, TrainingBatch, unchecked
 from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Interrupt, Progress, fit, stop_rule
 from dragoman.train.observers import Saver, Validator
@@ -73,7 +74,8 @@ def train(
     steps that is killed at any moment, and gone on with, ends with the bits of one that was not;
     under `max_minutes` the falling learning rate follows the clock.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
-    for a loss that is not finite and for a full disk; the checkpoints written before stay whole.
+    for a loss that is not finite, a full disk and a lack of memory; the checkpoints written before
+    stay whole.
     """
     started = time.monotonic()
     recipe.data.check()  # before there is a folder
@@ -183,13 +185,13 @@ class Parts:
         config = self.recipe.train
         group = [next(self.job.batches).to(self.device) for _ in range(config.accumulate)]
         done = progress.done(config)
-        return self.stepper(
-            group, learning_rate(config, progress.step + 1, done, self.job.config.model.d_model)
-        )
+        rate = learning_rate(config, progress.step + 1, done, self.job.config.model.d_model)
+        with self._within_memory(group):
+            return self.stepper(group, rate)
 
     def measure(self) -> Validation:
         """Validate the model as it is now."""
-        with self.stepper.precision():
+        with self._within_memory(), self.stepper.precision():
             return self.job.measure()
 
     def export(self, validation: Validation, progress: Progress) -> None:
@@ -264,6 +266,38 @@ class Parts:
             if better:
                 progress.best = averaged.to_dict()
                 self.export(averaged, progress)
+
+    @contextmanager
+    def _within_memory(self, batches: Sequence[TrainingBatch] = ()) -> Iterator[None]:
+        """End with a sentence where a step with these batches, or a validation, has no memory."""
+        try:
+            yield
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise DragomanError(self._too_large(batches)) from error
+
+    def _too_large(self, batches: Sequence[TrainingBatch]) -> str:
+        limits = to_plain(self.recipe).get("batch", {})
+        keys = [key for key in ("max_tokens", "rows") if key in limits]
+        size = " and ".join(f"batch.{key} ({limits[key]:,})" for key in keys) or "the batches"
+        if not batches:
+            return (
+                f"out of memory during validation: lower {size} in a new run; the checkpoints of "
+                "this one are whole"
+            )
+        largest = max(batches, key=lambda batch: batch.num_tokens)
+        said = (
+            f"out of memory in a batch of {counted(len(largest.indices), 'example')} and "
+            f"{counted(largest.num_tokens, 'token')}: lower {size} in a new run "
+            "(train.accumulate makes up for it)"
+        )
+        if self.recipe.train.activation_checkpointing:
+            return said
+        return (
+            f"{said}, or add train.activation_checkpointing=true to the same command, which goes "
+            "on from the last checkpoint with less memory, slower, and to the same end"
+        )
 
 
 def _parameters(model: nn.Module) -> str:

@@ -18,7 +18,15 @@ from dragoman.train.lock import lock
 from dragoman.train.loop import Progress
 from dragoman.train.recipes.base import RunRecipe
 
-UNTOLD = ("description", "expect", "out", "data.cache", "data.root", "train.log_every")
+UNTOLD = (
+    "description",
+    "expect",
+    "out",
+    "data.cache",
+    "data.root",
+    "train.activation_checkpointing",
+    "train.log_every",
+)
 """Settings that change no number."""
 
 LIMITS = ("train.max_steps", "train.max_minutes", "train.patience")

@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 from tests.system.cli.command import LINES, Run, write
 from tests.system.cli.test_wrong_input import assert_refused
 
 import dragoman
+from dragoman.cli import app
 from dragoman.cli.app import make_app
 
 HELP_AND_LIST = """
@@ -168,3 +171,41 @@ def test_wrong_usage_is_exit_code_2(run: Run, arguments: list[str]) -> None:
     done = run(*arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err
+
+
+def too_large() -> None:
+    """Ask for more than any processor can address."""
+    torch.empty(1 << 55)
+
+
+def refused_by_a_gpu() -> None:
+    """Fail as torch does."""
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+
+
+def refused_by_python() -> None:
+    """Fail as Python does."""
+    bytearray(1 << 60)
+
+
+@pytest.mark.parametrize("work", [too_large, refused_by_a_gpu, refused_by_python])
+def test_a_lack_of_memory_is_one_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]
+) -> None:
+    """Whatever the verb; it says what to change. Any other error of torch is a bug and is shown."""
+
+    def translate() -> None:
+        """Run out of memory."""
+        work()
+
+    def score() -> None:
+        """Go wrong."""
+        torch.zeros(2, 3) @ torch.zeros(2, 3)
+
+    monkeypatch.setattr(app, "VERBS", (translate, score))
+    done = run("translate")
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+    assert done.err.startswith("dragoman: Out of memory: ")
+    assert "--max-batch-tokens" in done.err
+    with pytest.raises(RuntimeError, match="shapes"):
+        run("score")

@@ -15,7 +15,7 @@ from tests.unit.train.made import make_console
 from torch import Tensor
 
 from dragoman.data.stream import Stream
-from dragoman.errors import InputError
+from dragoman.errors import DragomanError, InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig, load_model
 from dragoman.models.heads import ClassificationHead
@@ -139,12 +139,12 @@ class ParityJob:
         )
 
 
-def go(recipe: ParityRecipe) -> tuple[TrainResult, str]:
+def go(recipe: ParityRecipe, kind: type[ParityJob] = ParityJob) -> tuple[TrainResult, str]:
     """Run the job of a recipe."""
     console, file = make_console(terminal=False)
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         words = Words()
-        job = ParityJob(
+        job = kind(
             config=FolderConfig(model=recipe.model),
             model=begin_model(EncoderOnly, recipe.model, recipe, console.print),
             batches=Drawn(seed=recipe.train.seed),
@@ -214,3 +214,57 @@ def test_the_metric_is_the_tasks_own() -> None:
     """Unless one is set, the best model is chosen by what the task is judged by."""
     assert ParityRecipe().metric == "accuracy"
     assert ParityRecipe(train=TrainConfig(max_steps=1, metric="loss")).metric == "loss"
+
+
+def use_up_memory() -> None:
+    """Ask for more than any processor can address."""
+    torch.empty(1 << 55)
+
+
+class LossTooLarge(ParityJob):
+    """A job whose thirtieth step takes too much."""
+
+    def loss(self, batch: Rows) -> Tensor:
+        """Fail in the second epoch, after a checkpoint."""
+        if self.batches.epoch == 1 and self.batches.position == 10:
+            use_up_memory()
+        return super().loss(batch)
+
+
+class ValidationTooLarge(ParityJob):
+    """A job that cannot be validated."""
+
+    def measure(self) -> Validation:
+        """Fail."""
+        use_up_memory()
+        raise AssertionError
+
+
+def test_a_step_without_memory(parity: ParityRecipe) -> None:
+    """It ends in a sentence with the batch and what to change, and changing that works."""
+    size = (
+        r"out of memory in a batch of 8 examples and 32 tokens: lower .* in a new run, or add train"
+    )
+    with pytest.raises(DragomanError, match=size) as raised:
+        go(parity, LossTooLarge)
+    assert raised.value.exit_code == 1
+    spared = replace(parity, train=replace(parity.train, activation_checkpointing=True))
+    result, said = go(spared)
+    assert "Going on from step 20." in said
+    assert result.progress.step == 60
+    other = replace(spared, out=spared.out + "-other")
+    with pytest.raises(DragomanError, match=r"makes up for it\)$"):
+        go(other, LossTooLarge)
+
+
+def test_a_validation_without_memory(parity: ParityRecipe) -> None:
+    """It ends in a sentence too; what is no lack of memory is not taken for one."""
+    with pytest.raises(DragomanError, match="out of memory during validation"):
+        go(parity, ValidationTooLarge)
+
+    class Wrong(ParityJob):
+        def measure(self) -> Validation:
+            raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        go(replace(parity, out=parity.out + "-wrong"), Wrong)
