@@ -28,6 +28,8 @@ class TrainConfig:
     """cpu, cuda, cuda:1, or auto: a GPU where there is one."""
     precision: Precision = "auto"
     """fp32, bf16 (autocast; weights stay in fp32), or auto: bf16 where the device is fast at it."""
+    deterministic: bool = False
+    """Use only torch's deterministic algorithms: on a GPU the same bits again, but slower."""
     optimizer: Literal["adam", "adamw"] = "adam"
     """Adam as in the paper, or AdamW with decoupled weight decay."""
     learning_rate: float = 1e-3

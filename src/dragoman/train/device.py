@@ -1,5 +1,8 @@
 """Which device computes and in which precision it trains, chosen from what was measured."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
@@ -7,6 +10,8 @@ import torch
 from dragoman.errors import InputError
 from dragoman.train.config import Precision
 from dragoman.wording import counted
+
+WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 
 def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
@@ -62,6 +67,31 @@ def machine_of(device: torch.device, precision: str) -> dict[str, str]:
         "threads": str(torch.get_num_threads()),
         "torch": torch.__version__,
     }
+
+
+@contextmanager
+def deterministic(*, on: bool) -> Iterator[None]:
+    """Use only deterministic algorithms, if `on`, and put torch's settings back afterwards.
+
+    cuBLAS is deterministic where `CUBLAS_WORKSPACE_CONFIG` says so before it is first called.
+    """
+    if not on:
+        yield
+        return
+    enabled = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    benchmark = torch.backends.cudnn.benchmark
+    workspace = os.environ.get(WORKSPACE)
+    try:
+        os.environ.setdefault(WORKSPACE, ":4096:8")
+        torch.backends.cudnn.benchmark = False
+        torch.use_deterministic_algorithms(mode=True)
+        yield
+    finally:
+        torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
+        torch.backends.cudnn.benchmark = benchmark
+        if workspace is None:
+            del os.environ[WORKSPACE]
 
 
 def _has_bf16_instructions() -> bool:

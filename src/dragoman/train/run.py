@@ -30,7 +30,7 @@ from dragoman.train.checkpoint import (
     set_random_state,
     tidy_checkpoints,
 )
-from dragoman.train.device import choose_device, choose_precision, machine_of
+from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
 from dragoman.train.job import Check, Job, TrainingBatch, unchecked
 from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Interrupt, Progress, fit, stop_rule
@@ -82,7 +82,10 @@ def train(
     check_start(recipe)
     if recipe.start.model is not None:
         load_model(Path(recipe.start.model))  # lest its damage is found after the texts are read
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with (
+        deterministic(on=recipe.train.deterministic),
+        RunFolder.open(Path(recipe.out), recipe) as folder,
+    ):
         job = TASKS[recipe.task].assemble(recipe, folder, console.print, score, check)
         return run_job(job, recipe, folder, console=console, started=started)
 

@@ -1,10 +1,13 @@
 """Which device trains, and in which precision."""
 
+import os
+from contextlib import nullcontext
+
 import pytest
 import torch
 
 from dragoman.errors import InputError
-from dragoman.train.device import choose_device, choose_precision
+from dragoman.train.device import choose_device, choose_precision, deterministic
 
 
 def test_names() -> None:
@@ -51,3 +54,34 @@ def test_precision() -> None:
     assert choose_precision("bf16", cpu) == "bf16"
     assert choose_precision("auto", cpu) in {"fp32", "bf16"}
     assert choose_precision("auto", torch.device("meta")) == "fp32"
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError])
+def test_deterministic_algorithms(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception] | None
+) -> None:
+    """Only inside, and only if asked for; afterwards all is as it was, whatever happens."""
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
+
+    def settings() -> tuple[bool, bool, str | None]:
+        benchmark = torch.backends.cudnn.benchmark
+        workspace = os.environ.get("CUBLAS_WORKSPACE_CONFIG")
+        return torch.are_deterministic_algorithms_enabled(), benchmark, workspace
+
+    before = settings()
+    with deterministic(on=False):
+        assert settings() == before
+    with pytest.raises(error) if error else nullcontext(), deterministic(on=True):
+        assert settings() == (True, False, ":4096:8")
+        if error:
+            raise error
+    assert settings() == before
+
+
+def test_a_workspace_of_ones_own_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the user has set for cuBLAS is left alone."""
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    with deterministic(on=True):
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
+    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
