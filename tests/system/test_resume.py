@@ -3,6 +3,8 @@
 import json
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -118,15 +120,20 @@ def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path, precision
     assert_same_runs(killed, whole)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c(dragoman: CommandLine, tmp_path: Path, number: signal.Signals) -> None:
-    """Ctrl-C, or a polite kill, saves, says how to go on and exits with 130; going on works."""
+    """Ctrl-C, a polite kill or a closed terminal saves, says how to go on and exits with 130.
+
+    Going on works. Where there is a model already, it is said how to use it.
+    """
     reversed_digits(tmp_path, 120)
     out = tmp_path / "run"
     ended = dragoman.start(command(tmp_path, out, "fp32"), random.randint(40, 80), number).end()
     assert ended.code == 130, ended.said
     assert "interrupted" in ended.said
     assert "The same command goes on from there." in ended.said
+    use = f"can be used already: dragoman translate {out}"
+    assert (use in ended.said) == (out / "config.json").exists()
     assert "Traceback" not in ended.said
     ended = dragoman.run(*command(tmp_path, out, "fp32"))
     assert ended.code == 0, ended.said
@@ -136,3 +143,42 @@ def test_ctrl_c(dragoman: CommandLine, tmp_path: Path, number: signal.Signals) -
     again = dragoman.run(*command(tmp_path, out, "fp32"))
     assert again.code == 2
     assert "is finished" in again.said
+
+
+@pytest.mark.parametrize(("threads", "log"), [(1, "/dev/full"), (2, "a pipe")])
+def test_ctrl_c_while_nobody_listens(
+    environment: dict[str, str], tmp_path: Path, threads: int, log: str
+) -> None:
+    """Ctrl-C saves also where standard error takes no more, as when it ends `| tee log` first.
+
+    A full disk is the same. Going on ends with the bits of a run that was heard, with two threads
+    as well as with one.
+    """
+    reversed_digits(tmp_path, 400)
+    wide = ("model.d_model=64", "batch.max_tokens=1500", "train.validate_every=1")
+    environment = environment | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+
+    def start(out: Path, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
+        arguments = [*command(tmp_path, out, "fp32"), *wide, "train.max_steps=12"]
+        words = [sys.executable, "-m", "dragoman", *map(str, arguments)]
+        return subprocess.Popen(words, env=environment, stderr=stderr, text=True)
+
+    assert start(whole).wait() == 0
+    if log == "a pipe":
+        running = start(cut, subprocess.PIPE)
+        assert running.stderr is not None
+        next(line for line in running.stderr if line.startswith("step 1:"))
+        running.stderr.close()
+    else:
+        with Path(log).open("w") as full:
+            running = start(cut, full.fileno())
+    metrics = cut / "training" / "metrics.jsonl"
+    while not metrics.exists() or metrics.read_bytes().count(b'"valid"') < 5:  # each is said
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    assert running.wait() == 130
+    assert '"stopped": "interrupted"' in metrics.read_text(encoding="utf-8")
+    assert start(cut).wait() == 0
+    assert_same_runs(cut, whole)

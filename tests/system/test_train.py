@@ -64,6 +64,9 @@ def test_two_files_and_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
     assert ended.code == 0, ended.said
     assert "Chosen for 60 pairs: tiny" in ended.said
     assert "pairs are used" in ended.said
+    _, references, *_ = ended.said.split("reference\n")
+    held_out = [line.split()[-1] for line in references.splitlines()[:3]]
+    assert len(set(held_out) & set(tgt.read_text(encoding="utf-8").split())) >= 1
     assert f"dragoman translate {out}" in ended.said
     assert "\x1b" not in ended.said
     names = {path.name for path in out.iterdir()}
@@ -172,6 +175,10 @@ def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Pat
         (["demo", "train.patience=0"], "patience = 0 must be at least 1"),
         (["demo"], "data.src"),
         (["--src", "a.src", "--tgt", "a.tgt"], "a.src"),
+        (["demo", "--out", "A"], "--out A contradicts out="),
+        (["--src", "a", "--tgt", "b", "data.tgt=c"], "--tgt b contradicts data.tgt=c"),
+        ([__file__, __file__], f"--src {__file__} --tgt {__file__} --out DIR"),
+        (["demo", "train.learning_rate=1e400"], "learning_rate = inf must be above 0 and finite"),
     ],
 )
 def test_wrong_command(

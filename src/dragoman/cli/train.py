@@ -106,6 +106,9 @@ def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
         console.print(
             f"Saved at step {result.progress.step:,}. The same command goes on from there."
         )
+        if (result.folder / "config.json").exists():
+            use = NEXT[recipe.task].format(folder=result.folder)
+            console.print(f"The best model so far can be used already: {use}.")
         raise typer.Exit(INTERRUPTED)
     return result
 
@@ -134,10 +137,11 @@ def run_recipe(
     from dragoman.train.job import unchecked
     from dragoman.train.run import train as run
 
-    return run(recipe, score=_score_of(recipe), console=console, check=check or unchecked)
+    score = _score_of(recipe, console)
+    return run(recipe, score=score, console=console, check=check or unchecked)
 
 
-def _score_of(recipe: "RunRecipe") -> object:
+def _score_of(recipe: "RunRecipe", console: "Console") -> object:
     """What judges a task by decoding; None for tasks that are judged without."""
     from dragoman.evaluate import bleu_tokenizer, tag_scores
     from dragoman.train.recipe import TranslateRecipe
@@ -145,7 +149,7 @@ def _score_of(recipe: "RunRecipe") -> object:
 
     match recipe:
         case TranslateRecipe():
-            return _Score(bleu_tokenizer(recipe.data.tgt_lang))
+            return _Score(bleu_tokenizer(recipe.data.tgt_lang), console)
         case TagRecipe():
             return lambda right, predicted: tag_scores(right, predicted).figures
     return None
@@ -153,10 +157,12 @@ def _score_of(recipe: "RunRecipe") -> object:
 
 @dataclass(slots=True)
 class _Score:
-    """Translates the validation sources greedily and compares."""
+    """Translates the validation sources greedily, compares, and shows some."""
 
     tokenize: str
     """BLEU's tokenizer."""
+    console: "Console"
+    """Where they are shown."""
     signature: str = ""
     """BLEU's signature, once it was computed."""
 
@@ -174,7 +180,20 @@ class _Score:
         hypotheses = [t.text for t in translator.translate(sources, beam_size=1)]
         scores = evaluate(hypotheses, references, tokenize=self.tokenize)
         self.signature = scores.bleu_signature
+        self._show(hypotheses[:SHOWN], references[:SHOWN])
         return {"bleu": scores.bleu, "chrf": scores.chrf, "exact": scores.exact}
+
+    def _show(self, hypotheses: Sequence[str], references: Sequence[str]) -> None:
+        """Print translations beside their references, a line each, cut to the width."""
+        from rich.text import Text
+
+        half = self.console.width // 2 - 4
+        shown = zip(("translation", *hypotheses), ("reference", *references), strict=True)
+        for columns in shown:
+            left, right = map(Text, columns)
+            left.truncate(half, overflow="ellipsis", pad=True)
+            right.truncate(half, overflow="ellipsis")
+            self.console.print(Text.assemble("   ", left, "  ", right))
 
 
 def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":

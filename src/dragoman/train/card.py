@@ -2,15 +2,22 @@
 
 import platform
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 from torch import nn
 
+from dragoman.files.durable import write_durably
+from dragoman.models.folder import CARD
+from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart
 from dragoman.train.loop import Progress
 from dragoman.train.recipes.base import RunRecipe
 from dragoman.version import __version__
 from dragoman.wording import counted
+
+UNFINISHED = "**Unfinished:** "
+"""Begins the line that goes when the run ends."""
 
 
 def model_card(
@@ -25,6 +32,9 @@ def model_card(
         f"# {part.title}",
         "",
         recipe.description,
+        "",
+        f"{UNFINISHED}the best model so far of a run that has not ended, at "
+        f"{_of_limits(recipe.train, progress)}.",
         "",
         "## Data",
         "",
@@ -57,3 +67,21 @@ def model_card(
         "",
     ]
     return "\n".join(lines)
+
+
+def end_card(folder: Path) -> None:
+    """Take from the card in a folder that the run is unfinished."""
+    card = folder / CARD
+    text = card.read_text(encoding="utf-8")
+    kept = [block for block in text.split("\n\n") if not block.startswith(UNFINISHED)]
+    write_durably(card, "\n\n".join(kept))
+
+
+def _of_limits(config: TrainConfig, progress: Progress) -> str:
+    """How far a run is on the way to each of its limits."""
+    steps = f"step {progress.step:,}"
+    if config.max_steps is not None:
+        steps += f" of {config.max_steps:,}"
+    if config.max_minutes is None:
+        return steps
+    return f"{steps}, minute {progress.seconds / 60:.0f} of {config.max_minutes:g}"

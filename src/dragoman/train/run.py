@@ -17,7 +17,7 @@ from dragoman.models.folder import load_model, save_model
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.precision import autocast
 from dragoman.settings import to_plain
-from dragoman.train.card import model_card
+from dragoman.train.card import end_card, model_card
 from dragoman.train.checkpoint import (
     Checkpoint,
     State,
@@ -256,7 +256,10 @@ class Parts:
         return progress
 
     def finish(self, progress: Progress, console: Console) -> None:
-        """Put the average of the last checkpoints into the folder where it is the better model."""
+        """Put the average of the last checkpoints into the folder where it is the better model.
+
+        The card then no longer says that the run is unfinished.
+        """
         last = checkpoints(self.folder.checkpoints)[-self.recipe.train.average_last :]
         if len(last) > 1:
             _set_weights(self.job.model, average_weights(last))
@@ -269,6 +272,7 @@ class Parts:
             if better:
                 progress.best = averaged.to_dict()
                 self.export(averaged, progress)
+        end_card(self.folder.path)
 
     @contextmanager
     def _within_memory(self, batches: Sequence[TrainingBatch] = ()) -> Iterator[None]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import (
@@ -21,6 +22,7 @@ from tests.unit.train.runs import (
 )
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import DragomanError, InputError
@@ -28,6 +30,7 @@ from dragoman.models import EncoderDecoderConfig
 from dragoman.models.folder import load_model
 from dragoman.nn import FeedForward
 from dragoman.train.checkpoint import average_weights
+from dragoman.train.device import choose_precision, machine_of
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import train
 
@@ -257,3 +260,59 @@ def test_checkpointing_changes_no_bit(recipe: Recipe) -> None:
     assert calls[1] == 2 * calls[0] > 0
     assert same(exported(again), exported(recipe))
     assert figures(again) == figures(recipe)
+
+
+@pytest.mark.parametrize("differs", ["device", "precision", "threads", "torch", None])
+def test_another_machine_is_told(recipe: Recipe, differs: str | None) -> None:
+    """What the bits depend on is saved; where it differs that is said, and the run goes on.
+
+    A checkpoint of an older version, `None` here, has nothing to compare with.
+    """
+    recipe = replace(recipe, train=replace(recipe.train, precision="auto"))
+    interrupt(recipe, 3, [1, 2])
+    file = saved(recipe)[-1] / "state.json"
+    state = json.loads(file.read_text(encoding="utf-8"))
+    machine = state["machine"]
+    cpu = torch.device("cpu")
+    assert machine == machine_of(cpu, choose_precision("auto", cpu))
+    state["machine"] = machine | {differs: "another"} if differs else {}
+    file.write_text(json.dumps(state), encoding="utf-8")
+    result, said = run(recipe, 2, 3, 4)
+    assert not result.interrupted
+    changed = f"this machine has {differs} {machine.get(differs)} (was another), so"
+    assert ("this machine has" in said) == (changed in said) == bool(differs)
+
+
+def test_the_card_says_that_a_run_is_unfinished(recipe: Recipe) -> None:
+    """Until the run has ended, with how far it is; what stands on the card besides is the same."""
+    card = Path(recipe.out) / "README.md"
+    limited = replace(recipe, train=replace(recipe.train, max_minutes=45.0))
+    interrupt(limited, 3, [1])
+    unfinished = card.read_text(encoding="utf-8")
+    line = "**Unfinished:** the best model so far of a run that has not ended, at step 2 of 6,"
+    assert f"\n\n{line} minute 0 of 45.\n\n" in unfinished
+    run(limited, 0, 0, 0)
+    assert card.read_text(encoding="utf-8").split("\n\n") == [
+        block for block in unfinished.split("\n\n") if "Unfinished" not in block
+    ]
+
+
+def test_a_deterministic_run(recipe: Recipe) -> None:
+    """Torch's deterministic algorithms are used throughout the run, and only there."""
+    used: list[bool] = []
+    scorer = Scorer(
+        iter([1, 2, 3, 4]),
+        before=lambda: used.append(torch.are_deterministic_algorithms_enabled()),
+    )
+    console, _ = make_console(terminal=False)
+    handle = register_optimizer_step_post_hook(
+        lambda *_: used.append(torch.are_deterministic_algorithms_enabled())
+    )
+    train(
+        replace(recipe, train=replace(recipe.train, deterministic=True)),
+        score=scorer,
+        console=console,
+    )
+    handle.remove()
+    assert used == [True] * 10
+    assert not torch.are_deterministic_algorithms_enabled()
