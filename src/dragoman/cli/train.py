@@ -187,7 +187,7 @@ class _Score:
         """Print translations beside their references, a line each, cut to the width."""
         from rich.text import Text
 
-        half = self.console.width // 2 - 4
+        half = max(1, self.console.width // 2 - 4)
         shown = zip(("translation", *hypotheses), ("reference", *references), strict=True)
         for columns in shown:
             left, right = map(Text, columns)

@@ -72,9 +72,10 @@ def model_card(
 def end_card(folder: Path) -> None:
     """Take from the card in a folder that the run is unfinished."""
     card = folder / CARD
-    text = card.read_text(encoding="utf-8")
-    kept = [block for block in text.split("\n\n") if not block.startswith(UNFINISHED)]
-    write_durably(card, "\n\n".join(kept))
+    if card.exists():  # else somebody has removed it
+        blocks = card.read_text(encoding="utf-8").split("\n\n")
+        kept = (block for block in blocks if not block.startswith(UNFINISHED))
+        write_durably(card, "\n\n".join(kept))
 
 
 def _of_limits(config: TrainConfig, progress: Progress) -> str:

@@ -54,6 +54,8 @@ def check_start(recipe: RunRecipe) -> None:
                 f"model.{name} = {wanted} contradicts start.model = {recipe.start.model}, where it "
                 f"is {found}: leave it out, and it is taken from there"
             )
+    if not recipe.start.freeze:
+        return
     ours = _with_head(theirs, recipe.model)
     if isinstance(ours, EncoderOnlyConfig) and isinstance(
         ours.head, ClassificationHead | TaggingHead
