@@ -1,7 +1,8 @@
-"""Links lead somewhere, recipes that are named are shipped, examples of recipes are recipes."""
+"""Links lead somewhere, recipes that are named are shipped, examples can be pasted and run."""
 
 import re
 import tomllib
+from codeop import CommandCompiler
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,19 @@ def test_recipes_written_out_are_recipes(tmp_path: Path) -> None:
         task = written_out.choose("task", TASKS, default="translate")
         assert written_out.build(task.recipe).train is not None
         assert tomllib.loads(block.text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_can_be_pasted_into_the_prompt(page: Path) -> None:
+    """Python's prompt takes each block line by line: a blank line ends a compound statement."""
+    for block in blocks(page, "python"):
+        console = CommandCompiler()
+        pending: list[str] = []
+        for line in [*block.text.splitlines(), ""]:
+            pending.append(line)
+            if console("\n".join(pending), name_of(page), "single") is not None:
+                pending = []
+        assert not pending
 
 
 def test_messages_that_are_explained_are_messages() -> None:
