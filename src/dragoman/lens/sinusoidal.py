@@ -19,7 +19,7 @@ CURVES = (0, 8, 16, 24)
 
 
 def plot_sinusoidal(path: Path | str) -> Path:
-    """Draw the table `PE(pos, i)` for 100 positions and D = 64, as heat map and as curves.
+    """Draw the table of positions for 100 positions and D = 64, as heat map and as curves.
 
     Left, a row for each position and a column for each dimension, red for -1 and blue for 1: to
     the left neighbours differ at once, to the right they hardly differ at all. Right, four of the
@@ -29,12 +29,12 @@ def plot_sinusoidal(path: Path | str) -> Path:
     figure = blank(9.6, 4.2)
     grid, curves = figure.subplots(1, 2)
     image = grid.imshow(table_LD.numpy(), cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
-    grid.set(title="PE(pos, i)", xlabel="dimension i", ylabel="position")
+    grid.set(title="PE(pos, column)", xlabel="column (2i: sine, 2i + 1: cosine)", ylabel="position")
     figure.colorbar(image, ax=grid)
     for column in CURVES:
-        curves.plot(table_LD[:, column].numpy(), label=f"i = {column}")
-    curves.set(title="four of its columns", xlabel="position", ylim=(-1.05, 1.4))
-    curves.legend(ncols=4, fontsize=9, loc="upper center")
+        curves.plot(table_LD[:, column].numpy(), label=f"column {column} (i = {column // 2})")
+    curves.set(title="four of its columns", xlabel="position", ylim=(-1.05, 1.5))
+    curves.legend(ncols=2, fontsize=9, loc="upper center")
     return save(figure, path)
 
 

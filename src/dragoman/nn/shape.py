@@ -26,7 +26,11 @@ NormPosition = Literal["post", "pre", "deepnorm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerShape:
-    """All that a layer is built from, and how its stack ends. The defaults are the paper's base."""
+    """All that a layer is built from, and how its stack ends.
+
+    The defaults are the paper's base model, with a bias in every projection as in
+    `torch.nn.Transformer`: the paper's formulas have biases in the feed-forward network only.
+    """
 
     d_model: int = 512
     """Width of the residual stream."""
