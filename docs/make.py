@@ -1,10 +1,11 @@
 """Make the pages that are made from the code, and the site: ``make docs``.
 
-    python docs/make.py          everything below
-    python docs/make.py pages    docs/cli.md, the reference of the command line, from the verbs' own
-                                 help texts, and docs/images/, each drawn by one function of
-                                 `dragoman.lens`
-    python docs/make.py site     build/site in English and build/site/zh in Chinese, by Zensical
+    python docs/make.py             the pages and the site
+    python docs/make.py pages       the reference of the command line and of a recipe's keys, from
+                                    the verbs' help texts and the dataclasses' sentences
+    python docs/make.py site        build/site in English and build/site/zh in Chinese, by Zensical
+    python docs/make.py pictures    docs/images/, each drawn by one function of `dragoman.lens`;
+                                    only when asked for, since processors round differently
 
 The site has every page of docs/ (Chinese ones lie in docs/zh/ under the same names; what is not
 translated is shown in English) and what `BESIDE` in staging.py names. Titles and their order are
@@ -29,8 +30,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,7 @@ import tomlkit
 
 from dragoman import lens
 from dragoman.data.output import replacing
+from reference import recipe_page
 from staging import DOCS, ROOT, Tree, Wrong, find_pages, stage, stage_sources
 
 Nav = list[str | dict[str, "str | Nav"]]
@@ -87,11 +90,24 @@ def cli_page() -> str:
     return page.replace("<tab>", "&lt;tab&gt;").rstrip() + "\n"
 
 
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli_page,
+    "recipe-keys.md": partial(recipe_page, "en"),
+    "zh/recipe-keys.md": partial(recipe_page, "zh"),
+}
+"""The pages that are made from the code."""
+
+
 def make_pages() -> None:
-    """Rewrite the page of the command line and the pictures."""
-    with replacing(DOCS / "cli.md", "page") as part:
-        part.write_text(cli_page(), encoding="utf-8")
-    print("docs/cli.md")
+    """Write the pages that are made from the code."""
+    for name, page in PAGES.items():
+        with replacing(DOCS / name, "page") as part:
+            part.write_text(page(), encoding="utf-8")
+        print(f"docs/{name}")
+
+
+def make_pictures() -> None:
+    """Draw the pictures that need no model."""
     for name, plot in PICTURES.items():
         getattr(lens, plot)(DOCS / "images" / name)
         print(f"docs/images/{name}")
@@ -196,15 +212,14 @@ def build(config: Path) -> None:
 
 def main() -> int:
     """Make what the command line names."""
+    makers = {"pages": make_pages, "site": make_site, "pictures": make_pictures}
     asked = sys.argv[1:] or ["pages", "site"]
-    if unknown := set(asked) - {"pages", "site"}:
-        print(f"{' '.join(unknown)}: say pages or site", file=sys.stderr)
+    if unknown := set(asked) - set(makers):
+        print(f"{' '.join(unknown)}: say {', '.join(makers)}", file=sys.stderr)
         return 2
     try:
-        if "pages" in asked:
-            make_pages()
-        if "site" in asked:
-            make_site()
+        for name in asked:
+            makers[name]()
     except Wrong as wrong:
         print(wrong, file=sys.stderr)
         return 1

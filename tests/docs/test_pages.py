@@ -92,24 +92,3 @@ def test_messages_that_are_explained_are_messages() -> None:
     parts = [part for m in explained for part in re.split(r"\.\.\.|\b[A-Z]+\b|\W*$", m) if part]
     assert len(explained) > 30
     assert [part.strip() for part in parts if part.strip(" ()") not in told] == []
-
-
-def test_the_command_line_is_described_as_it_is() -> None:
-    """docs/cli.md has every verb and every option, and none that is gone (make docs)."""
-    from typer.main import get_command
-
-    from dragoman.cli.app import make_app
-
-    app = get_command(make_app())
-    verbs: dict[str, object] = app.commands  # type: ignore[attr-defined] # it is a group
-    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    sections = re.split(r"^## `dragoman (\w+)`$", page, flags=re.MULTILINE)
-    described = dict(zip(sections[1::2], sections[2::2], strict=True))
-    options = {
-        name: {opt for parameter in verb.params for opt in parameter.opts if opt.startswith("--")}  # type: ignore[attr-defined] # a command
-        for name, verb in verbs.items()
-    }
-    assert {
-        name: set(re.findall(r"^\* `(--[\w-]+)", text, re.MULTILINE)) - {"--help"}
-        for name, text in described.items()
-    } == options

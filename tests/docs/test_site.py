@@ -10,7 +10,7 @@ import pytest
 from tests.docs.pages import blocks
 
 from dragoman import lens
-from make import PICTURES, check_navigation, laid_out, pages_of, settings
+from make import PAGES, PICTURES, check_navigation, laid_out, pages_of, settings
 from staging import (
     CHINESE,
     ROOT,
@@ -182,8 +182,14 @@ def test_a_page_outside_the_navigation_is_an_error() -> None:
     assert laid_out([{"Home": "./"}], tree, None) == [{"Home": []}]
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_made_from_the_code_is_up_to_date(name: str) -> None:
+    """It is what the code says: if this fails, run `make docs`."""
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == PAGES[name]()
+
+
 def test_every_picture_can_be_made_again() -> None:
-    """`make docs` draws it by a public function, and it is there."""
+    """`docs/make.py pictures` draws it by a public function, and it is there."""
     assert set(PICTURES.values()) < set(lens.__all__)
     assert [name for name in PICTURES if not (ROOT / "docs" / "images" / name).exists()] == []
 
@@ -210,15 +216,17 @@ def _shape(page: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning() -> None:
-    """Both languages, by the command that `make docs` runs; a page leads to its twin."""
+    """Both languages, by the command of `make docs`; it changes no file that git knows."""
+    before = _contents()
     done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "make.py", "site"],
+        [sys.executable, ROOT / "docs" / "make.py"],
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
+    assert _contents() == before
     english, chinese = (
         (ROOT / "build" / "site" / part / "vit.html").read_text(encoding="utf-8")
         for part in (".", "zh")
@@ -226,3 +234,9 @@ def test_the_site_is_built_without_a_warning() -> None:
     assert 'href="./zh/vit.html"' in english
     assert 'href="../vit.html"' in chinese
     assert '<html lang="zh"' in chinese
+
+
+def _contents() -> dict[Path, bytes]:
+    """The files of docs/, but for what Python compiles."""
+    files = (ROOT / "docs").rglob("*.*")
+    return {file: file.read_bytes() for file in files if file.suffix != ".pyc"}
