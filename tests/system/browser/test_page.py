@@ -169,10 +169,11 @@ def test_the_beam_is_stepped_through(show: Opener) -> None:
     page = show("translation")
     counter = page.locator("#steps .counter")
     expect(counter).to_have_text("Step 1 of 7: 我")
-    assert page.locator(".node:not(.future)").count() == 5
+    assert page.locator(".node:visible").count() == 5
     page.get_by_role("button", name="Next step").click()
     expect(counter).to_have_text("Step 2 of 7: 有")
-    assert page.locator(".node:not(.future)").count() == 9
+    assert page.locator(".node:visible").count() == 9
+    expect(page.locator(".tree path.future").first).to_have_css("visibility", "hidden")
     step = translation().steps[1]
     shares = page.locator("#steps .bars .share").all_inner_texts()
     assert [share_of(share) for share in shares] == pytest.approx(
@@ -188,6 +189,9 @@ def test_the_beam_is_stepped_through(show: Opener) -> None:
     page.keyboard.press("End")
     expect(counter).to_have_text("Step 7 of 7: </s>")
     expect(page.get_by_role("button", name="Next step")).to_be_disabled()
+    page.locator(".node[tabindex='0']").focus()
+    page.locator("#steps .chip").first.click()
+    expect(page.locator(".node[tabindex='0']")).to_be_visible()
 
 
 def test_the_tree_is_walked_with_arrows(show: Opener) -> None:
@@ -324,6 +328,18 @@ def test_nothing_is_wider_than_the_screen(show: Opener, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.locator(".queries .token").nth(len(TGT) - 2).hover()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_narrow_page_shows_all_columns_and_lines_its_tabs_up(show: Opener) -> None:
+    """At 400 pixels nothing of the table of continuations is cut, and the tabs are as wide."""
+    page = show("translation", width=400)
+    table = page.locator(".tall")
+    assert table.evaluate("item => item.scrollWidth <= item.clientWidth")
+    tabs = page.locator(".controls .choices label").evaluate_all(
+        "all => all.map((item) => Math.round(item.getBoundingClientRect().width))"
+    )
+    assert len(tabs) == 4
+    assert len(set(tabs)) == 1
 
 
 WHOLE = "body"

@@ -61,7 +61,7 @@ function beamTree(go) {
     if (event.key === "ArrowRight" && s === step && step < depth) go(step);
   }, true);
   canvas.addEventListener("pointerleave", () => mark(null));
-  roving(canvas, columns.map((column) => column.map(({ id }) => buttons.get(id))));
+  const take = roving(canvas, columns.map((column) => column.map(({ id }) => buttons.get(id))));
 
   /** Show the way to a node. */
   function mark(node) {
@@ -77,6 +77,7 @@ function beamTree(go) {
       buttons.get(node.id).classList.toggle("future", node.step > step);
       if (edges.has(node.id)) edges.get(node.id).classList.toggle("future", node.step > step);
     }
+    take(buttons.get(columns[step][0].id)); // the tab key must not stop at a hidden node
     table.replaceChildren(stepTable(steps[step], step));
     table.scrollTo({ top: 0 });
     scroll.scrollTo({ left: (step + 1) * COLUMN - scroll.clientWidth / 2 });
