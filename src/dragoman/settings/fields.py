@@ -109,15 +109,26 @@ def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> obj
 
 
 def _choose(sections: list[Any], value: Mapping[str, Any], at: Place, base: object) -> Any:  # noqa: ANN401
-    """The dataclass that ``kind`` names; without one that of the default, or the best fit."""
+    """The dataclass that ``kind`` names; without one that of the default, or the best fit.
+
+    A subclass that some imported module defines is found by its own ``kind``. Nothing is imported
+    here, since that would let a file run code.
+    """
     if "kind" in value:
-        by_kind = {kind: section for section in sections for kind in _kinds(section)}
+        extending = [cls for section in sections for cls in _subclasses(section)]
+        by_kind = {kind: cls for cls in (*extending, *sections) for kind in _kinds(cls)}
         if isinstance(value["kind"], str) and value["kind"] in by_kind:
             return by_kind[value["kind"]]
         raise at.child("kind").error(not_among(at.child("kind"), tuple(by_kind), value["kind"]))
-    if type(base) in sections:
+    if isinstance(base, tuple(sections)):
         return type(base)
     return min(sections, key=lambda section: len(set(value) - set(keys_of(section))))
+
+
+def _subclasses(cls: type[object]) -> Iterator[type[object]]:
+    for extending in cls.__subclasses__():
+        yield extending
+        yield from _subclasses(extending)
 
 
 def _kinds(section: type) -> tuple[object, ...]:

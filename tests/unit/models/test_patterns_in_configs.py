@@ -1,12 +1,15 @@
 """Patterns are named in configs, layer by layer, and what cannot work together is refused."""
 
-from dataclasses import replace
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
+import torch
 from tests.unit.models.family import DECODER, ENCODER
 from tests.unit.models.small import SMALL
-from torch import nn
+from torch import Tensor, nn
 
 from dragoman.errors import InputError
 from dragoman.models import (
@@ -22,13 +25,18 @@ from dragoman.nn import (
     Causal,
     Fixed,
     Full,
+    KeyValue,
     LinearAttention,
     Longformer,
+    MultiHeadAttention,
     RelativeBias,
     SlidingWindow,
     Strided,
+    Weighting,
 )
-from dragoman.nn.patterns import AttentionPattern
+from dragoman.nn.patterns import AttentionPattern, distances, seen_keys
+from dragoman.nn.patterns.dense import dense_attention
+from dragoman.nn.position import ALiBiBias
 from dragoman.settings import load_settings, parse_settings, to_plain
 
 WRITTEN: dict[str, AttentionPattern] = {
@@ -93,6 +101,65 @@ def test_a_pattern_that_cannot_be_is_refused(text: str, named: str, tmp_path: Pa
     with pytest.raises(InputError, match=named) as caught:
         load_settings(EncoderOnlyConfig, path)
     assert "model.toml" in str(caught.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dilated(Causal):
+    """Every `step`-th earlier key: a pattern from outside the package."""
+
+    kind: Literal["dilated"] = "dilated"  # type: ignore[assignment] # a kind of its own
+    step: int = 2
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
+        """Who may see whom."""
+        distance_TS = distances(num_queries, num_keys, device)
+        return (distance_TS <= 0) & (distance_TS % self.step == 0)
+
+    def attend(
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
+    ) -> Tensor:
+        """Attend under that mask."""
+        return dense_attention(q_BHTd, kv, seen_keys(self, q_BHTd, kv, mask), weighting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steep(ALiBi):
+    """Slopes of one: a position scheme from outside the package."""
+
+    kind: Literal["steep"] = "steep"  # type: ignore[assignment] # a kind of its own
+
+    def make_bias(self, num_heads: int, *, bidirectional: bool) -> ALiBiBias:  # noqa: ARG002 (the form of every scheme)
+        """Make ALiBi's, of other slopes."""
+        bias = ALiBiBias(num_heads)
+        bias.slopes = [1.0] * num_heads
+        return bias
+
+
+def test_a_file_can_name_what_extends_a_pattern_or_a_scheme(tmp_path: Path) -> None:
+    """By its own `kind`, again from what is kept of it; and the model attends as it says."""
+    path = tmp_path / "model.toml"
+    path.write_text(
+        'patterns = [{kind = "dilated", step = 3}, {kind = "causal"}]\npositions = {kind = "steep"}'
+    )
+    config = load_settings(DecoderOnlyConfig, path)
+    assert (config.patterns, config.positions) == ((Dilated(step=3), Causal()), Steep())
+    assert {type(pattern) for pattern in config.patterns} == {Dilated, Causal}
+    assert parse_settings(DecoderOnlyConfig, to_plain(config), "again") == config
+    model = DecoderOnly(replace(config, d_model=16, num_heads=2, vocab_size=9))
+    attn = model.decoder.layers[0].self_attn
+    assert isinstance(attn, MultiHeadAttention)
+    x = torch.randn(1, 7, 16)
+    seen = attn.weights(x, attn.project_kv(x))[0, 0] > 0
+    assert [row.nonzero().flatten().tolist() for row in seen][4:] == [[1, 4], [2, 5], [0, 3, 6]]
+
+
+def test_a_kind_that_nothing_imported_has_is_refused(tmp_path: Path) -> None:
+    """No module is looked for: a file cannot make the program run code."""
+    path = tmp_path / "model.toml"
+    path.write_text('patterns = [{kind = "antigravity.Pattern"}]')
+    with pytest.raises(InputError, match=r'kind must be one of .*, not "antigravity\.Pattern"'):
+        load_settings(DecoderOnlyConfig, path)
+    assert "antigravity" not in sys.modules
 
 
 def _patterns_of(stack: nn.Module) -> list[object]:
