@@ -6,9 +6,11 @@ from codeop import CommandCompiler
 from pathlib import Path
 
 import pytest
+import torch
 from tests.docs.pages import PAGES, READMES, ROOT, blocks, links, name_of
 
-from dragoman.settings import read_settings
+from dragoman.models import DecoderOnlyConfig
+from dragoman.settings import parse_settings, read_settings
 from dragoman.train.jobs import TASKS
 from dragoman.train.recipe import shipped_recipes
 
@@ -79,6 +81,20 @@ def test_python_can_be_pasted_into_the_prompt(page: Path) -> None:
             if console("\n".join(pending), name_of(page), "single") is not None:
                 pending = []
         assert not pending
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs" / part / "attention.md" for part in ("", "zh")])
+def test_the_pattern_of_your_own_is_one(page: Path) -> None:
+    """What the page defines is accepted in a config and attends as its mask says."""
+    own, _ = blocks(page, "python")
+    exec(compile(own.text, name_of(page), "exec"), {"__name__": "dilated"})  # noqa: S102
+    config = parse_settings(DecoderOnlyConfig, {"patterns": [{"kind": "dilated"}]}, "a file")
+    torch.manual_seed(1)
+    attn = config.make_attention(config.patterns[0])
+    x = torch.randn(1, 5, config.d_model)
+    kv = attn.project_kv(x)
+    weighed = attn.weights(x, kv) @ kv.v_BKSd
+    torch.testing.assert_close(attn(x, kv), attn.out_proj(weighed.transpose(1, 2).flatten(2)))
 
 
 def test_messages_that_are_explained_are_messages() -> None:

@@ -37,7 +37,7 @@ from dragoman.nn import (
 from dragoman.nn.patterns import AttentionPattern, distances, seen_keys
 from dragoman.nn.patterns.dense import dense_attention
 from dragoman.nn.position import ALiBiBias
-from dragoman.settings import load_settings, parse_settings, to_plain
+from dragoman.settings import load_settings, parse_settings, read_settings, to_plain
 
 WRITTEN: dict[str, AttentionPattern] = {
     '{kind = "full"}': Full(),
@@ -104,10 +104,10 @@ def test_a_pattern_that_cannot_be_is_refused(text: str, named: str, tmp_path: Pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dilated(Causal):
+class Thinned(Causal):
     """Every `step`-th earlier key: a pattern from outside the package."""
 
-    kind: Literal["dilated"] = "dilated"  # type: ignore[assignment] # a kind of its own
+    kind: Literal["thinned"] = "thinned"  # type: ignore[assignment] # a kind of its own
     step: int = 2
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
@@ -124,14 +124,15 @@ class Dilated(Causal):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steep(ALiBi):
-    """Slopes of one: a position scheme from outside the package."""
+    """One slope for all heads: a position scheme from outside the package."""
 
     kind: Literal["steep"] = "steep"  # type: ignore[assignment] # a kind of its own
+    slope: float = 1.0
 
     def make_bias(self, num_heads: int, *, bidirectional: bool) -> ALiBiBias:  # noqa: ARG002 (the form of every scheme)
         """Make ALiBi's, of other slopes."""
         bias = ALiBiBias(num_heads)
-        bias.slopes = [1.0] * num_heads
+        bias.slopes = [self.slope] * num_heads
         return bias
 
 
@@ -139,12 +140,14 @@ def test_a_file_can_name_what_extends_a_pattern_or_a_scheme(tmp_path: Path) -> N
     """By its own `kind`, again from what is kept of it; and the model attends as it says."""
     path = tmp_path / "model.toml"
     path.write_text(
-        'patterns = [{kind = "dilated", step = 3}, {kind = "causal"}]\npositions = {kind = "steep"}'
+        'patterns = [{kind = "thinned", step = 3}, {kind = "causal"}]\npositions = {kind = "steep"}'
     )
     config = load_settings(DecoderOnlyConfig, path)
-    assert (config.patterns, config.positions) == ((Dilated(step=3), Causal()), Steep())
-    assert {type(pattern) for pattern in config.patterns} == {Dilated, Causal}
+    assert (config.patterns, config.positions) == ((Thinned(step=3), Causal()), Steep())
+    assert {type(pattern) for pattern in config.patterns} == {Thinned, Causal}
     assert parse_settings(DecoderOnlyConfig, to_plain(config), "again") == config
+    path.write_text("positions.slope = 2.0")
+    assert read_settings(path).build(DecoderOnlyConfig, config).positions == Steep(slope=2.0)
     model = DecoderOnly(replace(config, d_model=16, num_heads=2, vocab_size=9))
     attn = model.decoder.layers[0].self_attn
     assert isinstance(attn, MultiHeadAttention)
