@@ -87,8 +87,10 @@ def test_python_can_be_pasted_into_the_prompt(page: Path) -> None:
 def test_the_pattern_of_your_own_is_one(page: Path) -> None:
     """What the page defines is accepted in a config and attends as its mask says."""
     own, _ = blocks(page, "python")
-    exec(compile(own.text, name_of(page), "exec"), {"__name__": "dilated"})  # noqa: S102
+    module: dict[str, object] = {"__name__": "dilated"}  # keeps the class alive
+    exec(compile(own.text, name_of(page), "exec"), module)  # noqa: S102
     config = parse_settings(DecoderOnlyConfig, {"patterns": [{"kind": "dilated"}]}, "a file")
+    assert type(config.patterns[0]) is module["Dilated"]
     torch.manual_seed(1)
     attn = config.make_attention(config.patterns[0])
     x = torch.randn(1, 5, config.d_model)

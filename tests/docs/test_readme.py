@@ -157,6 +157,9 @@ def _run(block: Block, folder: Path, environment: dict[str, str]) -> str:
             if target != "demo":
                 return "make"
             command = ["dragoman", "demo", *SHORT]
+        case [".", activate]:
+            assert activate == ".venv/bin/activate"  # the Makefile's environment
+            return "."
         case ["pip", "install", requirement]:
             _check_extras(requirement)
             return "pip"
