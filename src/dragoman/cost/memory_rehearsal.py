@@ -13,7 +13,7 @@ that shape is pretended. So each of a model's like layers costs the fraction of 
 calling its operators takes.
 
 What a kernel takes and gives back inside one operator is not seen, but for one thing that is large:
-a product of bfloat16 is summed up in float32 (oneDNN), a matrix at a time.
+where the CPU has no units for bfloat16, oneDNN sums such a product in float32, a matrix at a time.
 """
 
 import mmap
@@ -30,10 +30,11 @@ from torch._subclasses.fake_tensor import (  # there is no public name for them
     DynamicOutputShapeException,
     FakeTensorMode,
 )
+from torch.backends import mkldnn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.models import ModelConfig
-from dragoman.nn.precision import onednn_setting
+from dragoman.nn.precision import has_bf16_units, onednn_setting
 
 CPU = torch.device("cpu")
 aten = torch.ops.aten
@@ -83,6 +84,9 @@ class Rehearsal(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         onednn_setting()  # is measured once in a process, which pretended tensors cannot
+        self._sums_in_float32 = not has_bf16_units() and (
+            mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # noqa: SLF001
+        )
         self.peak = Moment(0, 0)
         """When most was alive."""
         self._sizes: dict[int, int] = {}
@@ -130,7 +134,7 @@ class Rehearsal(TorchDispatchMode):
         out = self._run(func, args, kwargs or {})
         for made in _tensors(out):
             self._follow(made)
-            if func in PRODUCTS and made.dtype is torch.bfloat16:
+            if self._sums_in_float32 and func in PRODUCTS and made.dtype is torch.bfloat16:
                 self._see(4 * made.shape[-1] * made.shape[-2])
         return out
 

@@ -125,3 +125,14 @@ def uses_onednn(dtype: torch.dtype) -> bool:
     """Return whether a CPU product of this dtype goes to oneDNN, here and now."""
     matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
     return dtype is torch.bfloat16 or bool(matmul.fp32_precision == onednn_setting())
+
+
+@cache
+def has_bf16_units() -> bool:
+    """Return whether this CPU multiplies bfloat16 in units of its own (AVX-512 BF16, AMX).
+
+    Found by trying: these units flush subnormal results to 0, which float32 arithmetic keeps. That
+    is what PyTorch computes in where there are none, and it is slower than plain float32.
+    """
+    x = torch.eye(32, dtype=torch.bfloat16, device="cpu") * 2.0**-65
+    return bool((x @ x)[0, 0].item() == 0.0)

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 
 from dragoman.errors import InputError
+from dragoman.nn.precision import has_bf16_units
 from dragoman.train.config import Precision
 from dragoman.wording import counted
 
@@ -50,7 +51,7 @@ def choose_precision(name: Precision, device: torch.device) -> Literal["fp32", "
         return name
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    if device.type == "cpu" and _has_bf16_instructions():
+    if device.type == "cpu" and has_bf16_units():
         return "bf16"
     return "fp32"
 
@@ -92,9 +93,3 @@ def deterministic(*, on: bool) -> Iterator[None]:
         torch.backends.cudnn.benchmark = benchmark
         if workspace is None:
             del os.environ[WORKSPACE]
-
-
-def _has_bf16_instructions() -> bool:
-    """Ask torch for the processor's features, which it knows but has no public name for."""
-    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(getattr(torch.cpu, name, bool)() for name in checks)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -39,6 +39,7 @@ from dragoman.cost.measure_made import made_job
 from dragoman.data.stream import Stream
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, count_parameters
+from dragoman.nn import Precision
 from dragoman.tasks.options import DecodingOptions
 from dragoman.train.config import TrainConfig
 from dragoman.train.recipe import shipped_recipes
@@ -261,7 +262,7 @@ def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any]
 
 def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
     """Just under the rehearsed peak a run goes on, well under it it is refused with the numbers."""
-    work, job = _language_job()
+    work, job = _language_job("train.precision=fp32")
     peak = memory_of(work, "fp32").total
     check_batches(work, peak, *job)
     check_batches(work, round(0.95 * peak), *job)
@@ -269,7 +270,8 @@ def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
         InputError, match=r"a batch of 4 rows of 16 tokens needs .* set batch\.rows"
     ):
         check_batches(work, round(0.8 * peak), *job)
-    asked = _work("tinyshakespeare", *TINY_LM, "batch.rows=4000")  # and the text holds four
+    rows = ("batch.rows=4000", "train.precision=fp32")  # and the text holds four
+    asked = _work("tinyshakespeare", *TINY_LM, *rows)
     with pytest.raises(InputError, match=r"set batch\.rows to [123],"):
         check_batches(asked, round(0.8 * peak), *job)
     with pytest.raises(InputError, match=r"make model\.d_model"):
@@ -288,12 +290,15 @@ FAR_FROM_PLAIN = {
 }
 
 
+@pytest.mark.parametrize("precision", get_args(Precision))
 @pytest.mark.parametrize("words", FAR_FROM_PLAIN.values(), ids=list(FAR_FROM_PLAIN))
-def test_what_is_far_from_plain_is_refused_too(words: tuple[str, ...]) -> None:
+def test_what_is_far_from_plain_is_refused_too(
+    words: tuple[str, ...], precision: Precision
+) -> None:
     """A rough peak spares no model its rehearsal that would not fit, however much it misses."""
-    work, job = _language_job(*words)
+    work, job = _language_job(*words, f"train.precision={precision}")
     with pytest.raises(InputError, match="at its peak"):
-        check_batches(work, round(0.89 * memory_of(work, "fp32").total), *job)
+        check_batches(work, round(0.89 * memory_of(work, precision).total), *job)
 
 
 class Unasked:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.processors import needs_onednn_products
 from tests.unit.cost.counted import loss_of, make, measured_peak, variants
 from torch import Tensor
 
@@ -112,8 +111,8 @@ def test_a_step_takes_what_is_measured(name: str, mode: str) -> None:
         (LLAMA, PROMPTED, 4, "fp32"),
         (CONSTANT, PROMPTED, 4, "fp32"),
         (WIDE, replace(PROMPTED, length=140), 4, "fp32"),
-        pytest.param(PAIRS, SEARCHED, 5, "bf16", marks=needs_onednn_products),
-        pytest.param(LLAMA, PROMPTED, 4, "bf16", marks=needs_onednn_products),
+        (PAIRS, SEARCHED, 5, "bf16"),
+        (LLAMA, PROMPTED, 4, "bf16"),
     ],
     ids=["beam", "llama", "constant", "wide", "beam-bf16", "llama-bf16"],
 )

@@ -1,5 +1,8 @@
 """In which arithmetic products run."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack
@@ -183,3 +186,16 @@ def test_products_inside_are_full_float32() -> None:
     exact = a.double() @ b.double().T
     with row_invariant_products():
         assert float((a @ b.T - exact).abs().max()) < 1e-4
+
+
+def test_bf16_units_are_found_by_trying() -> None:
+    """A processor whose units oneDNN may not use has none."""
+    program = "from dragoman.nn.precision import has_bf16_units; print(has_bf16_units())"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
