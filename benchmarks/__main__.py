@@ -1,36 +1,56 @@
-"""``python -m benchmarks [NAME] [options]``; each benchmark explains itself with ``--help``."""
+"""Run a benchmark: ours and a peer in turn, on the same machine, in the same minutes."""
 
-import sys
+import argparse
 from importlib import import_module
+from pathlib import Path
 
-BENCHMARKS = (
-    "training",
-    "decoding",
-    "multi30k",
-    "variants",
-    "bag-of-words",
-    "attention-cost",
-    "checkpointing",
-    "estimate",
-)
+BENCHMARKS = {
+    "training": "tokens/s of a training step, against torch.nn.Transformer",
+    "decoding": "tokens/s of decoding, against Hugging Face's MarianMT class",
+    "multi30k": "train by a recipe and score: BLEU, with command and versions",
+    "variants": "one small decoder with every position scheme, pattern and block",
+    "bag-of-words": "linear models on the data of the classifiers and taggers",
+    "attention-cost": "time and memory of every attention pattern by length",
+    "checkpointing": "what activation checkpointing costs and saves",
+    "estimate": "a run's time as `dragoman cost --measure` predicts it, and as it is",
+}
 DEFAULT = ("training", "decoding")  # the others train for minutes and need data
 
 
-def run(name: str, arguments: list[str]) -> None:
-    """Run one: its module has its name."""
-    import_module(f"benchmarks.{name.replace('-', '_')}").main(arguments)
-
-
 def main() -> None:
-    """Run the benchmark that is named, or the quick ones."""
-    name, *arguments = sys.argv[1:] or [""]
-    if name in BENCHMARKS:
-        run(name, arguments)
-    elif not name:
-        for quick in DEFAULT:
-            run(quick, [])
-    else:
-        sys.exit(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
+    """Run the benchmark that is named, or the quick ones, and write the figures."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        epilog="\n".join(f"  {name:<16}{what}" for name, what in BENCHMARKS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="write the figures to this folder (default: build/benchmarks)",
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        choices=BENCHMARKS,
+        help=f"one of those below; without it, {' and '.join(DEFAULT)}",
+    )
+    parser.add_argument(
+        "options",
+        nargs=argparse.REMAINDER,
+        metavar="...",
+        help="options of that benchmark; NAME --help lists them",
+    )
+    chosen = parser.parse_args()
+    from benchmarks.paired import BUILT, save
+
+    for name in [chosen.name] if chosen.name else DEFAULT:
+        benchmark = import_module(f"benchmarks.{name.replace('-', '_')}")
+        for file, figures in benchmark.main(chosen.options).items():
+            save(file, figures, chosen.out or BUILT)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.paired import environment, save
+from benchmarks.paired import BUILT, Figures, environment
 from dragoman.nn import KeyValue, Weighting, reference_attention
 from dragoman.nn.cache import Storage
 from dragoman.nn.patterns import (
@@ -71,7 +71,7 @@ def by_pattern(pattern: Pattern, q_BHTd: Tensor, kv: KeyValue) -> Tensor:
     return pattern.attend(q_BHTd, kv, None, WEIGHTING)
 
 
-def seconds(work: Callable[[], object], budget: float = 1.5) -> float:
+def seconds(work: Callable[[], object], budget: float) -> float:
     """The best time of as many runs as the budget holds, one at least after a first."""
     work()
     best, spent = float("inf"), 0.0
@@ -95,7 +95,7 @@ def allocations(work: Callable[[], object]) -> tuple[int, int]:
     return int(held.max(initial=0)), int(held[-1])
 
 
-def measure(lengths: Sequence[int]) -> Measured:
+def measure(lengths: Sequence[int], budget: float) -> Measured:
     """Time and peak memory of every pattern at every length."""
     attends: dict[str, Callable[[Tensor, KeyValue], Tensor]] = {REFERENCE: by_reference}
     attends |= {name: partial(by_pattern, pattern) for name, pattern in PATTERNS.items()}
@@ -104,7 +104,7 @@ def measure(lengths: Sequence[int]) -> Measured:
         q_BHTd, kv = inputs(length)
         for name, attend in attends.items():
             work = partial(attend, q_BHTd, kv)
-            found[name][length] = {"seconds": seconds(work), "bytes": allocations(work)[0]}
+            found[name][length] = {"seconds": seconds(work, budget), "bytes": allocations(work)[0]}
         words = (f"{name} {one[length]['seconds'] * 1e3:.1f} ms" for name, one in found.items())
         print(f"{length:>6}: {', '.join(words)}", flush=True)
     return found
@@ -172,17 +172,19 @@ def draw(found: Measured, path: Path) -> None:
         axes.set_ylabel("ms" if what == "seconds" else "MiB beyond the inputs")
         axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 
 
 @torch.inference_mode()
-def main(arguments: Sequence[str]) -> None:
-    """Measure, print the exponents and ratios, and keep all of it."""
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Measure, print the exponents and ratios, draw, and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks attention-cost", description=__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
-    parser.add_argument("--plot", type=Path, default=Path("docs/images/attention-cost.png"))
+    parser.add_argument("--plot", type=Path, default=BUILT / "attention-cost.png")
+    parser.add_argument("--seconds", type=float, default=1.5, help="for each time")
     options = parser.parse_args(arguments)
-    found = measure(options.lengths)
+    found = measure(options.lengths, options.seconds)
     longest = max(options.lengths)
     fitted = exponents(found)
     reference, full, causal = (found[n][longest] for n in (REFERENCE, "full", "causal"))
@@ -205,14 +207,13 @@ def main(arguments: Sequence[str]) -> None:
     grouped = cache_bytes(2) / cache_bytes(8)
     print(f"bytes of a decoding step: {steps}; K = H / 4 keeps {grouped:.2f} of the cache")
     draw(found, options.plot)
-    save(
-        "attention-cost",
-        {
+    return {
+        "attention-cost": {
             "environment": environment(),
             "measured": found,
             "exponents": fitted,
             "ratios": ratios,
             "decoding step bytes": steps,
             "share of the cache with K = H / 4": grouped,
-        },
-    )
+        }
+    }

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +22,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.svm import LinearSVC
 
-from benchmarks.paired import environment, save
+from benchmarks.paired import Figures, environment
 from dragoman.data.labelled import LabelledLayout, read_labelled
 from dragoman.data.schemes import detect_scheme, find_spans, to_bio
 from dragoman.data.tagged import TaggedLayout, read_tagged
@@ -31,7 +30,6 @@ from dragoman.evaluate.labels import label_scores
 from dragoman.evaluate.spans import tag_scores
 from dragoman.train.recipes.base import DataFiles
 
-Figures = dict[str, Any]
 Sentences = list[list[str]]
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
@@ -176,8 +174,8 @@ def shape(word: str) -> str:
     return re.sub(r"(.)\1{2,}", r"\1\1", kinds)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Fit, score, print and save."""
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Fit, score, print and return the figures of each set."""
     parser = argparse.ArgumentParser(
         prog="benchmarks bag-of-words",
         description=__doc__,
@@ -187,6 +185,7 @@ def main(arguments: Sequence[str]) -> None:
         "sets", nargs="*", choices=[*NAMES, []], metavar="SET", help=", ".join(NAMES)
     )
     chosen = parser.parse_args(arguments).sets or list(NAMES)
+    every = {}
     for name in chosen:
         train, valid = files(name)
         found = (tagging if "ner" in NAMES[name] else classification)(train, valid)
@@ -198,4 +197,6 @@ def main(arguments: Sequence[str]) -> None:
             )
         machine = environment(["scikit-learn", "nervaluate"])
         data = {"train": NAMES[name].format(part="train"), "valid": NAMES[name].format(part="dev")}
-        save(f"bag-of-words-{name}", {"data": data, "environment": machine, "models": found})
+        figures = {"data": data, "environment": machine, "models": found}
+        every[f"bag-of-words-{name}"] = figures
+    return every

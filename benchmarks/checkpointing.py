@@ -14,7 +14,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from benchmarks.paired import environment, paired, save, show
+from benchmarks.paired import Figures, environment, paired, show
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import Rotary
 
@@ -51,8 +51,8 @@ def loss(model: DecoderOnly, ids_BL: Tensor) -> Tensor:
     return model(ids_BL).logsumexp(-1).mean()
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Measure and print the ratio and the memory."""
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Measure, print the ratio and the memory, and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks checkpointing", description=__doc__)
     sizes = (("d-model", 256), ("layers", 6), ("rows", 8), ("length", 256), ("rounds", 7))
     for name, default in sizes:
@@ -81,4 +81,4 @@ def main(arguments: Sequence[str]) -> None:
     print(f"kept for the backward pass   {memory[True]:.1f} MiB   without {memory[False]:.1f} MiB")
     figures = {"kept_mib": memory[True], "kept_mib_without": memory[False]}
     options = {"options": vars(chosen), "environment": environment()}
-    save("checkpointing", options | found | figures)
+    return {"checkpointing": options | found | figures}

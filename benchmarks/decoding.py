@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.paired import environment, paired, save, show
+from benchmarks.paired import Figures, environment, paired, show
 from dragoman.decode import Beam, Forbid, Greedy, Limits, search
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import load_model
@@ -99,8 +99,8 @@ def peer_decoder(peer: Any, beam_size: int) -> Callable[[Tensor], int]:  # noqa:
     return decode
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Measure each batch size with each beam size and print the ratios."""
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Measure each batch size with each beam size, print the ratios and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks decoding", description=__doc__)
     parser.add_argument("model", nargs="?", type=Path, help="a model folder")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64])
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str]) -> None:
     peer = make_peer(config, device)
     if peer is None:
         print("decoding: skipped, there is no peer: pip install transformers")
-        return
+        return {}
     generator = torch.Generator().manual_seed(1)
     cases = {}
     for batch in chosen.batch:
@@ -131,4 +131,4 @@ def main(arguments: Sequence[str]) -> None:
             show(f"decoding {batch} x beam {beam}", found)
     options = vars(chosen) | {"model": chosen.model and chosen.model.name}
     machine = environment(["transformers"])
-    save("decoding", {"options": options, "environment": machine, "cases": cases})
+    return {"decoding": {"options": options, "environment": machine, "cases": cases}}

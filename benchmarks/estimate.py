@@ -19,14 +19,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.paired import environment, save
+from benchmarks.paired import Figures, environment
 
 STEAL = 8
 """The column of /proc/stat with the time that the host withheld."""
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Foretell, run, compare, print and save."""
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Predict, run, compare, print and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks estimate", description=__doc__)
     parser.add_argument("--recipe", default="multi30k-en-de")
     parser.add_argument("--rounds", type=int, default=1)
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> None:
     rounds = [_round(chosen.recipe, chosen.settings) for _ in range(chosen.rounds)]
     command = shlex.join(["dragoman", "train", chosen.recipe, "out=DIR", *chosen.settings])
     name = f"estimate-{chosen.recipe}-{rounds[0]['training']['steps']}-steps"
-    save(name, {"command": command, "environment": environment(), "rounds": rounds})
+    return {name: {"command": command, "environment": environment(), "rounds": rounds}}
 
 
 def _round(recipe: str, settings: Sequence[str]) -> dict[str, Any]:
@@ -71,7 +71,3 @@ def _stolen() -> float:
     lines = map(str.split, Path("/proc/stat").read_text(encoding="utf-8").splitlines())
     ticks = sum(int(line[STEAL]) for line in lines if line[0] in ours)
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

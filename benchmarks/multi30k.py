@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paired import environment, save
+from benchmarks.paired import Figures, environment
 from dragoman.train.recipe import TranslateRecipe, load_recipe
 
 TEST = "multi30k/test_2016_flickr"
@@ -61,8 +61,8 @@ def train_and_score(name: str, settings: Sequence[str], out: Path) -> dict[str, 
     }
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Train, score, print and save."""
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Train, score, print and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks multi30k", description=__doc__)
     parser.add_argument("--recipe", default="multi30k-en-de")
     parser.add_argument("--out", type=Path, help="keep the run in this folder")
@@ -79,4 +79,4 @@ def main(arguments: Sequence[str]) -> None:
     print(f"{figures['steps']:,} steps, {machine['device']}, {machine['versions']}")
     moment = re.sub(r"\W", "", machine["time"].partition("+")[0])
     name = f"{chosen.recipe}-{moment}"  # settings may be long, and hold what no file name can
-    save(name, {"command": command, "environment": machine, **figures})
+    return {name: {"command": command, "environment": machine, **figures}}

@@ -15,7 +15,10 @@ import torch
 
 from dragoman.data.output import replacing
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).parents[1]
+BUILT = ROOT / "build" / "benchmarks"
+"""Where figures are written unless told otherwise: git ignores it."""
+Figures = dict[str, Any]
 
 
 def paired(ours: Callable[[], int], peers: Callable[[], int], rounds: int) -> dict[str, Any]:
@@ -64,12 +67,13 @@ def environment(packages: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def save(name: str, figures: dict[str, Any]) -> None:
-    """Write the figures to ``results/NAME.json``."""
-    path = RESULTS / f"{name}.json"
+def save(name: str, figures: Figures, folder: Path) -> None:
+    """Write the figures to ``NAME.json`` in a folder."""
+    path = folder / f"{name}.json"
+    folder.mkdir(parents=True, exist_ok=True)
     with replacing(path, "figures") as part:
         part.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    print(f"written: {path.relative_to(RESULTS.parents[1])}", file=sys.stderr)
+    print(f"written: {path}", file=sys.stderr)
 
 
 def _version(package: str) -> str:

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from benchmarks.paired import environment, paired, save, show
+from benchmarks.paired import Figures, environment, paired, show
 from dragoman.data.batch import Batch
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import autocast, causal_mask, sinusoidal_table
@@ -107,8 +107,8 @@ def peer_epoch(
     return sum(batch.num_src_tokens + batch.num_tgt_tokens for batch in batches)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Measure and print the ratio."""
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Measure, print the ratio and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks training", description=__doc__)
     for name, default in (("d-model", 256), ("layers", 6), ("decoder-layers", 2), ("vocab", 8000)):
         parser.add_argument(f"--{name}", type=int, default=default)
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str]) -> None:
     precision = partial(autocast, chosen.precision, device)
     model, peer = EncoderDecoder(config).to(device), PeerModel(config).to(device)
     settings = TrainConfig(max_steps=1)
-    stepper = Stepper[Batch](
+    stepper: Stepper[Batch] = Stepper(
         model=model,
         optimizer=make_optimizer(model, settings),
         precision=precision,
@@ -148,4 +148,4 @@ def main(arguments: Sequence[str]) -> None:
         chosen.rounds,
     )
     show(f"training {chosen.precision}", found)
-    save("training", {"options": vars(chosen), "environment": environment(), **found})
+    return {"training": {"options": vars(chosen), "environment": environment(), **found}}

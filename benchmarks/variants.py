@@ -21,7 +21,7 @@ import torch
 from rich.console import Console
 from torch.nn.functional import cross_entropy
 
-from benchmarks.paired import environment, paired, save
+from benchmarks.paired import Figures, environment, paired
 from dragoman.data.documents import DocumentDataset, prepare_documents
 from dragoman.data.packed import PackConfig, evaluation_batches
 from dragoman.errors import InputError
@@ -48,7 +48,6 @@ from dragoman.train.run import train
 LENGTH = 128
 FURTHER = 4  # times the context of training
 ROWS = 16
-ROUNDS = 7  # of a step of each, in turn
 MODEL = DecoderOnlyConfig(
     d_model=128,
     num_heads=4,
@@ -91,8 +90,9 @@ VARIANTS = {
 }
 
 
-def measure(name: str, model: DecoderOnlyConfig, steps: int, out: Path) -> dict[str, Any]:
+def measure(name: str, options: argparse.Namespace, out: Path) -> dict[str, Any]:
     """Train one variant and return its figures."""
+    model, steps = VARIANTS[name], options.steps
     recipe = GenerateRecipe(
         description=name,
         out=str(out),
@@ -122,7 +122,7 @@ def measure(name: str, model: DecoderOnlyConfig, steps: int, out: Path) -> dict[
     assert held is not None
     figures: dict[str, Any] = {
         "parameters": sum(parameter.numel() for parameter in loaded.parameters()),
-        "time": relative_time(model, len(loaded.output.weight)),
+        "time": relative_time(model, len(loaded.output.weight), options.rounds),
         "nats_per_char": nats_per_char(loaded, held, LENGTH),
     }
     try:
@@ -132,11 +132,11 @@ def measure(name: str, model: DecoderOnlyConfig, steps: int, out: Path) -> dict[
     return figures
 
 
-def relative_time(config: DecoderOnlyConfig, vocab_size: int) -> float:
+def relative_time(config: DecoderOnlyConfig, vocab_size: int, rounds: int) -> float:
     """How long a step takes, forward and backward, beside one of the first variant."""
     ids = torch.randint(4, vocab_size, (ROWS, LENGTH))
     models = (DecoderOnly(replace(one, vocab_size=vocab_size)) for one in (config, MODEL))
-    return 1.0 / float(paired(*(partial(_step, model, ids) for model in models), ROUNDS)["ratio"])
+    return 1.0 / float(paired(*(partial(_step, model, ids) for model in models), rounds)["ratio"])
 
 
 def _step(model: DecoderOnly, ids_BL: torch.Tensor) -> int:
@@ -152,16 +152,17 @@ def nats_per_char(model: DecoderOnly, held: DocumentDataset, length: int) -> flo
     return sum(next_token_loss(model, batch, 0.0).item() for batch in batches) / held.num_chars
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Train every variant, or those that are named."""
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Train every variant, or those that are named, and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks variants", description=__doc__)
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=7, help="of a step of each, in turn")
     parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     options = parser.parse_args(arguments)
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only:
-            found[name] = measure(name, VARIANTS[name], options.steps, Path(folder) / name)
+            found[name] = measure(name, options, Path(folder) / name)
             one = found[name]
             further = one["nats_per_char_further"]
             print(
@@ -170,4 +171,4 @@ def main(arguments: Sequence[str]) -> None:
                 f"{FURTHER * LENGTH}  time {one['time']:.2f}",
                 flush=True,
             )
-    save("variants", {"steps": options.steps, "environment": environment(), "variants": found})
+    return {"variants": {"steps": options.steps, "environment": environment(), "variants": found}}

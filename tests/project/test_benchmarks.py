@@ -1,11 +1,42 @@
-"""The benchmarks start and measure; what they find is for their own runs to say."""
+"""The benchmarks start, measure and write; what they find is for their own runs to say."""
 
+import json
+import lzma
+import subprocess
+import sys
 from importlib import import_module
 from itertools import count
+from pathlib import Path
 
 import pytest
 from benchmarks.__main__ import BENCHMARKS
+from benchmarks.paired import BUILT
 from tests.docs.pages import ROOT
+
+ONE_LAYER = (
+    "tokenizer.vocab_size=300",
+    "model.d_model=32",
+    "model.num_heads=2",
+    "model.d_ff=32",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "train.max_steps=2",
+    "train.device=cpu",
+)
+TINY = {
+    "training": (
+        *("--d-model=128", "--layers=1", "--decoder-layers=1", "--vocab=64"),
+        *("--max-tokens=64", "--rounds=1", "--precision=fp32"),
+    ),
+    "decoding": ("--batch=2", "--beam", "1", "2", "--length=3", "--rounds=1"),
+    "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
+    "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),
+    "bag-of-words": ("sst2", "resume"),
+    "attention-cost": ("--lengths", "1024", "1040", "--seconds=0"),
+    "checkpointing": ("--d-model=64", "--layers=1", "--rows=1", "--length=16", "--rounds=1"),
+    "estimate": ("--recipe=numbers", "data.made.train=60", "data.made.valid=10", *ONE_LAYER),
+}
+"""Each benchmark's options for a run of seconds."""
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
@@ -18,6 +49,60 @@ def test_each_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> 
     assert f"benchmarks {name}" in capsys.readouterr().out
     assert f"python -m benchmarks {name} " in page
     assert f"- **{name}**: " in page
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Made texts under the names of the corpora, and a cache of their own."""
+    words = ("the cat", "sees", "a dog.", "a tree", "runs!", "big", "birds")
+    lines = [f"{words[n % 7]} {words[n * 3 % 7]} {words[n % 5]} {n % 9}" for n in range(60)]
+    labelled = [f"{('no', 'yes')[n % 2]}\t{line}" for n, line in enumerate(lines)]
+    tagged = ["我 B-NAME\n学 I-NAME\n习 O\n" for _ in range(60)]
+    files = {
+        "tinyshakespeare/train.txt": 40 * lines,
+        "sentiment/sst2.train.tsv.xz": labelled,
+        "sentiment/sst2.dev.tsv": labelled,
+        "ner/resume.train.conll.xz": tagged,
+        "ner/resume.dev.conll": tagged,
+    }
+    for language in ("en", "de"):
+        files[f"multi30k/train.{language}.xz"] = 3 * lines
+        files[f"multi30k/val.{language}"] = lines[:9]
+        files[f"multi30k/test_2016_flickr.{language}"] = lines[9:18]
+    for name, text in files.items():
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = "".join(f"{line}\n" for line in text).encode()
+        path.write_bytes(lzma.compress(content) if path.suffix == ".xz" else content)
+    monkeypatch.setenv("DRAGOMAN_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_each_measures(name: str, data: Path) -> None:
+    """At a size of seconds each returns figures that JSON can hold."""
+    options = list(TINY[name])
+    if name == "attention-cost":
+        options.append(f"--plot={data / 'cost.png'}")
+    found = import_module(f"benchmarks.{name.replace('-', '_')}").main(options)
+    assert found
+    for figures in found.values():
+        assert "environment" in json.loads(json.dumps(figures))
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    """Help names every benchmark; one is run by its name, and its figures go where they are sent.
+
+    What nobody asked to keep is written where git ignores it.
+    """
+    program = [sys.executable, "-m", "benchmarks"]
+    shown = subprocess.run([*program, "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(f"  {name}" in shown for name in BENCHMARKS)
+    command = [*program, f"--out={tmp_path}", "checkpointing", *TINY["checkpointing"]]
+    subprocess.run(command, capture_output=True, cwd=ROOT, check=True)
+    assert "kept_mib" in json.loads((tmp_path / "checkpointing.json").read_text("utf-8"))
+    assert BUILT.relative_to(ROOT).parts[0] == "build"
 
 
 def test_a_ratio_is_taken_within_rounds() -> None:
