@@ -4,6 +4,8 @@ import argparse
 from importlib import import_module
 from pathlib import Path
 
+from dragoman import prepare_process
+
 BENCHMARKS = {
     "training": "tokens/s of a training step, against torch.nn.Transformer",
     "decoding": "tokens/s of decoding, against Hugging Face's MarianMT class",
@@ -45,6 +47,7 @@ def main() -> None:
         help="options of that benchmark; NAME --help lists them",
     )
     chosen = parser.parse_args()
+    prepare_process()
     from benchmarks.paired import BUILT, save
 
     for name in [chosen.name] if chosen.name else DEFAULT:

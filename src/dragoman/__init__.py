@@ -10,6 +10,7 @@ The rooms, from the ground up: ``dragoman.nn`` (the blocks of the paper), ``drag
 """
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.process import prepare_process
 from dragoman.version import __version__
 
 TYPE_CHECKING = False  # as typing's, which takes longer to import than all else here
@@ -46,6 +47,7 @@ __all__ = [
     "Translator",
     "__version__",
     "load",
+    "prepare_process",
 ]
 
 

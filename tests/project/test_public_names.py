@@ -40,6 +40,7 @@ def test_the_public_names_are_these() -> None:
         "Translator",
         "__version__",
         "load",
+        "prepare_process",
     ]
     assert set(dragoman.__all__) <= set(dir(dragoman))
 

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 
+from dragoman.process import prepare_process
+
 __all__ = ["main"]
 
 INTERRUPTED = 130
@@ -28,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if raises:  # else it is ignored, as in a shell's background, or another program's affair
             _on_interrupt(_end)
+        prepare_process()
         from dragoman.cli.app import run
 
         if raises:

@@ -127,7 +127,13 @@ def test_little_is_loaded_before_an_interrupt_is_awaited() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     loaded = set(done.stdout.split())
     ours = {name for name in loaded if name.startswith("dragoman")}
-    assert ours == {"dragoman", "dragoman.cli", "dragoman.cli.main", "dragoman.errors"}
+    assert ours == {
+        "dragoman",
+        "dragoman.cli",
+        "dragoman.cli.main",
+        "dragoman.errors",
+        "dragoman.process",
+    }
     assert not loaded & {"typing", "difflib", "threading", "contextlib", "typer"}
 
 

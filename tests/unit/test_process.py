@@ -1,0 +1,58 @@
+"""What PyTorch's libraries read when they are loaded."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from dragoman import prepare_process
+from dragoman.process import SETTINGS
+
+TRANSLATE = "from dragoman.cli.main import main; main(['translate', 'nowhere', os.devnull])"
+VERSION = "from dragoman.cli.main import main; main(['--version', '--json'])"
+PYTHON = "import dragoman; assert dragoman.prepare_process(); dragoman.load"
+
+
+def environment_at_torch(program: str, **given: str) -> dict[str, str]:
+    """Return the variables as they are when a program begins to import torch."""
+    program = (
+        "import os, sys\n"
+        "def note(event, arguments):\n"
+        "    if event == 'import' and arguments[0] == 'torch':\n"
+        f"        print(*map(os.environ.get, {list(SETTINGS)}), flush=True)\n"
+        "        os._exit(0)\n"
+        f"sys.addaudithook(note)\n{program}"
+    )
+    ours = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=ours | given, capture_output=True, text=True, check=True)
+    return dict(zip(SETTINGS, done.stdout.split(), strict=True))
+
+
+@pytest.mark.parametrize("program", [TRANSLATE, VERSION, PYTHON])
+def test_variables_are_set_before_torch_is_loaded(program: str) -> None:
+    """By the command line, whatever the command, and by a call in Python."""
+    assert environment_at_torch(program) == SETTINGS
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_users_own_setting_wins(name: str) -> None:
+    """Each alone; the others are set as usual."""
+    assert environment_at_torch(VERSION, **{name: "7"}) == SETTINGS | {name: "7"}
+
+
+def test_importing_the_package_changes_no_variable() -> None:
+    """A program that merely imports it keeps its environment."""
+    program = "import os; before = dict(os.environ); import dragoman; print(os.environ == before)"
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
+
+
+def test_nothing_is_set_once_torch_is_loaded() -> None:
+    """It would be too late, and the caller is told so."""
+    before = dict(os.environ)
+    assert torch.__version__
+    assert prepare_process() is False
+    assert os.environ == before
