@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_onednn_products
+from tests.processors import needs_independent_rows
 from tests.property.test_pattern_decoding import PATTERNS, SCHEMES, WITHOUT_SCORES, make_model
 from tests.property.test_pattern_decoding import SMALL as DECODER
 from tests.unit.models.family import ENCODER, make_encoder
@@ -209,7 +209,7 @@ def test_tracing_puts_the_mode_back() -> None:
     assert model.training
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_what_is_traced_has_the_bits_of_decoding() -> None:
     """A text's logits are those that the model has for it in a batch, to the last bit."""
     config = replace(ENCODER, d_model=128, d_ff=600)

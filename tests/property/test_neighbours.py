@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_onednn_products
+from tests.processors import needs_independent_rows
 from tests.unit.models.small import PAD, SMALL, VARIANTS, V, make_model, random_ids
 from torch import Tensor
 
@@ -23,7 +23,7 @@ from dragoman.nn import (
 from dragoman.nn.feedforward import ACTIVATIONS
 from dragoman.nn.products import Linear
 
-pytestmark = needs_onednn_products
+pytestmark = needs_independent_rows
 
 SEEDS = st.integers(0, 2**32)
 

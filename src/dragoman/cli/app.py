@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from dragoman import __version__
 from dragoman.cli.classify import classify
 from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
@@ -25,6 +24,7 @@ from dragoman.cli.tag import tag
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.usage import UsageError, told
+from dragoman.cli.version import show_version
 from dragoman.errors import DragomanError, is_out_of_memory
 
 __all__ = ["VERBS", "make_app", "run"]
@@ -91,10 +91,14 @@ def _root(
         ),
     ] = False,
     version: Annotated[
+        bool, typer.Option("--version", callback=show_version, help="Show the version.")
+    ] = False,
+    verbose: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=lambda on: _show_version(on=on), is_eager=True, help="Show it."
-        ),
+        typer.Option("--verbose", is_eager=True, help="With --version: what products run on here."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", is_eager=True, help="The same as one object.")
     ] = False,
 ) -> None:
     """The Transformer that you can read, train and ship.
@@ -105,9 +109,3 @@ def _root(
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
-
-
-def _show_version(*, on: bool) -> None:
-    if on:
-        typer.echo(f"dragoman {__version__}")
-        raise typer.Exit

@@ -8,13 +8,17 @@ Rows of zeros, added below and cut off again, lift such products over the limit.
 are ever touched: from 4097 multiplications on, these are the plain operators.
 """
 
+from functools import cache
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.nn.precision import uses_onednn
+from dragoman.nn.precision import Precision, autocast, row_invariant_products, uses_onednn
 
 SMALL_PRODUCT = 16**3  # multiplications up to which PyTorch does not ask oneDNN
 LONG_ROW = 1024  # columns beyond which oneDNN sums a lone row in another order
+TRIED = ((32, 256), (64, 64), (128, 512), (512, 512), (2048, 96))  # columns and rows of matrices
 
 
 class Linear(nn.Linear):
@@ -57,3 +61,27 @@ def head_product(a_BHTK: Tensor, b_BHKN: Tensor) -> Tensor:
 
 def _least_rows(multiplications_per_row: int) -> int:
     return SMALL_PRODUCT // max(1, multiplications_per_row) + 1
+
+
+@cache
+@torch.inference_mode()
+def rows_are_independent(precision: Precision) -> bool:
+    """Return whether a row of a product on this CPU has the same bits whatever rows are beside it.
+
+    Found by multiplying a few matrices. Seen so far with PyTorch 2.13: `fp32` does with AVX-512 and
+    does not with AVX2, `bf16` does except with an AVX-512 that has no units for it. PyTorch 2.11
+    and 2.12 do not in `fp32`.
+    """
+
+    def numbers(*size: int) -> Tensor:
+        return torch.arange(float(size[0] * size[1])).sin().view(size)
+
+    with row_invariant_products(), autocast(precision, torch.device("cpu")):
+        for columns, rows in TRIED:
+            linear, x = nn.utils.skip_init(Linear, columns, rows, bias=False), numbers(66, columns)
+            linear.weight.copy_(numbers(rows, columns))
+            expected = linear(x)
+            for count in (1, 2, 3, 5, 8, 33):
+                if not torch.equal(torch.cat([linear(part) for part in x.split(count)]), expected):
+                    return False
+    return True

@@ -1,5 +1,6 @@
 """The command line is a contract: verbs, options, exit codes, what goes to which stream."""
 
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from tests.system.cli.test_wrong_input import assert_refused
 import dragoman
 from dragoman.cli import app
 from dragoman.cli.app import make_app
+from dragoman.nn.precision import has_bf16_units
+from dragoman.nn.products import rows_are_independent
 
 HELP_AND_LIST = """
 import sys
@@ -161,6 +164,36 @@ def test_the_shell_completes_verbs() -> None:
         command, env=os.environ | asked, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["train", "translate"]
+
+
+def test_the_version_tells_of_the_machine(run: Run) -> None:
+    """What the processor does is said as it was found by trying, as lines and as one object."""
+    done = run("--version", "--json")
+    assert done.code == 0
+    found = json.loads(done.out)
+    assert (
+        found
+        | {
+            "dragoman": dragoman.__version__,
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "fast bf16": has_bf16_units(),
+            "independent rows in fp32": rows_are_independent("fp32"),
+            "independent rows in bf16": rows_are_independent("bf16"),
+        }
+        == found
+    )
+    words = {"True": "yes", "False": "no"}
+    lines = [f"{name} {words.get(str(value), value)}" for name, value in found.items()]
+    assert run("--version", "--verbose").out.splitlines() == lines
+
+
+@pytest.mark.parametrize("option", ["--verbose", "--json"])
+def test_what_goes_with_the_version_is_not_ignored(run: Run, option: str) -> None:
+    """Before a command it means nothing, and is refused."""
+    done = run(option, "demo")
+    assert (done.code, done.out) == (2, "")
+    assert "go with --version" in done.err
 
 
 @pytest.mark.parametrize(

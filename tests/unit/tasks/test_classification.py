@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.processors import needs_onednn_products
+from tests.processors import needs_independent_rows
 from tests.unit.tasks.readers import (
     CLASSIFY,
     LABELS,
@@ -41,7 +41,7 @@ def test_the_probabilities_are_the_models() -> None:
     assert str(result) == result.label
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_as_many_results_as_texts_in_order() -> None:
     """A list gives a list, a text one result, a stream the same as the list."""
     classifier = make_classifier()
@@ -88,7 +88,7 @@ def test_a_model_in_training_stays_there() -> None:
     assert model.training
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_neighbours_change_no_bit() -> None:
     """Any order and any budget of tokens give every probability to the last bit."""
     classifier = make_classifier()

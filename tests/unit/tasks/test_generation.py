@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_onednn_products
+from tests.processors import needs_independent_rows
 from tests.unit.tasks.tiny import random_lines, save_translator
 from tests.unit.tasks.tiny_generator import (
     DEFAULTS,
@@ -37,7 +37,7 @@ def changed(generator: Generator, **options: object) -> GenerationOptions:
     return replace(generator.options, **options)  # type: ignore[arg-type]
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_a_prompt_gives_one_and_a_list_gives_a_list(generator: Generator) -> None:
     """In the order of the prompts, each drawn by its place; no prompts give no texts."""
     found = generator.generate(PROMPTS)
@@ -50,7 +50,7 @@ def test_a_prompt_gives_one_and_a_list_gives_a_list(generator: Generator) -> Non
     assert {one.stopped for one in found} == {"eos", "length"}
 
 
-@needs_onednn_products
+@needs_independent_rows
 @pytest.mark.parametrize(
     "options", [{}, {"temperature": 0.0}, {"temperature": 0.0, "beam_size": 3}, {"context": 8}]
 )
@@ -263,7 +263,7 @@ def test_impossible_options_are_refused(generator: Generator, options: dict[str,
         generator.generate("the", options=changed(generator, **options))
 
 
-@needs_onednn_products
+@needs_independent_rows
 @settings(max_examples=10)
 @given(st.lists(st.sampled_from(PROMPTS), min_size=1, max_size=6), st.integers(0, 99))
 def test_any_prompts_in_any_order(prompts: list[str], seed: int) -> None:

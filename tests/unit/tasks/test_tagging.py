@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.processors import needs_onednn_products
+from tests.processors import needs_independent_rows
 from tests.unit.tasks.readers import (
     CLASSIFY,
     READING,
@@ -76,7 +76,7 @@ def test_spans_are_what_the_tags_form() -> None:
             assert span.score ** len(own) == pytest.approx(prod(word.probability for word in own))
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_as_many_results_as_texts_in_order() -> None:
     """A list gives a list, a text one result, a stream the same as the list."""
     tagger = make_tagger()
@@ -133,7 +133,7 @@ def test_a_word_that_is_too_long_is_cut() -> None:
     assert result.flags == ("split",)
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_neighbours_change_no_bit() -> None:
     """Any order and any budget of tokens give every tag and every probability to the last bit."""
     tagger = make_tagger()

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 import torch
-from tests.processors import needs_onednn_products
+from tests.processors import needs_independent_rows
 from tests.unit.tasks.tiny import (
     DECODING,
     make_config,
@@ -48,7 +48,7 @@ def translator() -> Translator:
     return make_translator()
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_a_text_gives_one_and_a_list_gives_a_list(translator: Translator) -> None:
     """In the order of the lines; no lines give no translations."""
     lines = random_lines(7)
@@ -59,7 +59,7 @@ def test_a_text_gives_one_and_a_list_gives_a_list(translator: Translator) -> Non
     assert translator.translate([]) == []
 
 
-@needs_onednn_products
+@needs_independent_rows
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 def test_no_line_depends_on_its_neighbours(translator: Translator, beam_size: int) -> None:
     """Any batch size and any order: the same text and the same scores, bit for bit."""
@@ -78,7 +78,7 @@ def test_no_line_depends_on_its_neighbours(translator: Translator, beam_size: in
         assert found == [expected[index] for index in order]
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_long_rows_do_not_depend_on_their_neighbours() -> None:
     """Also with a feed-forward network of 2,048 columns, where a lone row is summed otherwise."""
     tokenizer = make_tokenizer()
@@ -112,7 +112,7 @@ def test_greedy_search_is_a_beam_of_one() -> None:
         assert found.token_log_probs == best.token_log_probs
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_odd_lines_stay_lines(translator: Translator) -> None:
     """Blank ones come back empty without the model; others are one line each, in their place."""
     lines = [*random_lines(3), *ODD_LINES, *random_lines(3, seed=1)]
@@ -146,7 +146,7 @@ def test_a_long_line_is_translated_in_chunks(translator: Translator) -> None:
     assert "split" not in chunks[0].flags
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_a_line_of_twenty_thousand_words(translator: Translator) -> None:
     """It takes its time, no more: one line, with the flag."""
     line = " ".join(Random(0).choices(WORDS_WITH_STOPS, k=20_000))
@@ -268,7 +268,7 @@ def test_an_alignment_has_a_distribution_for_each_token(translator: Translator) 
     assert found.alignments is found.alignments
 
 
-@needs_onednn_products
+@needs_independent_rows
 def test_streaming_gives_the_same_lines(translator: Translator) -> None:
     """Windows of any size, read no further than needed, give what one call gives."""
     lines = random_lines(10)

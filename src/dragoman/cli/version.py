@@ -1,0 +1,52 @@
+"""``dragoman --version``: the version, and on request what products run on here."""
+
+import json
+import os
+import platform
+
+import typer
+
+from dragoman import __version__
+from dragoman.errors import InputError
+
+__all__ = ["show_version"]
+
+
+def show_version(ctx: typer.Context, on: bool) -> None:  # noqa: FBT001 (typer's protocol)
+    """Print it and end, if it was asked for."""
+    verbose, as_json = ctx.params["verbose"], ctx.params["as_json"]
+    if not on:
+        if verbose or as_json:
+            raise InputError("--verbose and --json before a command go with --version.")
+        return
+    lines = {"dragoman": __version__} | (_machine() if verbose or as_json else {})
+    if as_json:
+        typer.echo(json.dumps(lines))
+    else:
+        typer.echo("\n".join(f"{name} {_plain(value)}" for name, value in lines.items()))
+    raise typer.Exit
+
+
+def _machine() -> dict[str, object]:
+    """What the speed and the bits of a result depend on."""
+    import torch
+
+    from dragoman.nn.precision import has_bf16_units
+    from dragoman.nn.products import rows_are_independent
+
+    gpu = torch.cuda.is_available()
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if gpu else "cpu",
+        "threads": torch.get_num_threads(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "fast bf16": has_bf16_units(),
+        "independent rows in fp32": rows_are_independent("fp32"),
+        "independent rows in bf16": rows_are_independent("bf16"),
+        "waiting policy": os.environ.get("OMP_WAIT_POLICY", "not set"),
+    }
+
+
+def _plain(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
