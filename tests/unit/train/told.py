@@ -1,0 +1,309 @@
+"""A recipe of each task that leaves no setting at its default, and its batches made by hand."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from tests.unit.train import encoder_recipes
+from tests.unit.train.made import TINY
+from torch import Tensor, nn
+
+from dragoman.data import batch, labelled, masked, packed, tag_batch
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.dataset import TextDataset
+from dragoman.data.documents import HoldOut, prepare_documents
+from dragoman.data.holdout import hold_out, hold_out_rows
+from dragoman.data.prepare import prepare
+from dragoman.data.tagged import load_tagged
+from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderOnly
+from dragoman.models.folder import DecodingDefaults, GenerationDefaults
+from dragoman.nn import Documents, Rotary
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.train import TokenizerConfig
+from dragoman.train.config import TrainConfig
+from dragoman.train.encoders import NoisyBatchConfig
+from dragoman.train.recipes.base import RunRecipe
+from dragoman.train.recipes.generate import GenerateRecipe, TextFiles
+from dragoman.train.recipes.translate import DataConfig, TranslateRecipe
+
+STEPS, SEED, PEAK, WARMUP = 4, 7, 0.05, 3
+TRAIN = TrainConfig(
+    max_steps=STEPS,
+    max_minutes=1e9,  # neither of these two is reached
+    patience=99,
+    seed=SEED,
+    device="cpu",
+    precision="fp32",
+    optimizer="adamw",
+    learning_rate=PEAK,
+    schedule="constant",
+    warmup_steps=WARMUP,
+    beta1=0.7,
+    beta2=0.9,
+    eps=1e-2,
+    weight_decay=0.4,
+    clip_norm=0.1,
+    label_smoothing=0.3,
+    activation_checkpointing=True,
+    accumulate=2,
+    validate_every=3,
+    validate_limit=3,
+    metric="loss",
+    save_every=3,
+    average_last=1,
+    log_every=1,
+)
+RATES: Mapping[str, Callable[[int], float]] = {
+    "noam": lambda step: PEAK * 16**-0.5 * min(step**-0.5, step * WARMUP**-1.5),
+    "inverse-sqrt": lambda step: PEAK * min(step / WARMUP, (WARMUP / step) ** 0.5),
+    "cosine": lambda step: (
+        PEAK * min(1, step / WARMUP) * (1 + math.cos(math.pi * (step - 1) / STEPS)) / 2
+    ),
+    "constant": lambda step: PEAK * min(1, step / WARMUP),
+}
+"""Of the first step, which is 1, to the last; the model is 16 wide."""
+BATCH = NoisyBatchConfig(max_tokens=90, max_length=7, subword_sampling=0.3, token_dropout=0.25)
+MASKED_ID = 260
+"""Ids: four special ones, the bytes, then the mask, where there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hand:
+    """What the loop of a task works with."""
+
+    build: Callable[[], nn.Module]
+    batches: Iterator[Any]
+    validation: Sequence[Any]
+    read: Callable[[Any, Any], tuple[Tensor, Tensor]]
+    """From model and batch to logits `(M, V)` and targets `(M)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A recipe, what `config.json` says by it, and how to learn the same by hand."""
+
+    recipe: RunRecipe
+    told: Mapping[str, object]
+    open: Callable[[], Hand]
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The one that the run has learnt."""
+        return Tokenizer.load(Path(self.recipe.out) / "tokenizer.json")
+
+
+def translate(folder: Path) -> Case:
+    """Pairs of numbers, longer and shorter ones."""
+    lines = [" ".join(str(i + k) for k in range(1 + i % 5)) for i in range(60)]
+    (folder / "a.src").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "a.tgt").write_text("\n".join(x[::-1] for x in lines) + "\n", encoding="utf-8")
+    src, tgt, cache = str(folder / "a.src"), str(folder / "a.tgt"), str(folder / "cache")
+    settings = batch.BatchConfig(max_tokens=90, max_length=40, subword_sampling=0.3)
+    decoding = {
+        "beam_size": 2,
+        "length_penalty": 0.5,
+        "max_length_factor": 1.5,
+        "max_length_constant": 4,
+        "max_src_tokens": 33,
+    }
+    recipe = TranslateRecipe(
+        out=str(folder / "run"),
+        data=DataConfig(src=src, tgt=tgt, cache=cache, hold_out=4, src_lang="en", tgt_lang="de"),
+        tokenizer=TokenizerConfig(vocab_size=300),
+        batch=settings,
+        model=replace(TINY, src_vocab_size=0, tgt_vocab_size=0, dropout=0.2),
+        train=replace(TRAIN, schedule="noam"),
+        decoding=DecodingDefaults(**decoding),  # type: ignore[arg-type]
+    )
+
+    def read(model: EncoderDecoder, part: batch.Batch) -> tuple[Tensor, Tensor]:
+        real_BT = part.tgt_out_BT != 0
+        return model(part.src_BS, part.tgt_in_BT)[real_BT], part.tgt_out_BT[real_BT]
+
+    def open_() -> Hand:
+        pieces = case.tokenizer
+        pairs = prepare(CorpusConfig(src=src, tgt=tgt), pieces, pieces, Path(cache))
+        rest, held = hold_out(pairs, 4, 40, SEED)
+        splits = (pieces.splits(), pieces.splits())
+        size = pieces.vocab_size
+        config = replace(recipe.model, src_vocab_size=size, tgt_vocab_size=size)
+        return Hand(
+            build=lambda: EncoderDecoder(config),
+            batches=batch.Batches([rest], settings, seed=SEED, splits=splits),
+            validation=list(batch.evaluation_batches(held, 90)),
+            read=read,
+        )
+
+    told = {"decoding": decoding, "src_lang": "en", "tgt_lang": "de"}
+    case = Case(recipe=recipe, told=told, open=open_)
+    return case
+
+
+def generate(folder: Path) -> Case:
+    """Short documents, packed."""
+    text = "".join(f"{'it was so good ' * (1 + i % 3)}{i}\n" for i in range(60))
+    (folder / "a.txt").write_text(text, encoding="utf-8")
+    settings = packed.PackConfig(
+        length=20, rows=3, packing="documents", stride=7, subword_sampling=0.3
+    )
+    generation = {"context": 19, "opening": "so", "max_tokens": 11, "temperature": 0.3}
+    share = HoldOut(share=0.2, by="documents")
+    recipe = GenerateRecipe(
+        out=str(folder / "run"),
+        data=TextFiles(
+            train=(str(folder / "a.txt"),),
+            split="line",
+            hold_out=share,
+            cache=str(folder / "cache"),
+        ),
+        tokenizer=TokenizerConfig(vocab_size=300),
+        batch=settings,
+        model=DecoderOnlyConfig(
+            d_model=16, num_heads=2, d_ff=24, num_layers=1, positions=Rotary(), dropout=0.2
+        ),
+        train=replace(TRAIN, schedule="cosine"),
+        generation=GenerationDefaults(**generation),  # type: ignore[arg-type]
+    )
+
+    def read(model: DecoderOnly, part: packed.LanguageBatch) -> tuple[Tensor, Tensor]:
+        assert part.document_lengths is not None
+        real_BL = part.targets_BL != 0
+        logits_BLV = model(part.inputs_BL, None, Documents(part.document_lengths))
+        return logits_BLV[real_BL], part.targets_BL[real_BL]
+
+    def open_() -> Hand:
+        pieces = case.tokenizer
+        rest, held = prepare_documents([folder / "a.txt"], "line", pieces, folder / "cache", share)
+        assert held is not None
+        config = replace(recipe.model, vocab_size=pieces.vocab_size)
+        return Hand(
+            build=lambda: DecoderOnly(config),
+            batches=packed.PackedBatches(rest, settings, seed=SEED, splits=pieces.splits()),
+            validation=list(packed.evaluation_batches(held, settings)),
+            read=read,
+        )
+
+    case = Case(recipe=recipe, told={"generation": generation}, open=open_)
+    return case
+
+
+def pretrain(folder: Path) -> Case:
+    """Texts of three kinds, some of whose tokens are hidden."""
+    masking = masked.MaskConfig(share=0.4, masked=0.5, random=0.3)
+    settings = batch.BatchConfig(max_tokens=90, max_length=7, subword_sampling=0.3)
+    recipe = encoder_recipes.masked_recipe(folder)
+    recipe = replace(
+        recipe,
+        data=replace(recipe.data, hold_out=9),
+        masking=masking,
+        batch=settings,
+        model=replace(recipe.model, d_model=16, dropout=0.2),
+        train=replace(TRAIN, schedule="inverse-sqrt"),
+    )
+
+    def read(model: EncoderOnly, part: masked.MaskedBatch) -> tuple[Tensor, Tensor]:
+        hidden_BL = part.targets_BL >= 0
+        return model(part.ids_BL)[hidden_BL], part.targets_BL[hidden_BL]
+
+    def open_() -> Hand:
+        pieces = case.tokenizer
+        data, cache = recipe.data, recipe.data.cache_folder
+        bare, _ = prepare_documents([folder / "bare.txt"], "line", pieces, cache)
+        marked = labelled.load_labelled(folder / "texts.tsv", data.labelled_layout, pieces)
+        named = load_tagged(folder / "words.conll", data.tagged_layout, pieces)
+        texts = TextDataset.joined([part.as_texts() for part in (bare, marked, named)])
+        rest, held = (
+            replace(texts, texts=texts.texts.take(rows))
+            for rows in hold_out_rows(texts.texts, 9, SEED)
+        )
+        vocabulary = masked.Vocabulary(MASKED_ID, (pieces.first_piece, pieces.vocab_size))
+        config = replace(recipe.model, vocab_size=pieces.vocab_size)
+        return Hand(
+            build=lambda: EncoderOnly(config),
+            batches=masked.MaskedBatches(
+                rest, settings, vocabulary, masking, seed=SEED, splits=pieces.splits()
+            ),
+            validation=list(masked.evaluation_batches(held, settings, vocabulary, masking)),
+            read=read,
+        )
+
+    case = Case(recipe=recipe, told={}, open=open_)
+    return case
+
+
+def hidden(model: EncoderOnly, ids_BL: Tensor) -> Tensor:
+    """In training, the mask stands for a quarter of the pieces; no special token is hidden."""
+    if not model.training:
+        return ids_BL
+    chosen_BL = torch.rand(ids_BL.shape) < 0.25
+    return ids_BL.masked_fill(chosen_BL & (ids_BL > 3) & (ids_BL != MASKED_ID), MASKED_ID)
+
+
+def classify(folder: Path) -> Case:
+    """Labelled texts, some of whose words are hidden."""
+    recipe = encoder_recipes.classify_recipe(folder)
+    recipe = replace(
+        recipe,
+        data=replace(recipe.data, hold_out=6),
+        batch=BATCH,
+        model=replace(recipe.model, d_model=16, dropout=0.2),
+        train=TRAIN,
+    )
+
+    def read(model: EncoderOnly, part: labelled.ClassBatch) -> tuple[Tensor, Tensor]:
+        return model(hidden(model, part.ids_BL)), part.labels_B
+
+    def open_() -> Hand:
+        pieces = case.tokenizer
+        texts = labelled.load_labelled(folder / "texts.tsv", recipe.data.layout, pieces)
+        rest, held = (texts.take(rows) for rows in hold_out_rows(texts.texts, 6, SEED))
+        head = replace(recipe.head, labels=("0", "1"))
+        config = replace(recipe.model, vocab_size=pieces.vocab_size, head=head)
+        return Hand(
+            build=lambda: EncoderOnly(config),
+            batches=labelled.ClassBatches(rest, BATCH, seed=SEED, splits=pieces.splits()),
+            validation=list(labelled.evaluation_batches(held, BATCH)),
+            read=read,
+        )
+
+    case = Case(recipe=recipe, told={"reading": {"max_tokens": 7, "words": "spaced"}}, open=open_)
+    return case
+
+
+def tag(folder: Path) -> Case:
+    """Sentences with tags, some of whose words are hidden."""
+    recipe = encoder_recipes.tag_recipe(folder)
+    recipe = replace(
+        recipe,
+        data=replace(recipe.data, hold_out=6),
+        batch=BATCH,
+        model=replace(recipe.model, d_model=16, dropout=0.2),
+        train=replace(TRAIN, schedule="cosine"),
+    )
+
+    def read(model: EncoderOnly, part: tag_batch.TagBatch) -> tuple[Tensor, Tensor]:
+        first_BL = part.tags_BL >= 0
+        return model(hidden(model, part.ids_BL))[first_BL], part.tags_BL[first_BL]
+
+    def open_() -> Hand:
+        pieces = case.tokenizer
+        texts = load_tagged(folder / "words.conll", recipe.data.layout, pieces)
+        rows = hold_out_rows(texts.as_texts().texts, 6, SEED)
+        rest, held = (texts.take(part) for part in rows)
+        head = replace(recipe.head, labels=("O", "B-PER", "I-PER"))
+        config = replace(recipe.model, vocab_size=pieces.vocab_size, head=head)
+        return Hand(
+            build=lambda: EncoderOnly(config),
+            batches=tag_batch.TagBatches(rest, BATCH, seed=SEED, splits=pieces.splits()),
+            validation=list(tag_batch.evaluation_batches(held, BATCH)),
+            read=read,
+        )
+
+    case = Case(recipe=recipe, told={"reading": {"max_tokens": 7, "words": "spaced"}}, open=open_)
+    return case
+
+
+TASKS = {case.__name__: case for case in (translate, generate, pretrain, classify, tag)}
