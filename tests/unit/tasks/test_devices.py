@@ -1,0 +1,83 @@
+"""What a search is given follows the model to another device: "meta", which has no numbers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from tests.unit.tasks.tiny import make_config, make_model, make_tokenizer
+from tests.unit.tasks.tiny_generator import make_generator
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from dragoman.decode import Advance
+from dragoman.tasks.options import DecodingOptions, GenerationOptions
+from dragoman.tasks.translation import Translator
+
+
+class Guessing(TorchFunctionMode):
+    """Whoever asks for a number on "meta" gets one: 9 of a tensor, and no truth of any."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> object:
+        """Do what was asked for, or guess."""
+        if func in (Tensor.__int__, Tensor.__bool__) and args[0].is_meta:
+            return 9 if func is Tensor.__int__ else False
+        return func(*args, **(kwargs or {}))
+
+
+class ChosenError(Exception):
+    """A first token is to be chosen."""
+
+
+@dataclass
+class Noting:
+    """A strategy and its frontier: notes where the limits are, and ends at the first step."""
+
+    beam_size: int = 1
+    n_best: int = 1
+    devices: list[str] = field(default_factory=list)
+
+    def begin(self, max_B: Tensor, eos_id: int) -> "Noting":  # noqa: ARG002 (a protocol)
+        """Begin a search."""
+        self.devices.append(max_B.device.type)
+        return self
+
+    def advance(self, log_probs_NV: Tensor) -> Advance:
+        """By now the processors have seen the logits."""
+        self.devices.append(log_probs_NV.device.type)
+        raise ChosenError
+
+    def keep(self, sentences_K: Tensor) -> None:
+        """Not reached."""
+        raise NotImplementedError
+
+
+def translate(strategy: Noting) -> None:
+    """With a shortest length too."""
+    tokenizer = make_tokenizer()
+    model = make_model(make_config(tokenizer)).to("meta")
+    options = DecodingOptions(min_length=3)
+    Translator(model, tokenizer, tokenizer)._ids.search([[5, 6, 7]], options, strategy)
+
+
+def generate(strategy: Noting) -> None:
+    """With every processor that looks at what was there before."""
+    generator = make_generator()
+    generator._model.to("meta")
+    options = GenerationOptions(min_tokens=3, repetition_penalty=1.2)
+    next(generator._steps([[2, 5, 6]], strategy, options, begins_text=True))
+
+
+@pytest.mark.parametrize("run", [translate, generate])
+def test_a_search_is_on_the_device_of_its_model(run: Callable[[Noting], None]) -> None:
+    """Sources, limits and processors: "meta" refuses to compute with what was left on a CPU."""
+    strategy = Noting()
+    with Guessing(), pytest.raises(ChosenError):
+        run(strategy)
+    assert strategy.devices == ["meta", "meta"]

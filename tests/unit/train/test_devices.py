@@ -1,0 +1,114 @@
+"""What a run brings to another device: to "meta", which has no numbers, and to two GPUs made here.
+
+On "meta" no loss can be computed, so what runs there ends in an error; what it has given the model
+by then is known.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load, save
+from tests.unit.train import told
+from tests.unit.train.made import make_console, make_model
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.utils._pytree import tree_leaves
+
+from dragoman.train.checkpoint import random_state, set_random_state
+from dragoman.train.job import unchecked
+from dragoman.train.jobs import TASKS
+from dragoman.train.loop import Progress
+from dragoman.train.optimizer import load_optimizer_tensors
+from dragoman.train.run import Parts
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.step import Stepper
+
+META = torch.device("meta")
+
+
+@contextmanager
+def given() -> Iterator[set[str]]:
+    """The devices of all tensors that modules are called with."""
+    devices: set[str] = set()
+
+    def look(_: nn.Module, arguments: tuple[Any, ...]) -> None:
+        devices.update(x.device.type for x in tree_leaves(arguments) if isinstance(x, Tensor))
+
+    handle = register_module_forward_pre_hook(look)
+    yield devices
+    handle.remove()
+
+
+@pytest.mark.parametrize("task", told.TASKS)
+def test_batches_follow_the_model(task: str, tmp_path: Path) -> None:
+    """Those of a step and those of a validation."""
+    recipe, say = told.TASKS[task](tmp_path).recipe, make_console(terminal=False)[0].print
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        job = TASKS[task].assemble(recipe, folder, say, None, unchecked)
+    job.model.to(META)
+    optimizer = torch.optim.SGD(job.model.parameters())
+    stepper = Stepper(
+        model=job.model, optimizer=optimizer, loss=job.loss, precision=nullcontext, clip_norm=None
+    )
+    parts = Parts(
+        recipe=recipe, folder=folder, job=job, device=META, optimizer=optimizer, stepper=stepper
+    )
+    for run in (parts.measure, lambda: parts.take_step(Progress())):
+        with given() as devices, pytest.raises((RuntimeError, NotImplementedError), match="meta"):
+            run()
+        assert devices == {"meta"}
+
+
+def test_the_optimizer_follows_the_model() -> None:
+    """Its moments come from a file to a CPU; the weights are elsewhere."""
+    model = make_model().to(META)
+    optimizer = torch.optim.Adam(model.parameters())
+    moments = {f"{name}/exp_avg": torch.ones(p.shape) for name, p in model.named_parameters()}
+    load_optimizer_tensors(optimizer, model, moments)
+    kept = [state["exp_avg"].device for state in optimizer.state.values()]
+    assert kept == [META] * len(moments)
+
+
+@dataclass
+class Gpus:
+    """The random generators of GPUs, by the names that torch has for reading and setting them."""
+
+    states: list[Tensor]
+
+    def get_rng_state_all(self) -> list[Tensor]:
+        """The state of each."""
+        return [state.clone() for state in self.states]
+
+    def set_rng_state(self, state: Tensor, device: int) -> None:
+        """Set that of one."""
+        self.states[device] = state
+
+    def device_count(self) -> int:
+        """How many there are."""
+        return len(self.states)
+
+    def is_available(self) -> bool:
+        """There are some."""
+        return True
+
+
+def test_random_numbers_of_every_gpu_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint keeps the state of each one's generator, and each one gets its own back.
+
+    On a machine with fewer GPUs those that are there do.
+    """
+    for count in (2, 1):
+        gpus = Gpus([torch.tensor([number, 7], dtype=torch.uint8) for number in range(2)])
+        for name in ("get_rng_state_all", "set_rng_state", "device_count", "is_available"):
+            monkeypatch.setattr(torch.cuda, name, getattr(gpus, name))
+        saved = load(save(random_state()))
+        drawn = torch.rand(3)
+        gpus.states = [torch.zeros(2, dtype=torch.uint8)] * count
+        set_random_state(saved)
+        assert [state.tolist() for state in gpus.states] == [[0, 7], [1, 7]][:count]
+        assert torch.equal(torch.rand(3), drawn)
