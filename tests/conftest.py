@@ -25,13 +25,15 @@ TERMINAL = (
     "GITHUB_ACTIONS",
     "LINES",
     "NO_COLOR",
+    "PYTHONUNBUFFERED",
     "PY_COLORS",
     "TERM",
     "TERMINAL_WIDTH",
     "TTY_COMPATIBLE",
     "TTY_INTERACTIVE",
 )
-"""Variables by which typer and rich take a pipe for a terminal, or for one of another kind."""
+"""Variables by which typer and rich take a pipe for a terminal, or for one of another kind, and by
+which Python writes at once what a program has not flushed."""
 
 
 class TorchRandom:
