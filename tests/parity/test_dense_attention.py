@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.calls import FunctionCalls
 from tests.unit.models.small import distance
 from torch import Tensor
 
@@ -18,8 +19,8 @@ from dragoman.nn import (
     causal_mask,
     reference_attention,
 )
-from dragoman.nn.mask import hide_blind_rows
 from dragoman.nn.patterns.dense import PRODUCT_KEYS
+from dragoman.nn.patterns.kernels import fused_attention
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
 
@@ -140,17 +141,30 @@ def test_the_fused_kernel_equals_the_reference(
 
 @given(SIZES, DTYPES, MASKS, SEEDS)
 @settings(max_examples=50)
-def test_the_fused_operator_and_the_blind_rows_rule_equal_the_reference(
+def test_fused_attention_equals_the_reference(
     sizes: tuple[int, int, int, int, int],
     dtype: torch.dtype,
     kind: tuple[list[bool], float] | None,
     seed: int,
 ) -> None:
-    """What runs on other devices, at any shape: torch's operator, then zeros for blind rows."""
+    """What runs on other devices, at any shape, blind rows among them."""
     torch.manual_seed(seed)
     inputs, mask = draw_inputs(sizes, dtype), draw_mask(sizes, kind)
-    out = F.scaled_dot_product_attention(*inputs, attn_mask=mask)
-    assert agrees(out if mask is None else hide_blind_rows(out, mask), inputs, mask)
+    q_BHTd, k_BHSd, v_BHSd = inputs
+    weighting = Weighting(scale=sizes[4] ** -0.5)
+    out_BHTd = fused_attention(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, weighting)
+    assert agrees(out_BHTd, inputs, mask)
+
+
+@pytest.mark.parametrize("pattern", [Full(), Causal()], ids=repr)
+@pytest.mark.parametrize(("device", "fused"), [("cpu", 0), ("meta", 1)])
+def test_other_devices_run_the_fused_kernel(pattern: Pattern, device: str, fused: int) -> None:
+    """For as few keys as a CPU multiplies without it."""
+    x_BHTd = torch.zeros(1, 2, 5, 4, device=device)
+    with FunctionCalls() as calls:
+        attended(pattern, (x_BHTd, x_BHTd, x_BHTd), None)
+    called = [call.function for call in calls.seen]
+    assert called.count(F.scaled_dot_product_attention) == fused
 
 
 def test_dropout_takes_whole_weights() -> None:

@@ -2,12 +2,15 @@
 
 import os
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 import torch
 
 from dragoman.errors import InputError
 from dragoman.train.device import choose_device, choose_precision, deterministic
+
+CPU = Path("/proc/cpuinfo")
 
 
 def test_names() -> None:
@@ -47,12 +50,42 @@ def test_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
         choose_device("cuda")
 
 
-def test_precision() -> None:
-    """A precision that was asked for is taken; auto chooses one of the two."""
-    cpu = torch.device("cpu")
-    assert choose_precision("fp32", cpu) == "fp32"
-    assert choose_precision("bf16", cpu) == "bf16"
-    assert choose_precision("auto", cpu) in {"fp32", "bf16"}
+@pytest.mark.parametrize("device", ["cpu", "cuda", "meta"])
+def test_a_precision_that_was_asked_for(device: str) -> None:
+    """It is taken, whatever would be faster."""
+    assert choose_precision("fp32", torch.device(device)) == "fp32"
+    assert choose_precision("bf16", torch.device(device)) == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("supported", "chosen"),
+    [
+        ({True: False, False: False}, "fp32"),
+        ({True: True, False: False}, "fp32"),
+        ({True: True, False: True}, "bf16"),
+    ],
+    ids=["none", "emulated", "native"],
+)
+def test_auto_on_a_gpu(
+    supported: dict[bool, bool], chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bf16 where the GPU computes in it and does not only emulate it, as those before Ampere do."""
+
+    def is_bf16_supported(*, including_emulation: bool = True) -> bool:
+        return supported[including_emulation]
+
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", is_bf16_supported)
+    assert choose_precision("auto", torch.device("cuda", 0)) == chosen
+
+
+@pytest.mark.skipif(
+    not CPU.exists() or "ONEDNN_MAX_CPU_ISA" in os.environ,
+    reason="reads from Linux what the processor can do",
+)
+def test_auto_on_a_cpu() -> None:
+    """bf16 where the processor has instructions for it; no other device is known to have any."""
+    has_units = any(unit in CPU.read_text().split() for unit in ("avx512_bf16", "amx_bf16"))
+    assert choose_precision("auto", torch.device("cpu")) == ("bf16" if has_units else "fp32")
     assert choose_precision("auto", torch.device("meta")) == "fp32"
 
 
