@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 PYTEST_WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench docs clean
+.PHONY: help install demo test mutants check format bench docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -29,6 +29,9 @@ demo: $(STAMP) ## train a small translator on the embedded corpus and translate 
 test: $(STAMP) ## run the tests, a worker with one thread for each core, four at most
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest \
 		--numprocesses $(PYTEST_WORKERS) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
+
+mutants: $(STAMP) ## change 300 lines drawn at random, one at a time, and see that tests fail (an hour)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 check: $(STAMP) ## formatting, lint, types, and which room imports which
 	$(BIN)/ruff format --check
@@ -48,5 +51,5 @@ docs: $(STAMP) ## pages made from the code, the site in build/site, and every ex
 	$(BIN)/python -m tests.docs.walk
 
 clean: ## remove what builds and checks left (the environment and runs/ stay)
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf build dist mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -73,8 +73,19 @@ def test_temperature_is_a_power(temperature: float) -> None:
 
 @pytest.mark.parametrize("temperature", [5e-324, 1e-310, 1e-30])
 def test_the_lowest_temperatures_are_greedy(temperature: float) -> None:
-    """However small the number is, the most probable token keeps a weight, and it alone."""
-    assert kept(Sample(temperature=temperature), ROW) == pytest.approx({1: 1.0})
+    """However small the number is, each row's most probable token keeps a weight, and it alone."""
+    weights_Nk, tokens_Nk = keep_best(
+        table(ROW, [0.9, 0.1, 0, 0, 0]), Sample(temperature=temperature)
+    )
+    assert weights_Nk.tolist() == [[0, 1, 0, 0, 0], [1, 0, 0, 0, 0]]
+    assert tokens_Nk.tolist() == [[0, 1, 2, 3, 4]] * 2
+
+
+@pytest.mark.parametrize("options", [Sample(), Sample(top_k=3), Sample(top_p=0.8)])
+def test_what_may_be_drawn_is_on_the_device_of_the_model(options: Sample) -> None:
+    """Weights and tokens: "meta" is here what a GPU is elsewhere."""
+    for kept_Nk in keep_best(torch.zeros(2, 5, device="meta"), options):
+        assert kept_Nk.device.type == "meta"
 
 
 def test_top_k_keeps_the_most_probable() -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.calls import Call, FunctionCalls
+from tests.calls import Call, FunctionCalls, OperatorCalls
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode  # there is no public name for it
 
@@ -20,6 +20,7 @@ from dragoman.nn import (
     Causal,
     Decoder,
     Documents,
+    Dropout,
     DynamicScaling,
     Fixed,
     Full,
@@ -45,7 +46,7 @@ from dragoman.nn import (
     Weighting,
 )
 from dragoman.nn.patterns.kernels import fused_attention
-from dragoman.nn.patterns.varlen import attend_by_varlen
+from dragoman.nn.patterns.varlen import attend_by_varlen, is_served, torch_has_it
 
 
 @contextmanager
@@ -137,6 +138,42 @@ def test_packed_documents_wait_for_no_gpu(lengths: tuple[int, ...], within: Patt
         by_kernel = attend_by_varlen(x_BHLd, kv, lengths, (-1, 0), weighting, kernel)
     assert not waits(calls)
     assert out.shape == by_kernel.shape == x_BHLd.shape
+
+
+@pytest.mark.skipif(not torch_has_it(), reason="this torch has no such kernel")
+@pytest.mark.parametrize(
+    ("width", "dtype", "weighting", "capability", "served"),
+    [
+        (8, torch.bfloat16, Weighting(scale=1.0), (8, 0), True),
+        (256, torch.float16, Weighting(scale=1.0), (9, 0), True),
+        (12, torch.bfloat16, Weighting(scale=1.0), (8, 0), False),
+        (264, torch.bfloat16, Weighting(scale=1.0), (8, 0), False),
+        (8, torch.float32, Weighting(scale=1.0), (8, 0), False),
+        (8, torch.bfloat16, Weighting(scale=1.0, soft_cap=9.0), (8, 0), False),
+        (8, torch.bfloat16, Weighting(scale=1.0, dropout=Dropout(0.1)), (8, 0), False),
+        (8, torch.bfloat16, Weighting(scale=1.0), (7, 5), False),
+    ],
+)
+def test_a_gpu_attends_to_packed_documents_by_one_kernel(
+    width: int,
+    dtype: torch.dtype,
+    weighting: Weighting,
+    capability: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    served: bool,
+) -> None:
+    """Where it is made for them: for heads of these widths, half precision and plain weights."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    documents = Documents((5, 15))
+    with FakeTensorMode(), torch.no_grad(), OperatorCalls() as calls:
+        with torch.device("cuda"):
+            x_BHLd = torch.ones(2, 2, 20, width, dtype=dtype)
+        assert is_served(x_BHLd, weighting) == served
+        for within in (Full(), Causal(), SlidingWindow(size=9)) if served else ():
+            Packed(within, documents).attend(x_BHLd, KeyValue(x_BHLd, x_BHLd), None, weighting)
+    names = [str(call.function) for call in calls.seen]
+    assert len([name for name in names if "varlen" in name]) == (3 if served else 0)
 
 
 LENGTH = 300  # more than a block of any pattern here

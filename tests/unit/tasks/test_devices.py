@@ -9,14 +9,18 @@ from tests.unit.tasks.tiny import make_config, make_model, make_tokenizer
 from tests.unit.tasks.tiny_generator import make_generator
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from dragoman.decode import Advance
 from dragoman.tasks.options import DecodingOptions, GenerationOptions
 from dragoman.tasks.translation import Translator
 
 
-class Guessing(TorchFunctionMode):
-    """Whoever asks for a number on "meta" gets one: 9 of a tensor, and no truth of any."""
+class Elsewhere(TorchFunctionMode):
+    """Nothing is computed from tensors of two devices, as on a GPU.
+
+    Whoever asks for a number on "meta" is told 9, and whoever asks whether something is so, no.
+    """
 
     def __torch_function__(
         self,
@@ -25,9 +29,12 @@ class Guessing(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> object:
-        """Do what was asked for, or guess."""
+        """Do what was asked for."""
         if func in (Tensor.__int__, Tensor.__bool__) and args[0].is_meta:
             return 9 if func is Tensor.__int__ else False
+        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor) and x.dim()]
+        alone = func is Tensor.to or len({x.device for x in tensors}) < 2
+        assert alone, f"{func} of tensors on two devices"
         return func(*args, **(kwargs or {}))
 
 
@@ -63,7 +70,9 @@ def translate(strategy: Noting) -> None:
     tokenizer = make_tokenizer()
     model = make_model(make_config(tokenizer)).to("meta")
     options = DecodingOptions(min_length=3)
-    Translator(model, tokenizer, tokenizer)._ids.search([[5, 6, 7]], options, strategy)
+    translator = Translator(model, tokenizer, tokenizer)
+    with Elsewhere():
+        translator._ids.search([[5, 6, 7]], options, strategy)
 
 
 def generate(strategy: Noting) -> None:
@@ -71,13 +80,14 @@ def generate(strategy: Noting) -> None:
     generator = make_generator()
     generator._model.to("meta")
     options = GenerationOptions(min_tokens=3, repetition_penalty=1.2)
-    next(generator._steps([[2, 5, 6]], strategy, options, begins_text=True))
+    with Elsewhere():
+        next(generator._steps([[2, 5, 6]], strategy, options, begins_text=True))
 
 
 @pytest.mark.parametrize("run", [translate, generate])
 def test_a_search_is_on_the_device_of_its_model(run: Callable[[Noting], None]) -> None:
-    """Sources, limits and processors: "meta" refuses to compute with what was left on a CPU."""
+    """Sources, limits and what processors compare with."""
     strategy = Noting()
-    with Guessing(), pytest.raises(ChosenError):
+    with pytest.raises(ChosenError):
         run(strategy)
     assert strategy.devices == ["meta", "meta"]

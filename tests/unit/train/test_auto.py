@@ -35,6 +35,7 @@ def test_a_small_corpus(tmp_path: Path) -> None:
     assert recipe.tokenizer.vocab_size == SIZES[0].vocab_size
     assert recipe.train.max_steps == 300
     assert recipe.train.warmup_steps == 30
+    assert recipe.train.validate_every == recipe.train.save_every == 100
     assert recipe.out == "out"
     assert "10 pairs: tiny" in recipe.description
     assert ", 300 passes" in recipe.description  # of one batch

@@ -1,17 +1,22 @@
-"""From files to texts, where there is nothing to validate by."""
+"""From files to texts and their tokenizers."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.disk import listen
+from tests.unit.train.encoder_recipes import classify_recipe
+from tests.unit.train.made import file_size_limit
 
 from dragoman.data.batch import BatchConfig
 from dragoman.data.holdout import say_held_out
-from dragoman.errors import InputError
+from dragoman.errors import DragomanError, InputError
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.recipe import DataConfig, TranslateRecipe
 from dragoman.train.texts import read_texts
+from dragoman.train.tokenizer import begin_tokenizer
 
 
 def make_recipe(
@@ -77,3 +82,35 @@ def test_kept_tokenizers_survive_a_power_failure(
     names = ["tokenizer.json"] if joint else ["tokenizer.src.json", "tokenizer.tgt.json"]
     assert disk.renamed()[: len(names)] == names
     disk.check()
+
+
+def learn_two(folder: Path) -> None:
+    """Of source and target, as a run does."""
+    recipe = make_recipe(folder, ["one two", "two three"])
+    tokenizer = replace(recipe.tokenizer, joint=False)
+    model = replace(recipe.model, tie_embeddings="none")
+    read_texts(replace(recipe, tokenizer=tokenizer, model=model), folder, lambda _: None)
+
+
+def learn_joint(folder: Path) -> None:
+    """One for both."""
+    read_texts(make_recipe(folder, ["one two", "two three"]), folder, lambda _: None)
+
+
+def learn_one(folder: Path) -> None:
+    """Of texts that have one side."""
+    begin_tokenizer(classify_recipe(folder), ["one two", "three"], folder, lambda _: None)
+
+
+@pytest.mark.parametrize("learn", [learn_two, learn_joint, learn_one])
+def test_a_tokenizer_has_its_name_when_it_is_whole(
+    learn: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """A run that ends in the middle of writing one (here on a full disk) leaves none to use."""
+    with file_size_limit(2_000), pytest.raises(DragomanError, match="Cannot write"):
+        learn(tmp_path)
+    assert not list(tmp_path.glob("tokenizer*"))
+    learn(tmp_path)
+    for path in tmp_path.glob("tokenizer*"):
+        Tokenizer.load(path)
+    assert not list(tmp_path.glob(".tokenizer*"))

@@ -52,6 +52,7 @@ def test_texts_of_every_kind_are_read(recipe: MaskedRecipe) -> None:
     assert any(words.startswith("220 texts") for words in said)
     assert any("22 texts" in words and "held out" in words for words in said)
     assert sum(len(batch.indices) for batch in job.validation) == 22
+    assert next(recipe.data.read()) == "the film was bad"  # a text is a line of its file
 
 
 def test_the_loss_is_that_of_the_hidden_tokens(recipe: MaskedRecipe) -> None:
