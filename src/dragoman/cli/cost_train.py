@@ -1,7 +1,7 @@
 """What ``dragoman train`` says before it begins, and refuses."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -9,18 +9,23 @@ if TYPE_CHECKING:
     from dragoman.train.job import Check
     from dragoman.train.recipes.base import RunRecipe
 
+RecipeT = TypeVar("RecipeT", bound="RunRecipe")
+
+LONG = 45 * 60.0
+"""Seconds of a run from which on the sentence says how to end it sooner."""
+
 
 def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
-    """Say what a run will take, in two lines; gives what refuses its batches if they do not fit.
+    """Say what a run will take, or the rest of one; gives what refuses batches that do not fit.
 
-    Raises InputError for a model that cannot fit at all. Takes some tenths of a second.
+    Raises InputError for a model that cannot fit at all. Takes half a second.
     """
     from dragoman.cli.cost_show import bytes_said, energy_said, money_said, time_said
     from dragoman.cost.devices import device_table
     from dragoman.cost.estimate import Prices, estimate_training
     from dragoman.cost.estimate_machine import memory_limit, rates_here
     from dragoman.cost.estimate_recipe import work_of
-    from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
+    from dragoman.cost.estimate_train import check_batches, check_states, rough_memory
     from dragoman.train.device import choose_device
     from dragoman.train.runfolder import check_out
     from dragoman.train.start import check_start
@@ -28,24 +33,52 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
-    check_out(recipe)  # nothing is foretold of a run that cannot begin
+    check_out(recipe)  # no estimate of a run that cannot begin
     recipe.data.check()
     check_start(recipe)
-    work = work_of(recipe)
+    done, rest = _rest(recipe)
+    work = work_of(rest)
     rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
     run = estimate_training(work, rates, Prices())
+    what = f"rest of the run (after step {done:,})" if done else "whole run"
     if run.bill is None:
-        took = f"it ends by {run.limited_by}"
+        said = [f"until {run.limited_by}"]
     else:
-        took = f"about {time_said(run.bill.seconds)} for {counted(run.steps or 0, 'step')}"
-    said = [took, f"{bytes_said(rough_peak(work, rates.precision))} of memory at its peak"]
-    if run.bill is not None and run.bill.kwh is not None:
-        said.append(energy_said(run.bill.kwh))
-    if run.bill is not None and run.bill.money is not None:
-        said.append(money_said(run.bill.money, run.bill.currency))
+        said = [f"about {time_said(run.bill.seconds)} for {counted(run.steps or 0, 'step')}"]
+        said += [] if run.bill.kwh is None else [energy_said(run.bill.kwh)]
+        said += [] if run.bill.money is None else [money_said(run.bill.money, run.bill.currency)]
     console.print(
-        f"Estimate, the whole run here: {', '.join(said)}. dragoman cost says how, and with "
-        "--measure more exactly.",
+        f"Estimate for the {what} on this machine: {', '.join(said)}. Memory: "
+        f"{bytes_said(rough_memory(work, rates.precision))} for weights, gradients, optimizer and "
+        "activations; Python and PyTorch need about 0.5 GB more. For a closer estimate run "
+        "dragoman cost with --measure.",
         markup=False,
     )
+    if run.bill is not None and run.bill.seconds > LONG and recipe.train.max_minutes is None:
+        console.print("Add train.max_minutes=30 to end after half an hour.", markup=False)
     return partial(check_batches, work, limit)
+
+
+def _rest(recipe: RecipeT) -> tuple[int, RecipeT]:
+    """The step of the newest checkpoint in the run's folder, and the recipe with what is left."""
+    import json
+    from contextlib import suppress
+    from dataclasses import replace
+    from pathlib import Path
+
+    from dragoman.train.checkpoint import checkpoints
+    from dragoman.train.runfolder import RunFolder
+
+    train, progress = recipe.train, {"step": 0, "seconds": 0.0}
+    with suppress(
+        LookupError, OSError, TypeError, ValueError
+    ):  # a damaged one is reported when it is loaded
+        newest = checkpoints(RunFolder(Path(recipe.out)).checkpoints)[-1]
+        progress |= json.loads((newest / "state.json").read_text("utf-8"))["progress"]
+    steps, minutes = train.max_steps, train.max_minutes
+    left = replace(
+        train,
+        max_steps=None if steps is None else max(1, steps - int(progress["step"])),
+        max_minutes=None if minutes is None else max(0.1, minutes - progress["seconds"] / 60),
+    )
+    return int(progress["step"]), replace(recipe, train=left)

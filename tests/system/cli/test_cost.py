@@ -123,14 +123,21 @@ def test_wrong_input_is_one_sentence(run: Run, arguments: tuple[str, ...], said:
 
 
 def test_training_says_its_estimate_first(run: Run, tmp_path: Path) -> None:
-    """Time, steps, memory and energy, before anything is learnt."""
+    """Time, steps, memory and energy, before anything is learnt; then those of the rest."""
     done = run("train", "numbers", *NUMBERS, "train.max_steps=1", f"out={tmp_path / 'run'}")
     assert done.code == 0, done.err
     said = " ".join(done.err.split())
-    estimate, learning = said.index("Estimate, the whole run here: about"), said.index("Learning")
+    estimate, learning = (
+        said.index("Estimate for the whole run on this machine: about"),
+        said.index("Learning"),
+    )
     assert estimate < learning
     assert "for 1 step," in said[estimate:learning]
-    assert "of memory at its peak" in said[estimate:learning]
+    assert "for weights, gradients, optimizer and activations" in said[estimate:learning]
+    again = run("train", "numbers", *NUMBERS, "train.max_steps=3", f"out={tmp_path / 'run'}")
+    said = " ".join(again.err.split())
+    assert "Estimate for the rest of the run (after step 1) on this machine: about" in said
+    assert "for 2 steps," in said
 
 
 def test_training_refuses_what_cannot_fit(run: Run, tmp_path: Path) -> None:

@@ -10,23 +10,32 @@ from tests.unit.cost.counted import loss_of, make, measured_peak
 from tests.unit.cost.test_memory import CASES
 from tests.unit.train.made import make_batch, make_console
 
-from dragoman.cli.train import _score_of
 from dragoman.cost.estimate_recipe import find_recipe, work_of
 from dragoman.cost.estimate_report import memory_of
 from dragoman.cost.estimate_train import check_batches
 from dragoman.cost.measure_made import made_job
 from dragoman.cost.memory import validation_memory
 from dragoman.errors import InputError
-from dragoman.models import count_parameters
+from dragoman.models import EncoderDecoder, count_parameters
+from dragoman.tasks.translation import Translator
 from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Progress
 from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
+from dragoman.train.texts import Tokenizers
 
 SMALL = (
     *("train.device=cpu", "train.precision=fp32", "batch.max_tokens=100"),
     *("model.d_model=32", "model.num_heads=2", "model.d_ff=64"),
 )
+
+
+def translate(
+    model: EncoderDecoder, tokenizers: Tokenizers, sources: list[str], _: list[str]
+) -> dict[str, float]:
+    """Translate as the score of a validation does, and score nothing."""
+    Translator(model, tokenizers.src, tokenizers.tgt).translate(sources, beam_size=1)
+    return {"bleu": 0.0, "chrf": 0.0, "exact": 0.0}
 
 
 @pytest.mark.parametrize("name", ["pairs", "llama", "window"])
@@ -49,7 +58,7 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     asked: list[tuple[Any, ...]] = []
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         job = TASKS[recipe.task].assemble(
-            recipe, folder, lambda _: None, _score_of(recipe), lambda *given: asked.append(given)
+            recipe, folder, lambda _: None, translate, lambda *given: asked.append(given)
         )
         parts = Parts.around(job, recipe, folder, console)
         parts.take_step(Progress())  # after which the moments are there

@@ -1,0 +1,30 @@
+"""What is said of a run before it begins."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.train.made import make_console
+
+from dragoman.cli.cost_train import tell_estimate
+from dragoman.cost.estimate_recipe import find_recipe
+from dragoman.train.config import TrainConfig
+
+
+@pytest.mark.parametrize(
+    ("train", "offered"),
+    [
+        (TrainConfig(max_steps=10**7), True),
+        (TrainConfig(max_steps=10**7, max_minutes=600), False),
+        (TrainConfig(max_steps=1), False),
+    ],
+    ids=["long", "long-with-minutes", "short"],
+)
+def test_a_long_run_can_be_ended_sooner(
+    tmp_path: Path, train: TrainConfig, *, offered: bool
+) -> None:
+    """The setting that does so is named where the recipe has no limit of time."""
+    recipe = find_recipe("numbers", (f"out={tmp_path / 'run'}",))
+    console, said = make_console(terminal=False)
+    tell_estimate(replace(recipe, train=train), console)
+    assert ("train.max_minutes=30" in said.getvalue()) is offered
