@@ -27,6 +27,7 @@ class Sgd:
 
     kind: Literal["sgd"] = "sgd"
     momentum: float = 0.9
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +199,10 @@ def test_a_mistake_in_the_file_is_one_sentence_with_its_line(
         ("lr=1", "unknown key lr; did you mean train.optimizer.lr?"),
         ("steps=5", "unknown key steps; did you mean train.max_steps?"),
         ("ms=5", "unknown key ms; did you mean train.max_steps?"),
-        ("eps=5", "unknown key eps; known here: corpora, "),
+        ("momentun=1", "unknown key momentun; did you mean train.optimizer.momentum?"),
+        ("sed=5", "unknown key sed; did you mean seed?"),
+        ("mood=5", "unknown key mood; known here: corpora, "),
+        ("weigh=5", "unknown key weigh; did you mean weights?"),
         ("train.max_steps=true", "train.max_steps must be an integer, not true"),
         ("train.optimizer.kind=adm", 'must be one of "adam", "sgd", not "adm"'),
         ("train.optimizer=adm", 'must be one of "adam", "sgd", not "adm"; did you mean "adam"?'),

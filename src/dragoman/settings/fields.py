@@ -65,7 +65,8 @@ def _paths(cls: type) -> Iterator[tuple[str, ...]]:
     """The keys of a section and of those inside it."""
     for name, expected in get_type_hints(cls).items():
         yield (name,)
-        for arm in get_args(expected) or (expected,):
+        union = get_origin(expected) in {Union, UnionType}
+        for arm in get_args(expected) if union else (expected,):
             if is_dataclass(arm) and isinstance(arm, type):
                 yield from ((name, *path) for path in _paths(arm))
 

@@ -39,6 +39,7 @@ def test_standard_input_is_translated_too(model: Path) -> None:
         ["the cat", "", "😀", "我喜欢"], beam_size=1
     )
     assert (done.code, done.lines) == (0, [translation.text for translation in expected])
+    assert "Type a line" not in done.err
 
 
 @pytest.mark.parametrize(
