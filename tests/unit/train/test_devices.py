@@ -56,7 +56,13 @@ def test_batches_follow_the_model(task: str, tmp_path: Path) -> None:
         model=job.model, optimizer=optimizer, loss=job.loss, precision=nullcontext, clip_norm=None
     )
     parts = Parts(
-        recipe=recipe, folder=folder, job=job, device=META, optimizer=optimizer, stepper=stepper
+        recipe=recipe,
+        folder=folder,
+        job=job,
+        device=META,
+        optimizer=optimizer,
+        stepper=stepper,
+        machine={},
     )
     for run in (parts.measure, lambda: parts.take_step(Progress())):
         with given() as devices, pytest.raises((RuntimeError, NotImplementedError), match="meta"):
