@@ -184,7 +184,9 @@ class Tokenizer:
         """A tokenizer from the text of its file; ``origin`` is named when something is wrong."""
         try:
             backend = Backend.from_str(content)
-        except Exception as error:  # the library raises nothing narrower
+        except BaseException as error:  # the library raises no narrower one
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise  # Ctrl-C; a panic of the library's Rust is no Exception either
             raise InputError(f"{origin} is not a readable tokenizer.json: {error}.") from error
         missing = [token for token in SPECIALS if backend.token_to_id(token) is None]
         if missing:

@@ -222,6 +222,11 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a readable"):
         Tokenizer.load(path)
     trained().save(path)
+    prefix = '"continuing_subword_prefix": '
+    path.write_text(path.read_text().replace(f"{prefix}null", f'{prefix}"abc"'))  # it panics
+    with pytest.raises(InputError, match="not a readable"):
+        Tokenizer.load(path)
+    trained().save(path)
     path.write_text(path.read_text().replace('"</s>"', '"</S>"'))
     with pytest.raises(InputError, match="</s>"):
         Tokenizer.load(path)
