@@ -3,10 +3,17 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.parity.attention_cases import PATTERNS, SIZES, assert_equals_reference, draw_case
+from tests.parity.attention_cases import (
+    PATTERNS,
+    SIZES,
+    Case,
+    assert_equals_reference,
+    draw_case,
+)
 from torch import Tensor
 
-from dragoman.nn import Causal, Dropout, Full, KeyValue, Longformer, SlidingWindow, Weighting
+from dragoman.nn import ALiBi, Causal, Dropout, Full, KeyValue, Longformer, SlidingWindow, Weighting
+from dragoman.nn.patterns.blocks import STRIP_SCORES
 from dragoman.nn.patterns.dense import attention_by_blocks
 from dragoman.nn.patterns.window import local_attention
 
@@ -24,6 +31,18 @@ def test_windows_in_blocks(data: st.DataObject, size: int, block: int, causal: b
         return local_attention(q, kv, mask, weighting, pattern.reach, block)
 
     assert_equals_reference(pattern, case, fast)
+
+
+def test_windows_in_more_blocks_than_a_strip_holds() -> None:
+    """Each of two strips has its blocks' masks, and the distances that all blocks share."""
+    pattern, length = SlidingWindow(size=64), 640
+    shapes = [(2, heads, length, 2) for heads in (4, 2, 2)]
+    q, k, v = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
+    bias = ALiBi().make_bias(4, bidirectional=False).double()
+    mask = torch.rand(2, 1, 1, length) < 0.7
+    case = Case((q, k, v), mask, Weighting(scale=0.5, bias=bias))
+    assert 2 * 4 * length * 2 * pattern.size > STRIP_SCORES
+    assert_equals_reference(pattern, case, pattern.attend)
 
 
 @given(st.data(), PATTERNS["longformer"], SIZES)

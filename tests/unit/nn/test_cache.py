@@ -3,7 +3,14 @@
 import torch
 from tests.calls import OperatorCalls
 
-from dragoman.nn import Cache, GrowingStorage, KeyValue, NoPast, RollingStorage
+from dragoman.nn import (
+    Cache,
+    GrowingStorage,
+    KeyValue,
+    NoPast,
+    RollingStorage,
+    SlidingWindow,
+)
 from dragoman.nn.cache import Rows
 
 
@@ -31,6 +38,16 @@ def test_selecting_in_an_empty_cache_is_nothing() -> None:
     cache = Cache([GrowingStorage()])
     cache.select(torch.tensor([1, 0]))
     assert cache.length == 0
+
+
+def test_a_window_keeps_what_can_be_seen() -> None:
+    """Of the past the last keys alone; one that sees ahead too may be asked by any later query."""
+    x_BKLd = torch.zeros(1, 1, 5, 2)
+    for causal, kept in ((True, 3), (False, 6)):
+        storage = SlidingWindow(size=3, causal=causal).make_storage()
+        storage.extend(KeyValue(x_BKLd, x_BKLd))
+        seen = storage.extend(KeyValue(x_BKLd[:, :, :1], x_BKLd[:, :, :1]))
+        assert seen.k_BKSd.shape[2] == kept
 
 
 def test_one_question_is_asked_however_many_layers_there_are() -> None:

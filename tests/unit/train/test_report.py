@@ -141,9 +141,9 @@ def test_closing_gives_the_terminal_back() -> None:
     assert file.getvalue().count(SHOW_CURSOR) == file.getvalue().count(HIDE_CURSOR) == 1
 
 
-@pytest.mark.parametrize(("step", "warned"), [(5000, True), (10, False)])
+@pytest.mark.parametrize(("step", "warned"), [(1001, True), (1000, False)])
 def test_warnings_wait_for_the_warm_up(*, step: int, warned: bool) -> None:
-    """What a validation warns of is said when the warm-up is long over, a line each."""
+    """What a validation warns of is said when twice the warm-up is over, a line each."""
     console, file = make_console(terminal=False)
     validation = Validation(loss=3.0, warnings=("it is deaf", "it is mute"))
     ConsoleReport(console, CONFIG).validated(Progress(step=step), validation)
