@@ -69,6 +69,15 @@ def test_plain_lines_in_a_pipe(run: Run) -> None:
     assert not {"\x1b", "│", "┃"} & set(done.out)
 
 
+def test_money_has_a_currency(run: Run) -> None:
+    """Prices of the table are in dollars, and what a user gives is in the user's own currency."""
+    fixed = ("cost", "tinyshakespeare", *SMALL, "--device", "t4")
+    for options, currency in (((), " USD"), (("--price", "2"), " in your currency")):
+        (row,) = (line for line in run(*fixed, *options).lines if line.startswith("a million"))
+        assert row.endswith(currency)
+    assert json.loads(run(*fixed, "--json").out)["texts"]["million"]["currency"] == "USD"
+
+
 def test_one_is_no_plural(run: Run) -> None:
     """One row, step, validation and checkpoint, one minute; and more of them in the plural."""
     fixed = ("cost", "tinyshakespeare", *SMALL, "batch.rows=1", "--device", "t4")

@@ -179,7 +179,10 @@ def test_accumulated_batches_are_one_step() -> None:
 
 @pytest.mark.parametrize("name", ["base", "llama-small"])
 def test_decoding_waits_for_the_memory(name: str) -> None:
-    """Where products take no time, a step is the bytes of its weights and caches by the rate."""
+    """Where products take no time, a step is the bytes of its weights and caches by the rate.
+
+    Else it waits for both, one after the other.
+    """
     work = _work(name)
     rates = replace(RATES, decoding=1e30, layer_seconds=0.0)
     assert isinstance(work.config, EncoderDecoderConfig | DecoderOnlyConfig)
@@ -198,6 +201,10 @@ def test_decoding_waits_for_the_memory(name: str) -> None:
     assert found == pytest.approx(rows / seconds)
     slower = replace(rates, reading=rates.reading / 3)
     assert estimate_texts(work, slower, Prices()).tokens_per_second == pytest.approx(found / 3)
+    products = replace(rates, decoding=RATES.decoding, reading=1e30)
+    computing = 1 / estimate_texts(work, products, Prices()).tokens_per_second
+    both = estimate_texts(work, replace(rates, decoding=RATES.decoding), Prices())
+    assert 1 / both.tokens_per_second == pytest.approx(1 / found + computing)
 
 
 @pytest.mark.parametrize("name", ["small", "llama-small"])

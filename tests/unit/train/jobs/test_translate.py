@@ -21,7 +21,11 @@ from dragoman.train.objective import reference_loss
 
 
 class Deaf(EncoderDecoder):
-    """A model whose logits depend on the target alone."""
+    """A model whose hidden states depend on the target alone, and that gives no logits at once."""
+
+    def forward(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
+        """Fail: the loss is computed a chunk at a time."""
+        raise AssertionError(f"all logits of {tuple(src_BS.shape)} and {tuple(tgt_BT.shape)}")
 
     def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
         """The hidden states that every source gets."""
