@@ -24,7 +24,7 @@ from dragoman.decode.processors import (
 from dragoman.decode.protocol import Advance, Frontier, Model, State, Strategy
 from dragoman.decode.sample import Sample
 from dragoman.decode.scheduler import run_in_batches, schedule
-from dragoman.decode.score import Forced, force, length_penalties, score_pairs
+from dragoman.decode.score import Forced, force, length_penalty, score_pairs
 from dragoman.decode.search import Hypothesis, Limits, Step, search, search_steps
 
 __all__ = [
@@ -48,7 +48,7 @@ __all__ = [
     "Step",
     "Strategy",
     "force",
-    "length_penalties",
+    "length_penalty",
     "relative_lengths",
     "run_in_batches",
     "schedule",

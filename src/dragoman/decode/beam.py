@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dragoman.decode.protocol import Advance
 from dragoman.decode.ranking import IMPOSSIBLE, top_tokens
-from dragoman.decode.score import check_alpha, length_penalties
+from dragoman.decode.score import check_alpha, length_penalty
 from dragoman.errors import InputError
 
 __all__ = ["Beam"]
@@ -57,8 +57,7 @@ class BeamFrontier:
         num_sentences, width = max_B.shape[0], beam.beam_size
         self._eos_id = eos_id
         self._max_B = max_B
-        self._penalties_L = length_penalties(int(max_B.max()), beam.length_penalty).to(max_B.device)
-        self._greatest_penalty_B = self._penalties_L[max_B]
+        self._alpha = beam.length_penalty
         self._length = 0
         # A closed slot has log-probability minus infinity. At the start one prefix is open, the
         # empty one.
@@ -66,6 +65,9 @@ class BeamFrontier:
             (num_sentences, width), IMPOSSIBLE, device=max_B.device, dtype=torch.float32
         )
         self._log_probs_BW[:, 0] = 0.0
+        self._greatest_penalty_B = self._log_probs_BW.new_tensor(
+            [length_penalty(length, self._alpha) for length in max_B.tolist()]
+        )
         self._slots_B = torch.full_like(max_B, width)
         self._best_Bn = self._log_probs_BW.new_full((num_sentences, beam.n_best), IMPOSSIBLE)
         self._ranks_W = torch.arange(width, device=max_B.device)
@@ -78,7 +80,8 @@ class BeamFrontier:
         chosen_BW = (self._ranks_W < self._slots_B[:, None]) & (log_probs_BW > IMPOSSIBLE)
         complete_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
         ended_BW = chosen_BW & complete_BW
-        scores_BW = log_probs_BW / self._penalties_L[self._length]
+        penalty = log_probs_BW.new_full((), length_penalty(self._length, self._alpha))
+        scores_BW = log_probs_BW / penalty
 
         self._slots_B = self._slots_B - ended_BW.sum(1)
         self._log_probs_BW = log_probs_BW.masked_fill(~chosen_BW | ended_BW, IMPOSSIBLE)

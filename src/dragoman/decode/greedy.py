@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decode.protocol import Advance
-from dragoman.decode.score import check_alpha, length_penalties
+from dragoman.decode.score import check_alpha, length_penalty
 
 __all__ = ["Chooser", "Greedy", "SingleFrontier"]
 
@@ -65,7 +65,7 @@ class SingleFrontier:
         self._max_B = max_B
         self._eos_id = eos_id
         self._chooser = chooser
-        self._penalties_L = length_penalties(int(max_B.max()), alpha).to(max_B.device)
+        self._alpha = alpha
         self._log_probs_B = torch.zeros_like(max_B, dtype=torch.float32)
         self._length = 0
 
@@ -76,12 +76,13 @@ class SingleFrontier:
         values_N = log_probs_NV.gather(1, tokens_N[:, None])[:, 0]
         self._log_probs_B = self._log_probs_B + values_N
         ended_N = (tokens_N == self._eos_id) | (self._max_B <= self._length)
+        penalty = self._log_probs_B.new_full((), length_penalty(self._length, self._alpha))
         return Advance(
             tokens_N=tokens_N,
             parents_N=None,
             token_log_probs_N=values_N,
             log_probs_N=self._log_probs_B,
-            scores_N=self._log_probs_B / self._penalties_L[self._length],
+            scores_N=self._log_probs_B / penalty,
             ended_N=ended_N,
             open_N=~ended_N,
         )

@@ -14,28 +14,23 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman.errors import InputError
 
-__all__ = ["Forced", "check_alpha", "force", "length_penalties", "score_pairs"]
+__all__ = ["Forced", "check_alpha", "force", "length_penalty", "score_pairs"]
 
 LARGEST = torch.finfo(torch.float32).max
 
 
-def length_penalties(max_length: int, alpha: float) -> Tensor:
-    """``lp(n)`` for n = 0 ... max_length as a float32 table, the same whatever the batch is.
-
-    Where float32 cannot hold it, it is the largest number that it can.
-    """
-    return torch.tensor([_length_penalty(n, alpha) for n in range(max_length + 1)])
-
-
-def _length_penalty(length: int, alpha: float) -> float:
+def length_penalty(length: int, alpha: float) -> float:
+    """``lp(n)``, rounded to float32; where float32 cannot hold it, its largest number."""
     base = (5 + length) / 6
-    return base**alpha if alpha * math.log(base) < math.log(LARGEST) else LARGEST
+    fits = alpha * math.log(base) < math.log(LARGEST)
+    return float(np.float32(base**alpha if fits else LARGEST))
 
 
 def check_alpha(alpha: float) -> None:
@@ -94,10 +89,10 @@ def force(
     src_BS, tgt_in_BT, tgt_out_BT = pair
     token_log_probs_BT = score_pairs(forward(src_BS, tgt_in_BT), tgt_out_BT, pad_id)
     log_prob_B = token_log_probs_BT.double().sum(1)
-    penalties_T = length_penalties(tgt_out_BT.shape[1], alpha).to(log_prob_B)
     lengths_B = (tgt_out_BT != pad_id).sum(1)
+    penalties_B = log_prob_B.new_tensor([length_penalty(n, alpha) for n in lengths_B.tolist()])
     return Forced(
         token_log_probs_BT=token_log_probs_BT,
         log_prob_B=log_prob_B,
-        score_B=log_prob_B / penalties_T[lengths_B],
+        score_B=log_prob_B / penalties_B,
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dragoman.decode import Hypothesis, length_penalties
+from dragoman.decode import Hypothesis, length_penalty
 from dragoman.decode.ranking import IMPOSSIBLE
 from dragoman.lens.inspection import BeamTree, Node, NodeState
 from dragoman.lens.search_record import Expansion, Observed
@@ -153,8 +153,7 @@ class _Fates:
         self._width = notes.beam_size
         self._best = best
         self._winner = winner
-        penalties_L = length_penalties(notes.max_length, notes.length_penalty)
-        self._greatest_penalty = float(penalties_L[-1])
+        self._greatest_penalty = length_penalty(notes.max_length, notes.length_penalty)
 
     def of(self, number: int, draft: _Draft, *, on_path: bool) -> _Fate:
         """What became of one prefix."""

@@ -88,11 +88,13 @@ class ReadingDefaults:
 
 
 def check_least(settings: object, least: Mapping[str, int]) -> None:
-    """Raise InputError for a setting that is below its least value, infinite or no number."""
+    """Raise InputError for a setting below its least value, too large for 64 bits or no number."""
     for name, bound in least.items():
         value: float = getattr(settings, name)
         if not bound <= value < float("inf"):
             raise InputError(f"{name} is {value}; it must be {bound} or more.")
+        if isinstance(value, int) and value >= 1 << 63:
+            raise InputError(f"{name} is {value}; it must be less than 2^63.")
 
 
 def check_width(beam_size: int) -> None:

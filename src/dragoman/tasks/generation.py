@@ -32,7 +32,7 @@ from dragoman.decode import (
     Rolling,
     Step,
     Strategy,
-    length_penalties,
+    length_penalty,
     score_pairs,
     search_steps,
 )
@@ -268,10 +268,9 @@ class Generator:
         allowed_NV = self._forbid(logits_NV, Prefixes(targets_BT.T, torch.arange(len(text))))
         values = score_pairs(allowed_NV[None], targets_BT, self.tokenizer.pad_id)[0].tolist()
         log_prob = sum(values)
-        penalty = length_penalties(len(text), self.options.length_penalty)[-1].item()
         return Scored(
             log_prob=log_prob,
-            score=log_prob / penalty,
+            score=log_prob / length_penalty(len(text), self.options.length_penalty),
             tokens=tuple(self.tokenizer.tokens(text)),
             token_log_probs=tuple(values),
         )

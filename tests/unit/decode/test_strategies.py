@@ -1,12 +1,13 @@
 """Greedy and Beam on tables of log-probabilities, step by step."""
 
 import math
+import tracemalloc
 
 import pytest
 import torch
 from torch import Tensor
 
-from dragoman.decode import Beam, Greedy, Strategy
+from dragoman.decode import Beam, Greedy, Sample, Strategy
 from dragoman.errors import InputError
 
 EOS = 2
@@ -147,3 +148,17 @@ def test_a_strategy_is_a_value() -> None:
     assert second.advance(row).parents_N is not None
     assert second.advance(row).open_N.tolist() == first.advance(row).open_N.tolist()
     assert strategy == Beam(beam_size=2, n_best=2)
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(beam_size=2), Sample()], ids=str)
+def test_a_limit_takes_no_memory(strategy: Strategy) -> None:
+    """However far away it is: nothing is made ready for lengths that no text reaches."""
+    tracemalloc.start()
+    try:
+        frontier = strategy.begin(torch.tensor([10**7]), EOS)
+        advance = frontier.advance(table(*[[0.1, 0.1, 0.8]] * strategy.beam_size))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+    assert math.isfinite(advance.scores_N[0].item())

@@ -35,6 +35,8 @@ def test_defaults_that_no_call_could_use_are_refused(
     for value in (least - 1, float("nan")):
         with pytest.raises(InputError, match=f"{name} is {value}; it must be {least} or more"):
             defaults(**{name: value})
+    with pytest.raises(InputError, match=rf"{name} is {1 << 63}; it must be less than 2\^63"):
+        defaults(**{name: 1 << 63})
 
 
 def test_a_beam_that_no_call_could_use_is_refused() -> None:
