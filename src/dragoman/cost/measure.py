@@ -26,7 +26,7 @@ from dragoman.cost.measure_made import made_job
 from dragoman.decode import Beam, Forbid, Greedy, Limits, schedule, search
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
-from dragoman.nn import inference
+from dragoman.nn import evaluation_view, inference
 from dragoman.train.job import unchecked
 from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Progress
@@ -159,6 +159,7 @@ def tokens_per_second(work: Work, model: nn.Module) -> float | None:
 
     What the ids are makes no difference to the time. An encoder reads them.
     """
+    model = evaluation_view(model)
     device = next(model.parameters()).device
     rows = max(1, BATCH_TOKENS // (work.length * work.beam_size))
     source_BS = torch.full((rows, work.length), SOME_ID, device=device)

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from dragoman.models import EncoderOnly
+from dragoman.nn import evaluation_view, row_invariant_products
 
 __all__ = ["gradient_input", "rollout"]
 
@@ -45,10 +46,11 @@ def rollout(mean_LSS: Tensor, pooling: Literal["first", "mean"]) -> Tensor:
 def gradient_input(model: EncoderOnly, ids: Sequence[int], label: int) -> Tensor:
     """``x_i . d logit_label / d x_i`` for each token of one text, (S); either sign.
 
-    The model is in evaluation mode; its weights get no gradients.
+    Computed in evaluation mode; the weights get no gradients.
     """
+    model = evaluation_view(model)
     ids_BL = torch.tensor([ids], device=model.embedding.weight.device)
-    with torch.enable_grad():
+    with torch.enable_grad(), row_invariant_products():
         x_BLD = model.embedding(ids_BL).detach().requires_grad_()
         logits_BC = model.encode(x_BLD)
         (slope_BLD,) = torch.autograd.grad(logits_BC[0, label], x_BLD)

@@ -1,6 +1,7 @@
 """Attention as it happens: the weights of every layer and head, watched from outside.
 
-``watching`` hangs a hook before each attention of a model and takes it away again. The hook is
+``watched`` makes a view of a model (the same weights in modules of its own) and hangs a hook before
+each attention of the view; the model itself, which other threads may use, has none. The hook is
 given what the module is given: the input of the queries, keys and values as ``project_kv`` and the
 cache made them, the mask, the places. From these ``MultiHeadAttention.weights`` computes the
 weights of the wanted heads by the formula as it stands; the module then runs its fast path and
@@ -11,10 +12,9 @@ The three ``trace_`` functions let a model read what it has read before, each th
 token by token with a cache where it writes, at once where it only reads.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,7 @@ from dragoman.nn import (
     EncoderLayer,
     KeyValue,
     MultiHeadAttention,
+    evaluation_view,
     inference,
 )
 from dragoman.nn.cache import Continued
@@ -38,10 +39,11 @@ __all__ = [
     "trace_continuation",
     "trace_text",
     "trace_translation",
-    "watching",
+    "watched",
 ]
 
 MapName = Literal["encoder", "decoder", "cross"]
+ModelT = TypeVar("ModelT", bound=nn.Module)
 
 MOST_WEIGHTS = 1_000_000
 """Weights of one map that are kept: what a file and a page can hold. Beyond it layers are left out,
@@ -160,35 +162,28 @@ def attentions(model: nn.Module) -> dict[MapName, list[MultiHeadAttention]]:
     return {name: modules for name, modules in found.items() if modules}
 
 
-@contextmanager
-def watching(
-    model: nn.Module,
+def watched(
+    model: ModelT,
     kept: Mapping[MapName, Kept] | None = None,
     averaged: Mapping[MapName, Sequence[int]] | None = None,
-) -> Iterator[dict[MapName, dict[int, Watch]]]:
-    """Give a watch for each watched layer of each kind of attention; the hooks go away afterwards.
+) -> tuple[ModelT, dict[MapName, dict[int, Watch]]]:
+    """Return a view of the model, and a watch for each watched layer of each kind of attention.
 
     Every weight is kept, or those that ``kept`` names; ``averaged`` are the layers whose mean over
-    all heads is wanted. Everything that runs meanwhile must be of one row, and one text.
+    all heads is wanted. What the view reads must be one row, and one text.
     """
+    view = evaluation_view(model)
     watches: dict[MapName, dict[int, Watch]] = {}
-    handles = []
-    try:
-        for name, modules in attentions(model).items():
-            everything = Kept(tuple(range(len(modules))), tuple(range(modules[0].num_heads)))
-            layers, heads = everything if kept is None else kept[name]
-            means = () if averaged is None else averaged.get(name, ())
-            watches[name] = {}
-            for index in sorted({*layers, *means}):
-                watch = Watch(
-                    modules[index], heads if index in layers else (), averaged=index in means
-                )
-                watches[name][index] = watch
-                handles.append(modules[index].register_forward_pre_hook(watch))
-        yield watches
-    finally:
-        for handle in handles:
-            handle.remove()
+    for name, modules in attentions(view).items():
+        everything = Kept(tuple(range(len(modules))), tuple(range(modules[0].num_heads)))
+        layers, heads = everything if kept is None else kept[name]
+        means = () if averaged is None else averaged.get(name, ())
+        watches[name] = {}
+        for index in sorted({*layers, *means}):
+            watch = Watch(modules[index], heads if index in layers else (), averaged=index in means)
+            watches[name][index] = watch
+            modules[index].register_forward_pre_hook(watch)
+    return view, watches
 
 
 def choose_kept(
@@ -233,7 +228,8 @@ def trace_translation(
     S, T = len(src_ids), len(read_ids)
     kept = _kept(model, {"encoder": S * S, "decoder": T * T, "cross": T * S}, wanted)
     averaged: dict[MapName, list[int]] = {"cross": [len(attentions(model)["cross"]) - 1]}
-    with inference(model) as device, watching(model, kept, averaged) as watches:
+    model, watches = watched(model, kept, averaged)
+    with inference(model) as device:
         state = model.start(torch.tensor([src_ids], device=device), 1)
         for id_ in read_ids:
             model.step(torch.tensor([id_], device=device), state)
@@ -252,7 +248,8 @@ def trace_continuation(
     """
     length = len(prompt_ids) + len(read_ids)
     kept = _kept(model, {"decoder": length * length}, wanted)
-    with inference(model) as device, watching(model, kept) as watches:
+    model, watches = watched(model, kept)
+    with inference(model) as device:
         prompt_BP = torch.tensor([prompt_ids], device=device)
         state = model.start(prompt_BP[:, :1], 1)  # which reads nothing yet
         logits_PV = model.extend(prompt_BP, state)[0].float()
@@ -271,7 +268,8 @@ def trace_text(
     kept = _kept(model, {"encoder": len(ids) ** 2}, wanted)
     layers = range(len(attentions(model)["encoder"])) if averaged else ()
     means: dict[MapName, Sequence[int]] = {"encoder": layers}
-    with inference(model) as device, watching(model, kept, means) as watches:
+    model, watches = watched(model, kept, means)
+    with inference(model) as device:
         logits = model(torch.tensor([ids], device=device))[0].float()
         return _traced(model, watches, kept, means), logits
 

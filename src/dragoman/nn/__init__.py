@@ -67,7 +67,13 @@ from dragoman.nn.position import (
     rotate,
     sinusoidal_table,
 )
-from dragoman.nn.precision import Precision, autocast, inference, row_invariant_products
+from dragoman.nn.precision import (
+    Precision,
+    autocast,
+    evaluation_view,
+    inference,
+    row_invariant_products,
+)
 from dragoman.nn.products import Linear, head_product
 from dragoman.nn.shape import LayerShape
 from dragoman.nn.softcap import soft_cap
@@ -127,6 +133,7 @@ __all__ = [
     "causal_mask",
     "deepnorm",
     "deepnorm_pair",
+    "evaluation_view",
     "head_product",
     "inference",
     "length_mask",

@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from functools import cache
 from threading import RLock
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 from torch import nn
 from torch.backends import mkldnn
 
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 Precision = Literal["fp32", "bf16"]
 
 
@@ -25,20 +27,35 @@ def autocast(precision: Precision, device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, enabled=False)
 
 
+def evaluation_view(model: ModuleT) -> ModuleT:
+    """Return a model with the same parameters and buffers, in an evaluation mode of its own.
+
+    The modules are shallow copies. Whatever changes a weight (an optimizer, `load_state_dict`,
+    `to`) changes it in both. `train()`, and hooks registered from now on, affect only the one they
+    are called on, so threads that share the weights do not see each other.
+    """
+    view = copy(model)
+    state = vars(view)
+    state |= {name: value.copy() for name, value in state.items() if "_hooks" in name}
+    state["_modules"] = {
+        name: None if child is None else evaluation_view(child)
+        for name, child in state["_modules"].items()
+    }
+    state["training"] = False
+    return view
+
+
 @contextmanager
 def inference(model: nn.Module, precision: Precision = "fp32") -> Iterator[torch.device]:
-    """How a model answers: in evaluation mode, without gradients, and to each row by itself.
+    """Compute without gradients, and each row by itself; gives the model's device.
 
-    Gives the model's device; the model's own mode is put back afterwards.
+    Raises ValueError for a model in training mode: `evaluation_view` gives one that is not.
     """
-    was_training = model.training
+    if model.training:
+        raise ValueError("the model is in training mode; give evaluation_view(model)")
     device = next(model.parameters()).device
-    model.eval()
-    try:
-        with torch.inference_mode(), row_invariant_products(), autocast(precision, device):
-            yield device
-    finally:
-        model.train(was_training)
+    with torch.inference_mode(), row_invariant_products(), autocast(precision, device):
+        yield device
 
 
 @contextmanager
@@ -53,7 +70,8 @@ def row_invariant_products() -> Iterator[None]:
     plain float32 products is `onednn_setting`'s affair.
 
     The setting belongs to the process: it is on in all threads while one of them is inside, and as
-    it was before when the last one has left, in whatever order they came and went. Inside the
+    it was before when the last one has left, in whatever order they came and went. So float32
+    training in another thread meanwhile has other last bits (docs/decisions.md). Inside the
     context `torch.get_float32_matmul_precision` raises an error, so start `torch.compile` outside.
     """
     _USES.enter()

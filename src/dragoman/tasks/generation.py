@@ -38,7 +38,7 @@ from dragoman.decode import (
 )
 from dragoman.models import DecoderOnly
 from dragoman.models.folder import GenerationDefaults
-from dragoman.nn import Precision, inference
+from dragoman.nn import Precision, evaluation_view, inference
 from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
 from dragoman.tasks.options import GenerationOptions
 from dragoman.tasks.prompts import PromptCodec, StopAt, TextStream, cut_at
@@ -51,7 +51,7 @@ __all__ = ["Generator"]
 class Generator:
     """A decoder-only model and its tokenizer: text that goes on.
 
-    The model may be in training (its mode is put back after each call) and on any device.
+    The model may be in training, in another thread too (its mode never changes), and on any device.
     ``options`` are what a call uses unless told otherwise.
     """
 
@@ -71,7 +71,9 @@ class Generator:
             temperature=defaults.temperature,
             context=defaults.context,
         )
-        self._model = model
+        self.model = model
+        """What predicts the next token."""
+        self._model = evaluation_view(model)
         self._precision: Precision = precision
         self._codec = PromptCodec(tokenizer, defaults.opening)
         unused = range(tokenizer.vocab_size, len(model.output.weight))
@@ -101,11 +103,6 @@ class Generator:
     def device(self) -> torch.device:
         """Where the model is."""
         return self._model.output.weight.device
-
-    @property
-    def model(self) -> DecoderOnly:
-        """What predicts the next token."""
-        return self._model
 
     @property
     def context(self) -> int | None:

@@ -25,7 +25,7 @@ from dragoman.decode import (
     search,
 )
 from dragoman.models import EncoderDecoder
-from dragoman.nn import KeyValue, MultiHeadAttention, Precision, inference
+from dragoman.nn import KeyValue, MultiHeadAttention, Precision, evaluation_view, inference
 from dragoman.tasks.options import DecodingOptions
 
 __all__ = ["IdTranslator", "Ids", "Specials"]
@@ -55,11 +55,12 @@ class IdTranslator:
     """Search, forced decoding and attention on lists of ids, which have neither bos nor eos.
 
     All in evaluation mode, without gradients, and with products in which no row depends on the
-    number of rows (fp32 on a CPU). The model's own mode is put back after each call.
+    number of rows (fp32 on a CPU). The model that is given keeps its own mode and hooks, so
+    threads may share it, and one of them may train it.
     """
 
     def __init__(self, model: EncoderDecoder, specials: Specials, precision: Precision) -> None:
-        self._model = model
+        self._model = evaluation_view(model)
         self._specials = specials
         self._precision = precision
         self._forbid = Forbid(specials.forbidden)
@@ -117,16 +118,14 @@ class IdTranslator:
         both sentences are their last row and column.
         """
         found: list[Tensor] = []
-        attention = cast("MultiHeadAttention", self._model.get_submodule(self._last_cross_attn()))
+        model = evaluation_view(self._model)  # other threads use the model: the hook is not theirs
+        attention = cast("MultiHeadAttention", model.get_submodule(self._last_cross_attn()))
 
         def look(_: nn.Module, inputs: tuple[Tensor, KeyValue, Tensor]) -> None:
             found.append(attention.weights(*inputs))
 
-        watch = attention.register_forward_pre_hook(look)
-        try:
-            self._model(self._pad_src([src]), self._shift(self._pad_tgt([tgt])))
-        finally:
-            watch.remove()
+        attention.register_forward_pre_hook(look)
+        model(self._pad_src([src]), self._shift(self._pad_tgt([tgt])))
         (weights_BHTS,) = found
         return weights_BHTS[0].float().mean(0).cpu()
 

@@ -12,7 +12,7 @@ from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import ReadingDefaults
 from dragoman.models.heads import ClassificationHead, NoHead, TaggingHead
-from dragoman.nn import Precision, inference
+from dragoman.nn import Precision, evaluation_view, inference
 from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
 from dragoman.text.tokenizer import Tokenizer
 
@@ -32,7 +32,7 @@ ENDS = {
 class EncoderReader:
     """An encoder with a head of labels, and its tokenizer; each task says what it makes of them.
 
-    The model may be in training (its mode is put back after each call) and on any device.
+    The model may be in training, in another thread too (its mode never changes), and on any device.
     ``reading`` says what a word was in training, and from where on texts are read in parts.
     """
 
@@ -52,7 +52,7 @@ class EncoderReader:
         self.tokenizer = tokenizer
         self.labels = tuple(labels)
         self.reading = reading or ReadingDefaults()
-        self._model = model
+        self._model = evaluation_view(model)
         self._precision: Precision = precision
 
     @classmethod

@@ -37,7 +37,7 @@ LONGEST_PAIR = 8192
 class Translator:
     """A model and its tokenizers: text to text.
 
-    The model may be in training (its mode is put back after each call) and on any device.
+    The model may be in training, in another thread too (its mode never changes), and on any device.
     ``options`` are what a call uses unless told otherwise.
     """
 

@@ -15,7 +15,15 @@ from tests.calls import OperatorCalls
 from torch import nn
 from torch.backends import mkldnn
 
-from dragoman.nn import Dropout, Linear, autocast, head_product, inference, row_invariant_products
+from dragoman.nn import (
+    Dropout,
+    Linear,
+    autocast,
+    evaluation_view,
+    head_product,
+    inference,
+    row_invariant_products,
+)
 from dragoman.nn.precision import _USES, _measured_setting, onednn_setting, uses_onednn
 from dragoman.nn.products import LONG_ROW, SMALL_PRODUCT
 
@@ -38,21 +46,48 @@ def test_bf16_is_autocast_and_fp32_switches_it_off() -> None:
     assert linear(x).dtype == torch.float32
 
 
-@pytest.mark.parametrize("learns", [True, False])
-def test_a_model_answers_without_learning(*, learns: bool) -> None:
+def test_a_model_answers_without_learning() -> None:
     """No dropout, no gradients, and products whose rows do not know each other; only inside."""
-    model = nn.Sequential(Linear(3, 3), Dropout(0.5)).train(learns)
+    model = nn.Sequential(Linear(3, 3), Dropout(0.5)).train()
+    view = evaluation_view(model)
 
-    def state() -> tuple[bool, bool, bool]:
-        return model.training, torch.is_inference_mode_enabled(), uses_onednn(torch.float32)
+    def state() -> tuple[bool, bool]:
+        return torch.is_inference_mode_enabled(), uses_onednn(torch.float32)
 
-    with inference(model, "bf16") as device:
-        assert (state(), device) == ((False, True, True), CPU)
-        assert model(torch.ones(2, 3)).dtype is torch.bfloat16
-    assert state() == (learns, False, False)
-    with pytest.raises(ZeroDivisionError), inference(model):
+    with inference(view, "bf16") as device:
+        assert (state(), device) == ((True, True), CPU)
+        assert view(torch.ones(2, 3)).dtype is torch.bfloat16
+        assert view(torch.ones(2, 3)).all()
+    assert state() == (False, False)
+    with pytest.raises(ZeroDivisionError), inference(view):
         1 / 0  # noqa: B018 (it raises)
-    assert state() == (learns, False, False)
+    assert state() == (False, False)
+    with pytest.raises(ValueError, match="in training mode"), inference(model):
+        pass
+
+
+def test_a_view_shares_the_weights_and_nothing_else() -> None:
+    """Mode and hooks are each one's own; what moves or replaces a weight shows in both."""
+    calls: list[str] = []
+    model = nn.Sequential(Linear(3, 3), nn.ModuleList(), nn.BatchNorm1d(3)).train()
+    model.register_module("none", None)
+    model[0].register_forward_hook(lambda *_: calls.append("before"))
+    view = evaluation_view(model)
+    assert [module.training for module in view.modules()] == [False] * 4
+    assert all(module.training for module in model.modules())
+    assert not {id(module) for module in view.modules()} & set(map(id, model.modules()))
+    view[0].register_forward_hook(lambda *_: calls.append("of the view"))
+    model[0].register_forward_pre_hook(lambda *_: calls.append("of the model"))
+    view[0](torch.ones(2, 3))
+    assert calls == ["before", "of the view"]
+    model[0](torch.ones(2, 3))
+    assert calls[2:] == ["of the model", "before"]
+    model.train().double()
+    model[2](torch.ones(2, 3).double())  # it counts batches in a buffer
+    model[0].weight = nn.Parameter(torch.zeros(3, 3))
+    assert not view.training
+    for mine, yours in zip(model.state_dict().values(), view.state_dict().values(), strict=True):
+        assert mine.data_ptr() == yours.data_ptr()
 
 
 def test_the_setting_is_put_back() -> None:

@@ -81,7 +81,7 @@ def test_the_mean_weighs_by_tokens() -> None:
 
 
 def test_a_model_in_training_stays_there() -> None:
-    """Dropout is off while it answers, and on again afterwards."""
+    """It answers without dropout, and its mode never changes."""
     model = make_model(CLASSIFY).train()
     classifier = Classifier(model, TOKENIZER, LABELS, READING)
     assert classifier.classify(LINES[0]) == make_classifier().classify(LINES[0])

@@ -223,7 +223,7 @@ def test_a_tokens_that_is_no_text_is_never_written(generator: Generator) -> None
 
 
 def test_training_goes_on_as_before(generator: Generator) -> None:
-    """The model's mode is put back, and while generating nothing is dropped."""
+    """The mode of the model stays, and while generating nothing is dropped."""
     expected = generator.generate("the cat")
     generator.model.train()
     assert generator.generate("the cat") == expected

@@ -280,7 +280,7 @@ def test_streaming_gives_the_same_lines(translator: Translator) -> None:
     assert first == translator.translate("the cat 0")
 
 
-def test_the_mode_of_the_model_is_put_back(translator: Translator) -> None:
+def test_the_mode_of_the_model_stays(translator: Translator) -> None:
     """A model in training is translated with as it will be afterwards: without dropout."""
     tokenizer = make_tokenizer()
     model = make_model(make_config(tokenizer)).train()

@@ -1,0 +1,142 @@
+"""Threads share a model: none sees what another one does with it."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import TypeVar
+
+import pytest
+import torch
+from tests.unit.tasks import readers, tiny, tiny_generator
+from torch import nn
+
+from dragoman.cli.inspect_text import Choices, inspect_folder
+from dragoman.models import EncoderDecoder
+from dragoman.models.build import Model
+from dragoman.models.config import ModelConfig
+from dragoman.models.folder import FolderConfig
+from dragoman.nn import Precision, TokenEmbedding
+from dragoman.tasks.classification import Classifier
+from dragoman.tasks.folders import Folder
+from dragoman.tasks.generation import Generator
+from dragoman.tasks.tagging import Tagger
+from dragoman.tasks.translation import Translator
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.validate import evaluating
+
+THREADS = 8
+LINES = tiny.random_lines(4, longest=6)
+Ask = Callable[[], object]
+ModelT = TypeVar("ModelT", bound=nn.Module)
+
+
+def interrupted(model: ModelT) -> ModelT:
+    """The model; whenever it begins to read, somebody else puts it in training."""
+
+    def interrupt(_: nn.Module, __: object) -> None:
+        model.train()
+
+    for module in model.modules():
+        if isinstance(module, TokenEmbedding):
+            module.register_forward_pre_hook(interrupt)
+    return model
+
+
+def inspecting(model: Model, config: ModelConfig, tokenizer: Tokenizer) -> Ask:
+    """Look at a text through the lens."""
+    folder = Folder(
+        path=Path("model"),
+        model=model,
+        config=FolderConfig(model=config),
+        src_tokenizer=tokenizer,
+        tgt_tokenizer=tokenizer,
+    )
+    return lambda: inspect_folder(folder, "the cat sees", Choices()).to_dict()
+
+
+def translating(precision: Precision) -> tuple[Model, list[Ask]]:
+    """Translate, align, score, inspect."""
+    tokenizer = tiny.make_tokenizer()
+    config = tiny.make_config(tokenizer)
+    model = interrupted(tiny.make_model(config))
+    translator = Translator(
+        model, tokenizer, tokenizer, decoding=tiny.DECODING, precision=precision
+    )
+    return model, [
+        lambda: translator.translate(LINES),
+        lambda: [found.alignment().weights_TS.tolist() for found in translator.translate(LINES)],
+        lambda: translator.score([("the cat", "a dog"), ("我喜欢", "the house")]),
+        inspecting(model, config, tokenizer),
+    ]
+
+
+def generating(precision: Precision) -> tuple[Model, list[Ask]]:
+    """Generate at once and piece by piece, score, inspect."""
+    tokenizer = tiny.make_tokenizer()
+    config = tiny_generator.make_config(tokenizer)
+    model = interrupted(tiny_generator.make_model(config))
+    generator = Generator(model, tokenizer, defaults=tiny_generator.DEFAULTS, precision=precision)
+    return model, [
+        lambda: generator.generate(LINES),
+        lambda: list(generator.stream("the cat")),
+        lambda: generator.score([("the cat", " sees")]),
+        inspecting(model, config, tokenizer),
+    ]
+
+
+def classifying(precision: Precision) -> tuple[Model, list[Ask]]:
+    """Classify, inspect."""
+    model = interrupted(readers.make_model(readers.CLASSIFY))
+    classifier = Classifier(model, readers.TOKENIZER, readers.LABELS, precision=precision)
+    look = inspecting(model, readers.make_config(readers.CLASSIFY), readers.TOKENIZER)
+    return model, [lambda: classifier.classify(LINES), look]
+
+
+def tagging(precision: Precision) -> tuple[Model, list[Ask]]:
+    """Tag, inspect."""
+    model = interrupted(readers.make_model(readers.TAG))
+    tagger = Tagger(model, readers.TOKENIZER, readers.TAGS, precision=precision)
+    look = inspecting(model, readers.make_config(readers.TAG), readers.TOKENIZER)
+    return model, [lambda: tagger.tag(LINES), look]
+
+
+@contextmanager
+def learning(model: nn.Module) -> Iterator[None]:
+    """Meanwhile another thread runs the model forward and backward in training, and validates it.
+
+    Gradients are computed, and no weight moves.
+    """
+    done = Event()
+    ids_BL = torch.full((2, 9), 5)
+    inputs = (ids_BL, ids_BL) if isinstance(model, EncoderDecoder) else (ids_BL,)
+
+    def learn() -> None:
+        while not done.is_set():
+            model.train()
+            model(*inputs).sum().backward()
+            with evaluating(model):
+                model(*inputs)
+
+    thread = Thread(target=learn)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("task", [translating, generating, classifying, tagging])
+def test_answers_are_those_of_one_thread(
+    task: Callable[[Precision], tuple[Model, list[Ask]]], precision: Precision
+) -> None:
+    """Eight threads ask at once, while a ninth trains: to the bit what one alone is answered."""
+    model, asks = task(precision)
+    expected = [ask() for ask in asks]
+    with ThreadPoolExecutor(THREADS) as threads, learning(model):
+        found = [[threads.submit(ask) for ask in asks] for _ in range(THREADS)]
+    for answers in found:
+        assert [answer.result() for answer in answers] == expected
