@@ -18,7 +18,7 @@ from zlib import crc32
 from dragoman.data.cache import RaggedWriter, kept
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
 from dragoman.data.encode import Encoder, id_type, special_ids
-from dragoman.data.files import read_text
+from dragoman.data.files import longest_line, read_text
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -157,10 +157,16 @@ def _by_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 def _by_blank_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Start and text of each run of lines that are not blank."""
-    start, run = 0, ""
+    start, run, most = 0, "", longest_line()
     for line in chain(lines, [""]):
         if line.strip():
             run += line
+            if len(run) > most:
+                raise InputError(
+                    f"The document that begins with {run[:40]!r} has more than {most:,} characters "
+                    'before a blank line; set data.split to "file", or raise the limit by the '
+                    "environment variable DRAGOMAN_MAX_LINE_BYTES."
+                )
             continue
         if run:
             yield start, run.removesuffix("\n")

@@ -3,14 +3,18 @@ r"""Lines of a text file, plain or compressed, with errors that name the file an
 A line ends with "\n" and nothing else: the other characters that ``str.splitlines`` cuts at
 (U+2028, U+0085, form feeds) stand inside real sentences, and two files of pairs cut differently
 are no longer parallel. A "\r" before the "\n" and a byte order mark at the start are dropped.
+
+A line has at most 16 MiB (``LONGEST_LINE``), or as many bytes as the environment variable
+``DRAGOMAN_MAX_LINE_BYTES`` says; reading never holds more of a file, however it is compressed.
 """
 
 import codecs
 import gzip
 import io
 import lzma
+import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,7 +22,10 @@ import zstandard
 
 from dragoman.errors import InputError
 
-__all__ = ["decode_lines", "open_bytes", "read_lines", "read_text", "refuse_pipe"]
+__all__ = ["decode_lines", "longest_line", "open_bytes", "read_lines", "read_text", "refuse_pipe"]
+
+LONGEST_LINE = 1 << 24
+"""Most bytes of a line, its end included, unless the environment says otherwise."""
 
 DOCUMENTS = {
     b"PK\x03\x04": "a document (docx, xlsx, odt) or another zip archive",
@@ -32,7 +39,7 @@ def read_lines(path: Path) -> Iterator[str]:
     """The lines of the file, without their ends, one after another.
 
     ``.gz``, ``.xz`` and ``.zst`` are decompressed on the way. Raises InputError for a file that is
-    missing, empty, damaged or not UTF-8.
+    missing, empty, damaged or not UTF-8, or has too long a line.
     """
     return (line.removesuffix("\n") for line in read_text(path))
 
@@ -52,12 +59,12 @@ def read_text(path: Path) -> Iterator[str]:
         raise InputError(f"{path} is empty{more}.")
 
 
-def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
+def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     """The lines of an open file or of standard input, which messages call ``name``; or none."""
     return (line.removesuffix("\n") for line in _decoded(stream, name))
 
 
-def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
+def _decoded(stream: BinaryIO, name: str) -> Iterator[str]:
     """Each line with its end, which the last one may lack."""
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
@@ -113,10 +120,26 @@ def refuse_pipe(path: Path) -> None:
         raise InputError(f"{path} is a pipe, and a run may have to read it again; give a file.")
 
 
-def _raw_lines(stream: Iterable[bytes], name: str) -> Iterator[bytes]:
+def longest_line() -> int:
+    """Most bytes of a line, its end included. Raises InputError where the setting is no number."""
+    given = os.environ.get("DRAGOMAN_MAX_LINE_BYTES", str(LONGEST_LINE))
+    if not given.isdecimal() or int(given) < 1:
+        raise InputError(f"DRAGOMAN_MAX_LINE_BYTES is {given!r}; it must be a number, 1 or more.")
+    return int(given)
+
+
+def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """The lines as bytes, with the errors of decompression in our words."""
+    most, number = longest_line(), 0
     try:
-        yield from stream
+        while raw := stream.readline(most + 1):
+            number += 1
+            if len(raw) > most:
+                raise InputError(
+                    f"{name} line {number} is longer than {most:,} bytes; break it into lines, or "
+                    "raise the limit by the environment variable DRAGOMAN_MAX_LINE_BYTES."
+                )
+            yield raw
     except EOFError:
         raise InputError(
             f"{name} is cut short: the compressed file ends before its data does; copy it again."
@@ -140,14 +163,14 @@ class _ZstdFile(io.RawIOBase):
         self._file = path.open("rb")
         self._frame = zstandard.ZstdDecompressor().decompressobj()
         self._started = False
-        self._ready = b""
+        self._ready = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self._ready:
-            packed = self._frame.unused_data or self._file.read(1 << 17)
+            packed = self._frame.unused_data or self._file.read(256)  # which may hold 8 MiB
             if not packed:
                 if self._started and not self._frame.eof:
                     raise EOFError
@@ -155,7 +178,7 @@ class _ZstdFile(io.RawIOBase):
             if self._frame.eof:
                 self._frame = zstandard.ZstdDecompressor().decompressobj()
             self._started = True
-            self._ready = self._frame.decompress(packed)
+            self._ready = memoryview(self._frame.decompress(packed))
         count = min(len(buffer), len(self._ready))
         buffer[:count], self._ready = self._ready[:count], self._ready[count:]
         return count

@@ -5,6 +5,7 @@ import json
 import lzma
 import math
 import os
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 import zstandard
 
 from dragoman.data.corpus import CorpusConfig, CorpusTexts, read_pairs
-from dragoman.data.files import read_lines
+from dragoman.data.files import LONGEST_LINE, read_lines
 from dragoman.errors import InputError
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -128,6 +129,38 @@ def test_other_kinds_of_files_are_recognised(content: bytes, words: str, tmp_pat
         list(read_lines(path))
     assert str(caught.value).startswith(f"{path} is ")
     assert words in str(caught.value)
+
+
+@packed
+def test_a_line_has_a_bound(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is too long is named, and never held: in no file, however small it is packed."""
+    path = tmp_path / f"a.en{ending}"
+    path.write_bytes(PACK[ending](b"one\n" + b"a" * (32 << 20)))
+    monkeypatch.setenv("DRAGOMAN_MAX_LINE_BYTES", str(1 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r"a\.en.* line 2 is longer than 1,048,576 b"):
+            list(read_lines(path))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 16 << 20
+
+
+def test_the_bound_of_a_line_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end counts; what is no number of bytes is refused."""
+    path = tmp_path / "a.en"
+    path.write_bytes(b"four\nfive\n")
+    for most in (LONGEST_LINE, 5):
+        monkeypatch.setenv("DRAGOMAN_MAX_LINE_BYTES", str(most))
+        assert list(read_lines(path)) == ["four", "five"]
+    monkeypatch.setenv("DRAGOMAN_MAX_LINE_BYTES", "4")
+    with pytest.raises(InputError, match="line 1 is longer than 4 bytes"):
+        list(read_lines(path))
+    for wrong in ("", "0", "many"):
+        monkeypatch.setenv("DRAGOMAN_MAX_LINE_BYTES", wrong)
+        with pytest.raises(InputError, match="must be a number, 1 or more"):
+            list(read_lines(path))
 
 
 @pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])

@@ -110,6 +110,17 @@ def test_whole_documents_are_held_out_at_the_end(tmp_path: Path, split: Split) -
     assert [(part.text, part.held) for part in halves] == [("aa", False), ("bb", True)]
 
 
+def test_a_document_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text without a blank line is not held as a whole; a file is read in blocks."""
+    monkeypatch.setenv("DRAGOMAN_MAX_LINE_BYTES", "9")
+    path = written(tmp_path, "aa\n\n" + "bb\n" * 3)
+    assert len(list(read_documents([path], "blank-line"))) == 2
+    path = written(tmp_path, "aa\n\n" + "bb\n" * 4)
+    with pytest.raises(InputError, match=r"begins with 'bb.* has more than 9 characters before"):
+        list(read_documents([path], "blank-line"))
+    assert "".join(part.text for part in read_documents([path], "file")) == path.read_text("utf-8")
+
+
 def test_documents_are_drawn_by_their_text(tmp_path: Path) -> None:
     """About the share is held out, equal documents on one side, whatever file they are in."""
     rng = np.random.default_rng(0)
