@@ -53,7 +53,8 @@ class Translation:
     """One for each piece, and one for each end of sentence that the model wrote."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (nothing to translate), "split" (a long line translated in
-    chunks), "max_length" (cut at the length limit), "no_output" (the model wrote nothing)."""
+    chunks), "several_sentences" (a model that has learnt single sentences may leave some out; give
+    one a line), "max_length" (cut at the length limit), "no_output" (the model wrote nothing)."""
     alternatives: tuple["Translation", ...] = ()
     """The others of the n best, best first."""
     align: Callable[[], tuple[Alignment, ...]] = field(default=tuple, repr=False, compare=False)

@@ -26,6 +26,7 @@ from dragoman.tasks.ids import Ids, IdTranslator, Specials
 from dragoman.tasks.lines import join, one_line, to_chunks, windows
 from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.results import Alignment, Scored, Translation
+from dragoman.text.sentences import has_several_sentences
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["Translator"]
@@ -197,9 +198,14 @@ class Translator:
                 )
             )
         in_order = iter(found[index] for index in range(len(sources)))
-        return [self._result(chunks, list(islice(in_order, len(chunks)))) for chunks in chunks_of]
+        return [
+            self._result(line, chunks, list(islice(in_order, len(chunks))))
+            for line, chunks in zip(lines, chunks_of, strict=True)
+        ]
 
-    def _result(self, chunks: list[list[int]], found: list[list[Hypothesis]]) -> Translation:
+    def _result(
+        self, line: str, chunks: list[list[int]], found: list[list[Hypothesis]]
+    ) -> Translation:
         """A line's translation from the n best of each of its chunks.
 
         The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
@@ -209,13 +215,16 @@ class Translator:
             return Translation(text="", flags=("empty",))
         count = max(len(best) for best in found)
         nth = [[best[min(n, len(best) - 1)] for best in found] for n in range(count)]
-        best, *others = (self._translation(chunks, chosen) for chosen in nth)
+        best, *others = (self._translation(line, chunks, chosen) for chosen in nth)
         return replace(best, alternatives=tuple(others))
 
-    def _translation(self, chunks: list[list[int]], chosen: list[Hypothesis]) -> Translation:
+    def _translation(
+        self, line: str, chunks: list[list[int]], chosen: list[Hypothesis]
+    ) -> Translation:
         tokenizer = self.tgt_tokenizer
         text = join(one_line(tokenizer.decode(hypothesis.ids)) for hypothesis in chosen)
         flags = {
+            "several_sentences": has_several_sentences(line),
             "split": len(chunks) > 1,
             "max_length": any(hypothesis.stopped == "length" for hypothesis in chosen),
             "no_output": not text,

@@ -1,4 +1,4 @@
-"""An over-long line cut into chunks that join again without loss.
+"""An over-long line cut into chunks that join again without loss; and whether a line needs it.
 
 Cuts are made at ends of sentences if that suffices, else at clauses, else at spaces, else anywhere:
 in Latin punctuation only before a space (3.14 stays whole), in Chinese punctuation anywhere.
@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Chunk", "split_long"]
+__all__ = ["Chunk", "has_several_sentences", "split_long"]
 
 _CUTS = tuple(
     re.compile(pattern, re.DOTALL)
@@ -24,6 +24,12 @@ _CUTS = tuple(
 """Where a text may be cut, after each match; the better places first. Linear time: a run of marks
 is tried once, from its beginning."""
 
+_ABBREVIATION = re.compile(
+    r"(?<![^\W_])(?:[^\W\d_]|\d{1,2}|Mr|Mrs|Ms|Dr|Prof|St|Mt|Gen|Sen|Gov|Rep|Capt|Col|Lt|Sgt|Rev|Hon"
+    r"|Jr|Sr|vs|Inc|Ltd|Co|Corp|Hr|Fr|Mme|Mlle|Str|bzw)$"
+)
+"""Before a full stop: an initial, a German ordinal, or what a name follows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -34,6 +40,29 @@ class Chunk:
 
     def __str__(self) -> str:
         return self.text + self.gap
+
+
+def has_several_sentences(text: str) -> bool:
+    """Whether a sentence ends before the end of the text, as far as one can see.
+
+    In doubt it does not: after "Mr.", an initial or an ellipsis, and before a small letter.
+    """
+    text = text.strip()
+    return any(_ends_sentence(text, match) for match in _CUTS[0].finditer(text))
+
+
+def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+    marks = match.group().rstrip()
+    following = text[match.end() : match.end() + 4].lstrip("\"'“‘«„([¿¡「『（《")[:1]
+    if not marks:  # a line feed
+        return bool(following)
+    if marks[0] in "。！？":  # a quotation may go on in its sentence
+        return following.isalnum() and marks[-1] in "。！？…"
+    if not following.isalpha() or following.islower() or marks[0] == "…":
+        return False
+    marks = marks.rstrip("\"'”’»)]")
+    before = text[max(0, match.start() - 8) : match.start()]
+    return marks != "." * len(marks) or (marks == "." and not _ABBREVIATION.search(before))
 
 
 def split_long(text: str, limit: int, length: Callable[[str], int]) -> list[Chunk]:

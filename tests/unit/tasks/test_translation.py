@@ -178,6 +178,14 @@ def test_the_limit_of_length_is_flagged(translator: Translator) -> None:
     assert any("max_length" in t.flags for t in cut)
 
 
+def test_a_line_of_several_sentences_is_flagged(translator: Translator) -> None:
+    """Each of its translations, since a model may have left one out; and no other line."""
+    several, one = translator.translate(["the cat. A dog runs", "the cat. a dog runs"], n_best=2)
+    for translation in (several, *several.alternatives):
+        assert "several_sentences" in translation.flags
+    assert "several_sentences" not in one.flags
+
+
 def test_no_line_is_too_long_for_learned_positions() -> None:
     """A model without places beyond the 12th reads a long line in chunks, and stops writing there.
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from dragoman.text.sentences import Chunk, split_long
+from dragoman.text.sentences import Chunk, has_several_sentences, split_long
 
 
 def words(text: str) -> int:
@@ -77,3 +77,53 @@ def test_a_limit_below_one_is_a_bug() -> None:
     """Nothing fits in no tokens."""
     with pytest.raises(ValueError, match="limit"):
         split_long("a", 0, len)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I like tea. She drinks it daily.",
+        "Really?! Yes.",
+        'He said "no." Then he left.',
+        '"How are you?" "Fine."',
+        "He was born in 2020. She was not.",
+        "one\ntwo",
+        "我喜欢学习。你呢？",
+        "我喜欢。“你呢？”",
+        "Привет! Как дела?",
+    ],
+)
+def test_several_sentences_are_seen(text: str) -> None:
+    """By marks in the midst of a text and what follows them."""
+    assert has_several_sentences(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I like tea.",
+        " I like tea. ",
+        "Mr. Smith went to Washington.",
+        "J. R. R. Tolkien met Dr. Who in the U.S. Army.",
+        "A sign of E.S.E. Electronics.",
+        "Am 3. Oktober war z.B. Anna da.",
+        '"What?" he asked.',
+        "Well... I think so.",
+        '"Well..." I said.',
+        "他说“好。”然后走了。",
+        "然后……他走了。",
+        "It costs 3.14 dollars, no. 5 says.",
+    ],
+)
+def test_one_sentence_is_not_several(text: str) -> None:
+    """Abbreviations, initials, ordinals, quotations and ellipses end none."""
+    assert not has_several_sentences(text)
+
+
+def test_sentences_are_seen_in_linear_time() -> None:
+    """Also in a text that is nothing but marks, or one word."""
+    start = time.process_time()
+    for text in (". " * 100_000, "." * 500_000, "a" * 500_000 + ". b", "…a" * 100_000):
+        assert not has_several_sentences(text)
+    assert time.process_time() - start < 2.0
