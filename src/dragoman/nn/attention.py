@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 
 from torch import Tensor, nn
 
@@ -51,6 +52,10 @@ class MultiHeadAttention(nn.Module):
         pattern: Pattern | None = None,
     ) -> None:
         super().__init__()
+        sizes: dict[str, object] = {"d_model": d_model, "num_heads": num_heads}
+        for name, value in sizes.items():
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} is {value!r}; it must be a whole number, 1 or more")
         self.num_heads = num_heads
         self.num_kv_heads = num_kv_heads or num_heads
         if head_dim is None and d_model % num_heads:
@@ -140,7 +145,11 @@ class MultiHeadAttention(nn.Module):
         return q_BHTd if place.angles is None else rotate(q_BHTd, place.angles)
 
     def _fit(self, mask: Tensor | None, q_BHTd: Tensor, kv: KeyValue) -> Tensor | None:
-        """Check the mask, and give it the keys' axis: the last ones, where others were let go."""
+        """Check `kv` and the mask, whose last axis gets the keys that were not let go."""
+        if not isinstance(kv, KeyValue):
+            raise TypeError(
+                f"kv is a {type(kv).__name__}; make a KeyValue of it: attn(x, attn.project_kv(x))"
+            )
         if mask is None:
             return None
         num_keys = kv.k_BKSd.shape[2]

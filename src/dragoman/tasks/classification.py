@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from dragoman.models.heads import ClassificationHead
-from dragoman.tasks.lines import to_chunks, windows
+from dragoman.tasks.lines import as_texts, to_chunks, windows
 from dragoman.tasks.reading import EncoderReader
 
 __all__ = ["Classification", "Classifier"]
@@ -67,9 +67,8 @@ class Classifier(EncoderReader):
 
         ``max_batch_tokens``, padding included, is a matter of memory and speed alone.
         """
-        if isinstance(text, str):
-            return self._classify([text], max_batch_tokens)[0]
-        return self._classify(list(text), max_batch_tokens)
+        found = self._classify(as_texts(text), max_batch_tokens)
+        return found[0] if isinstance(text, str) else found
 
     def stream(
         self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096

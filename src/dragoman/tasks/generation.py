@@ -12,7 +12,6 @@ fp32 on a CPU bit for bit).
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -40,6 +39,7 @@ from dragoman.models import DecoderOnly
 from dragoman.models.folder import GenerationDefaults
 from dragoman.nn import Precision, evaluation_view, inference
 from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
+from dragoman.tasks.lines import as_texts, windows
 from dragoman.tasks.options import GenerationOptions
 from dragoman.tasks.prompts import PromptCodec, StopAt, TextStream, cut_at
 from dragoman.tasks.results import Generation, Scored
@@ -157,17 +157,15 @@ class Generator:
             seed=base.seed if seed is None else seed,
             stop=base.stop if stop is None else tuple(stop),
         )
-        if isinstance(prompts, str):
-            return self._generate([prompts], options, 0)[0]
-        return self._generate(list(prompts), options, 0)
+        found = self._generate(as_texts(prompts), options, 0)
+        return found[0] if isinstance(prompts, str) else found
 
     def each(
         self, prompts: Iterable[str], options: GenerationOptions | None = None, *, window: int = 256
     ) -> Iterator[Generation]:
         """Yield what ``generate`` returns; prompts are taken in windows, so memory is bounded."""
-        rest = iter(prompts)
         first = 0
-        while taken := list(islice(rest, window)):
+        for taken in windows(prompts, window):
             yield from self._generate(taken, options or self.options, first)
             first += len(taken)
 

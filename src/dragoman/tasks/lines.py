@@ -3,18 +3,32 @@
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dragoman.text.sentences import split_long
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["join", "one_line", "to_chunks", "windows"]
+__all__ = ["as_texts", "join", "one_line", "to_chunks", "windows"]
 
 Item = TypeVar("Item")
 
 
+def as_texts(given: Any) -> list[str]:  # noqa: ANN401 -- whatever was given is looked at
+    """A text, or any number of them, as a list. Raises TypeError for anything else."""
+    texts = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise TypeError(f"Text {number} is {text!r:.40}; give a str, or an iterable of str.")
+    return texts
+
+
 def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
-    """Part what may never end: the first windows are small, so that output begins early."""
+    """Part what may never end: the first windows are small, so that output begins early.
+
+    Raises TypeError for a single str, whose items are letters.
+    """
+    if isinstance(items, str):
+        raise TypeError(f"{items!r:.40} is one str; give an iterable of str, such as [text].")
     rest = iter(items)
     size = min(64, most)
     while taken := list(islice(rest, size)):

@@ -23,7 +23,7 @@ from dragoman.data.schemes import find_spans
 from dragoman.errors import InputError
 from dragoman.models.bio import best_tags
 from dragoman.models.heads import TaggingHead
-from dragoman.tasks.lines import windows
+from dragoman.tasks.lines import as_texts, windows
 from dragoman.tasks.reading import EncoderReader
 from dragoman.tasks.words import Place, join_words, split_words
 
@@ -102,7 +102,7 @@ class Tagger(EncoderReader):
 
         ``max_batch_tokens``, padding included, is a matter of memory and speed alone.
         """
-        texts = [text] if isinstance(text, str) else list(text)
+        texts = as_texts(text)
         placed = [split_words(one, self.reading.words) for one in texts]
         found = self._tag(texts, placed, max_batch_tokens)
         return found[0] if isinstance(text, str) else found

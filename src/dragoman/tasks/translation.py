@@ -23,7 +23,7 @@ from dragoman.models.folder import DecodingDefaults
 from dragoman.nn import Precision
 from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
 from dragoman.tasks.ids import Ids, IdTranslator, Specials
-from dragoman.tasks.lines import join, one_line, to_chunks, windows
+from dragoman.tasks.lines import as_texts, join, one_line, to_chunks, windows
 from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.text.sentences import has_several_sentences
@@ -137,9 +137,8 @@ class Translator:
                 base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens
             ),
         )
-        if isinstance(text, str):
-            return self._translate([text], options)[0]
-        return self._translate(list(text), options)
+        found = self._translate(as_texts(text), options)
+        return found[0] if isinstance(text, str) else found
 
     def stream(
         self, lines: Iterable[str], options: DecodingOptions | None = None, *, window: int = 4096
@@ -224,8 +223,8 @@ class Translator:
         tokenizer = self.tgt_tokenizer
         text = join(one_line(tokenizer.decode(hypothesis.ids)) for hypothesis in chosen)
         flags = {
-            "several_sentences": has_several_sentences(line),
             "split": len(chunks) > 1,
+            "several_sentences": has_several_sentences(line),
             "max_length": any(hypothesis.stopped == "length" for hypothesis in chosen),
             "no_output": not text,
         }

@@ -1,5 +1,7 @@
 """What a multi-head attention does beside its formula."""
 
+from typing import Any
+
 import pytest
 import torch
 from tests.unit.models.small import distance
@@ -86,3 +88,26 @@ def test_heads_that_do_not_divide_are_refused(
     """The error says both numbers, also under `python -O`."""
     with pytest.raises(ValueError, match=message):
         MultiHeadAttention(8, heads, num_kv_heads=kv_heads)
+
+
+@pytest.mark.parametrize(
+    ("d_model", "num_heads", "message"),
+    [
+        ("512", 8, "d_model is '512'; it must be a whole number"),
+        (512, 8.0, "num_heads is 8.0; it must be a whole number"),
+        (512, 0, "num_heads is 0; it must be a whole number, 1 or more"),
+        (512, 7, "d_model 512 is not a multiple of num_heads 7"),
+    ],
+)
+def test_sizes_are_checked(d_model: Any, num_heads: Any, message: str) -> None:  # noqa: ANN401
+    """What is no size is named."""
+    with pytest.raises(ValueError, match=message):
+        MultiHeadAttention(d_model, num_heads)
+
+
+def test_keys_and_values_are_projected_first() -> None:
+    """A tensor in their place is told what to do."""
+    attn, x_BTD = MultiHeadAttention(8, 2), torch.zeros(1, 3, 8)
+    for attend in (attn, attn.weights):
+        with pytest.raises(TypeError, match=r"kv is a Tensor; .* attn\.project_kv\(x\)"):
+            attend(x_BTD, x_BTD)  # type: ignore[arg-type]

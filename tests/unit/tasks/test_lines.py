@@ -1,9 +1,13 @@
 """Lines to chunks and back to lines."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.tasks.tiny import make_tokenizer
+from tests.unit.tasks.readers import make_classifier, make_tagger
+from tests.unit.tasks.tiny import make_tokenizer, make_translator
+from tests.unit.tasks.tiny_generator import make_generator
 
 from dragoman.tasks.lines import join, one_line, to_chunks
 
@@ -42,3 +46,17 @@ def test_a_translation_is_one_line(text: str) -> None:
 def test_parts_are_joined_as_their_script_writes(parts: list[str], line: str) -> None:
     """A space where words are spaced, none beside Chinese, none beside nothing."""
     assert join(parts) == line
+
+
+def test_what_is_no_text_is_told() -> None:
+    """Each task takes one str or an iterable of them, and a stream an iterable."""
+    translator, generator = make_translator(), make_generator()
+    classifier, tagger = make_classifier(), make_tagger()
+    wrong: dict[str, Any] = {"1 is None": None, "2 is 5": ["a", 5], "1 is 97": b"a"}
+    for ask in (translator.translate, generator.generate, classifier.classify, tagger.tag):
+        for which, what in wrong.items():
+            with pytest.raises(TypeError, match=f"Text {which}; give a str, or an iterable"):
+                ask(what)
+    for stream in (translator.stream, generator.each, classifier.stream, tagger.stream):
+        with pytest.raises(TypeError, match="'the cat' is one str; give an iterable"):
+            next(stream("the cat"))
