@@ -44,7 +44,7 @@ def main() -> None:
     source = Path("mutants/src").absolute()  # for the processes that tests start
     source.mkdir(parents=True)
     environment = os.environ | {"PYTHONPATH": str(source)}
-    command = [mutmut, "run", "--max-children", str(options.jobs), *drawn]
+    command: list[str | Path] = [mutmut, "run", "--max-children", str(options.jobs), *drawn]
     if subprocess.run(command, env=environment, check=False).returncode:
         sys.exit("mutmut failed")
     found: Counter[str] = Counter()
