@@ -40,7 +40,7 @@ def main() -> None:
     }
     drawn = sorted(random.Random(options.seed).sample(sorted(paths), options.sample))
     shutil.rmtree("mutants", ignore_errors=True)  # mutmut keeps which test reaches which function
-    mutmut = Path(sys.executable).with_name("mutmut")
+    mutmut = str(Path(sys.executable).with_name("mutmut"))
     source = Path("mutants/src").absolute()  # for the processes that tests start
     source.mkdir(parents=True)
     environment = os.environ | {"PYTHONPATH": str(source)}

@@ -21,6 +21,7 @@ from dragoman.nn import (
     sinusoidal_table,
 )
 from dragoman.nn.feedforward import ACTIVATIONS, Activation
+from dragoman.nn.norm import make_norm
 
 Array = npt.NDArray[np.float64]
 
@@ -136,6 +137,19 @@ def test_feed_forward_is_the_formula(activation: Activation, *, gated: bool, bia
     np.testing.assert_allclose(ffn(x).detach().numpy(), expected, atol=1e-12)
     with torch.no_grad():
         np.testing.assert_allclose(ffn(x).numpy(), expected, atol=1e-12)
+
+
+def test_what_is_meant_where_nothing_is_said() -> None:
+    """An eps of 1e-5 as in torch, which shows in small numbers, and the paper's ReLU."""
+    x = 1e-3 * inputs(2, 3, 6)
+    for ours, theirs in (
+        (LayerNorm(6), torch.nn.LayerNorm(6)),
+        (RMSNorm(6), torch.nn.RMSNorm(6, eps=1e-5)),
+        (make_norm("rms", 6, eps=0.3, bias=False), torch.nn.RMSNorm(6, eps=0.3)),
+    ):
+        torch.testing.assert_close(ours.double()(x), theirs.double()(x), rtol=1e-9, atol=0.0)
+    ffn = FeedForward(6, 10).double()
+    torch.testing.assert_close(ffn(x), ffn.down(ffn.up(x).relu()))
 
 
 @pytest.mark.parametrize("activation", list(FORMULAS))

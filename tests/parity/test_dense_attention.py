@@ -19,7 +19,7 @@ from dragoman.nn import (
     causal_mask,
     reference_attention,
 )
-from dragoman.nn.patterns.dense import PRODUCT_KEYS
+from dragoman.nn.patterns.dense import BLOCK_QUERIES, PRODUCT_KEYS
 from dragoman.nn.patterns.kernels import fused_attention
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
@@ -156,15 +156,17 @@ def test_fused_attention_equals_the_reference(
     assert agrees(out_BHTd, inputs, mask)
 
 
-@pytest.mark.parametrize("pattern", [Full(), Causal()], ids=repr)
 @pytest.mark.parametrize(("device", "fused"), [("cpu", 0), ("meta", 1)])
-def test_other_devices_run_the_fused_kernel(pattern: Pattern, device: str, fused: int) -> None:
-    """For as few keys as a CPU multiplies without it."""
-    x_BHTd = torch.zeros(1, 2, 5, 4, device=device)
-    with FunctionCalls() as calls:
-        attended(pattern, (x_BHTd, x_BHTd, x_BHTd), None)
-    called = [call.function for call in calls.seen]
-    assert called.count(F.scaled_dot_product_attention) == fused
+@pytest.mark.parametrize("length", [5, BLOCK_QUERIES + 1])
+def test_other_devices_run_the_fused_kernel(length: int, device: str, fused: int) -> None:
+    """At once, where nothing differs by query; for few keys a CPU multiplies without it."""
+    x_BHTd = torch.zeros(1, 2, length, 4, device=device)
+    keys = torch.ones(1, 1, 1, length, dtype=torch.bool, device=device)
+    for pattern, mask in ((Full(), None), (Full(), keys), (Causal(), None)):
+        with FunctionCalls() as calls, torch.no_grad():
+            attended(pattern, (x_BHTd, x_BHTd, x_BHTd), mask)
+        called = [call.function for call in calls.seen]
+        assert called.count(F.scaled_dot_product_attention) == fused
 
 
 def test_dropout_takes_whole_weights() -> None:

@@ -1,12 +1,14 @@
 """The recipe that is chosen for two files."""
 
 import lzma
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 
 from dragoman.cost.flops import Shape, training_flops
 from dragoman.data.batch import Batches
@@ -112,7 +114,14 @@ def test_unequal_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "language"),
-    [("a.zh", "zh"), ("train.en.xz", "en"), ("de.txt", None), ("corpus", None), ("v1.2", None)],
+    [
+        ("a.zh", "zh"),
+        ("train.en.xz", "en"),
+        ("train.en.zst", "en"),
+        ("de.txt", None),
+        ("corpus", None),
+        ("v1.2", None),
+    ],
 )
 def test_the_language_is_read_off_the_ending(
     tmp_path: Path, name: str, language: str | None
@@ -121,9 +130,11 @@ def test_the_language_is_read_off_the_ending(
     plain = tmp_path / "a.src"
     plain.write_text("x\n" * 10, encoding="utf-8")
     named = tmp_path / name
-    opener = lzma.open if name.endswith(".xz") else open
-    with opener(named, "wt", encoding="utf-8") as file:
-        file.write("x\n" * 10)
+    packers: dict[str, Callable[[bytes], bytes]] = {
+        ".xz": lzma.compress,
+        ".zst": zstandard.compress,
+    }
+    named.write_bytes(packers.get(named.suffix, bytes)(b"x\n" * 10))
     recipe = auto_recipe(DataConfig(src=str(plain), tgt=str(named)), "out")
     assert recipe.data.tgt_lang == language
     assert recipe.data.src_lang is None
