@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.durable import rename_durably, write_durably
+from dragoman.files.durable import write_durably
 from dragoman.settings import parse_settings, to_plain
 from dragoman.train.checkpoint import checkpoints, read_state
 from dragoman.train.lock import lock
@@ -182,7 +182,7 @@ class RunFolder:
                 f"its model with dragoman inspect {self.path}, raise train.max_steps or "
                 "train.max_minutes to go on, or give another --out"
             )
-        rename_durably(marker, self._finished_before)
+        marker.replace(self._finished_before)
 
 
 def check_out(recipe: RunRecipe) -> None:

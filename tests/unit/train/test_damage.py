@@ -117,6 +117,30 @@ def test_damaged_files_are_read_or_refused(recipe: Recipe, resume: Callable[[], 
     assert [said for said in refused if "\n" in said] == []
 
 
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        ("progress", "step", 4),
+        ("progress", "tokens", -1),
+        ("progress", "seconds", float("nan")),
+        ("progress", "seconds", "1"),
+        ("batches", "epoch", -1),
+        ("batches", "position", "5"),
+    ],
+)
+def test_states_that_no_run_has_saved(
+    recipe: Recipe, section: str, key: str, value: object
+) -> None:
+    """They are refused before the run goes on, not where it stumbles over them later."""
+    interrupt(recipe, 3, [1, 2])
+    (file,) = Path(recipe.out).rglob("step-00000003/state.json")
+    state = json.loads(file.read_text(encoding="utf-8"))
+    state[section][key] = value
+    file.write_text(json.dumps(state), encoding="utf-8")
+    with pytest.raises(InputError, match=r"the checkpoint .*step-00000003 cannot be read"):
+        interrupt(recipe, 1, [2])
+
+
 def test_an_emptied_recipe_is_that_of_the_checkpoint(recipe: Recipe) -> None:
     """A power failure that leaves `recipe.json` empty costs nothing, and mixes no two runs."""
     interrupt(recipe, 3, [1, 2])

@@ -229,7 +229,7 @@ def test_what_is_there_is_known_under_the_lock(
 
 @pytest.mark.parametrize("there", [False, True])
 def test_a_refused_run_leaves_no_folder(recipe: Recipe, *, there: bool) -> None:
-    """A run that is refused before it has learnt anything leaves what was there before: nothing."""
+    """A run that is refused before it has learnt anything leaves what was there before."""
     out = Path(recipe.out)
     if there:
         out.mkdir()
@@ -237,11 +237,12 @@ def test_a_refused_run_leaves_no_folder(recipe: Recipe, *, there: bool) -> None:
         raise InputError("no text")
     assert out.exists() == there
     assert not there or not list(out.iterdir())
-    begin(recipe)
-    with pytest.raises(InputError, match="no text"), RunFolder.open(out, recipe):
-        raise InputError("no text")
-    begin(recipe)
-    assert (out / "training" / "checkpoints" / "step-00000005").exists()
+    for learnt in (False, True):
+        training = begin(recipe, learnt=learnt).training
+        before = list(training.iterdir())
+        with pytest.raises(InputError, match="no text"), RunFolder.open(out, recipe):
+            raise InputError("no text")
+        assert list(training.iterdir()) == before
 
 
 def test_the_lock_is_let_go_of_after_a_failure(recipe: Recipe) -> None:

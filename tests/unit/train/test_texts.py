@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.disk import listen
-from tests.unit.train.encoder_recipes import classify_recipe
+from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe, tag_recipe
 from tests.unit.train.made import file_size_limit
 
 from dragoman.data.batch import BatchConfig
@@ -14,7 +14,10 @@ from dragoman.data.holdout import say_held_out
 from dragoman.errors import DragomanError, InputError
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig
-from dragoman.train.recipe import DataConfig, TranslateRecipe
+from dragoman.train.job import unchecked
+from dragoman.train.jobs import TASKS
+from dragoman.train.recipe import DataConfig, RunRecipe, TranslateRecipe
+from dragoman.train.runfolder import RunFolder
 from dragoman.train.texts import read_texts
 from dragoman.train.tokenizer import begin_tokenizer
 
@@ -114,3 +117,31 @@ def test_a_tokenizer_has_its_name_when_it_is_whole(
     for path in tmp_path.glob("tokenizer*"):
         Tokenizer.load(path)
     assert not list(tmp_path.glob(".tokenizer*"))
+
+
+def test_a_tokenizer_for_all_survives_a_power_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So does that of a task whose texts have one side."""
+    recipe = make_recipe(tmp_path, ["one"])
+    disk = listen(monkeypatch)
+    begin_tokenizer(recipe, ["one", "two"], tmp_path / "training", print)
+    assert disk.renamed() == ["tokenizer.json"]
+    disk.check()
+
+
+@pytest.mark.parametrize("make", [classify_recipe, tag_recipe, masked_recipe])
+def test_texts_like_those_held_out_are_counted(
+    tmp_path: Path, make: Callable[[Path], RunRecipe]
+) -> None:
+    """In every task that holds texts out; here there are twenty texts, each of them four times."""
+    recipe = make(tmp_path)
+    words = [f"{number} {number}" for number in range(20)] * 4
+    labelled = "".join(f"{number % 2}\t{text}\n" for number, text in enumerate(words))
+    tagged = "".join(f"{text.split()[0]} O\nAnn B-PER\n\n" for text in words)
+    (tmp_path / "texts.tsv").write_text(labelled, encoding="utf-8")
+    (tmp_path / "words.conll").write_text(tagged, encoding="utf-8")
+    said: list[str] = []
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        TASKS[recipe.task].assemble(recipe, folder, said.append, len, unchecked)
+    assert any("more with the text of one of these" in sentence for sentence in said), said
