@@ -295,6 +295,9 @@ def test_the_card_says_that_a_run_is_unfinished(recipe: Recipe) -> None:
     assert card.read_text(encoding="utf-8").split("\n\n") == [
         block for block in unfinished.split("\n\n") if "Unfinished" not in block
     ]
+    card.unlink()
+    run(change(limited, max_steps=7), 0, 0)  # not better, so no card is written
+    assert not card.exists()
 
 
 def test_a_deterministic_run(recipe: Recipe) -> None:
