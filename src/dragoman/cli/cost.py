@@ -38,16 +38,13 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     devices: Annotated[Path | None, _option("A file of your own with devices.")] = None,
     length: Annotated[int | None, _option("Tokens of a sentence, on each side; else 30.")] = None,
     tokens_per_month: Annotated[float | None, _option("Traffic to price.")] = None,
-    price: Annotated[
-        float | None,
-        _option("Of an hour of the device, in your currency; else the table's, in USD."),
-    ] = None,
-    kwh_price: Annotated[float | None, _option("Of a kilowatt-hour, in your currency.")] = None,
+    price: Annotated[float | None, _option("Price of an hour; else the table's, in USD.")] = None,
+    kwh_price: Annotated[float | None, _option("Price of a kilowatt-hour.")] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Time real steps here, for a minute.")
     ] = False,
     fit: Annotated[bool, typer.Option("--fit", help="Fit a scaling law to finished runs.")] = False,
-    predict: Annotated[list[Path] | None, _option("With --fit: a run to foretell.")] = None,
+    predict: Annotated[list[Path] | None, _option("With --fit: a run to predict.")] = None,
     flops: Annotated[float | None, _option("With --fit: a budget of training operations.")] = None,
     minutes: Annotated[float | None, _option("With --fit: a budget of training time.")] = None,
     money: Annotated[float | None, _option("With --fit: a budget, at --price an hour.")] = None,
