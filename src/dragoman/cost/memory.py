@@ -94,7 +94,7 @@ def training_memory(
     """
     rehearsal = Rehearsal()
     model = rehearsal.build(lambda: build(config)).train()
-    weights = rehearsal.now.alive
+    weights = rehearsal.now
     for stack in model.modules():
         if isinstance(stack, Encoder | Decoder):
             stack.checkpointing = activation_checkpointing
@@ -102,10 +102,10 @@ def training_memory(
     kept = 0
     with rehearsal:
         for _ in range(min(accumulate, 2)):
-            before = rehearsal.now.alive
+            before = rehearsal.now
             with autocast(precision, CPU):
                 summed = loss()
-            kept = rehearsal.now.alive - before
+            kept = rehearsal.now - before
             summed.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     counts = sum(COUNT_BYTES for _ in model.parameters())
@@ -115,7 +115,7 @@ def training_memory(
         gradients=weights,
         optimizer=moments,
         activations=kept,
-        total=rehearsal.peak.alive + moments,
+        total=rehearsal.peak + moments,
     )
 
 
@@ -135,11 +135,11 @@ def validation_memory(
     rehearsal = Rehearsal()
     with torch.inference_mode():
         model = rehearsal.build(lambda: build(config)).eval()
-        weights = rehearsal.now.alive
+        weights = rehearsal.now
         loss = _loss(model, config, shape)
         with autocast(precision, CPU), rehearsal:
             loss()
-    peak = rehearsal.peak.alive
+    peak = rehearsal.peak
     if translating is not None and isinstance(config, EncoderDecoderConfig):
         found = decoding_memory(config, translating)
         # when a sentence ends, the others' keys and values of the source are copied

@@ -55,13 +55,13 @@ def decoding_memory(
     model = rehearsal.build(lambda: build(config)).eval()
     if not isinstance(model, EncoderDecoder | DecoderOnly):
         raise TypeError(f"{type(model).__name__} decodes nothing")
-    weights, num_rows = rehearsal.now.alive, shape.rows * beam_size
+    weights, num_rows = rehearsal.now, shape.rows * beam_size
     src_BS = torch.full((shape.rows, max(1, shape.src_length)), real_id(config))
     ids_N = torch.full((num_rows,), real_id(config))
     with row_invariant_products(), autocast(precision, CPU), rehearsal:
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)
         state: Any = model.start(src_BS, beam_size)  # of the model's own kind
-        peak, prompt = rehearsal.peak.alive, state.past.length
+        peak, prompt = rehearsal.peak, state.past.length
         full = [full_lengths(each, prompt, shape.length) for each in decoder_patterns(config)]
         stepped = {prompt, shape.length - 1} | {each[-1] for each in full if each}
         for length in sorted(stepped.union(*full)):
@@ -74,7 +74,7 @@ def decoding_memory(
             log_probs_NV = logits_NV.log_softmax(dim=1, dtype=torch.float32)
             frontier.advance(log_probs_NV)
             state.select(_swapped(num_rows, beam_size))
-            peak = max(peak, rehearsal.peak.alive)
+            peak = max(peak, rehearsal.peak)
     kept = cache_of(
         config,
         src_length=shape.src_length,

@@ -49,15 +49,6 @@ UNCERTAIN = (DataDependentOutputException, DynamicOutputShapeException)
 NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name
 
 
-class Moment(NamedTuple):
-    """Bytes alive at one moment."""
-
-    alive: int
-    """All storages that were followed."""
-    gradients: int
-    """Those among them that have become a parameter's gradient."""
-
-
 class Like(NamedTuple):
     """All of a tensor but its numbers."""
 
@@ -87,30 +78,24 @@ class Rehearsal(TorchDispatchMode):
         self._sums_in_float32 = not has_bf16_units() and (
             mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # noqa: SLF001
         )
-        self.peak = Moment(0, 0)
-        """When most was alive."""
+        self.peak = 0
+        """Bytes that were alive when most were."""
         self._sizes: dict[int, int] = {}
         self._pretended: set[int] = set()
         self._counts = True
-        self._alive = 0
-        self._gradients = 0
-
-    @property
-    def now(self) -> Moment:
-        """What is alive at this moment."""
-        return Moment(self._alive, self._gradients)
+        self.now = 0
+        """Bytes of all storages that are alive and followed."""
 
     def build(self, make: Callable[[], nn.Module]) -> nn.Module:
-        """Make a model without weights; they are followed, and their gradients."""
+        """Make a model without weights; they are followed."""
         self._counts = False
         with self:
             model = make()
         self._counts = True
         for parameter in model.parameters():
             storage = parameter.untyped_storage()
-            self._alive += storage.nbytes() - self._sizes[storage._cdata]  # noqa: SLF001
+            self.now += storage.nbytes() - self._sizes[storage._cdata]  # noqa: SLF001
             self._sizes[storage._cdata] = storage.nbytes()  # noqa: SLF001
-            parameter.register_post_accumulate_grad_hook(self._count_gradient)
         self.forget_peak()
         return model
 
@@ -189,22 +174,17 @@ class Rehearsal(TorchDispatchMode):
         if key in self._sizes:
             return
         self._sizes[key] = storage.nbytes() if self._counts else 0
-        self._alive += self._sizes[key]
+        self.now += self._sizes[key]
         weakref.finalize(storage, self._let_go, key)
         self._see(0)
 
     def _see(self, passing: int) -> None:
         """Look whether this is the peak, with so many bytes that are gone after the operator."""
-        if self._alive + passing > self.peak.alive:
-            self.peak = Moment(self._alive + passing, self._gradients)
+        self.peak = max(self.peak, self.now + passing)
 
     def _let_go(self, key: int) -> None:
-        self._alive -= self._sizes.pop(key)
+        self.now -= self._sizes.pop(key)
         self._pretended.discard(key)
-
-    def _count_gradient(self, parameter: Tensor) -> None:
-        if parameter.grad is not None:
-            self._gradients += parameter.grad.untyped_storage().nbytes()
 
 
 def real_id(config: ModelConfig) -> int:
