@@ -287,7 +287,9 @@ class Parts:
     def _too_large(self, batches: Sequence[TrainingBatch]) -> str:
         limits = to_plain(self.recipe).get("batch", {})
         keys = [key for key in ("max_tokens", "rows") if key in limits]
-        size = " and ".join(f"batch.{key} ({limits[key]:,})" for key in keys) or "the batches"
+        size = (
+            " and ".join(f"batch.{key} ({limits[key]:,})" for key in keys) or "the size of batches"
+        )
         if not batches:
             return (
                 f"out of memory during validation: lower {size} in a new run; the checkpoints of "
