@@ -156,7 +156,7 @@ def _layer_seconds(device: torch.device) -> float:
         d_model=16, num_heads=1, d_ff=16, num_layers=LAYERS, vocab_size=300, positions=Rotary()
     )
     with torch.random.fork_rng(devices=[]):
-        model = DecoderOnly(config).to(device)
+        model = DecoderOnly(config).to(device).eval()
     ids_N = torch.full((1,), config.eos_id, device=device)
     with inference(model):
         state = model.start(ids_N[:, None], 1)
