@@ -133,6 +133,7 @@ def test_little_is_loaded_before_an_interrupt_is_awaited() -> None:
         "dragoman.cli.main",
         "dragoman.errors",
         "dragoman.process",
+        "dragoman.version",
     }
     assert not loaded & {"typing", "difflib", "threading", "contextlib", "typer"}
 
