@@ -79,9 +79,12 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_each_measures(name: str, data: Path) -> None:
     """At a size of seconds each returns figures that JSON can hold."""
+    if name == "estimate" and not Path("/proc/stat").exists():
+        pytest.skip("it reads /proc/stat, which only Linux has")
     options = list(TINY[name])
     if name == "attention-cost":
         options.append(f"--plot={data / 'cost.png'}")
