@@ -191,7 +191,7 @@ def test_the_version_tells_of_the_machine(run: Run) -> None:
 @pytest.mark.parametrize("option", ["--verbose", "--json"])
 def test_what_goes_with_the_version_is_not_ignored(run: Run, option: str) -> None:
     """Before a command it means nothing, and is refused."""
-    done = run(option, "demo")
+    done = run(option, "translate")
     assert (done.code, done.out) == (2, "")
     assert "go with --version" in done.err
 
