@@ -4,9 +4,20 @@ Both carry one sentence: what is wrong, where, and what to do. The command line 
 without a traceback and ends with the error's exit code. Any other exception is a bug of ours.
 """
 
+import unicodedata
 from collections.abc import Iterable
 
 __all__ = ["DragomanError", "InputError", "is_out_of_memory", "nearest"]
+
+
+NO_MEMORY = (
+    "out of memory",
+    "allocate memory",
+    "not enough memory",
+    "ALLOC_FAILED",
+    "bad_alloc",
+)
+"""What torch, CUDA, cuBLAS, Windows and C++ say."""
 
 
 class DragomanError(Exception):
@@ -19,7 +30,13 @@ class DragomanError(Exception):
     exit_code = 1
 
     def __init__(self, sentence: str) -> None:
-        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence))
+        super().__init__("".join(map(_on_one_line, sentence)))
+
+
+def _on_one_line(char: str) -> str:
+    """The character, or its escape: of line breaks, control characters and lone surrogates."""
+    breaks = unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"}
+    return repr(char)[1:-1] if breaks else char
 
 
 class InputError(DragomanError):
@@ -34,10 +51,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return (
         isinstance(error, MemoryError)
         or type(error).__name__ == "OutOfMemoryError"  # torch's; it must not be imported here
-        or (
-            isinstance(error, RuntimeError)
-            and ("allocate memory" in text or "not enough memory" in text)
-        )
+        or (isinstance(error, RuntimeError) and any(words in text for words in NO_MEMORY))
     )
 
 

@@ -36,7 +36,7 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     check_out(recipe)  # no estimate of a run that cannot begin
     recipe.data.check()
     check_start(recipe)
-    done, rest = _rest(recipe)
+    done, rest = rest_of(recipe)
     work = work_of(rest)
     rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
     run = estimate_training(work, rates, Prices())
@@ -59,26 +59,24 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     return partial(check_batches, work, limit)
 
 
-def _rest(recipe: RecipeT) -> tuple[int, RecipeT]:
+def rest_of(recipe: RecipeT) -> tuple[int, RecipeT]:
     """The step of the newest checkpoint in the run's folder, and the recipe with what is left."""
-    import json
     from contextlib import suppress
     from dataclasses import replace
     from pathlib import Path
 
-    from dragoman.train.checkpoint import checkpoints
+    from dragoman.errors import InputError
+    from dragoman.train.checkpoint import checkpoints, read_state
+    from dragoman.train.loop import Progress
     from dragoman.train.runfolder import RunFolder
 
-    train, progress = recipe.train, {"step": 0, "seconds": 0.0}
-    with suppress(
-        LookupError, OSError, TypeError, ValueError
-    ):  # a damaged one is reported when it is loaded
-        newest = checkpoints(RunFolder(Path(recipe.out)).checkpoints)[-1]
-        progress |= json.loads((newest / "state.json").read_text("utf-8"))["progress"]
+    train, progress = recipe.train, Progress()
+    with suppress(IndexError, InputError):  # a damaged one is reported when it is loaded
+        progress = read_state(checkpoints(RunFolder(Path(recipe.out)).checkpoints)[-1]).progress
     steps, minutes = train.max_steps, train.max_minutes
     left = replace(
         train,
-        max_steps=None if steps is None else max(1, steps - int(progress["step"])),
-        max_minutes=None if minutes is None else max(0.1, minutes - progress["seconds"] / 60),
+        max_steps=None if steps is None else max(1, steps - progress.step),
+        max_minutes=None if minutes is None else max(0.1, minutes - progress.seconds / 60),
     )
-    return int(progress["step"]), replace(recipe, train=left)
+    return progress.step, replace(recipe, train=left)

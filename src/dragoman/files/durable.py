@@ -39,11 +39,12 @@ def rename_durably(part: Path, target: Path) -> None:
 def write_durably(target: Path, text: str) -> None:
     """Write a text beside the file and rename it: whatever happens, the old or the new one stays.
 
-    Raises OSError when writing fails; nothing is left beside the file then.
+    Bytes that were read with "surrogateescape" are written as they were. Raises OSError when
+    writing fails; nothing is left beside the file then.
     """
     part = target.with_name(f".{target.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors="surrogateescape")
         rename_durably(part, target)
     except BaseException:
         part.unlink(missing_ok=True)

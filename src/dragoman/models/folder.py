@@ -9,8 +9,9 @@
 Nothing is unpickled. A folder either loads whole, every weight used and every weight set, or is
 refused with one sentence. The config holds hashes of the tokenizers, of the weights and of its own
 architecture, so that a flipped bit or a file of another model is noticed. Saving writes beside the
-old files, syncs, and then renames, the config last: a process killed or a power failure in between
-leaves the old model, the new one, or files whose hashes the old config refuses.
+old files, syncs, and then renames. A process killed or a power failure in between leaves the old
+weights or the new ones: the config comes first, and knows both. Where the architecture or the
+tokenizers change, it comes last, and refuses files that are not its own.
 """
 
 import hashlib
@@ -26,20 +27,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError, InputError, nearest
 from dragoman.files.durable import rename_durably, sync
-from dragoman.models.build import Model, build
+from dragoman.models.build import Model
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
     EncoderOnlyConfig,
     ModelConfig,
 )
-from dragoman.models.count import count_parameters
 from dragoman.models.defaults import (
     DecodingDefaults,
     GenerationDefaults,
@@ -47,6 +47,7 @@ from dragoman.models.defaults import (
     Words,
 )
 from dragoman.models.heads import MaskedLanguageHead
+from dragoman.models.stored import build_empty, reading
 from dragoman.settings import parse_settings, to_plain
 from dragoman.version import __version__
 
@@ -99,6 +100,9 @@ class FolderConfig:
     """SHA-256 of each tokenizer file that the weights were trained with; saving fills it in."""
     weights_sha256: str | None = None
     """Hash of the weights; saving fills it in. Format 1 has none."""
+    replaced_sha256: str | None = None
+    """Hash of the weights of the same model that these replace: the folder holds them until the new
+    ones are in place, and if saving is killed before."""
     model_sha256: str | None = None
     """Hash of the section `model`; saving fills it in. Format 1 has none."""
 
@@ -121,8 +125,10 @@ def save_model(
     tokenizers: tuple[Saves, Saves],
     card: str | None = None,
 ) -> FolderConfig:
-    """Write a model folder, in one step for whoever reads it, and return its config.
+    """Write a model folder and return its config.
 
+    Whoever reads meanwhile, or after saving was killed, finds the old model or the new one where
+    both have the same architecture and tokenizers; else possibly a folder that is refused.
     `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
     same object twice when they are one; `card` is the text of `README.md`. Raises InputError where
     no folder can be, DragomanError when writing fails (a full disk): the older model, if there
@@ -142,13 +148,15 @@ def save_model(
             weights_sha256=_sha256(staged / WEIGHTS),
             model_sha256=_digest(to_plain(config.model)),
         )
+        config = replace(config, replaced_sha256=_replaced(folder, config))
         text = json.dumps(to_plain(config), indent=2, sort_keys=True, ensure_ascii=False)
         (staged / CONFIG).write_text(text + "\n", encoding="utf-8")
         (staged / WEIGHTS).chmod((staged / CONFIG).stat().st_mode)  # the library makes it private
         if card is not None:
             (staged / CARD).write_text(card, encoding="utf-8")
         sync(staged)  # a disk may say only now that it is full
-        for name in [*names, WEIGHTS, *([CARD] if card is not None else []), CONFIG]:
+        order = [WEIGHTS, CONFIG] if config.replaced_sha256 is None else [CONFIG, WEIGHTS]
+        for name in [*names, *([CARD] if card is not None else []), *order]:
             rename_durably(staged / name, folder / name)
         for name in {JOINT, SRC, TGT} - set(names):
             (folder / name).unlink(missing_ok=True)
@@ -210,6 +218,16 @@ def _tied_names(config: ModelConfig) -> frozenset[str]:
     return frozenset()
 
 
+def _replaced(folder: Path, config: FolderConfig) -> str | None:
+    """The hash of the weights in a folder, if they fit the config: those of an earlier save."""
+    try:
+        old = read_config(folder)
+    except InputError:
+        return None
+    same = (old.model_sha256, old.tokenizers) == (config.model_sha256, config.tokenizers)
+    return old.weights_sha256 if same else None
+
+
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -232,15 +250,36 @@ def load_model(folder: Path) -> tuple[Model, FolderConfig]:
     older dragoman wrote no hash of the weights.
     """
     config = read_config(folder)
-    tokenizer_paths(folder, config)
-    path = folder / WEIGHTS
-    with _reading(path) as stored, ThreadPoolExecutor(1) as thread:
+    while True:
+        try:
+            tokenizer_paths(folder, config)
+            model = _load_weights(folder / WEIGHTS, config)
+            break
+        except InputError:
+            config, before = read_config(folder), config
+            if config == before:  # else another process has saved a model meanwhile
+                raise
+    if config.weights_sha256 is None:
+        warnings.warn(
+            f"{folder} was written by an older dragoman without a hash of the weights, so damage "
+            "to them cannot be noticed.",
+            stacklevel=2,
+        )
+    return model.eval(), config
+
+
+def _load_weights(path: Path, config: FolderConfig) -> Model:
+    """Build the model with the weights in a file, after checking that they are the right ones."""
+    known = (config.weights_sha256, config.replaced_sha256)
+    with reading(path) as stored, ThreadPoolExecutor(1) as thread:
         hashed = thread.submit(_sha256, path)
-        model = _build_empty(path, config.model, stored)
+        dtypes = ("F32",) if config.format > 1 else ("F32", "F16", "BF16", "F64")
+        model = build_empty(path, config.model, stored, dtypes)
         for name, parameter in model.named_parameters():
-            weight = nn.Parameter(stored.get_tensor(name).clone())  # else a view of the file
-            torch.utils.swap_tensors(parameter, weight)  # keeps tied matrices tied
-        if config.weights_sha256 not in (None, found := hashed.result()):
+            tensor = stored.get_tensor(name).to(torch.float32, copy=True)  # else a view of the file
+            torch.utils.swap_tensors(parameter, nn.Parameter(tensor))  # keeps tied matrices tied
+        found = hashed.result()
+        if config.weights_sha256 is not None and found not in known:
             raise InputError(
                 f"{path} is not the file that {CONFIG} was saved with (its SHA-256 is {found}): it "
                 "is damaged or of another model; copy or train the model again."
@@ -251,13 +290,7 @@ def load_model(folder: Path) -> tuple[Model, FolderConfig]:
                 f"{path}: the weights {name} hold NaN or infinity, so the training that wrote "
                 "them had failed; use an earlier checkpoint."
             )
-    if config.weights_sha256 is None:
-        warnings.warn(
-            f"{folder} was written by an older dragoman without a hash of the weights, so damage "
-            "to them cannot be noticed.",
-            stacklevel=2,
-        )
-    return model.eval(), config
+    return model
 
 
 def read_config(folder: Path) -> FolderConfig:
@@ -326,64 +359,3 @@ def _why_no_model(folder: Path) -> str:
             "let it go on until it does, by the command that began it."
         )
     return f"{folder} is no model folder: it has no {CONFIG}."
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[Any]:
-    """The open weights, with the library's errors in our words."""
-    try:
-        if not path.is_file():
-            raise InputError(f"{path.parent} has no weights: {path.name} is missing.")
-        with safe_open(path, framework="pt") as stored:
-            yield stored
-    except SafetensorError as error:
-        raise InputError(
-            f"{path} is damaged or cut short ({error}); copy or train the model again."
-        ) from error
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
-
-
-def _build_empty(path: Path, config: ModelConfig, stored: Any) -> Model:  # noqa: ANN401 -- the library's handle
-    """The model with weights that take no memory, after checking that the stored ones fit it."""
-    slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
-    if other := [name for name, found in slices.items() if found.get_dtype() != "F32"]:
-        raise InputError(f"{path}: {_some(other)} must hold 32-bit floating-point numbers.")
-    shapes = {name: tuple(found.get_shape()) for name, found in slices.items()}
-    held, asked = sum(map(math.prod, shapes.values())), sum(count_parameters(config).values())
-    if asked > 2 * held:  # also too many layers to build before looking closer
-        raise InputError(
-            f"{path} holds {held:,} numbers, but {CONFIG} describes a model of {asked:,} "
-            "parameters; the two files are not of one model."
-        )
-    try:
-        with torch.device("meta"):
-            model = build(config)
-    except InputError as error:
-        raise InputError(f"{path.parent / CONFIG}: {error}") from error
-    _compare(path, shapes, {name: tuple(p.shape) for name, p in model.named_parameters()})
-    return model
-
-
-Shape = tuple[int, ...]
-
-
-def _compare(path: Path, found: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> None:
-    """Every weight used, every weight set, every shape as the config says."""
-    if missing := sorted(set(wanted) - set(found)):
-        raise InputError(f"{path} lacks weights that {CONFIG} asks for: {_some(missing)}.")
-    if unknown := sorted(set(found) - set(wanted)):
-        raise InputError(f"{path} holds weights that {CONFIG} has no place for: {_some(unknown)}.")
-    wrong = [name for name in wanted if found[name] != wanted[name]]
-    if wrong:
-        name = wrong[0]
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise InputError(
-            f"{path}: {name} has shape {found[name]}, but {CONFIG} makes it {wanted[name]}{more}; "
-            "the two files are not of one model."
-        )
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more

@@ -73,8 +73,8 @@ def end_card(folder: Path) -> None:
     """Take from the card in a folder that the run is unfinished."""
     card = folder / CARD
     if card.exists():  # else somebody has removed it
-        blocks = card.read_text(encoding="utf-8").split("\n\n")
-        kept = (block for block in blocks if not block.startswith(UNFINISHED))
+        text = card.read_text(encoding="utf-8", errors="surrogateescape")  # who knows who edited it
+        kept = (block for block in text.split("\n\n") if not block.startswith(UNFINISHED))
         write_durably(card, "\n\n".join(kept))
 
 

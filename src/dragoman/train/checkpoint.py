@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from dragoman.errors import DragomanError, InputError
+from dragoman.errors import DragomanError, InputError, is_out_of_memory
 from dragoman.files.durable import rename_durably
 from dragoman.train.loop import Progress
 
@@ -143,7 +143,10 @@ def read_state(path: Path) -> State:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Raise InputError where a checkpoint cannot be read, or holds what no run has saved."""
+    """Raise InputError where a checkpoint cannot be read, or holds what no run has saved.
+
+    A lack of memory is no fault of the checkpoint and passes through.
+    """
     try:
         yield
     except (
@@ -154,8 +157,9 @@ def readable(path: Path) -> Iterator[None]:
         RuntimeError,
         TypeError,
         ValueError,
-        msgspec.ValidationError,
     ) as error:
+        if is_out_of_memory(error):
+            raise
         raise InputError(
             f"the checkpoint {path} cannot be read ({error}), and older ones do not hold what "
             "resuming needs: restore it, or delete the run's folder to start again"

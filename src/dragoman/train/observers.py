@@ -1,5 +1,6 @@
 """What happens every so many steps beside learning: validating and saving."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -44,7 +45,8 @@ class Validator:
         found = validation.to_dict()
         if is_better(found, progress.best, self.metric):
             progress.best, progress.best_step, progress.stale = found, progress.step, 0
-            self.keep(validation)
+            if math.isfinite(validation.loss):  # else nobody could load it
+                self.keep(validation)
         else:
             progress.stale += 1
         for reporter in self.reporters:

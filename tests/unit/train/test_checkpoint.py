@@ -18,6 +18,7 @@ from dragoman.train.checkpoint import (
     checkpoints,
     load_checkpoint,
     random_state,
+    readable,
     save_checkpoint,
     set_random_state,
     tidy_checkpoints,
@@ -225,3 +226,9 @@ def test_state_of_another_step(tmp_path: Path) -> None:
     (path / "state.json").write_bytes((save(tmp_path, 20) / "state.json").read_bytes())
     with pytest.raises(InputError, match=r"step-00000010 cannot be read \(its state is that of"):
         load_checkpoint(path)
+
+
+def test_a_lack_of_memory_is_no_fault_of_a_checkpoint(tmp_path: Path) -> None:
+    """Nobody is told to delete a run for it."""
+    with pytest.raises(RuntimeError, match="out of memory"), readable(tmp_path):
+        raise RuntimeError("CUDA error: out of memory")

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import Scorer, change, interrupt
 
+from dragoman.cli.cost_train import rest_of
 from dragoman.errors import InputError
 from dragoman.train.job import unchecked
 from dragoman.train.jobs import TASKS
@@ -52,6 +53,7 @@ def resume(recipe: Recipe) -> Callable[[], None]:
 
     def resumed() -> None:
         console, _ = make_console(terminal=False)
+        rest_of(more)
         with RunFolder.open(Path(more.out), more) as folder:
             progress = Parts.around(job, more, folder, console).resume(console)
             MetricsFile(folder.metrics, more.train, progress)
@@ -124,6 +126,7 @@ def test_damaged_files_are_read_or_refused(recipe: Recipe, resume: Callable[[], 
         ("progress", "tokens", -1),
         ("progress", "seconds", float("nan")),
         ("progress", "seconds", "1"),
+        ("progress", "step", None),
         ("batches", "epoch", -1),
         ("batches", "position", "5"),
     ],

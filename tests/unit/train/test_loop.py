@@ -238,3 +238,11 @@ def test_saver() -> None:
     assert saves_of(12) == [5, 10, 12]
     assert saves_of(10) == [5, 10]
     assert saves_of(12, start=12) == []
+
+
+def test_a_model_of_nan_is_never_kept() -> None:
+    """Nobody could load it; the first one with numbers is the best."""
+    validator, _, kept = make_validator([float("nan"), 3.0], every=1)
+    _, progress = run(TrainConfig(max_steps=2), [validator])
+    assert kept == [3.0]
+    assert progress.best_step == 2
