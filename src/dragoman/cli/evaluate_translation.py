@@ -109,4 +109,4 @@ def _print(scores: "Scores", speed: _Speed, *, as_json: bool) -> None:
             f"{figures['tokens_per_second']:,.0f} tokens/s"
         )
     say(f"{counted(speed.sentences, 'sentence')} in {speed.seconds:.1f} s")
-    say(f"As a rough guide, a BLEU of {scores.bleu:.1f} means: {scores.reading}.")
+    say(f"What this BLEU means, as a rough guide: {scores.reading}.")

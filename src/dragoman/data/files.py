@@ -30,6 +30,7 @@ LONGEST_LINE = 1 << 24
 DOCUMENTS = {
     b"PK\x03\x04": "a document (docx, xlsx, odt) or another zip archive",
     b"\xd0\xcf\x11\xe0": "a document (doc, xls)",
+    b"{\\rtf": "a document (rtf)",
     b"%PDF-": "a PDF",
 }
 """What begins with these bytes."""
@@ -88,9 +89,10 @@ def _refuse_other_kinds(start: bytes, name: str) -> None:
         if start.startswith(signature):
             raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8.")
     if start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or 0 in start[:2]:
-        order = "BE" if start[0] in {0, codecs.BOM_UTF16_BE[0]} else "LE"
+        order = "" if start[0] > 0x7F else "BE" if start[0] == 0 else "LE"  # a mark tells it
         raise InputError(
-            f"{name} is UTF-16; convert it: iconv -f UTF-16{order} -t UTF-8 OLD > NEW."
+            f"{name} is UTF-16; save it as UTF-8 in an editor, or convert it: "
+            f"iconv -f UTF-16{order} -t UTF-8 OLD > NEW."
         )
 
 

@@ -1,7 +1,7 @@
 """How the model of a folder is used unless a call says otherwise."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from dragoman.errors import InputError
@@ -88,11 +88,17 @@ class ReadingDefaults:
 
 
 def check_least(settings: object, least: Mapping[str, int]) -> None:
-    """Raise InputError for a setting below its least value, too large for 64 bits or no number."""
+    """Raise InputError for a setting below its least value, too large for 64 bits or no number.
+
+    `settings` is a dataclass; what it declares as `int` must be one.
+    """
+    types = {field.name: field.type for field in fields(settings)}  # type: ignore[arg-type]
     for name, bound in least.items():
         value: float = getattr(settings, name)
         if not bound <= value < float("inf"):
             raise InputError(f"{name} is {value}; it must be {bound} or more.")
+        if types[name] is int and not isinstance(value, int):
+            raise InputError(f"{name} is {value}; it must be a whole number.")
         if isinstance(value, int) and value >= 1 << 63:
             raise InputError(f"{name} is {value}; it must be less than 2^63.")
 

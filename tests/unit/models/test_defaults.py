@@ -44,3 +44,10 @@ def test_a_beam_that_no_call_could_use_is_refused() -> None:
     assert DecodingDefaults(beam_size=WIDEST).beam_size == WIDEST
     with pytest.raises(InputError, match=f"beam_size is {WIDEST + 1}; it must be at most {WIDEST}"):
         DecodingDefaults(beam_size=WIDEST + 1)
+
+
+def test_a_count_is_a_whole_number() -> None:
+    """Else PyTorch would find out, deep inside."""
+    with pytest.raises(InputError, match=r"beam_size is 2\.5; it must be a whole number"):
+        DecodingDefaults(beam_size=2.5)  # type: ignore[arg-type]
+    assert GenerationDefaults(temperature=0.5).temperature == 0.5

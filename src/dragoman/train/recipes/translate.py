@@ -52,7 +52,8 @@ class DataConfig(DataFiles):
     def training(self) -> list[CorpusConfig]:
         """The corpora to learn from, with paths that exist."""
         if not self.named:
-            raise InputError("there is nothing to learn from: set data.src and data.tgt")
+            hint = f" (the texts of this recipe: {self.source})" if self.source else ""
+            raise InputError(f"there is nothing to learn from: set data.src and data.tgt{hint}")
         return [self._resolve(corpus) for corpus in self.named]
 
     @property
