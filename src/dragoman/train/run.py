@@ -1,7 +1,7 @@
 """A training run around any job: optimizer, loop, checkpoints, and the model folder at the end."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -40,10 +40,15 @@ from dragoman.train.recipes.base import RunRecipe
 from dragoman.train.report import ConsoleReport, MetricsFile, Reporter, tensorboard
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.schedule import learning_rate
-from dragoman.train.start import check_start
+from dragoman.train.start import check_start, copy_weights
 from dragoman.train.step import Stepper, StepResult
 from dragoman.train.validate import Validation, is_better
 from dragoman.wording import counted
+
+OUT_OF_MEMORY = (
+    "out of memory: give a smaller model or smaller batches in a new run, or use a machine with "
+    "more memory; the checkpoints written before stay whole"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,18 @@ class TrainResult:
     """Where it stood; `progress.best` is the validation of the model in the folder."""
 
 
+@contextmanager
+def _within_memory(sentence: Callable[[], str]) -> Iterator[None]:
+    """Raise DragomanError with this sentence where there is no memory left."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise DragomanError(sentence()) from error
+
+
+@_within_memory(lambda: OUT_OF_MEMORY)
 def train(
     recipe: RunRecipe,
     *,
@@ -80,13 +97,17 @@ def train(
     started = time.monotonic()
     recipe.data.check()  # before there is a folder
     check_start(recipe)
-    if recipe.start.model is not None:
-        load_model(Path(recipe.start.model))  # lest its damage is found after the texts are read
+    start = None
+    if recipe.start.model is not None and not checkpoints(RunFolder(Path(recipe.out)).checkpoints):
+        start = load_model(Path(recipe.start.model))  # finds damage before the texts are read
     with (
         deterministic(on=recipe.train.deterministic),
         RunFolder.open(Path(recipe.out), recipe) as folder,
     ):
         job = TASKS[recipe.task].assemble(recipe, folder, console.print, score, check)
+        if start is not None:
+            console.print(copy_weights(*start, job.model, job.config.model, recipe))
+            start = None  # frees its memory
         return run_job(job, recipe, folder, console=console, started=started)
 
 
@@ -189,12 +210,12 @@ class Parts:
         group = [next(self.job.batches).to(self.device) for _ in range(config.accumulate)]
         done = progress.done(config)
         rate = learning_rate(config, progress.step + 1, done, self.job.config.model.d_model)
-        with self._within_memory(group):
+        with _within_memory(lambda: self._too_large(group)):
             return self.stepper(group, rate)
 
     def measure(self) -> Validation:
         """Validate the model as it is now."""
-        with self._within_memory(), self.stepper.precision():
+        with _within_memory(lambda: self._too_large([])), self.stepper.precision():
             return self.job.measure()
 
     def export(self, validation: Validation, progress: Progress) -> None:
@@ -274,17 +295,8 @@ class Parts:
                 self.export(averaged, progress)
         end_card(self.folder.path)
 
-    @contextmanager
-    def _within_memory(self, batches: Sequence[TrainingBatch] = ()) -> Iterator[None]:
-        """End with a sentence where a step with these batches, or a validation, has no memory."""
-        try:
-            yield
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            raise DragomanError(self._too_large(batches)) from error
-
     def _too_large(self, batches: Sequence[TrainingBatch]) -> str:
+        """What to do where a step with these batches, or a validation, has no memory."""
         limits = to_plain(self.recipe).get("batch", {})
         keys = [key for key in ("max_tokens", "rows") if key in limits]
         size = (

@@ -10,10 +10,9 @@ from torch import nn
 
 from dragoman.errors import InputError, nearest
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig, build
-from dragoman.models.folder import load_model, read_config
+from dragoman.models.folder import FolderConfig, read_config
 from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.job import Say
 from dragoman.train.recipes.base import RunRecipe
 
 ConfigT = TypeVar("ConfigT", bound=ModelConfig)
@@ -83,19 +82,14 @@ def check_tokens(config: ModelConfig, *tokenizers: Tokenizer) -> None:
             )
 
 
-def begin_model(
-    build: Callable[[ConfigT], ModelT], config: ConfigT, recipe: RunRecipe, say: Say
-) -> ModelT:
-    """Build a model from the seed, give it the weights that the recipe starts from, and freeze.
+def begin_model(build: Callable[[ConfigT], ModelT], config: ConfigT, recipe: RunRecipe) -> ModelT:
+    """Build a model from the seed, and freeze what the recipe freezes.
 
     The random numbers of the whole run come after the seed that is set here.
     """
     torch.manual_seed(recipe.train.seed)
     model = build(config)
     if recipe.start.model is not None:
-        drawn = _copy_weights(Path(recipe.start.model), model, config)
-        but = f"; drawn anew: {', '.join(drawn)}" if drawn else ""
-        say(f"The weights are those of {recipe.start.model}{but}.")
         freeze(model, recipe.start.freeze)
     return model
 
@@ -139,9 +133,14 @@ def _check_kind(recipe: RunRecipe, folder: str, theirs: ModelConfig) -> None:
 
 
 @torch.no_grad()
-def _copy_weights(folder: Path, model: nn.Module, config: ModelConfig) -> list[str]:
-    """Copy weights by name, and return the names of those that stay as drawn: of another head."""
-    source, theirs = load_model(folder)
+def copy_weights(
+    source: nn.Module,
+    theirs: FolderConfig,
+    model: nn.Module,
+    config: ModelConfig,
+    recipe: RunRecipe,
+) -> str:
+    """Copy weights by name, all but those of another head; return the sentence that says so."""
     stored = dict(source.named_parameters())
     drawn = []
     for name, parameter in model.named_parameters():
@@ -149,7 +148,8 @@ def _copy_weights(folder: Path, model: nn.Module, config: ModelConfig) -> list[s
             drawn.append(name)
         else:
             parameter.copy_(stored[name])
-    return drawn
+    but = f"; drawn anew: {', '.join(drawn)}" if drawn else ""
+    return f"The weights are those of {recipe.start.model}{but}."
 
 
 def _same_head(ours: ModelConfig, theirs: ModelConfig) -> bool:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.data.batch import Batch, evaluation_batches
 from dragoman.data.corpus import CorpusConfig, CorpusTexts
 from dragoman.data.dataset import PairDataset, Ragged
 from dragoman.data.holdout import hold_out, leave_out, say_held_out
@@ -40,10 +39,6 @@ class Texts:
     tokenizers: Tokenizers
     training: list[PairDataset]
     validation: PairDataset
-
-    def validation_batches(self, max_tokens: int) -> list[Batch]:
-        """Return the validation pairs as fixed batches."""
-        return list(evaluation_batches(self.validation, max_tokens))
 
     def validation_lines(self, limit: int) -> tuple[list[str], list[str]]:
         """Return the first `limit` sources and references as text (decoding is lossless)."""

@@ -1,5 +1,6 @@
 """Runs that start from a model folder."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from safetensors.torch import load_file
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import Scorer, exported, figures, interrupt, run, same, saved
 
-from dragoman.errors import InputError
+from dragoman.errors import DragomanError, InputError
 from dragoman.models import build
 from dragoman.models.folder import load_model, read_config, save_model
 from dragoman.text.tokenizer import Tokenizer
@@ -64,6 +65,29 @@ def test_texts_that_go_the_other_way_are_told(
     assert ("changed places" in said) == warned
 
 
+def test_a_model_to_start_from_is_read_once(tuning: Recipe) -> None:
+    """So a folder of format 1, whose weights have no hash, causes one warning."""
+    path = Path(tuning.start.model or "") / "config.json"
+    config = json.loads(path.read_text())
+    hashes = {"weights_sha256": None, "model_sha256": None}
+    path.write_text(json.dumps(config | hashes | {"format": 1}))
+    with pytest.warns(UserWarning, match="without a hash") as caught:
+        run(tuning, 1, 2, 3, 4, 0)
+    assert len(caught) == 1
+
+
+def test_memory_that_a_model_lacks(recipe: Recipe) -> None:
+    """Whatever it is that finds no memory, the run ends in a sentence."""
+    console, _ = make_console(terminal=False)
+
+    def use_up_memory(*_: object) -> None:
+        torch.empty(1 << 55)
+
+    with pytest.raises(DragomanError, match="out of memory: give a smaller model") as raised:
+        train(recipe, score=Scorer(iter([])), console=console, check=use_up_memory)
+    assert raised.value.exit_code == 1
+
+
 def test_two_tokenizers(recipe: Recipe) -> None:
     """Both tokenizers of a folder with two are taken."""
     recipe = replace(
@@ -97,6 +121,7 @@ def test_interrupted_fine_tuning_ends_the_same(
     bleu = [5, 10, 30, 20, 31]
     run(whole, *bleu)
     assert interrupt(tuning, at, bleu).interrupted
+    (Path(tuning.start.model or "") / "model.safetensors").unlink()  # the checkpoint has them all
     run(tuning, *bleu[1 + at // 2 :])
     assert same(exported(tuning), exported(whole))
     assert figures(tuning) == figures(whole)

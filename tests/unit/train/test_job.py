@@ -146,7 +146,7 @@ def go(recipe: ParityRecipe, kind: type[ParityJob] = ParityJob) -> tuple[TrainRe
         words = Words()
         job = kind(
             config=FolderConfig(model=recipe.model),
-            model=begin_model(EncoderOnly, recipe.model, recipe, console.print),
+            model=begin_model(EncoderOnly, recipe.model, recipe),
             batches=Drawn(seed=recipe.train.seed),
             tokenizers=(words, words),
         )

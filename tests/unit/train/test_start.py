@@ -28,7 +28,14 @@ from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, 
 from dragoman.train.recipe import DataConfig, StartConfig, TranslateRecipe
 from dragoman.train.recipes.base import DataFiles, RunRecipe
 from dragoman.train.run import train
-from dragoman.train.start import begin_model, check_start, check_tokens, freeze, start_from
+from dragoman.train.start import (
+    begin_model,
+    check_start,
+    check_tokens,
+    copy_weights,
+    freeze,
+    start_from,
+)
 
 MASKED = EncoderOnlyConfig(
     vocab_size=20, d_model=16, num_heads=2, d_ff=24, num_layers=2, head=MaskedLanguageHead()
@@ -78,8 +85,10 @@ def encoder(tmp_path: Path) -> str:
 
 def begin(recipe: RunRecipe, config: ModelConfig) -> tuple[torch.nn.Module, list[str]]:
     """The model of a run, and what was said."""
-    said: list[str] = []
-    return begin_model(build, config, recipe, said.append), said
+    model = begin_model(build, config, recipe)
+    if recipe.start.model is None:
+        return model, []
+    return model, [copy_weights(*load_model(Path(recipe.start.model)), model, config, recipe)]
 
 
 def test_drawn_from_the_seed() -> None:

@@ -113,7 +113,7 @@ def assemble(
         config=FolderConfig(
             model=architecture, reading=ReadingDefaults(max_tokens=batch.max_length)
         ),
-        model=begin_model(EncoderOnly, architecture, recipe, say),
+        model=begin_model(EncoderOnly, architecture, recipe),
         tokenizer=tokenizer,
         batches=batches,
         validation=validated,

@@ -92,7 +92,7 @@ def assemble(
     return GenerateJob(
         recipe=recipe,
         config=FolderConfig(model=architecture, generation=recipe.generating),
-        model=begin_model(DecoderOnly, architecture, recipe, say),
+        model=begin_model(DecoderOnly, architecture, recipe),
         tokenizer=tokenizer,
         batches=batches,
         validation=held,

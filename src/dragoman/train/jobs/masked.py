@@ -110,7 +110,7 @@ def assemble(
     return MaskedJob(
         recipe=recipe,
         config=FolderConfig(model=architecture),
-        model=begin_model(EncoderOnly, architecture, recipe, say),
+        model=begin_model(EncoderOnly, architecture, recipe),
         tokenizer=tokenizer,
         batches=batches,
         validation=validation,

@@ -44,6 +44,7 @@ class TagJob:
     tokenizer: Tokenizer
     batches: TagBatches
     validation: TaggedDataset
+    validation_batches: tuple[TagBatch, ...]
     score: Score
 
     @property
@@ -61,7 +62,7 @@ class TagJob:
         """Find the loss, and how many spans are found with tags that form spans."""
         loss, predicted = 0.0, np.zeros_like(self.validation.tags)
         with evaluating(self.model) as device:
-            for batch in evaluation_batches(self.validation, self.recipe.batch):
+            for batch in self.validation_batches:
                 there = batch.to(device)
                 logits_BLC = self.model(there.ids_BL)
                 loss += _summed_loss(logits_BLC, there.tags_BL, 0.0).item()
@@ -115,7 +116,8 @@ def assemble(
         splits=tokenizer.splits() if batch.subword_sampling else None,
     )
     check_tokens(architecture, tokenizer)
-    check(architecture, batches, evaluation_batches(validation, batch))
+    validation_batches = tuple(evaluation_batches(validation, batch))
+    check(architecture, batches, validation_batches)
     return TagJob(
         recipe=recipe,
         config=FolderConfig(
@@ -125,10 +127,11 @@ def assemble(
                 words="characters" if all(len(word) == 1 for word in _texts(recipe)) else "spaced",
             ),
         ),
-        model=begin_model(EncoderOnly, architecture, recipe, say),
+        model=begin_model(EncoderOnly, architecture, recipe),
         tokenizer=tokenizer,
         batches=batches,
         validation=validation,
+        validation_batches=validation_batches,
         score=score,
     )
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from dragoman.data.batch import Batch, Batches
+from dragoman.data.batch import Batch, Batches, evaluation_batches
 from dragoman.models import EncoderDecoder
 from dragoman.models.folder import FolderConfig, read_config
 from dragoman.text.tokenizer import Tokenizer
@@ -54,6 +54,7 @@ class TranslateJob:
     model: EncoderDecoder
     texts: Texts
     batches: Batches
+    validation: tuple[Batch, ...]
     score: Score
 
     @property
@@ -69,10 +70,9 @@ class TranslateJob:
     def measure(self) -> Validation:
         """Find the loss, what the source is worth, and the scores of greedy translations."""
         sources, references = self.texts.validation_lines(self.recipe.train.validate_limit)
-        batches = self.texts.validation_batches(self.recipe.batch.max_tokens)
         return validate(
             self.model,
-            batches,
+            self.validation,
             lambda: self.score(self.model, self.texts.tokenizers, sources, references),
         )
 
@@ -124,15 +124,17 @@ def assemble(
     splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
     batches = Batches(texts.training, recipe.batch, seed=recipe.train.seed, splits=splits)
     check_tokens(architecture, src, tgt)
-    check(architecture, batches, texts.validation_batches(recipe.batch.max_tokens))
+    validation = tuple(evaluation_batches(texts.validation, recipe.batch.max_tokens))
+    check(architecture, batches, validation)
     if recipe.start.model is not None:
         _compare_directions(read_config(Path(recipe.start.model)), config, say)
     return TranslateJob(
         recipe=recipe,
         config=config,
-        model=begin_model(EncoderDecoder, architecture, recipe, say),
+        model=begin_model(EncoderDecoder, architecture, recipe),
         texts=texts,
         batches=batches,
+        validation=validation,
         score=score,
     )
 
