@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 import torch
@@ -24,14 +24,14 @@ def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
     num_gpus = _usable_gpus() if num_gpus is None else num_gpus
     if name == "auto":
         return torch.device("cuda" if num_gpus else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type == "cpu" or (device.type == "cuda" and (device.index or 0) < num_gpus):
-        return device
-    seen = counted(num_gpus, "GPU") if num_gpus else "no GPU"
     choices = "cpu, cuda or auto" if num_gpus else "cpu or auto"
+    if name.partition(":")[0] not in ("cpu", "cuda"):
+        raise InputError(f'dragoman runs on "cpu" and "cuda", not on "{name}"; give {choices}.')
+    with suppress(RuntimeError):
+        device = torch.device(name)
+        if device.type == "cpu" or (device.index or 0) < num_gpus:
+            return device
+    seen = counted(num_gpus, "GPU") if num_gpus else "no GPU"
     raise InputError(f'There is no device "{name}" here (torch sees {seen}); give {choices}.')
 
 
@@ -92,4 +92,4 @@ def deterministic(*, on: bool) -> Iterator[None]:
         torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
         torch.backends.cudnn.benchmark = benchmark
         if workspace is None:
-            del os.environ[WORKSPACE]
+            os.environ.pop(WORKSPACE, None)

@@ -112,7 +112,7 @@ def test_impossible_options_are_told(run: Run, model: Path, tmp_path: Path) -> N
     assert_refused(
         run("translate", model, file, "--beam-size", "2", "--n-best", "3"), "n_best is 3"
     )
-    assert_refused(run("translate", model, file, "--device", "toaster"), 'no device "toaster"')
+    assert_refused(run("translate", model, file, "--device", "toaster"), 'not on "toaster"')
     assert_refused(
         run("evaluate", model, "--src", file, "--ref", file, "--tokenize", "13b"), "mean 13a?"
     )

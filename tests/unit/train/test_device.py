@@ -19,7 +19,16 @@ def test_names() -> None:
     assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-@pytest.mark.parametrize("name", ["toaster", "mps", "meta", "cuda:2"])
+@pytest.mark.parametrize("name", ["toaster", "mps", "mps:0", "meta"])
+def test_a_device_of_another_kind(name: str) -> None:
+    """Whether it is there or not, the package does not run on it."""
+    with pytest.raises(InputError) as caught:
+        choose_device(name, 0)
+    said = f'dragoman runs on "cpu" and "cuda", not on "{name}"; give cpu or auto.'
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("name", ["cuda:2", "cuda:x"])
 @pytest.mark.parametrize(
     ("num_gpus", "rest"),
     [
@@ -29,7 +38,7 @@ def test_names() -> None:
     ],
 )
 def test_a_device_that_is_not_there(name: str, num_gpus: int, rest: str) -> None:
-    """The error offers only what is there; the package has never run on "mps"."""
+    """The error offers only what is there."""
     with pytest.raises(InputError) as caught:
         choose_device(name, num_gpus)
     assert str(caught.value) == f'There is no device "{name}" here {rest}'
@@ -109,6 +118,7 @@ def test_deterministic_algorithms(
         assert settings() == (True, False, ":4096:8")
         if error:
             raise error
+        del os.environ["CUBLAS_WORKSPACE_CONFIG"]  # others may change it too
     assert settings() == before
 
 
