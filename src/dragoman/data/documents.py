@@ -157,20 +157,21 @@ def _by_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 def _by_blank_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Start and text of each run of lines that are not blank."""
-    start, run, most = 0, "", longest_line()
+    start, run, size, most = 0, "", 0, longest_line()
     for line in chain(lines, [""]):
         if line.strip():
             run += line
-            if len(run) > most:
+            size += len(line.encode())
+            if size > most:
                 raise InputError(
-                    f"The document that begins with {run[:40]!r} has more than {most:,} characters "
+                    f"The document that begins with {run[:40]!r} has more than {most:,} bytes "
                     'before a blank line; set data.split to "file", or raise the limit by the '
                     "environment variable DRAGOMAN_MAX_LINE_BYTES."
                 )
             continue
         if run:
             yield start, run.removesuffix("\n")
-        start, run = start + len(run) + len(line), ""
+        start, run, size = start + len(run) + len(line), "", 0
 
 
 class DocumentTexts:

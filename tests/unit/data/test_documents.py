@@ -115,9 +115,10 @@ def test_a_document_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("DRAGOMAN_MAX_LINE_BYTES", "9")
     path = written(tmp_path, "aa\n\n" + "bb\n" * 3)
     assert len(list(read_documents([path], "blank-line"))) == 2
-    path = written(tmp_path, "aa\n\n" + "bb\n" * 4)
-    with pytest.raises(InputError, match=r"begins with 'bb.* has more than 9 characters before"):
-        list(read_documents([path], "blank-line"))
+    for longer in ("bb\n" * 4, "喜欢\n" * 2):  # of 12 and 14 bytes
+        path = written(tmp_path, "aa\n\n" + longer)
+        with pytest.raises(InputError, match=f"begins with '{longer[:2]}.* has more than 9 bytes"):
+            list(read_documents([path], "blank-line"))
     assert "".join(part.text for part in read_documents([path], "file")) == path.read_text("utf-8")
 
 
