@@ -68,9 +68,9 @@ def _least_rows(multiplications_per_row: int) -> int:
 def rows_are_independent(precision: Precision) -> bool:
     """Return whether a row of a product on this CPU has the same bits whatever rows are beside it.
 
-    Found by multiplying a few matrices. Seen so far with PyTorch 2.13: `fp32` does with AVX-512 and
-    does not with AVX2, `bf16` does except with an AVX-512 that has no units for it. PyTorch 2.11
-    and 2.12 do not in `fp32`.
+    Found by multiplying a few matrices. Seen so far with PyTorch 2.13: fp32 rows are independent
+    with AVX-512, not with AVX2; bf16 rows are, except with an AVX-512 that has no units for bf16.
+    With PyTorch 2.11 and 2.12, fp32 rows are not independent.
     """
 
     def numbers(*size: int) -> Tensor:
