@@ -52,15 +52,20 @@ class MultiHeadAttention(nn.Module):
         pattern: Pattern | None = None,
     ) -> None:
         super().__init__()
+        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         sizes: dict[str, object] = {"d_model": d_model, "num_heads": num_heads}
+        sizes |= {"num_kv_heads": num_kv_heads, "head_dim": 1 if head_dim is None else head_dim}
         for name, value in sizes.items():
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} is {value!r}; it must be a whole number, 1 or more")
+            said = f"{name} is {value!r}; it must be a whole number, 1 or more"
+            if not isinstance(value, Integral):
+                raise TypeError(said)
+            if value < 1:
+                raise ValueError(said)
         self.num_heads = num_heads
-        self.num_kv_heads = num_kv_heads or num_heads
+        self.num_kv_heads = num_kv_heads
         if head_dim is None and d_model % num_heads:
             raise ValueError(f"d_model {d_model} is not a multiple of num_heads {num_heads}")
-        if num_heads % self.num_kv_heads:
+        if num_heads % num_kv_heads:
             raise ValueError(f"num_heads {num_heads} is no multiple of num_kv_heads {num_kv_heads}")
         self.head_dim = head_dim or d_model // num_heads
         self.scale = self.head_dim**-0.5 if scale is None else scale

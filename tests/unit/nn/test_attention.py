@@ -91,18 +91,21 @@ def test_heads_that_do_not_divide_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("d_model", "num_heads", "message"),
+    ("sizes", "error", "message"),
     [
-        ("512", 8, "d_model is '512'; it must be a whole number"),
-        (512, 8.0, "num_heads is 8.0; it must be a whole number"),
-        (512, 0, "num_heads is 0; it must be a whole number, 1 or more"),
-        (512, 7, "d_model 512 is not a multiple of num_heads 7"),
+        ({"d_model": "512"}, TypeError, "d_model is '512'; it must be a whole number"),
+        ({"num_heads": 8.0}, TypeError, "num_heads is 8.0; it must be a whole number"),
+        ({"num_kv_heads": 2.0}, TypeError, "num_kv_heads is 2.0; it must be a whole number"),
+        ({"num_heads": 0}, ValueError, "num_heads is 0; it must be a whole number, 1 or more"),
+        ({"num_kv_heads": 0}, ValueError, "num_kv_heads is 0; it must be a whole number"),
+        ({"head_dim": -4}, ValueError, "head_dim is -4; it must be a whole number"),
+        ({"num_heads": 7}, ValueError, "d_model 512 is not a multiple of num_heads 7"),
     ],
 )
-def test_sizes_are_checked(d_model: Any, num_heads: Any, message: str) -> None:  # noqa: ANN401
-    """What is no size is named."""
-    with pytest.raises(ValueError, match=message):
-        MultiHeadAttention(d_model, num_heads)
+def test_sizes_are_checked(sizes: dict[str, Any], error: type[Exception], message: str) -> None:
+    """What is no size is named: a TypeError where it is no number, else a ValueError."""
+    with pytest.raises(error, match=message):
+        MultiHeadAttention(**{"d_model": 512, "num_heads": 8} | sizes)
 
 
 def test_keys_and_values_are_projected_first() -> None:
