@@ -11,9 +11,12 @@ PYTEST_ARGS ?=
 PYTEST_WORKERS ?= auto
 
 # What depends on the processor. A library takes no more than it is told to; `make test` runs on all there is.
-CPU_TESTS := tests/parity tests/property/test_decoding_state.py tests/property/test_neighbours.py \
+CPU_TESTS := tests/parity tests/property/test_decoding_state.py tests/property/test_neighbours.py tests/property/test_threads.py \
 	tests/unit/cost/test_estimate.py tests/unit/cost/test_memory.py tests/unit/decode \
 	tests/unit/nn/test_precision.py tests/unit/nn/test_products.py tests/unit/tasks tests/system/test_resume.py
+# Those of them whose sums PyTorch's own kernels take part in, without its vector instructions.
+PLAIN_TESTS := tests/parity tests/property/test_neighbours.py tests/property/test_threads.py \
+	tests/unit/nn/test_precision.py tests/unit/nn/test_products.py
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-cpus mutants check format bench docs clean
@@ -35,11 +38,12 @@ test: $(STAMP) ## run the tests, a worker with one thread for each core, four at
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest \
 		--numprocesses $(PYTEST_WORKERS) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
-test-cpus: $(STAMP) ## run what depends on the processor as if this were each of three simpler ones
+test-cpus: $(STAMP) ## run what depends on the processor as if this were each of four simpler ones
 	ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 $(MAKE) test PYTEST_ARGS="-q $(CPU_TESTS)"
 	ONEDNN_MAX_CPU_ISA=AVX512_CORE $(MAKE) test PYTEST_ARGS="-q $(CPU_TESTS)"
 	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
 		$(MAKE) test PYTEST_ARGS="-q $(CPU_TESTS)"
+	ATEN_CPU_CAPABILITY=default $(MAKE) test PYTEST_ARGS="-q $(PLAIN_TESTS)"
 
 mutants: $(STAMP) ## change 300 lines drawn at random, one at a time, and see that tests fail (an hour)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
