@@ -32,7 +32,8 @@ def evaluation_view(model: ModuleT) -> ModuleT:
 
     The modules are shallow copies. Whatever changes a weight (an optimizer, `load_state_dict`,
     `to`) changes it in both. `train()`, and hooks registered from now on, affect only the one they
-    are called on, so threads that share the weights do not see each other.
+    are called on, so threads that share the weights do not see each other. A submodule of the model
+    that is replaced by another one afterwards is not replaced in the view: make a new view then.
     """
     view = copy(model)
     state = vars(view)
