@@ -6,7 +6,6 @@ from typing import Any
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
     FLOAT,
-    VALIDATED,
     Measured,
     Prices,
     TextEstimate,
@@ -16,7 +15,7 @@ from dragoman.cost.estimate import (
 )
 from dragoman.cost.estimate_machine import Rates
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
-from dragoman.cost.estimate_train import translated_shape
+from dragoman.cost.estimate_train import validation_shape
 from dragoman.cost.flops import Shape, forward_flops, prefill_flops, step_flops, training_flops
 from dragoman.cost.memory import (
     DecodingMemory,
@@ -239,7 +238,7 @@ def _memory(work: Work, rates: Rates) -> MemoryReport:
         validation=validation_memory(
             config,
             work.shape,
-            translated_shape(config, [work.length] * min(VALIDATED, train.validate_limit)),
+            validation_shape(work),
             optimizer=train.optimizer,
             precision=rates.precision,
         ),

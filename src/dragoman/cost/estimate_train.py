@@ -35,7 +35,7 @@ from dragoman.train.recipes.base import RunRecipe
 from dragoman.train.recipes.generate import GenerateRecipe
 from dragoman.wording import counted
 
-__all__ = ["check_batches", "check_states", "rough_memory", "rough_peak", "translated_shape"]
+__all__ = ["check_batches", "check_states", "rough_memory", "rough_peak", "validation_shape"]
 
 STATES = 4
 """Numbers of each parameter that learns: itself, its gradient, Adam's two moments."""
@@ -86,9 +86,14 @@ def rough_peak(work: Work, precision: Precision) -> float:
 def rough_memory(work: Work, precision: Precision) -> float:
     """Return the larger of the rough peaks of a step and of a validation's translations."""
     states = 3 * FLOAT * sum(count_parameters(work.config).values())
-    lengths = [work.length] * min(VALIDATED, work.recipe.train.validate_limit)
-    translating = _translating_bytes(work.config, translated_shape(work.config, lengths))
+    translating = _translating_bytes(work.config, validation_shape(work))
     return max(rough_peak(work, precision), states + translating)
+
+
+def validation_shape(work: Work) -> Shape | None:
+    """Return the largest batch while a validation translates sources of the recipe's length."""
+    sources = min(VALIDATED, work.recipe.train.validate_limit)
+    return translated_shape(work.config, [work.length] * sources)
 
 
 def check_states(recipe: RunRecipe, limit: int | None) -> None:

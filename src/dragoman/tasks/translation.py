@@ -214,17 +214,18 @@ class Translator:
             return Translation(text="", flags=("empty",))
         count = max(len(best) for best in found)
         nth = [[best[min(n, len(best) - 1)] for best in found] for n in range(count)]
-        best, *others = (self._translation(line, chunks, chosen) for chosen in nth)
+        several = has_several_sentences(line)
+        best, *others = (self._translation(chunks, chosen, several=several) for chosen in nth)
         return replace(best, alternatives=tuple(others))
 
     def _translation(
-        self, line: str, chunks: list[list[int]], chosen: list[Hypothesis]
+        self, chunks: list[list[int]], chosen: list[Hypothesis], *, several: bool
     ) -> Translation:
         tokenizer = self.tgt_tokenizer
         text = join(one_line(tokenizer.decode(hypothesis.ids)) for hypothesis in chosen)
         flags = {
             "split": len(chunks) > 1,
-            "several_sentences": has_several_sentences(line),
+            "several_sentences": several,
             "max_length": any(hypothesis.stopped == "length" for hypothesis in chosen),
             "no_output": not text,
         }

@@ -328,7 +328,7 @@ def test_a_folder_gives_the_translator_back(translator: Translator, tmp_path: Pa
     lines = random_lines(4)
     assert loaded.translate(lines) == translator.translate(lines)
     for device in ("toaster", "meta"):  # which torch knows, but has no numbers there
-        with pytest.raises(InputError, match=f'no device "{device}"'):
+        with pytest.raises(InputError, match=f'not on "{device}"'):
             dragoman.load(tmp_path / "m", device=device)
 
 
