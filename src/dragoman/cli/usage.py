@@ -44,6 +44,7 @@ def told(error: Any, given: Sequence[str], verbs: Mapping[str, Callable[..., Any
     match type(error).__name__:
         case "NoSuchOption":
             known = [each for one in error.ctx.command.get_params(error.ctx) for each in one.opts]
+            known.append("--quiet")  # which may stand anywhere
             wrong = f"{name} has no option {error.option_name}{_hint(error.option_name, known)}"
         case "MissingParameter":
             wrong = f"{name} needs {_name(error.param)}"

@@ -70,6 +70,8 @@ def test_an_option_that_is_not_there(run: Run, verb: str) -> None:
     done = run(verb, *whole(verb), "--qqqq")
     assert done.err == f"dragoman: {verb} has no option --qqqq; see dragoman {verb} --help.\n"
     assert_led_to_help(run(verb, "-q"), verb, f"{verb} has no option -q;")
+    hint = f"{verb} has no option --quite (did you mean --quiet?)"
+    assert_led_to_help(run(verb, "--quite"), verb, hint)
 
 
 @every_verb
