@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.output import Output, OutputOption, ResumeOption
+from dragoman.cli.output import Output, OutputOption, ResumeOption, digest_of
 from dragoman.cli.pipes import (
     FileOrText,
     check_output,
@@ -42,7 +42,8 @@ def classify(  # noqa: PLR0913 -- the options of the verb
     """
     given = file_or_text(file)
     check_output(output, model, given)
-    out = Output.find(output, resume=resume, starts=None)
+    command = {"model": digest_of(model), "--json": as_json}
+    out = Output.find(output, command, resume=resume, starts=None)
     with lines_from(given) as lines:
         from dragoman.tasks.classification import Classifier
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.cost_fit import check_fit_options, fit_runs
-from dragoman.cli.pipes import say, to_file_or_stdout
+from dragoman.cli.pipes import say, to_stdout
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -123,7 +123,7 @@ class _Question:
 def _answer(found: "Cost", *, as_json: bool) -> None:
     """Print it all."""
     if as_json:
-        with to_file_or_stdout(None) as write:
+        with to_stdout() as write:
             write(json.dumps(found.to_dict(), ensure_ascii=False))
         return
     from dragoman.cli.cost_show import show_cost

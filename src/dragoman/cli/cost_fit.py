@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import to_file_or_stdout
+from dragoman.cli.pipes import to_stdout
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def fit_runs(
     if png is not None:
         _draw(report, png)
     if as_json:
-        with to_file_or_stdout(None) as write:
+        with to_stdout() as write:
             write(json.dumps(report.to_dict(), ensure_ascii=False))
         return
     from rich.console import Console

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import Write, to_file_or_stdout
+from dragoman.cli.pipes import Write, to_stdout
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def show_cost(cost: "Cost") -> None:
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
-    with to_file_or_stdout(None) as write:
+    with to_stdout() as write:
         show = _OnTerminal(console) if console.is_terminal else _InPipe(write)
         show.line(_headline(cost))
         show.table(("part", "parameters", "share"), _parameters(cost))

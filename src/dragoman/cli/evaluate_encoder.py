@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import progress_of, to_file_or_stdout
+from dragoman.cli.pipes import progress_of, to_stdout
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -111,6 +111,6 @@ def _table(kind: str, rows: Mapping[str, "Measures"]) -> Iterator[str]:
 
 
 def _print(lines: Sequence[str]) -> None:
-    with to_file_or_stdout(None) as write:
+    with to_stdout() as write:
         for line in lines:
             write(line)

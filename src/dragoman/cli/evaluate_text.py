@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import say, to_file_or_stdout
+from dragoman.cli.pipes import say, to_stdout
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def evaluate_text(model: Path, file: Path, *, split: "Split", as_json: bool, dev
         "context": context,
         "tokens_per_second": loss.num_tokens / seconds,
     }
-    with to_file_or_stdout(None) as write:
+    with to_stdout() as write:
         if as_json:
             write(json.dumps(figures))
             return

@@ -6,8 +6,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import check_output, progress_of, say, to_file_or_stdout
+from dragoman.cli.pipes import check_output, progress_of, say, to_stdout
 from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.data.output import replacing
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ def evaluate_translations(
     num_tokens = sum(len(translation.tokens) for translation in translations)
     try:
         if hyp is not None:
-            with to_file_or_stdout(hyp) as write:
-                for hypothesis in hypotheses:
-                    write(hypothesis)
+            with replacing(hyp, "output") as part:
+                text = "".join(f"{hypothesis}\n" for hypothesis in hypotheses)
+                part.write_text(text, encoding="utf-8", newline="\n")
     finally:  # a full disk takes no scores along
         _print(scores, _Speed(len(pairs), num_tokens, seconds), as_json=as_json)
     if scores.chrf < UNLIKE:
@@ -97,7 +98,7 @@ class _Speed:
 
 def _print(scores: "Scores", speed: _Speed, *, as_json: bool) -> None:
     figures = scores.to_dict() | speed.to_dict()
-    with to_file_or_stdout(None) as write:
+    with to_stdout() as write:
         if as_json:
             write(json.dumps(figures, ensure_ascii=False))
             return

@@ -18,7 +18,6 @@ from dragoman.cli.pipes import (
     lines_from,
     progress_of,
     say,
-    to_file_or_stdout,
     to_stdout,
 )
 from dragoman.errors import InputError
@@ -121,7 +120,7 @@ def _prompts(prompt: str | None, file: Path | None) -> Iterator[Iterable[str]]:
 
 def _show(generator: "Generator", prompts: Iterable[str], options: "GenerationOptions") -> None:
     """Write each prompt and the text as it grows."""
-    with to_stdout() as write:
+    with to_stdout(end="") as write:
         for prompt in prompts:
             write(prompt)
             for piece in generator.stream(prompt, options):
@@ -136,7 +135,7 @@ def _list(
     start = perf_counter()
     ends: Counter[str] = Counter()
     flags: Counter[str] = Counter()
-    with to_file_or_stdout(None) as write, progress_of(results, "texts", quiet=quiet) as shown:
+    with to_stdout() as write, progress_of(results, "texts", quiet=quiet) as shown:
         for result in shown:
             write(line(result))
             ends[f"ended by {result.stopped}"] += 1

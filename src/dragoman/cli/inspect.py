@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.pipes import check_spares_model, lines_from, say, to_file_or_stdout
+from dragoman.cli.pipes import check_spares_model, lines_from, say, to_stdout
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -76,7 +76,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     )
     inspection = inspect_folder(read_folder(model, device="cpu"), given_text, choices)
     _write_pictures(inspection, png, html)
-    with to_file_or_stdout(None) as write:
+    with to_stdout() as write:
         if as_json:
             write(json.dumps(inspection.to_dict(), ensure_ascii=False))
             return
@@ -139,7 +139,7 @@ def _inspect_folder(model: Path, *, as_json: bool) -> None:
             "parameters": parts | {"total": sum(parts.values())},
             "weights": weights,
         }
-        with to_file_or_stdout(None) as write:
+        with to_stdout() as write:
             write(json.dumps(found, ensure_ascii=False))
         return
     _show(model, config, parts)

@@ -1,21 +1,24 @@
 """The file of ``--output``: whole in the end; until then its results are in ``FILE.partial``."""
 
+import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, BinaryIO, TypeVar
 
 import typer
 
-from dragoman.cli.pipes import Write, say, to_file_or_stdout
+from dragoman.cli.pipes import Write, say, to_stdout
+from dragoman.data.locks import locked
 from dragoman.data.output import replacing
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
-__all__ = ["Output", "OutputOption", "ResumeOption"]
+__all__ = ["Output", "OutputOption", "ResumeOption", "digest_of"]
 
 OutputOption = Annotated[Path | None, typer.Option(help="Write to this file, not stdout.")]
 ResumeOption = Annotated[
@@ -25,49 +28,100 @@ ResumeOption = Annotated[
 Item = TypeVar("Item")
 
 
+def digest_of(model: Path) -> str:
+    """Tell one model folder from another: its ``config.json`` has the hash of its weights."""
+    try:
+        config = (model / "config.json").read_bytes()
+    except OSError:  # loading says what is wrong
+        config = b""
+    known = b'"weights_sha256"' in config
+    return sha256(config).hexdigest() if known else os.path.realpath(model)
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """Where results go, and how many an interrupted command has left there."""
 
     file: Path | None
     """None is standard output."""
+    command: Mapping[str, object]
+    """What the results depend on beside the input: the model and options."""
     results: int = 0
     """How many are kept."""
     size: int = 0
     """Bytes that they take."""
+    found: int = 0
+    """Bytes that the command has left."""
 
     @classmethod
     def find(
-        cls, file: Path | None, *, resume: bool, starts: Callable[[bytes, bytes], bool] | None
+        cls,
+        file: Path | None,
+        command: Mapping[str, object],
+        *,
+        resume: bool,
+        starts: Callable[[bytes, bytes], bool] | None,
     ) -> "Output":
         """Look for what an interrupted command has left.
 
         ``starts`` tells whether the second of two lines starts another result; None where a result
         is a line. The last result may have been cut short, so it is computed again. Raises
-        InputError for results that would be overwritten without ``resume``.
+        InputError for results that would be overwritten without ``resume``, that another model or
+        other options gave, or that another process is writing.
         """
-        new = cls(file)
+        new = cls(file, command)
         if file is None and resume:
             raise InputError("--resume continues a file; name it with --output.")
-        if file is None or not (new._partial.is_file() and new._partial.stat().st_size):
+        if file is None or not new._partial.is_file():
             return new
+        try:
+            with locked(new._partial, wait=False):
+                return new._look(resume=resume, starts=starts)
+        except BlockingIOError as error:
+            raise InputError(
+                f"Another dragoman is writing {file}; wait for it, or give another --output."
+            ) from error
+
+    def _look(self, *, resume: bool, starts: Callable[[bytes, bytes], bool] | None) -> "Output":
+        """Count the results in the partial file."""
+        if not (found := self._partial.stat().st_size):
+            return self
         if not resume:
             raise InputError(
-                f"{new._partial} has results of an interrupted command; add --resume to continue, "
+                f"{self._partial} has results of an interrupted command; add --resume to continue, "
                 "or remove it."
             )
+        self._check()
         results = size = place = 0
         before = b""
-        with new._partial.open("rb") as stream:
+        with self._partial.open("rb") as stream:
             for line in stream:
                 if place and (starts is None or starts(before, line)):
                     results, size = results + 1, place
                 before, place = line, place + len(line)
-        return cls(file, results, size)
+        return replace(self, results=results, size=size, found=found)
+
+    def _check(self) -> None:
+        """Raise InputError unless the same model and options gave what is kept."""
+        try:
+            before = json.loads(self._record.read_bytes())
+        except (OSError, ValueError):  # an older dragoman wrote none
+            return
+        for name, value in self.command.items():
+            if before.get(name) != value:
+                raise InputError(
+                    f"{self._partial} was written with another {name}; give the same model and "
+                    "options to --resume, or remove the file to start again."
+                )
 
     @property
     def _partial(self) -> Path:
         return Path(f"{os.path.realpath(self.file or '')}.partial")
+
+    @property
+    def _record(self) -> Path:
+        """The command that writes the partial file."""
+        return Path(f"{self._partial}.json")
 
     def skip(self, items: Iterator[Item]) -> Iterator[Item]:
         """Drop the items whose results are kept. Raises InputError where there are fewer."""
@@ -86,17 +140,23 @@ class Output:
         fails or is interrupted, the results are kept and it says how to continue.
         """
         if self.file is None:
-            with to_file_or_stdout(None) as write:
+            with to_stdout() as write:
                 yield write
             return
         with replacing(self.file, "output") as part:
             if part == self.file:  # a pipe or a device: nothing can replace it
-                with part.open("w", encoding="utf-8", newline="\n") as stream:
-                    yield lambda result: print(result, file=stream)
+                with part.open("wb") as stream:
+                    yield lambda result: _write(stream, result)
                 return
+            if (self._partial.stat().st_size if self._partial.is_file() else 0) != self.found:
+                raise InputError(
+                    f"Another dragoman has written to {self._partial} meanwhile; give the command "
+                    "again."
+                )
             with self._keeping() as write:
                 yield write
             self._partial.replace(part)
+            self._record.unlink(missing_ok=True)
 
     @contextmanager
     def _keeping(self) -> Iterator[Write]:
@@ -105,12 +165,16 @@ class Output:
 
         def write(result: str) -> None:
             nonlocal done
-            stream.write(f"{result}\n".encode())
-            stream.flush()
+            _write(stream, result)
             done += 1
 
         try:
-            with self._partial.open("r+b" if self.size else "wb") as stream:
+            if not self.size:
+                self._record.write_text(json.dumps(self.command), encoding="utf-8")
+            with (
+                self._partial.open("r+b" if self.size else "wb") as stream,
+                locked(self._partial, wait=True),  # only somebody who looks can hold it
+            ):
                 stream.seek(self.size)
                 stream.truncate()
                 yield write
@@ -122,4 +186,10 @@ class Output:
                 )
             else:
                 self._partial.unlink(missing_ok=True)
+                self._record.unlink(missing_ok=True)
             raise
+
+
+def _write(stream: BinaryIO, result: str) -> None:
+    stream.write(f"{result}\n".encode())
+    stream.flush()

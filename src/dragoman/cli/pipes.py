@@ -12,7 +12,6 @@ from typing import Annotated, TextIO, TypeVar
 import typer
 
 from dragoman.data.files import decode_lines, open_bytes
-from dragoman.data.output import replacing
 from dragoman.errors import InputError
 
 __all__ = [
@@ -27,7 +26,7 @@ __all__ = [
     "open_stdout",
     "progress_of",
     "say",
-    "to_file_or_stdout",
+    "to_stdout",
 ]
 
 Item = TypeVar("Item")
@@ -42,7 +41,7 @@ SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
 PATH_LIKE = re.compile(r"[/\\]|\.\w+$")
 """A folder or an ending."""
 Write = Callable[[str], None]
-"""Writes one line, or text as it is."""
+"""Writes one result, line or piece of text."""
 
 
 class Talk:
@@ -58,12 +57,13 @@ class Talk:
 
     def write(self, text: str) -> int:
         """Write at once, if that is possible."""
-        if self._stream is not None:
+        if self._stream is not None and not self._stream.closed:
             try:
                 self._stream.write(text)
                 self._stream.flush()
             except OSError:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+                _silence(self._stream)
+                self._stream = None
         return len(text)
 
     def flush(self) -> None:
@@ -71,7 +71,13 @@ class Talk:
 
     def isatty(self) -> bool:
         """Whether it is a terminal."""
-        return self._stream is not None and self._stream.isatty()
+        return self._stream is not None and not self._stream.closed and self._stream.isatty()
+
+
+def _silence(stream: TextIO) -> None:
+    """Let a stream lead nowhere: Python flushes what is left in it as it exits."""
+    with suppress(OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no file
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def say(text: str) -> None:
@@ -92,7 +98,7 @@ def file_or_text(given: str | None) -> Path | str | None:
     if given.endswith(SENTENCE_ENDS) or (" " in given and not PATH_LIKE.search(given)):
         return given
     raise InputError(
-        f"There is no file {given}; if it is a text, end it with a full stop or pipe it "
+        f"There is no file '{given}'; if it is a text, end it with a full stop or pipe it "
         "(echo TEXT | dragoman ...)."
     )
 
@@ -172,38 +178,28 @@ def lines_from(file: Path | str | None) -> Iterator[Iterator[str]]:
             say(f"Type a line and press Enter; {end} the input.")
         yield decode_lines(_stdin().buffer, "standard input")
     elif isinstance(file, str):
-        yield iter(file.split("\n"))
+        yield iter(file.removesuffix("\n").split("\n"))
     else:
         with open_bytes(file) as stream:
             yield decode_lines(stream, str(file))
 
 
 @contextmanager
-def to_file_or_stdout(file: Path | None) -> Iterator[Write]:
-    """What writes a line, in UTF-8, to ``file`` or, at once, to standard output.
+def to_stdout(end: str = "\n") -> Iterator[Write]:
+    """What writes text with an end to it, in UTF-8 and at once, to standard output.
 
-    The file is there when all lines are; until then an old one stays as it was. A reader that has
-    gone away (``| head``) ends the command quietly, with exit code 1.
+    A reader that has gone away (``| head``) ends the command quietly, with exit code 1.
     """
-    if file is not None:
-        with (
-            replacing(file, "output") as part,
-            part.open("w", encoding="utf-8", newline="\n") as stream,
-        ):
-            yield lambda line: print(line, file=stream)
-        return
-    with to_stdout() as write:
-        yield lambda line: write(f"{line}\n")
-
-
-@contextmanager
-def to_stdout() -> Iterator[Write]:
-    """What writes text as it is, in UTF-8 and at once, to standard output."""
     stdout = open_stdout()
+
+    def write(text: str) -> None:
+        sys.stdout.buffer.write(f"{text}{end}".encode())
+        sys.stdout.buffer.flush()
+
     try:
-        yield _to_stdout
+        yield write
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())  # Python flushes once more
+        _silence(stdout)
         raise typer.Exit(1) from None
 
 
@@ -212,11 +208,6 @@ def open_stdout() -> TextIO:
     if sys.stdout is None:
         raise InputError("There is no standard output to write to; leave it open.")
     return sys.stdout
-
-
-def _to_stdout(text: str) -> None:
-    sys.stdout.buffer.write(text.encode())
-    sys.stdout.buffer.flush()
 
 
 @contextmanager

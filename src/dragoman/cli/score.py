@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.pipes import say, to_file_or_stdout
+from dragoman.cli.pipes import say, to_stdout
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.errors import InputError
 from dragoman.wording import counted
@@ -41,7 +41,7 @@ def score(
     if not isinstance(scorer, Translator | Generator):
         raise InputError(f"{model} holds an encoder, which writes no text that could be scored.")
     log_prob, num_tokens, num_pairs = 0.0, 0, 0
-    with to_file_or_stdout(None) as write:
+    with to_stdout() as write:
         while ahead:
             for scored in scorer.score(ahead):
                 mean = scored.log_prob / len(scored.tokens)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.output import Output, OutputOption, ResumeOption
+from dragoman.cli.output import Output, OutputOption, ResumeOption, digest_of
 from dragoman.cli.pipes import (
     FileOrText,
     check_output,
@@ -59,7 +59,8 @@ def tag(  # noqa: PLR0913 -- the options of the verb
     """
     given = file_or_text(file)
     check_output(output, model, given)
-    out = Output.find(output, resume=resume, starts=None if as_json else _follows_blank)
+    command = {"model": digest_of(model), "--input": form, "--json": as_json}
+    out = Output.find(output, command, resume=resume, starts=None if as_json else _follows_blank)
     with lines_from(given) as lines:
         from dragoman.tasks.tagging import Tagger
 

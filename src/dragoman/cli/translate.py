@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.output import Output, OutputOption, ResumeOption
+from dragoman.cli.output import Output, OutputOption, ResumeOption, digest_of
 from dragoman.cli.pipes import (
     FileOrText,
     Write,
@@ -25,6 +25,15 @@ from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.tasks.results import Translation
+
+FLAGS = {
+    "empty": "empty",
+    "max_length": "cut at the length limit",
+    "no_output": "without output",
+    "several_sentences": "with several sentences (parts may be missing)",
+    "split": "translated in parts",
+}
+"""What the summary calls the flags."""
 
 
 def translate(  # noqa: PLR0913 -- the options of the verb
@@ -51,7 +60,14 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     given = file_or_text(file)
     check_output(output, model, given)
     starts = _is_next if n_best > 1 and not as_json else None
-    out = Output.find(output, resume=resume, starts=starts)
+    command = {
+        "model": digest_of(model),
+        "--beam-size": beam_size,
+        "--n-best": n_best,
+        "--length-penalty": length_penalty,
+        "--json": as_json,
+    }
+    out = Output.find(output, command, resume=resume, starts=starts)
     with lines_from(given) as lines:
         from dragoman.tasks.translation import Translator
 
@@ -82,7 +98,7 @@ def _print(
     for count, translation in enumerate(results, start=1):
         write(_shown(translation, before + count, n_best, as_json=as_json))
         flagged.update(translation.flags)
-    notes = "".join(f", {count:,} {flag}" for flag, count in sorted(flagged.items()))
+    notes = "".join(f", {count:,} {FLAGS[flag]}" for flag, count in sorted(flagged.items()))
     return f"{counted(count, 'line')} in {perf_counter() - start:.1f} s{notes}"
 
 

@@ -1,15 +1,20 @@
 """``--output`` of a command that is interrupted: results are kept, and the command continues."""
 
 import io
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from tests.system.cli.command import Done, Run, write
 from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.readers import CLASSIFY, TAG, save_reader
 from tests.unit.tasks.tiny import random_lines
+
+from dragoman.cli.output import Output
+from dragoman.errors import InputError
 
 LINES = [*random_lines(2), "", *random_lines(3, seed=1)]
 WORDS = ["the", "red", "cat", "", "a", "", "one", "", "old", "tea", "", "big", ""]
@@ -141,6 +146,78 @@ def test_kept_results_are_not_overwritten(
     assert_refused(run(*call, file, "--resume"), f"{partial} has more results than the input")
     assert partial.read_bytes() == before
     assert not out.exists()
+
+
+@pytest.mark.parametrize("resume", [[], ["--resume"]])
+def test_a_running_command_is_left_alone(
+    run: Run, interrupt: Interrupt, model: Path, tmp_path: Path, resume: list[str]
+) -> None:
+    """Another one that names the same file is refused before it loads the model."""
+    file, refused = write(tmp_path / "in", LINES), list[Done]()
+    call: Call = ["translate", model, "--output", tmp_path / "out"]
+    other: Call = ["translate", tmp_path / "none", file, "--output", tmp_path / "out", *resume]
+    interrupt(LINES[:2], call, lambda: refused.append(run(*other)))
+    for done in refused:
+        assert (done.code, done.out) == (2, "")
+        assert f"Another dragoman is writing {tmp_path / 'out'};" in done.err
+    assert len(refused) == 3
+    assert len((tmp_path / "out.partial").read_bytes().splitlines()) == 2
+
+
+def test_results_that_come_meanwhile_are_kept(
+    interrupt: Interrupt, model: Path, tmp_path: Path
+) -> None:
+    """Those of a command that began and ended while this one loaded its model."""
+    out = Output.find(tmp_path / "out", {}, resume=False, starts=None)
+    interrupt(LINES[:2], ["translate", model, "--output", tmp_path / "out"])
+    with pytest.raises(InputError, match="meanwhile"), out.writing():
+        pass
+    assert len((tmp_path / "out.partial").read_bytes().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("verb", "options"),
+    [
+        ("translate", ["--beam-size", "2"]),
+        ("translate", ["--length-penalty", "2"]),
+        ("translate", ["--n-best", "2"]),
+        ("translate", ["--json"]),
+        ("translate", []),
+        ("classify", ["--json"]),
+        ("tag", ["--input", "words"]),
+    ],
+)
+def test_results_of_two_commands_are_not_mixed(
+    run: Run,
+    interrupt: Interrupt,
+    models: dict[str, Path],
+    tmp_path: Path,
+    verb: str,
+    options: list[str],
+) -> None:
+    """A file continues with the model and options with which it began.
+
+    Where the folder is makes no difference, nor how much is computed at a time.
+    """
+    out, other = tmp_path / "out", tmp_path / "other"
+    copytree(models[verb], other)
+    call: Call = [verb, models[verb], "--output", out]
+    interrupt(LINES[:3], call)
+    before = (tmp_path / "out.partial").read_bytes()
+    if not options:
+        text = (other / "config.json").read_text(encoding="utf-8")
+        changed = re.sub(r'("weights_sha256": )"\w+"', r'\1"0"', text)
+        (models[verb] / "config.json").write_text(changed, encoding="utf-8")
+    try:
+        done = interrupt(LINES[:4], [*call, *options, "--resume"])
+    finally:
+        copytree(other, models[verb], dirs_exist_ok=True)
+    assert (done.code, out.exists()) == (2, False)
+    assert f"another {options[0] if options else 'model'};" in done.err
+    assert (tmp_path / "out.partial").read_bytes() == before
+    same: Call = [verb, other, "--output", out, "--max-batch-tokens", "4000", "--resume"]
+    done = run(*same, write(tmp_path / "in", LINES))
+    assert (done.code, {path.name for path in tmp_path.iterdir()}) == (0, {"in", "other", "out"})
 
 
 def test_only_a_file_can_be_continued(run: Run, model: Path, tmp_path: Path) -> None:

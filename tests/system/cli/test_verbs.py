@@ -30,6 +30,23 @@ def test_lines_in_are_lines_out(run: Run, model: Path, tmp_path: Path) -> None:
     assert "2 empty" in done.err
 
 
+def test_the_summary_is_in_words(run: Run, model: Path, tmp_path: Path) -> None:
+    """The flags of ``--json`` are identifiers; for people they are put into words."""
+    file = write(tmp_path / "in", ["Go on. Come in.", "", "a " * 3000])
+    done = run("translate", model, file, "--json")
+    assert {"empty", "several_sentences", "split"} <= {
+        flag for line in done.lines for flag in json.loads(line)["flags"]
+    }
+    for note in ("1 empty", "with several sentences", "translated in parts"):
+        assert note in done.err
+    assert "_" not in done.err
+
+
+def test_the_end_of_a_given_text_is_no_line(run: Run, model: Path) -> None:
+    """As of ``$(...)`` in quotes, or of a variable: one line in, one line out."""
+    assert run("translate", model, "one two three.\n").out.count("\n") == 1
+
+
 def test_standard_input_is_translated_too(model: Path) -> None:
     """In UTF-8 whatever the locale; a last line without an end is a line."""
     done = in_own_process(

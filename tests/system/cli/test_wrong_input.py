@@ -65,12 +65,12 @@ def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "name", ["lines", "new.en", "my lines.en", "my texts/lines", "my\\lines a"]
+    "name", ["", "lines", "new.en", "my lines.en", "my texts/lines", "my\\lines a"]
 )
 @pytest.mark.parametrize("verb", ["translate", "classify", "tag"])
 def test_a_misspelt_file_is_no_text(run: Run, model: Path, verb: str, name: str) -> None:
     """A word, and what looks like a path, is a file; it says how a text is given."""
-    assert_refused(run(verb, model, name), f"There is no file {name};", "echo TEXT")
+    assert_refused(run(verb, model, name), f"There is no file '{name}';", "echo TEXT")
 
 
 def test_unequal_line_counts_are_told(run: Run, model: Path, tmp_path: Path) -> None:

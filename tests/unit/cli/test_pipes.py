@@ -98,6 +98,18 @@ def test_talk_that_nobody_takes_is_dropped(target: Callable[[], str | int]) -> N
             Console(file=cast("TextIO", talk)).print("more words")
 
 
+def test_talk_takes_no_descriptor_and_no_open_stream() -> None:
+    """What led nowhere is closed again; a program around us may have closed its stream."""
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208 -- names suffice
+    for _ in range(3):
+        with open("/dev/full", "w", encoding="utf-8") as stream:  # noqa: PTH123 -- a device
+            Talk(stream).write("words")
+    assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208
+    closed = Talk(stream)
+    assert closed.write("words") == len("words")
+    assert not closed.isatty()
+
+
 def test_talk_is_written_at_once(tmp_path: Path) -> None:
     """What can be written is."""
     with (tmp_path / "log").open("w") as stream:
