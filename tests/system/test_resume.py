@@ -132,7 +132,7 @@ def test_ctrl_c(dragoman: CommandLine, tmp_path: Path, number: signal.Signals) -
     assert ended.code == 130, ended.said
     assert "interrupted" in ended.said
     assert "The same command goes on from there." in ended.said
-    use = f"can be used already: dragoman translate {out}"
+    use = f"can be used already:\ndragoman translate {out} < FILE\n"
     assert (use in ended.said) == (out / "config.json").exists()
     assert "Traceback" not in ended.said
     ended = dragoman.run(*command(tmp_path, out, "fp32"))

@@ -83,7 +83,7 @@ def train(
     result = _run(recipe, console)
     use = NEXT[recipe.task].format(folder=result.folder)
     console.print(
-        f"The model is in {result.folder}. Next: {use}, or dragoman inspect {result.folder}."
+        f"The model is in {result.folder}. Next:\n{use}\ndragoman inspect {result.folder}"
     )
 
 
@@ -93,7 +93,7 @@ def _lay_over(overrides: list[str], options: Mapping[str, Path | None]) -> None:
     for option, path in options.items():
         if path is not None:
             if word := given.get(KEYS[option]):
-                raise InputError(f"{option} {path} contradicts {word}: leave one of them out")
+                raise InputError(f"{option} {path} and {word} set the same key; give one of them")
             overrides.append(f"{KEYS[option]}={path}")
 
 
@@ -108,7 +108,7 @@ def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
         )
         if (result.folder / "config.json").exists():
             use = NEXT[recipe.task].format(folder=result.folder)
-            console.print(f"The best model so far can be used already: {use}.")
+            console.print(f"The best model so far can be used already:\n{use}")
         raise typer.Exit(INTERRUPTED)
     return result
 
@@ -124,7 +124,7 @@ def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
         else:
             _run(run, console)
     folder = Path(runs[0].out).parent
-    console.print(f"\nThe runs are in {folder}. Next: dragoman cost --fit {folder}.")
+    console.print(f"\nThe runs are in {folder}. Next:\ndragoman cost --fit {folder}")
 
 
 def run_recipe(
@@ -200,7 +200,7 @@ def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
     """Find the recipe, or choose one from two files."""
     from dragoman.settings import override_settings
     from dragoman.train.auto import auto_recipe
-    from dragoman.train.recipe import DataConfig, load_recipe
+    from dragoman.train.recipe import DataConfig, TranslateRecipe, load_recipe
 
     if len(names) == 2 and all(Path(name).is_file() for name in names):
         raise InputError(
@@ -216,6 +216,9 @@ def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
     given = dict(override.split("=", 1) for override in overrides)
     src, tgt = given.get("data.src"), given.get("data.tgt")
     if src is None or tgt is None:
+        override_settings(
+            TranslateRecipe(data=DataConfig()), overrides
+        )  # an unknown key comes first
         raise InputError(
             "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
             "and --tgt with --out"
