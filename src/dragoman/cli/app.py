@@ -95,10 +95,15 @@ def _root(
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", is_eager=True, help="With --version: what products run on here."),
+        typer.Option(
+            "--verbose",
+            is_eager=True,
+            help="With --version: also what was found about this machine (threads, bf16, ...).",
+        ),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", is_eager=True, help="The same as one object.")
+        bool,
+        typer.Option("--json", is_eager=True, help="With --version: print it as one JSON object."),
     ] = False,
 ) -> None:
     """The Transformer that you can read, train and ship.

@@ -11,6 +11,14 @@ from dragoman.errors import InputError
 
 __all__ = ["show_version"]
 
+PLAIN = {
+    "cpu_bf16": "fast bf16",
+    "independent_rows_fp32": "independent rows in fp32",
+    "independent_rows_bf16": "independent rows in bf16",
+    "wait_policy": "waiting policy",
+}
+"""The keys of ``--json`` in words."""
+
 
 def show_version(ctx: typer.Context, on: bool) -> None:  # noqa: FBT001 (typer's protocol)
     """Print it and end, if it was asked for."""
@@ -23,7 +31,9 @@ def show_version(ctx: typer.Context, on: bool) -> None:  # noqa: FBT001 (typer's
     if as_json:
         typer.echo(json.dumps(lines))
     else:
-        typer.echo("\n".join(f"{name} {_plain(value)}" for name, value in lines.items()))
+        typer.echo(
+            "\n".join(f"{PLAIN.get(name, name)} {_plain(value)}" for name, value in lines.items())
+        )
     raise typer.Exit
 
 
@@ -41,10 +51,10 @@ def _machine() -> dict[str, object]:
         "device": torch.cuda.get_device_name() if gpu else "cpu",
         "threads": torch.get_num_threads(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
-        "fast bf16": has_bf16_units(),
-        "independent rows in fp32": rows_are_independent("fp32"),
-        "independent rows in bf16": rows_are_independent("bf16"),
-        "waiting policy": os.environ.get("OMP_WAIT_POLICY", "not set"),
+        "cpu_bf16": has_bf16_units(),
+        "independent_rows_fp32": rows_are_independent("fp32"),
+        "independent_rows_bf16": rows_are_independent("bf16"),
+        "wait_policy": os.environ.get("OMP_WAIT_POLICY", "not set"),
     }
 
 
