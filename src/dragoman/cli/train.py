@@ -202,10 +202,12 @@ def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
     from dragoman.train.auto import auto_recipe
     from dragoman.train.recipe import DataConfig, TranslateRecipe, load_recipe
 
-    if len(names) == 2 and all(Path(name).is_file() for name in names):
+    texts = [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
+    if texts:
+        src, tgt = texts if len(texts) == 2 else ("FILE", "FILE")
         raise InputError(
-            f"{names[0]} and {names[1]} are files, not recipes; to learn from them give "
-            f"--src {names[0]} --tgt {names[1]} --out DIR"
+            f"{' and '.join(texts)}: not a recipe, whose name ends in .toml; to learn from text "
+            f"files give --src {src} --tgt {tgt} --out DIR"
         )
     if len(names) > 1:
         raise InputError(
@@ -216,9 +218,10 @@ def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
     given = dict(override.split("=", 1) for override in overrides)
     src, tgt = given.get("data.src"), given.get("data.tgt")
     if src is None or tgt is None:
-        override_settings(
-            TranslateRecipe(data=DataConfig()), overrides
-        )  # an unknown key comes first
+        override_settings(TranslateRecipe(data=DataConfig()), overrides)  # refuses unknown keys
+        if one := src or tgt:
+            side = "--tgt" if tgt is None else "--src"
+            raise InputError(f"{side} is missing: give the file with the translations of {one}")
         raise InputError(
             "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
             "and --tgt with --out"
