@@ -204,10 +204,10 @@ def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
 
     texts = [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
     if texts:
-        src, tgt = texts if len(texts) == 2 else ("FILE", "FILE")
+        one, other = texts if len(texts) == 2 else ("FILE", "FILE")
         raise InputError(
             f"{' and '.join(texts)}: not a recipe, whose name ends in .toml; to learn from text "
-            f"files give --src {src} --tgt {tgt} --out DIR"
+            f"files give --src {one} --tgt {other} --out DIR"
         )
     if len(names) > 1:
         raise InputError(
@@ -219,9 +219,11 @@ def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
     src, tgt = given.get("data.src"), given.get("data.tgt")
     if src is None or tgt is None:
         override_settings(TranslateRecipe(data=DataConfig()), overrides)  # refuses unknown keys
-        if one := src or tgt:
+        if given_one := src or tgt:
             side = "--tgt" if tgt is None else "--src"
-            raise InputError(f"{side} is missing: give the file with the translations of {one}")
+            raise InputError(
+                f"{side} is missing: give the file with the translations of {given_one}"
+            )
         raise InputError(
             "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
             "and --tgt with --out"

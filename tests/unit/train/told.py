@@ -48,6 +48,7 @@ TRAIN = TrainConfig(
     clip_norm=0.1,
     label_smoothing=0.3,
     activation_checkpointing=True,
+    deterministic=True,
     accumulate=2,
     validate_every=3,
     validate_limit=3,
