@@ -14,6 +14,7 @@ BENCHMARKS = {
     "bag-of-words": "linear models on the data of the classifiers and taggers",
     "attention-cost": "time and memory of every attention pattern by length",
     "checkpointing": "what activation checkpointing costs and saves",
+    "busy": "whole commands beside other work on the machine, by how idle threads wait",
     "estimate": "a run's time as `dragoman cost --measure` predicts it, and as it is",
 }
 DEFAULT = ("training", "decoding")  # the others train for minutes and need data

@@ -19,16 +19,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.paired import environment, save
+from benchmarks.paired import Figures, environment
 from dragoman.data.grammar import demo_corpus
 
-SPINNING = {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": "300000"}
-"""What libgomp does where nobody has chosen: turn so often, then sleep."""
+SPINNING = {"GOMP_SPINCOUNT": "300000"}
+"""What libgomp does where nobody has chosen: spin so often, then sleep."""
 DRAGOMAN = (sys.executable, "-m", "dragoman")
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Measure, print and save."""
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Measure, print and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks busy", description=__doc__)
     parser.add_argument("--busy", type=int, nargs="+", default=[0, 1, 2], help="busy processes")
     parser.add_argument("--steps", type=int, default=100, help="steps of training")
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
         found = [
             _measure(folder, busy, chosen.steps, chosen.rounds) for busy in sorted(chosen.busy)
         ]
-    save("busy", {"options": vars(chosen), "environment": environment(), "found": found})
+    return {"busy": {"options": vars(chosen), "environment": environment(), "found": found}}
 
 
 def _write_texts(folder: Path, lines: int) -> None:

@@ -4,7 +4,7 @@ import os
 import sys
 
 SETTINGS = {
-    "OMP_WAIT_POLICY": "PASSIVE",  # a waiting thread sleeps; it would take the core of other work
+    "GOMP_SPINCOUNT": "1000",  # a waiting thread soon sleeps, and leaves its core to others
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",  # compiled kernels that oneDNN keeps; else 1,024
     "LRU_CACHE_CAPACITY": "128",  # and those that PyTorch keeps on top of them
 }
@@ -13,7 +13,7 @@ SETTINGS = {
 def prepare_process() -> bool:
     """Set the environment variables in which PyTorch runs best, for this process and its children.
 
-    Threads that wait sleep, so other programs do not slow this one down many times, and the memory
+    Threads that wait soon sleep, so other programs do not slow this one down many times, and the memory
     for compiled kernels is bounded. A variable that is set already keeps its value. The command
     line does this by itself; in Python call it before anything imports torch. Returns False, and
     changes nothing, if PyTorch is loaded already.
@@ -21,5 +21,8 @@ def prepare_process() -> bool:
     if "torch" in sys.modules:
         return False
     for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
+        if (
+            name != "GOMP_SPINCOUNT" or "OMP_WAIT_POLICY" not in os.environ
+        ):  # it would override that
+            os.environ.setdefault(name, value)
     return True

@@ -34,6 +34,7 @@ TINY = {
     "bag-of-words": ("sst2", "resume"),
     "attention-cost": ("--lengths", "1024", "1040", "--seconds=0"),
     "checkpointing": ("--d-model=64", "--layers=1", "--rows=1", "--length=16", "--rounds=1"),
+    "busy": ("--busy=0", "--steps=1", "--lines=2", "--rounds=1"),
     "estimate": ("--recipe=numbers", "data.made.train=60", "data.made.valid=10", *ONE_LAYER),
 }
 """Each benchmark's options for a run of seconds."""

@@ -25,7 +25,11 @@ def environment_at_torch(program: str, **given: str) -> dict[str, str]:
         "        os._exit(0)\n"
         f"sys.addaudithook(note)\n{program}"
     )
-    ours = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in (*SETTINGS, "OMP_WAIT_POLICY")
+    }
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=ours | given, capture_output=True, text=True, check=True)
     return dict(zip(SETTINGS, done.stdout.split(), strict=True))
@@ -41,6 +45,11 @@ def test_variables_are_set_before_torch_is_loaded(program: str) -> None:
 def test_a_users_own_setting_wins(name: str) -> None:
     """Each alone; the others are set as usual."""
     assert environment_at_torch(VERSION, **{name: "7"}) == SETTINGS | {name: "7"}
+
+
+def test_a_users_own_policy_of_waiting_wins() -> None:
+    """The number of spins, which would override it, is not set."""
+    assert environment_at_torch(VERSION, OMP_WAIT_POLICY="active")["GOMP_SPINCOUNT"] == "None"
 
 
 def test_importing_the_package_changes_no_variable() -> None:

@@ -15,7 +15,7 @@ PLAIN = {
     "cpu_bf16": "fast bf16",
     "independent_rows_fp32": "independent rows in fp32",
     "independent_rows_bf16": "independent rows in bf16",
-    "wait_policy": "waiting policy",
+    "spin_count": "spins of a waiting thread",
 }
 """The keys of ``--json`` in words."""
 
@@ -54,7 +54,7 @@ def _machine() -> dict[str, object]:
         "cpu_bf16": has_bf16_units(),
         "independent_rows_fp32": rows_are_independent("fp32"),
         "independent_rows_bf16": rows_are_independent("bf16"),
-        "wait_policy": os.environ.get("OMP_WAIT_POLICY", "not set"),
+        "spin_count": os.environ.get("GOMP_SPINCOUNT", "not set"),
     }
 
 
