@@ -16,13 +16,12 @@ def prepare_process() -> bool:
     Threads that wait soon sleep, so other programs do not slow this one down many times, and the
     memory for compiled kernels is bounded. A variable that is set already keeps its value. The
     command line does this by itself; in Python call it before anything imports torch. Returns
-    False, and     changes nothing, if PyTorch is loaded already.
+    False, and changes nothing, if PyTorch is loaded already.
     """
     if "torch" in sys.modules:
         return False
     for name, value in SETTINGS.items():
-        if (
-            name != "GOMP_SPINCOUNT" or "OMP_WAIT_POLICY" not in os.environ
-        ):  # it would override that
-            os.environ.setdefault(name, value)
+        if name == "GOMP_SPINCOUNT" and "OMP_WAIT_POLICY" in os.environ:
+            continue  # it would override what the user has chosen
+        os.environ.setdefault(name, value)
     return True
