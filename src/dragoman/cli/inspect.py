@@ -1,6 +1,8 @@
 """``dragoman inspect``: what a model folder holds, and what the model does with a text."""
 
 import json
+import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -149,6 +151,8 @@ def _show(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # rich cuts long lines with an ellipsis
     console = Console(highlight=False, soft_wrap=True)
     said = {
         "folder": f"{folder} (format {config.format}, dragoman {config.dragoman})",

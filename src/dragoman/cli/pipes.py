@@ -53,13 +53,14 @@ class Talk:
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
-        self.encoding = "utf-8" if stream is None else stream.encoding
+        self.encoding = getattr(stream, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
-        """Write at once, if that is possible."""
+        """Write at once, if that is possible; characters that the stream lacks become ``?``."""
         if self._stream is not None and not self._stream.closed:
+            shown = text.encode(self.encoding, "replace").decode(self.encoding)
             try:
-                self._stream.write(text)
+                self._stream.write(shown)
                 self._stream.flush()
             except OSError:
                 _silence(self._stream)

@@ -49,7 +49,7 @@ def test_a_warning_is_one_line(model: Path, tmp_path: Path) -> None:
     del config["weights_sha256"], config["model_sha256"]
     (older / "config.json").write_text(json.dumps(config | {"format": 1}), encoding="utf-8")
     done = in_own_process("inspect", older)
-    assert (done.code, done.err.count("\n")) == (0, 1)
+    assert (done.code, done.err.count("\n")) == (0, 1), done.err
     assert done.err.startswith(f"dragoman: {older} was written by an older dragoman")
 
 
