@@ -28,7 +28,7 @@ from dragoman.data.schemes import detect_scheme, find_spans, to_bio
 from dragoman.data.tagged import TaggedLayout, read_tagged
 from dragoman.evaluate.labels import label_scores
 from dragoman.evaluate.spans import tag_scores
-from dragoman.train.recipes.base import DataFiles
+from dragoman.train.recipe import DataFiles
 
 Sentences = list[list[str]]
 

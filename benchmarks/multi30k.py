@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.paired import Figures, environment
-from dragoman.train.recipe import TranslateRecipe, load_recipe
+from dragoman.tasks.recipes import load_recipe
+from dragoman.tasks.translate.recipe import TranslateRecipe
 
 TEST = "multi30k/test_2016_flickr"
 

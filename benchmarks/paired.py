@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from dragoman.data.output import replacing
+from dragoman.files.writing import replacing
 
 ROOT = Path(__file__).parents[1]
 BUILT = ROOT / "build" / "benchmarks"

@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.paired import Figures, environment, paired, show
-from dragoman.data.batch import Batch
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import autocast, causal_mask, sinusoidal_table
+from dragoman.tasks.translate.batches import Batch
 from dragoman.train.config import TrainConfig
 from dragoman.train.objective import summed_loss
 from dragoman.train.optimizer import make_optimizer

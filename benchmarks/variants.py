@@ -23,7 +23,6 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.paired import Figures, environment, paired
 from dragoman.data.documents import DocumentDataset, prepare_documents
-from dragoman.data.packed import PackConfig, evaluation_batches
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.models.folder import load_model
@@ -38,12 +37,13 @@ from dragoman.nn import (
     Sinusoidal,
 )
 from dragoman.nn.patterns import Fixed, LinearAttention, Longformer, SlidingWindow, Strided
+from dragoman.tasks.generate.batches import PackConfig, evaluation_batches
+from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
+from dragoman.tasks.task import train
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 from dragoman.train.objective import next_token_loss
-from dragoman.train.recipes.generate import GenerateRecipe, TextFiles
-from dragoman.train.run import train
 
 LENGTH = 128
 FURTHER = 4  # times the context of training

@@ -40,7 +40,7 @@ from typing import Any
 import tomlkit
 
 from dragoman import lens
-from dragoman.data.output import replacing
+from dragoman.files.writing import replacing
 from reference import recipe_page
 from staging import DOCS, ROOT, Tree, Wrong, find_pages, stage, stage_sources
 

@@ -16,7 +16,7 @@ from dragoman.models.heads import Head
 from dragoman.nn.patterns import AttentionPattern
 from dragoman.nn.position import PositionScheme, RotaryScaling
 from dragoman.settings.fields import keys_of
-from dragoman.train.jobs import TASKS
+from dragoman.tasks.task import TASKS, find_task
 
 CHOICES = {
     get_args(PositionScheme): ("Position schemes", "位置方案"),
@@ -91,7 +91,8 @@ def recipe_page(language: Literal["en", "zh"]) -> str:
     """The page in Markdown."""
     words = WORDS[language]
     tasks: dict[Row, list[str]] = {}
-    for task, of in TASKS.items():
+    for task in TASKS:
+        of = find_task(task)
         for row in rows(of.recipe, of.recipe(), "", language):  # type: ignore[call-arg] # has defaults
             tasks.setdefault(row, []).append(task)
     first = {row.key: place for place, row in reversed(list(enumerate(tasks)))}

@@ -15,17 +15,17 @@ from dragoman.version import __version__
 
 TYPE_CHECKING = False  # as typing's, which takes longer to import than all else here
 if TYPE_CHECKING:
-    from dragoman.tasks.classification import Classifier
-    from dragoman.tasks.generation import Generator
+    from dragoman.tasks.classify.classifier import Classifier
+    from dragoman.tasks.generate.generator import Generator
     from dragoman.tasks.loading import load
-    from dragoman.tasks.tagging import Tagger
-    from dragoman.tasks.translation import Translator
+    from dragoman.tasks.tag.tagger import Tagger
+    from dragoman.tasks.translate.translator import Translator
 else:
     _ROOMS = {
-        "Classifier": "classification",
-        "Generator": "generation",
-        "Tagger": "tagging",
-        "Translator": "translation",
+        "Classifier": "classify.classifier",
+        "Generator": "generate.generator",
+        "Tagger": "tag.tagger",
+        "Translator": "translate.translator",
         "load": "loading",
     }
 

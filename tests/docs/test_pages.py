@@ -11,8 +11,8 @@ from tests.docs.pages import PAGES, READMES, ROOT, blocks, links, name_of
 
 from dragoman.models import DecoderOnlyConfig
 from dragoman.settings import parse_settings, read_settings
-from dragoman.train.jobs import TASKS
-from dragoman.train.recipe import shipped_recipes
+from dragoman.tasks.recipes import shipped_recipes
+from dragoman.tasks.task import find_task
 
 RECIPES = ROOT / "docs" / "recipes.md"
 
@@ -65,7 +65,7 @@ def test_recipes_written_out_are_recipes(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.toml"
         path.write_text(block.text, encoding="utf-8")
         written_out = read_settings(path)
-        task = written_out.choose("task", TASKS, default="translate")
+        task = find_task(str(written_out.data.get("task", "translate")))
         assert written_out.build(task.recipe).train is not None
         assert tomllib.loads(block.text)
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.data.batches import plan_batches
 from dragoman.data.dataset import Ragged
-from dragoman.data.plan import plan_batches
 
 lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=120)
 

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
-from dragoman.data.packed import LanguageBatch, PackConfig, PackedBatches, evaluation_batches
+from dragoman.tasks.generate.batches import (
+    LanguageBatch,
+    PackConfig,
+    PackedBatches,
+    evaluation_batches,
+)
 
 PAD, BOS, EOS = 0, 2, 3
 documents = st.lists(st.integers(1, 30), min_size=1, max_size=12)

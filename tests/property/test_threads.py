@@ -18,11 +18,11 @@ from dragoman.models.build import Model
 from dragoman.models.config import ModelConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Precision, TokenEmbedding
-from dragoman.tasks.classification import Classifier
+from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.folders import Folder
-from dragoman.tasks.generation import Generator
-from dragoman.tasks.tagging import Tagger
-from dragoman.tasks.translation import Translator
+from dragoman.tasks.generate.generator import Generator
+from dragoman.tasks.tag.tagger import Tagger
+from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.validate import evaluating
 

@@ -21,8 +21,8 @@ import torch._dynamo  # noqa: F401 -- a second, with a child's first optimizer
 import dragoman.cli.app
 import dragoman.cli.main
 import dragoman.evaluate
-import dragoman.tasks.translation
-import dragoman.train.auto
+import dragoman.tasks.translate.auto
+import dragoman.tasks.translate.translator
 import dragoman.train.run
 
 

@@ -21,7 +21,7 @@ from dragoman.cli.pipes import (
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.tasks.classification import Classification
+    from dragoman.tasks.classify.classifier import Classification
 
 
 def classify(  # noqa: PLR0913 -- the options of the verb
@@ -45,7 +45,7 @@ def classify(  # noqa: PLR0913 -- the options of the verb
     command = {"model": digest_of(model), "--json": as_json}
     out = Output.find(output, command, resume=resume, starts=None)
     with lines_from(given) as lines:
-        from dragoman.tasks.classification import Classifier
+        from dragoman.tasks.classify.classifier import Classifier
 
         classifier = Classifier.load(model, device=device)
         typed = is_typed(given)

@@ -165,7 +165,7 @@ def _recipe_of(arguments: Sequence[str]) -> tuple[str, Any]:
 
 def _say_sweep(name: str) -> None:
     """Say of a recipe with a sweep that one run is asked about, the one without its grids."""
-    from dragoman.train.sweep import load_sweep
+    from dragoman.tasks.recipes import load_sweep
 
     with suppress(InputError):  # a preset or a model folder, which has no sweep
         if runs := load_sweep(name):

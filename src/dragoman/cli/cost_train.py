@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.train.job import Check
-    from dragoman.train.recipes.base import RunRecipe
+    from dragoman.train.recipe import RunRecipe
 
 RecipeT = TypeVar("RecipeT", bound="RunRecipe")
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.data.output import replacing
 from dragoman.errors import InputError
+from dragoman.files.writing import replacing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.data.grammar import Pair
-    from dragoman.tasks.translation import Translator
+    from dragoman.tasks.translate.translator import Translator
 
 TRAIN_SIZE, VALID_SIZE, TEST_SIZE = 30_000, 300, 500
 SEED = 1
@@ -37,7 +37,7 @@ def demo(
     """
     from dragoman.cli.talk import talk
     from dragoman.data.grammar import EXAMPLE, demo_corpus
-    from dragoman.tasks.translation import Translator
+    from dragoman.tasks.translate.translator import Translator
 
     console = talk(stderr=False)
     console.print(
@@ -102,8 +102,9 @@ def _is_trained(model: Path) -> bool:
 
 
 def _train(texts: Path, model: Path, settings: Sequence[str], console: "Console") -> None:
-    from dragoman.cli.train import INTERRUPTED, run_recipe
-    from dragoman.train.recipe import load_recipe
+    from dragoman.cli.train import INTERRUPTED
+    from dragoman.tasks.recipes import load_recipe
+    from dragoman.tasks.task import train
 
     paths = {
         "src": "train.en",
@@ -113,7 +114,7 @@ def _train(texts: Path, model: Path, settings: Sequence[str], console: "Console"
     }
     data = [f"data.{key}={texts / name}" for key, name in paths.items()]
     recipe = load_recipe("demo", (*data, *settings, f"out={model}"))
-    result = run_recipe(recipe, console)
+    result = train(recipe, console=console)
     if result.interrupted:
         console.print("Stopped and saved; the same command goes on from there.")
         raise typer.Exit(INTERRUPTED)

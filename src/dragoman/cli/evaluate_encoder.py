@@ -26,7 +26,7 @@ def evaluate_labelled(
     from dragoman.data.labelled import LabelledLayout, read_labelled
     from dragoman.evaluate import label_scores
     from dragoman.settings import override_settings
-    from dragoman.tasks.classification import Classifier
+    from dragoman.tasks.classify.classifier import Classifier
 
     examples = list(read_labelled(file, override_settings(LabelledLayout(), layout)))
     classifier = Classifier.load(model, device=device)
@@ -63,7 +63,7 @@ def evaluate_tagged(
     from dragoman.data.tagged import TaggedLayout, load_tagged, read_tagged
     from dragoman.evaluate import tag_scores
     from dragoman.settings import override_settings
-    from dragoman.tasks.tagging import Tagger
+    from dragoman.tasks.tag.tagger import Tagger
 
     settings = override_settings(TaggedLayout(), layout)
     tagger = Tagger.load(model, device=device)

@@ -28,10 +28,10 @@ def evaluate_text(model: Path, file: Path, *, split: "Split", as_json: bool, dev
     token has at least the other half before it (where there is so much).
     """
     from dragoman.data.documents import prepare_documents
-    from dragoman.data.packed import PackConfig
     from dragoman.nn import row_invariant_products
-    from dragoman.tasks.generation import Generator
-    from dragoman.train.perplexity import text_loss
+    from dragoman.tasks.generate.batches import PackConfig
+    from dragoman.tasks.generate.generator import Generator
+    from dragoman.tasks.generate.perplexity import text_loss
 
     generator = Generator.load(model, device=device)
     context = generator.context or CONTEXT

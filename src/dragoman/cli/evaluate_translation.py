@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.pipes import check_output, progress_of, say, to_stdout
 from dragoman.data.corpus import CorpusConfig, read_pairs
-from dragoman.data.output import replacing
+from dragoman.files.writing import replacing
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def evaluate_translations(
     pairs = list(read_pairs(CorpusConfig(src=str(src), tgt=str(ref))))
     from dragoman.evaluate import evaluate as compare
     from dragoman.models.folder import read_config
-    from dragoman.tasks.translation import Translator
+    from dragoman.tasks.translate.translator import Translator
 
     config = read_config(model)
     tgt_lang = config.tgt_lang

@@ -24,7 +24,7 @@ from dragoman.errors import InputError
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.tasks.generation import Generator
+    from dragoman.tasks.generate.generator import Generator
     from dragoman.tasks.options import GenerationOptions
     from dragoman.tasks.results import Generation
 
@@ -78,7 +78,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         raise InputError(f"There is a prompt and --file {file}; give one of them.")
     if samples < 1:
         raise InputError(f"samples is {samples}; it must be 1 or more.")
-    from dragoman.tasks.generation import Generator
+    from dragoman.tasks.generate.generator import Generator
 
     generator = Generator.load(model, device=device)
     base = generator.options

@@ -106,7 +106,7 @@ def _translation(folder: "Folder", subject: "Subject", text: str, choices: Choic
     from dragoman.lens.search_record import Observed
     from dragoman.models import EncoderDecoder
     from dragoman.tasks.lines import one_line
-    from dragoman.tasks.translation import Translator
+    from dragoman.tasks.translate.translator import Translator
 
     translator = Translator.of(folder)
     options = translator.options
@@ -129,7 +129,7 @@ def _continuation(
     from dragoman.lens.inspecting import inspect_continuation
     from dragoman.lens.parts import ALTERNATIVES, Searched
     from dragoman.lens.search_record import Observed
-    from dragoman.tasks.generation import Generator
+    from dragoman.tasks.generate.generator import Generator
 
     generator = Generator.of(folder)
     base = generator.options
@@ -185,7 +185,7 @@ def _reading(
 
 def _tagged(folder: "Folder", text: str) -> tuple[list[int], list[str | None]]:
     """The ids of the words, and at the first one of each its tag."""
-    from dragoman.tasks.tagging import Tagger
+    from dragoman.tasks.tag.tagger import Tagger
 
     ids: list[int] = []
     tags: list[str | None] = []

@@ -13,9 +13,9 @@ from typing import Annotated, BinaryIO, TypeVar
 import typer
 
 from dragoman.cli.pipes import Write, say, to_stdout
-from dragoman.data.locks import locked
-from dragoman.data.output import replacing
 from dragoman.errors import InputError
+from dragoman.files.locks import locked
+from dragoman.files.writing import replacing
 from dragoman.wording import counted
 
 __all__ = ["Output", "OutputOption", "ResumeOption", "digest_of"]

@@ -11,8 +11,8 @@ from typing import Annotated, TextIO, TypeVar
 
 import typer
 
-from dragoman.data.files import decode_lines, open_bytes
 from dragoman.errors import InputError
+from dragoman.files.reading import decode_lines, open_bytes
 
 __all__ = [
     "FileOrText",

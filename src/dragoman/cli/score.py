@@ -33,9 +33,9 @@ def score(
     """
     pairs = read_pairs(CorpusConfig(src=str(src), tgt=str(tgt)))
     ahead = list(islice(pairs, WINDOW))
-    from dragoman.tasks.generation import Generator
+    from dragoman.tasks.generate.generator import Generator
     from dragoman.tasks.loading import load
-    from dragoman.tasks.translation import Translator
+    from dragoman.tasks.translate.translator import Translator
 
     scorer = load(model, device=device)
     if not isinstance(scorer, Translator | Generator):

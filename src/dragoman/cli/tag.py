@@ -22,7 +22,7 @@ from dragoman.cli.pipes import (
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.tasks.tagging import Tagger, Tagging
+    from dragoman.tasks.tag.tagger import Tagger, Tagging
 
 
 class Form(StrEnum):
@@ -62,7 +62,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
     command = {"model": digest_of(model), "--input": form, "--json": as_json}
     out = Output.find(output, command, resume=resume, starts=None if as_json else _follows_blank)
     with lines_from(given) as lines:
-        from dragoman.tasks.tagging import Tagger
+        from dragoman.tasks.tag.tagger import Tagger
 
         tagger = Tagger.load(model, device=device)
         window = 1 if is_typed(given) else 4096

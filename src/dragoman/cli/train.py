@@ -1,7 +1,6 @@
 """`dragoman train`: from texts to a model folder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,27 +11,13 @@ from dragoman.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dragoman.models import EncoderDecoder
-    from dragoman.train.job import Check
     from dragoman.train.recipe import RunRecipe
     from dragoman.train.run import TrainResult
-    from dragoman.train.texts import Tokenizers
 
 INTERRUPTED = 130
 
 KEYS = {"--out": "out", "--from": "start.model", "--src": "data.src", "--tgt": "data.tgt"}
 """The settings that options stand for."""
-SHOWN = 3
-"""Translations that are shown after each validation."""
-
-NEXT = {
-    "translate": "dragoman translate {folder} < FILE",
-    "generate": "dragoman generate {folder} PROMPT",
-    "pretrain": "dragoman train RECIPE --from {folder}",
-    "classify": "dragoman classify {folder} < FILE",
-    "tag": "dragoman tag {folder} < FILE",
-}
-"""What a model of each task is trained for."""
 
 
 def train(
@@ -65,7 +50,8 @@ def train(
     dragoman train scaling-sweep --out runs/sweep
     """
     from dragoman.cli.talk import talk
-    from dragoman.train.sweep import load_sweep
+    from dragoman.tasks.recipes import load_sweep
+    from dragoman.tasks.task import find_task
 
     words = arguments or []
     names = [word for word in words if "=" not in word]
@@ -81,7 +67,7 @@ def train(
         _run_sweep(runs, console)
         return
     result = _run(recipe, console)
-    use = NEXT[recipe.task].format(folder=result.folder)
+    use = find_task(recipe.task).use.format(folder=result.folder)
     console.print(
         f"The model is in {result.folder}. Next:\n{use}\ndragoman inspect {result.folder}"
     )
@@ -100,14 +86,16 @@ def _lay_over(overrides: list[str], options: Mapping[str, Path | None]) -> None:
 def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
     """Run a recipe, its estimate first; ends the command where the run was interrupted."""
     from dragoman.cli.cost_train import tell_estimate
+    from dragoman.tasks.task import find_task
+    from dragoman.tasks.task import train as train_task
 
-    result = run_recipe(recipe, console, tell_estimate(recipe, console))
+    result = train_task(recipe, console=console, check=tell_estimate(recipe, console))
     if result.interrupted:
         console.print(
             f"Saved at step {result.progress.step:,}. The same command goes on from there."
         )
         if (result.folder / "config.json").exists():
-            use = NEXT[recipe.task].format(folder=result.folder)
+            use = find_task(recipe.task).use.format(folder=result.folder)
             console.print(f"The best model so far can be used already:\n{use}")
         raise typer.Exit(INTERRUPTED)
     return result
@@ -127,80 +115,12 @@ def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
     console.print(f"\nThe runs are in {folder}. Next:\ndragoman cost --fit {folder}")
 
 
-def run_recipe(
-    recipe: "RunRecipe", console: "Console", check: "Check | None" = None
-) -> "TrainResult":
-    """Train with validation by decoding, which the floor of training cannot reach itself.
-
-    `check` may refuse the model once its batches are known.
-    """
-    from dragoman.train.job import unchecked
-    from dragoman.train.run import train as run
-
-    score = _score_of(recipe, console)
-    return run(recipe, score=score, console=console, check=check or unchecked)
-
-
-def _score_of(recipe: "RunRecipe", console: "Console") -> object:
-    """What judges a task by decoding; None for tasks that are judged without."""
-    from dragoman.evaluate import bleu_tokenizer, tag_scores
-    from dragoman.train.recipe import TranslateRecipe
-    from dragoman.train.recipes.tag import TagRecipe
-
-    match recipe:
-        case TranslateRecipe():
-            return _Score(bleu_tokenizer(recipe.data.tgt_lang), console)
-        case TagRecipe():
-            return lambda right, predicted: tag_scores(right, predicted).figures
-    return None
-
-
-@dataclass(slots=True)
-class _Score:
-    """Translates the validation sources greedily, compares, and shows some."""
-
-    tokenize: str
-    """BLEU's tokenizer."""
-    console: "Console"
-    """Where they are shown."""
-    signature: str = ""
-    """BLEU's signature, once it was computed."""
-
-    def __call__(
-        self,
-        model: "EncoderDecoder",
-        tokenizers: "Tokenizers",
-        sources: list[str],
-        references: list[str],
-    ) -> Mapping[str, float]:
-        from dragoman.evaluate import evaluate
-        from dragoman.tasks.translation import Translator
-
-        translator = Translator(model, tokenizers.src, tokenizers.tgt)
-        hypotheses = [t.text for t in translator.translate(sources, beam_size=1)]
-        scores = evaluate(hypotheses, references, tokenize=self.tokenize)
-        self.signature = scores.bleu_signature
-        self._show(hypotheses[:SHOWN], references[:SHOWN])
-        return {"bleu": scores.bleu, "chrf": scores.chrf, "exact": scores.exact}
-
-    def _show(self, hypotheses: Sequence[str], references: Sequence[str]) -> None:
-        """Print translations beside their references, a line each, cut to the width."""
-        from rich.text import Text
-
-        half = max(1, self.console.width // 2 - 4)
-        shown = zip(("translation", *hypotheses), ("reference", *references), strict=True)
-        for columns in shown:
-            left, right = map(Text, columns)
-            left.truncate(half, overflow="ellipsis", pad=True)
-            right.truncate(half, overflow="ellipsis")
-            self.console.print(Text.assemble("   ", left, "  ", right))
-
-
 def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
     """Find the recipe, or choose one from two files."""
     from dragoman.settings import override_settings
-    from dragoman.train.auto import auto_recipe
-    from dragoman.train.recipe import DataConfig, TranslateRecipe, load_recipe
+    from dragoman.tasks.recipes import load_recipe
+    from dragoman.tasks.translate.auto import auto_recipe
+    from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 
     texts = [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
     if texts:

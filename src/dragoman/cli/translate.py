@@ -69,7 +69,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     }
     out = Output.find(output, command, resume=resume, starts=starts)
     with lines_from(given) as lines:
-        from dragoman.tasks.translation import Translator
+        from dragoman.tasks.translate.translator import Translator
 
         translator = Translator.load(model, device=device)
         base = translator.options

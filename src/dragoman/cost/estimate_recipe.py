@@ -23,13 +23,14 @@ from dragoman.models import (
 from dragoman.models.folder import read_config
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
 from dragoman.settings import override_settings, parse_settings
-from dragoman.train.jobs import TASKS
-from dragoman.train.recipe import TranslateRecipe, load_recipe, shipped_recipes
-from dragoman.train.recipes.base import RunRecipe
-from dragoman.train.recipes.classify import ClassifyRecipe
-from dragoman.train.recipes.generate import GenerateRecipe
-from dragoman.train.recipes.masked import MaskedRecipe
-from dragoman.train.recipes.tag import TagRecipe
+from dragoman.tasks.classify.recipe import ClassifyRecipe
+from dragoman.tasks.generate.recipe import GenerateRecipe
+from dragoman.tasks.pretrain.recipe import MaskedRecipe
+from dragoman.tasks.recipes import load_recipe, shipped_recipes
+from dragoman.tasks.tag.recipe import TagRecipe
+from dragoman.tasks.task import TASKS, find_task
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import start_from
 
 __all__ = ["LENGTH", "Work", "find_recipe", "vocabulary_of", "work_of"]
@@ -203,7 +204,7 @@ def _recipe_of_folder(folder: Path) -> RunRecipe:
             raise InputError(f"{path} is damaged: it is not JSON ({error})") from error
         task = data.get("task", "translate")
         if task in TASKS:
-            recipe = parse_settings(TASKS[task].recipe, data, str(path))
+            recipe = parse_settings(find_task(task).recipe, data, str(path))
             return replace(recipe, model=model)
     return start_from(_recipe_for(model), str(folder))
 

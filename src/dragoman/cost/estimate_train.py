@@ -16,9 +16,7 @@ from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, VALIDATED, layers_of
 from dragoman.cost.estimate_recipe import Work, vocabulary_of
 from dragoman.cost.flops import Shape
 from dragoman.cost.memory import TrainingMemory, training_memory, validation_memory
-from dragoman.data.batch import Batch
-from dragoman.data.packed import LanguageBatch
-from dragoman.data.stream import Stream
+from dragoman.data.batches import Stream
 from dragoman.decode import schedule
 from dragoman.errors import InputError
 from dragoman.models import (
@@ -29,10 +27,12 @@ from dragoman.models import (
 )
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn.precision import Precision
+from dragoman.tasks.generate.batches import LanguageBatch
+from dragoman.tasks.generate.recipe import GenerateRecipe
+from dragoman.tasks.translate.batches import Batch
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.train.objective import CHUNK
-from dragoman.train.recipes.base import RunRecipe
-from dragoman.train.recipes.generate import GenerateRecipe
+from dragoman.train.recipe import RunRecipe
 from dragoman.wording import counted
 
 __all__ = ["check_batches", "check_states", "rough_memory", "rough_peak", "validation_shape"]

@@ -9,7 +9,7 @@ here, batches of the recipe's shape with random ids take its place, and that is 
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -27,13 +27,14 @@ from dragoman.decode import Beam, Forbid, Greedy, Limits, schedule, search
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.nn import evaluation_view, inference
+from dragoman.tasks.task import find_task
+from dragoman.tasks.translate.job import Judgement, TranslateJob
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.texts import Tokenizers
 from dragoman.train.job import unchecked
-from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Progress
-from dragoman.train.recipe import RunRecipe, TranslateRecipe
 from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.texts import Tokenizers
 from dragoman.train.validate import Validation
 from dragoman.wording import counted
 
@@ -70,9 +71,9 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
         with RunFolder.open(Path(recipe.out), recipe) as folder:
             begun = time.perf_counter()
             if real:
-                score = _score_of(recipe)
-                assemble = TASKS[recipe.task].assemble
-                job = assemble(recipe, folder, console.print, score, unchecked)
+                job = find_task(recipe.task).assemble(recipe, folder, console.print, unchecked)
+                if isinstance(job, TranslateJob):
+                    job = replace(job, score=_Translating())
             else:
                 job = made_job(work)
             parts = Parts.around(job, recipe, folder, console)
@@ -207,15 +208,13 @@ class _Translating:
     A model that has learnt nothing knows no end; a trained one ends about where the reference does.
     """
 
-    signature: str = "none: nothing was scored"
-
     def __call__(
         self,
         model: EncoderDecoder,
         tokenizers: Tokenizers,
         sources: list[str],
         references: list[str],
-    ) -> Mapping[str, float]:
+    ) -> Judgement:
         """Decode greedily, in the batches of translating."""
         src, tgt = tokenizers.src, tokenizers.tgt
         write = _Writer(bos_id=tgt.bos_id, eos_id=tgt.eos_id)
@@ -229,11 +228,4 @@ class _Translating:
             ]
             lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
             write(model, torch.tensor(rows, device=device), lengths_B, 1)
-        return dict.fromkeys(TranslateRecipe.metrics, 0.0)
-
-
-def _score_of(recipe: RunRecipe) -> object:
-    """What takes the time of the recipe's score."""
-    if isinstance(recipe, TranslateRecipe):
-        return _Translating()
-    return lambda *_: dict.fromkeys(recipe.metrics, 0.0)
+        return Judgement(scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))

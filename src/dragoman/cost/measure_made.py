@@ -10,8 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.cost.estimate_recipe import Work
-from dragoman.data.packed import LanguageBatch
-from dragoman.data.stream import Stream
+from dragoman.data.batches import Stream
 from dragoman.models import (
     DecoderOnly,
     EncoderDecoder,
@@ -22,6 +21,7 @@ from dragoman.models import (
 )
 from dragoman.models.folder import FolderConfig, Saves
 from dragoman.models.heads import MaskedLanguageOutput
+from dragoman.tasks.generate.batches import LanguageBatch
 from dragoman.train.job import CardPart
 from dragoman.train.objective import masked_loss, next_token_loss, summed_loss
 from dragoman.train.validate import Validation, evaluating
@@ -133,7 +133,7 @@ class MadeJob:
                 self.loss(self.batches.draw(np.random.default_rng(0))[number].to(device))
         return Validation(loss=0.0)
 
-    def card(self) -> CardPart:
+    def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
         """Say that it is no model of anything."""
         return CardPart(title="Made", data=(), architecture="", judged="", use="")
 

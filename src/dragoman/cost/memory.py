@@ -24,7 +24,6 @@ from dragoman.cost.cache import cache_bytes
 from dragoman.cost.flops import Shape
 from dragoman.cost.memory_decoding import DecodingMemory, decoding_memory
 from dragoman.cost.memory_rehearsal import CPU, Rehearsal, real_id
-from dragoman.data.packed import LanguageBatch
 from dragoman.models import (
     DecoderOnly,
     EncoderDecoder,
@@ -35,6 +34,7 @@ from dragoman.models import (
 )
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Decoder, Encoder, Precision, autocast
+from dragoman.tasks.generate.batches import LanguageBatch
 from dragoman.train.objective import (
     masked_guesses,
     masked_loss,

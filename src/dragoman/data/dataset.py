@@ -1,15 +1,24 @@
-"""Pairs of sentences as ids, in arrays that may lie on disk."""
+"""Sequences of ids in arrays that may lie on disk, and subword sampling of whole corpora."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.data.check import CorpusReport, Finding
+from dragoman.data.corpus import CorpusReport, Finding
 
-__all__ = ["PairDataset", "Ragged", "SpecialIds", "TextDataset", "gather"]
+__all__ = [
+    "PairDataset",
+    "Ragged",
+    "SpecialIds",
+    "Splits",
+    "TextDataset",
+    "gather",
+    "sampled",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +150,41 @@ class PairDataset:
             identical=self.identical,
             max_length=max_length,
         )
+
+
+CHUNK = 1 << 16
+
+
+class Splits(Protocol):
+    """What this room asks of subword sampling."""
+
+    def sample(
+        self,
+        ids: npt.NDArray[np.integer],
+        offsets: npt.NDArray[np.int64],
+        *,
+        probability: float,
+        rng: np.random.Generator,
+    ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
+        """Take pieces of many texts apart; text i is ``ids[offsets[i]:offsets[i + 1]]``."""
+
+
+def sampled(
+    ragged: Ragged, splits: Splits | None, probability: float, rng: np.random.Generator
+) -> Ragged:
+    """All sequences with pieces taken apart, a part of them at a time to spare memory.
+
+    The same sequences when the probability is 0; otherwise ``splits`` must be there.
+    """
+    if not probability:
+        return ragged
+    if splits is None:
+        raise ValueError("subword sampling needs the splits of the tokenizer")
+    parts = []
+    for start in range(0, len(ragged), CHUNK):
+        offsets = ragged.offsets[start : start + CHUNK + 1]
+        ids = ragged.ids[offsets[0] : offsets[-1]]
+        parts.append(
+            Ragged(*splits.sample(ids, offsets - offsets[0], probability=probability, rng=rng))
+        )
+    return Ragged.concatenate(parts)

@@ -4,8 +4,13 @@ A document stands in the stream as bos, its pieces, eos. Characters are counted 
 so that a loss can be stated per character, which does not depend on the tokenizer:
 
 .. math:: \text{nats per character} = \frac{\text{sum of the losses}}{\text{characters}}
+
+Texts that every machine has are the sources of Python's own standard library: ten million
+characters of code and of English about code. Two versions of Python give two different texts.
 """
 
+import os
+import sysconfig
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -15,11 +20,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 from zlib import crc32
 
-from dragoman.data.cache import RaggedWriter, kept
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
-from dragoman.data.encode import Encoder, id_type, special_ids
-from dragoman.data.files import longest_line, read_text
+from dragoman.data.prepare import Encoder, RaggedWriter, id_type, kept, special_ids
 from dragoman.errors import InputError
+from dragoman.files.reading import longest_line, read_text
 from dragoman.wording import counted
 
 __all__ = [
@@ -31,7 +35,9 @@ __all__ = [
     "TextEncoder",
     "prepare_documents",
     "read_documents",
+    "standard_library",
 ]
+
 
 FORMAT = 1
 """Counts up when the ids of a tokenised text change their meaning."""
@@ -306,3 +312,25 @@ def _chunk(parts: Iterator[Part]) -> list[Part]:
         if size >= BLOCK:
             break
     return chunk
+
+
+LEFT_OUT = {"dist-packages", "encodings", "idle_test", "site-packages", "test", "tests"}
+"""Folders of other people's packages, of tables, and of tests, which not every system installs."""
+
+
+def standard_library() -> list[Path]:
+    """Return the files in a fixed order; InputError for a Python that came without its sources."""
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    files = sorted(path for path in _sources(folder) if path.stat().st_size)
+    if not files:
+        raise InputError(
+            f"this Python keeps no sources of its standard library in {folder}; set data.train to "
+            "files of your own"
+        )
+    return files
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = set(folders) - LEFT_OUT  # these are not even entered
+        yield from (Path(parent, name) for name in names if name.endswith(".py"))

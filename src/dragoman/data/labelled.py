@@ -1,4 +1,4 @@
-"""Texts with a label each: read, tokenised, put into batches for classification.
+"""Texts with a label each: read and tokenised.
 
 A file is lines of label, tab, text, or (``.jsonl``) JSON objects; both may be compressed.
 """
@@ -8,35 +8,18 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
-from dragoman.data.batch import BatchConfig
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
-from dragoman.data.encode import Encoder, encode_all, special_ids
-from dragoman.data.files import read_lines
-from dragoman.data.records import read_records, text_at, value_at
-from dragoman.data.sampling import Splits, sampled
-from dragoman.data.stream import Planned, Stream, fingerprint_of, fixed_batches, plan_epoch
-from dragoman.data.tensors import framed
+from dragoman.data.prepare import Encoder, encode_all, special_ids
 from dragoman.errors import InputError, nearest
+from dragoman.files.reading import read_lines, read_records, text_at, value_at
 from dragoman.wording import counted
 
-__all__ = [
-    "ClassBatch",
-    "ClassBatches",
-    "LabelledDataset",
-    "LabelledLayout",
-    "evaluation_batches",
-    "load_labelled",
-    "read_labelled",
-]
-
+__all__ = ["LabelledDataset", "LabelledLayout", "load_labelled", "read_labelled"]
 
 FEW_TEXTS = 20
 """With fewer texts, a label for nearly each is nothing strange."""
@@ -213,78 +196,3 @@ def _listed(names: Sequence[str]) -> str:
     """The names, or the first of them and how many more there are."""
     more = len(names) - LISTED
     return ", ".join(names[:LISTED]) + (f" and {more:,} more" if more > 0 else "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassBatch:
-    """Padded texts and their labels. In the names of tensors: B texts, L positions."""
-
-    ids_BL: Tensor
-    """bos, piece ids, eos, padding."""
-    labels_B: Tensor
-    """The number of each text's label."""
-    num_tokens: int
-    """Tokens without padding, with bos and eos."""
-    indices: npt.NDArray[np.int64]
-    """Which examples of the dataset these are."""
-
-    @property
-    def num_targets(self) -> int:
-        """The predictions that the loss sums over."""
-        return len(self.indices)
-
-    def to(self, device: torch.device | str) -> "ClassBatch":
-        """The same batch on another device."""
-        return replace(
-            self,
-            ids_BL=self.ids_BL.to(device, non_blocking=True),
-            labels_B=self.labels_B.to(device, non_blocking=True),
-        )
-
-
-class ClassBatches(Stream[ClassBatch]):
-    """Training batches of labelled texts without end, those of like length together.
-
-    ``splits`` are needed for subword sampling only.
-    """
-
-    def __init__(
-        self,
-        dataset: LabelledDataset,
-        config: BatchConfig,
-        *,
-        seed: int,
-        splits: Splits | None = None,
-    ) -> None:
-        self._dataset = dataset
-        self._config = config
-        self._splits = splits
-        super().__init__(seed=seed)
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the dataset and the settings."""
-        return fingerprint_of(self._dataset.content_hash, astuple(self._config))
-
-    def draw(self, rng: np.random.Generator) -> Planned[ClassBatch]:
-        """Sample the pieces of all texts, plan the batches, shuffle them."""
-        texts = sampled(self._dataset.texts, self._splits, self._config.subword_sampling, rng)
-        texts = texts.cut(self._config.max_length)
-        make = partial(_make_batch, self._dataset, texts)
-        return plan_epoch(texts.lengths + 2, self._config.max_tokens, rng, make)
-
-
-def evaluation_batches(dataset: LabelledDataset, config: BatchConfig) -> Iterator[ClassBatch]:
-    """All texts, each once, always in the same batches; cut as in training."""
-    texts = dataset.texts.cut(config.max_length)
-    return fixed_batches(texts.lengths + 2, config.max_tokens, partial(_make_batch, dataset, texts))
-
-
-def _make_batch(dataset: LabelledDataset, texts: Ragged, rows: npt.NDArray[np.int64]) -> ClassBatch:
-    chosen = texts.take(rows)
-    return ClassBatch(
-        ids_BL=framed(chosen, dataset.special),
-        labels_B=torch.from_numpy(dataset.targets[rows]),
-        num_tokens=len(chosen.ids) + 2 * len(rows),
-        indices=rows,
-    )

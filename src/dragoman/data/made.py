@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman.data.numbers import numbers_corpus
-from dragoman.data.output import replacing
 from dragoman.errors import InputError
+from dragoman.files.writing import replacing
 
 __all__ = ["MadeConfig", "write_made"]
 

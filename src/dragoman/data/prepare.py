@@ -1,20 +1,254 @@
-"""Tokenise a corpus of pairs once and keep the ids on disk."""
+"""Tokenise a corpus once and keep the ids on disk.
 
-from collections.abc import Mapping, Sequence
+What is kept is a folder in the cache:
+
+    meta.json           type and number of the sequences of each array, and what else was found
+    NAME.ids            the ids of all sequences one after another, 2 or 4 bytes each
+    NAME.offsets        sequence i is ids[offsets[i]:offsets[i + 1]], 8 bytes each
+
+Its name is a hash of all that decides its content, so that it is never stale. It appears by a
+rename, so that it is never half written. The ids are memory-mapped: what grows in memory with the
+number of sequences is an offset of 8 bytes each, not the ids.
+"""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from dragoman.data.cache import RaggedWriter, kept
-from dragoman.data.check import Finding
-from dragoman.data.corpus import CorpusConfig, read_pairs
-from dragoman.data.dataset import PairDataset, SpecialIds
-from dragoman.data.encode import CHUNK, Encoder, id_type, special_ids
-from dragoman.errors import InputError
+import numpy as np
 
-__all__ = ["Encoder", "prepare"]
+from dragoman.data.corpus import CorpusConfig, Finding, read_pairs
+from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+from dragoman.errors import DragomanError, InputError
+from dragoman.files.locks import locked
+from dragoman.files.reading import open_bytes, refuse_pipe
+from dragoman.files.writing import rename_durably
+
+__all__ = [
+    "CHUNK",
+    "Encoder",
+    "Kept",
+    "RaggedWriter",
+    "encode_all",
+    "id_type",
+    "kept",
+    "prepare",
+    "special_ids",
+]
+
+
+CHUNK = 8192
+"""Texts that are tokenised at a time."""
+
+
+class Encoder(Protocol):
+    """What this room asks of a tokenizer."""
+
+    vocab_size: int
+    pad_id: int
+    bos_id: int
+    eos_id: int
+
+    @property
+    def content_hash(self) -> str:
+        """A hash of everything that decides how a text is encoded."""
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without bos and eos."""
+
+
+def special_ids(encoder: Encoder) -> SpecialIds:
+    """The special tokens that batches are completed with."""
+    return SpecialIds(encoder.pad_id, encoder.bos_id, encoder.eos_id)
+
+
+def id_type(encoder: Encoder) -> str:
+    """The smallest type that holds every id, in NumPy's words: 2 or 4 bytes, little-endian."""
+    return "<u2" if encoder.vocab_size <= 1 << 16 else "<u4"
+
+
+def encode_all(texts: Iterable[str], encoder: Encoder) -> Ragged:
+    """The ids of all texts, in memory."""
+    texts, dtype = iter(texts), id_type(encoder)
+    ids, lengths = [np.empty(0, dtype)], [np.zeros(1, np.int64)]
+    while chunk := list(islice(texts, CHUNK)):
+        rows = encoder.encode_batch(chunk)
+        lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
+        ids.append(np.fromiter(chain.from_iterable(rows), dtype, int(lengths[-1].sum())))
+    return Ragged(np.concatenate(ids), np.cumsum(np.concatenate(lengths)))
+
+
+BUILDING = "building-"
+"""How the names of folders begin that are not whole yet."""
+
+Found = dict[str, Any]
+"""What a writer found on the way, fit for JSON."""
+
+
+class RaggedWriter:
+    """Sequences of ids on their way to one array."""
+
+    def __init__(self, folder: Path, name: str, dtype: str) -> None:
+        self._file = (folder / f"{name}.ids").open("wb")
+        self._offsets = folder / f"{name}.offsets"
+        self._dtype = dtype
+        self._lengths = [np.zeros(1, np.int64)]
+
+    def append(self, rows: Sequence[Sequence[int]]) -> None:
+        """Write whole sequences."""
+        if rows:
+            np.fromiter(chain.from_iterable(rows), self._dtype).tofile(self._file)
+            self._lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
+
+    def extend(self, ids: Sequence[int]) -> None:
+        """Write more of the last sequence."""
+        np.fromiter(ids, self._dtype).tofile(self._file)
+        self._lengths[-1][-1] += len(ids)
+
+    def close(self) -> None:
+        """Write no more."""
+        self._file.close()
+
+    def finish(self) -> dict[str, Any]:
+        """Write the offsets; gives what opening needs to know."""
+        self.close()
+        lengths = np.concatenate(self._lengths)
+        np.cumsum(lengths).tofile(self._offsets)
+        return {"type": self._dtype, "count": len(lengths) - 1}
+
+
+class Kept(NamedTuple):
+    """What a folder of the cache holds."""
+
+    name: str
+    """The folder's: a hash of all that decides its content."""
+    arrays: dict[str, Ragged]
+    """Sequences of ids, by the names of their arrays."""
+    found: Found
+    """What the writer found."""
+
+
+def kept(
+    cache: Path,
+    content: tuple[Sequence[object], Sequence[Path]],
+    types: Mapping[str, str],
+    write: Callable[[Mapping[str, RaggedWriter]], Found],
+) -> Kept:
+    """The arrays that follow from some values and files; written now if they are not there.
+
+    ``content`` are values that JSON can hold, and the files; ``types`` are those of the arrays'
+    ids, by name; ``write`` fills one writer for each. Raises DragomanError when the cache cannot be
+    written, InputError for a file that is a pipe or changes while it is read, and whatever
+    ``write`` raises.
+    """
+    name = _hash(*content)
+    folder = cache / name
+
+    def write_unchanged(writers: Mapping[str, RaggedWriter]) -> Found:
+        found = write(writers)
+        if _hash(*content) != name:
+            files = " or ".join(map(str, content[1]))
+            raise InputError(f"{files} changed while it was read; give the command again.")
+        return found
+
+    if not _is_complete(folder, types):
+        try:
+            _build(folder, types, write_unchanged)
+        except OSError as error:
+            reason = error.strerror or "not all of it was taken, so the disk is full"  # NumPy's
+            raise DragomanError(
+                f"Cannot write the cache of tokenised corpora {cache}: {reason}."
+            ) from error
+    meta = json.loads((folder / "meta.json").read_text())
+    return Kept(name, {array: _open(folder, array, meta) for array in types}, meta["found"])
+
+
+def _hash(parts: Sequence[object], paths: Sequence[Path]) -> str:
+    """A hash of values that JSON can hold and of the files' bytes as they are on disk."""
+    digest = hashlib.sha256(json.dumps(parts).encode())
+    for path in paths:
+        refuse_pipe(path)
+        open_bytes(path).close()  # for its errors
+        with path.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()[:32]
+
+
+def _build(
+    folder: Path, types: Mapping[str, str], write: Callable[[Mapping[str, RaggedWriter]], Found]
+) -> None:
+    """Write into a temporary folder beside ``folder``, then rename it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _building(folder.parent) as building:
+        writers = {name: RaggedWriter(building, name, dtype) for name, dtype in types.items()}
+        try:
+            found = write(writers)
+            arrays = {name: writer.finish() for name, writer in writers.items()}
+        finally:
+            for writer in writers.values():
+                writer.close()
+        (building / "meta.json").write_text(json.dumps({"arrays": arrays, "found": found}))
+        if not _is_complete(building, types):
+            raise OSError  # NumPy overlooks what gets lost as it closes a file
+        with locked(folder.parent, wait=True):
+            if not _is_complete(folder, types):  # else another run was faster with the same
+                shutil.rmtree(folder, ignore_errors=True)  # what a crash has left
+                rename_durably(building, folder)
+
+
+@contextmanager
+def _building(cache: Path) -> Iterator[Path]:
+    """A folder in the cache to write to, which goes afterwards unless it was renamed.
+
+    It is held meanwhile. What nobody holds was left by a process that was killed, and goes first.
+    """
+    with ExitStack() as stack:
+        with locked(cache, wait=True):
+            for left in cache.glob(f"{BUILDING}*"):
+                with suppress(OSError), locked(left, wait=False) as is_ours:
+                    if is_ours:
+                        shutil.rmtree(left)
+            building = Path(tempfile.mkdtemp(dir=cache, prefix=BUILDING))
+            stack.callback(shutil.rmtree, building, ignore_errors=True)
+            stack.enter_context(locked(building, wait=False))
+        yield building
+
+
+def _open(folder: Path, name: str, meta: Found) -> Ragged:
+    """Map the ids of one array into memory."""
+    offsets = np.fromfile(folder / f"{name}.offsets", np.int64)
+    dtype = np.dtype(meta["arrays"][name]["type"])
+    ids = np.memmap(folder / f"{name}.ids", dtype, "r") if offsets[-1] else np.empty(0, dtype)
+    return Ragged(ids, offsets)
+
+
+def _is_complete(folder: Path, names: Collection[str]) -> bool:
+    """Whether the folder holds these arrays in files of the sizes that they should have.
+
+    A rename can reach the disk before the content does, when the power fails.
+    """
+    try:
+        meta = json.loads((folder / "meta.json").read_text())
+        for name in names:
+            array = meta["arrays"][name]
+            offsets = np.memmap(folder / f"{name}.offsets", np.int64, "r")
+            size = int(offsets[-1]) * np.dtype(array["type"]).itemsize
+            if len(offsets) != array["count"] + 1:
+                return False
+            if (folder / f"{name}.ids").stat().st_size != size:
+                return False
+        return "found" in meta
+    except (OSError, EOFError, ValueError, KeyError, TypeError):
+        return False
+
 
 FORMAT = 1
 """Counts up when the ids of a tokenised corpus change their meaning."""

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, gather
-from dragoman.data.encode import Encoder, encode_all, special_ids
-from dragoman.data.files import read_lines
+from dragoman.data.prepare import Encoder, encode_all, special_ids
 from dragoman.data.schemes import (
     Scheme,
     bio_labels,
@@ -29,6 +28,7 @@ from dragoman.data.schemes import (
     to_bio,
 )
 from dragoman.errors import InputError, nearest
+from dragoman.files.reading import read_lines
 from dragoman.wording import counted
 
 __all__ = [

@@ -1,4 +1,6 @@
 """What every room does with files.
 
-durable     write, rename and sync, so that a file survives a power failure
+reading   lines and JSON lines, plain or compressed, with errors that name the line
+writing   write, sync and rename: a file is whole or not there, also after a power failure
+locks     one process at a time
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from dragoman.data.output import replacing
+from dragoman.files.writing import replacing
 
 _DOTS_AN_INCH = 130
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dragoman.lens.picture import blank, save
 from dragoman.train.config import TrainConfig
-from dragoman.train.schedule import learning_rate
+from dragoman.train.optimizer import learning_rate
 
 STEPS = range(50, 20_001, 50)
 PEAK = 7e-4

@@ -32,7 +32,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError, InputError, nearest
-from dragoman.files.durable import rename_durably, sync
+from dragoman.files.writing import rename_durably, sync
 from dragoman.models.build import Model
 from dragoman.models.config import (
     DecoderOnlyConfig,

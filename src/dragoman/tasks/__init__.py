@@ -1,18 +1,15 @@
-"""Text in, text out: the objects that ``dragoman.load`` returns.
+"""What a Transformer is trained for: one folder for each task.
 
-    loading       from a folder to the object of its own kind
-    translation   the Translator: lines to lines, scores of pairs
-    generation    the Generator: prompts to the texts that go on from them
-    classification  the Classifier: texts to labels
-    tagging       the Tagger: words to tags, and to the spans that they form
+    translate, generate, classify, tag, pretrain    recipe, batches, job, answering object
+
+What they share:
+
+    task          what others ask of a task, and the table of tasks
+    recipes       recipes and sweeps, by name or from a TOML file
+    loading       from a model folder to the object of its own kind
     folders       what all of them read from a folder
     options       how to decode
-    ids           the part of a translator that knows no text
-    reading       an encoder that reads rows of ids, whatever head it has
-    lines         a line to chunks of ids that the model can take, and its translation put together
-    words         the words of a text, which are what is tagged
-    prompts       a prompt to ids, and generated ids to text, piece by piece
+    encoders, reading    training batches and answers of encoders
+    lines         a line to chunks of ids that the model can take
     results       what a line's translation is: text, scores, alternatives, alignment
-
-``dragoman.decode`` searches, ``dragoman.text`` tokenises; here they meet.
 """

@@ -3,14 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
-from dragoman.models.heads import TaggingHead
+from dragoman.errors import InputError
 from dragoman.nn import Precision
-from dragoman.tasks.classification import Classifier
 from dragoman.tasks.folders import read_folder
-from dragoman.tasks.generation import Generator
-from dragoman.tasks.tagging import Tagger
-from dragoman.tasks.translation import Translator
+from dragoman.tasks.reading import ENDS
+from dragoman.tasks.task import model_kind, task_of
 
 __all__ = ["load"]
 
@@ -23,12 +20,8 @@ def load(path: str | Path, *, device: str = "auto", precision: Precision = "fp32
     Raises InputError when there is no such folder or it cannot be used, and says why.
     """
     folder = read_folder(path, device=device)
-    match folder.config.model:
-        case EncoderDecoderConfig():
-            return Translator.of(folder, precision)
-        case DecoderOnlyConfig():
-            return Generator.of(folder, precision)
-        case EncoderOnlyConfig(head=TaggingHead()):
-            return Tagger.of(folder, precision)
-        case EncoderOnlyConfig():
-            return Classifier.of(folder, precision)
+    task = task_of(folder.config.model)
+    if task is None or task.load is None:
+        end = ENDS[model_kind(folder.config.model)]
+        raise InputError(f"{folder.path} holds an encoder that {end}.")
+    return task.load(folder, precision)

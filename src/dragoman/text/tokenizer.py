@@ -22,7 +22,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.durable import write_durably
+from dragoman.files.writing import write_durably
 from dragoman.text.splits import SubwordSplits
 
 __all__ = ["BYTES", "MASK", "SPECIALS", "Tokenizer", "is_special"]

@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from dragoman.files.durable import write_durably
+from dragoman.files.writing import write_durably
 from dragoman.models.folder import CARD
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart
 from dragoman.train.loop import Progress
-from dragoman.train.recipes.base import RunRecipe
+from dragoman.train.recipe import RunRecipe
 from dragoman.version import __version__
 from dragoman.wording import counted
 

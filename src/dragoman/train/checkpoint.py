@@ -26,7 +26,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from dragoman.errors import DragomanError, InputError, is_out_of_memory
-from dragoman.files.durable import rename_durably
+from dragoman.files.writing import rename_durably
 from dragoman.train.loop import Progress
 
 FORMAT = 1

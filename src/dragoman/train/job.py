@@ -1,6 +1,6 @@
 """What a run needs to know of a task: what is learnt, from what, and how it is judged.
 
-`train.run` runs any `Job`; each file in `train/jobs/` assembles one from a recipe.
+`train.run` runs any `Job`; each task assembles one from its recipe.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from dragoman.data.stream import Stream
+from dragoman.data.batches import Stream
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig, Saves
 from dragoman.train.validate import Validation
@@ -94,5 +94,5 @@ class Job(Protocol[BatchT]):
     def measure(self) -> Validation:
         """Judge the model as it is now, in evaluation mode, and leave it in training mode."""
 
-    def card(self) -> CardPart:
-        """What the model card says of the task; after a validation."""
+    def card(self, validation: Validation) -> CardPart:
+        """What the model card says of the task and of how the validation judged."""

@@ -17,7 +17,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.data.packed import LanguageBatch
 from dragoman.models import EncoderOnly
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Documents
@@ -48,7 +47,23 @@ class LanguageModel(Decoding, Protocol):
         """Return the last hidden states `(B, L, D)`."""
 
 
-def next_token_loss(model: LanguageModel, batch: LanguageBatch, smoothing: float) -> Tensor:
+class TextRows(Protocol):
+    """Rows of text and what comes next."""
+
+    @property
+    def inputs_BL(self) -> Tensor:
+        """Ids, then padding."""
+
+    @property
+    def targets_BL(self) -> Tensor:
+        """The next id at each position; padding where nothing is to be predicted."""
+
+    @property
+    def document_lengths(self) -> tuple[int, ...] | None:
+        """The lengths of the documents that fill the one row; None where rows are one text each."""
+
+
+def next_token_loss(model: LanguageModel, batch: TextRows, smoothing: float) -> Tensor:
     """Sum the loss over the batch's targets; packed documents do not see each other."""
     lengths = batch.document_lengths
     documents = None if lengths is None else Documents(lengths)

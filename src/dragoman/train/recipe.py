@@ -1,87 +1,193 @@
-"""A recipe: everything that decides a training run, in one TOML file.
+"""The parts of a recipe that all tasks share."""
 
-Its key `task` chooses the dataclass; each task has one in `train/recipes/`.
-"""
-
-from collections.abc import Sequence
-from dataclasses import replace
-from importlib import resources
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar, Self
 
 from dragoman.errors import InputError, nearest
-from dragoman.settings import Given, read_settings
-from dragoman.train.jobs import TASKS
-from dragoman.train.recipes.base import RunRecipe, StartConfig
-from dragoman.train.recipes.translate import DataConfig, TranslateRecipe
-from dragoman.train.start import start_from
+from dragoman.files.reading import refuse_pipe
+from dragoman.models import ModelConfig
+from dragoman.models.folder import FolderConfig
+from dragoman.nn import Learned
+from dragoman.nn.position import PositionScheme
+from dragoman.text.train import TokenizerConfig
+from dragoman.train.config import TrainConfig
 
-__all__ = [
-    "DataConfig",
-    "Recipe",
-    "RunRecipe",
-    "StartConfig",
-    "TranslateRecipe",
-    "build_recipe",
-    "load_recipe",
-    "read_recipe",
-    "shipped_recipes",
-]
-
-Recipe = TranslateRecipe
-"""The recipe that is meant where nothing else is said."""
-
-TELLING = frozenset({"description", "expect", "out"})
-"""Keys that tell of a run and decide nothing in it."""
+DATA_VARIABLE = "DRAGOMAN_DATA"
+NEIGHBOUR = Path("../shared/data")  # where a checkout's data may lie beside it
 
 
-def shipped_recipes() -> dict[str, Path]:
-    """Return the recipes that come with the package, by name."""
-    folder = Path(str(resources.files("dragoman") / "recipes"))
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFiles:
+    """Where a run's files are looked for; each task's data extends it by the files' names."""
+
+    root: str | None = None
+    """Folder that relative paths start from; unless given: here, then $DRAGOMAN_DATA."""
+    source: str = ""
+    """Where others get the data; part of the message when it is not found."""
+    cache: str | None = None
+    """Folder of tokenised corpora; the user's cache folder unless given."""
+
+    def check(self) -> None:
+        """Raise InputError unless every file is there; each task knows which."""
+        raise NotImplementedError
+
+    def find(self, name: str) -> Path:
+        """Return the path of a file that the recipe names, or say where it was looked for.
+
+        Raises InputError for a pipe too: whether a run reads a file again hangs on its task, on the
+        cache and on whether it goes on with an earlier one.
+        """
+        if self.root is not None:
+            folders = [Path(self.root)]
+        else:
+            variable = os.environ.get(DATA_VARIABLE)
+            folders = [Path(), *([Path(variable)] if variable else []), NEIGHBOUR]
+        for folder in folders:
+            path = folder / name
+            if path.exists():
+                refuse_pipe(path)
+                return path
+        looked = ", ".join(str(folder) for folder in folders)
+        where = f" The data: {self.source}." if self.source else ""
+        raise InputError(
+            f"there is no file {name} (looked in: {looked}); set data.root or the environment "
+            f"variable {DATA_VARIABLE} to the folder that holds it.{where}"
+        )
+
+    @property
+    def cache_folder(self) -> Path:
+        """Where tokenised corpora are kept."""
+        if self.cache is not None:
+            return Path(self.cache)
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path(base) / "dragoman" / "corpora"
 
 
-def load_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
-    """Load a recipe by its shipped name or from a TOML file, with `key=value` overrides.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartConfig:
+    """What a run begins with instead of drawn weights: fine-tuning."""
 
-    Where it starts from a model folder, what it does not say of the model is as it is there. Of a
-    sweep it is what all runs share: `train.sweep` loads the runs.
-    """
-    return build_recipe(read_recipe(name, overrides))
+    model: str | None = None
+    """Model folder whose weights, architecture and tokenizers the run starts from."""
+    freeze: tuple[str, ...] = ()
+    """Parts that stay as they are there, by the beginning of their names, such as "encoder"."""
 
-
-def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
-    """Read a recipe as `load_recipe` does, without building it.
-
-    Raises InputError where neither the file nor an override decides anything.
-    """
-    shipped = shipped_recipes()
-    if name in shipped:
-        return read_settings(shipped[name], overrides)
-    path = Path(name)
-    if path.suffix == ".toml" or path.exists():
-        given = read_settings(path, overrides)
-        if given.data.keys() <= TELLING:
+    def __post_init__(self) -> None:
+        """Refuse to freeze what was drawn at random."""
+        if self.freeze and self.model is None:
             raise InputError(
-                f"{path} holds no setting of data, model or training: a recipe says at least what "
-                'to learn from, such as data.src = "a.en" and data.tgt = "a.zh"'
+                f'freeze = ["{self.freeze[0]}", ...] without model would keep random weights; '
+                "give the model folder to start from"
             )
-        return given
-    close = nearest(name, shipped)
-    hint = f"did you mean {close}? " if close else ""
-    raise InputError(
-        f"there is no recipe {name!r}: {hint}shipped are {', '.join(shipped)}; or give the path of "
-        "a TOML file"
-    )
 
 
-def build_recipe(given: Given) -> RunRecipe:
-    """Build what was read; a table of runs, `sweep`, is none of its settings."""
-    given = replace(given, data={key: given.data[key] for key in given.data if key != "sweep"})
-    recipe = given.choose("task", TASKS, default=next(iter(TASKS))).recipe
-    start = given.get("start.model")
-    base = start_from(_defaults(recipe), start) if isinstance(start, str) else None
-    return given.build(recipe, base)
+def check_held_out(count: int) -> None:
+    """Refuse to take no text, or fewer, for validation."""
+    if count < 1:
+        raise InputError(
+            f"hold_out = {count} is not at least 1: validation needs texts that training never sees"
+        )
 
 
-def _defaults(recipe: type[RunRecipe]) -> RunRecipe:
-    return recipe()  # type: ignore[call-arg]  # the classes of the tasks have a default for each
+def check_places(positions: PositionScheme, length: int, said: str) -> None:
+    """Refuse texts of more tokens than the model has learned positions for, bos and eos counted."""
+    if isinstance(positions, Learned) and length > positions.max_length:
+        raise InputError(
+            f"{said}, so up to {length} tokens, contradicts model.positions.max_length = "
+            f"{positions.max_length}: the model knows no place beyond it"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecipe:
+    """What `dragoman train` runs; each task extends it by its data, its model and its batches."""
+
+    metrics: ClassVar[tuple[str, ...]] = ()
+    """What the task measures beside the loss; the best model is chosen by the first."""
+
+    task: str
+    """What is learnt; chooses the class of the recipe."""
+    description: str = ""
+    """What this trains, in a sentence."""
+    expect: str = ""
+    """The score to expect, with its conditions."""
+    out: str = ""
+    """The run's folder; becomes the model folder."""
+    data: DataFiles
+    """The texts."""
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    """How text becomes pieces."""
+    model: ModelConfig
+    """The architecture."""
+    train: TrainConfig = field(default_factory=lambda: TrainConfig(max_steps=100_000))
+    """How it learns."""
+    start: StartConfig = field(default_factory=StartConfig)
+    """What it starts from."""
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        known = (*self.metrics, "loss")
+        if self.metric not in known:
+            close = nearest(self.metric, known)
+            hint = f"; did you mean {close}?" if close else ""
+            raise InputError(
+                f'train.metric = "{self.metric}" is nothing that task = "{self.task}" measures: '
+                f"that is {', '.join(known)}{hint}"
+            )
+        self.check()
+
+    @property
+    def metric(self) -> str:
+        """What the best model is chosen by; of all but the loss, more is better."""
+        return self.train.metric or (*self.metrics, "loss")[0]
+
+    def check(self) -> None:
+        """Refuse what contradicts itself in this task."""
+
+    def taking_over(self, folder: FolderConfig) -> Self:  # noqa: ARG002 (for those who extend it)
+        """Return the recipe with what a model folder decides beside the architecture."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingFiles(DataFiles):
+    """A file to learn from, and one for validation."""
+
+    train: str | None = None
+    """File to learn from; .gz, .xz and .zst are read as they are."""
+    valid: str | None = None
+    """File for validation."""
+    hold_out: int = 1000
+    """Examples taken from `train` where no validation file is given; at most a tenth."""
+
+    def __post_init__(self) -> None:
+        """Refuse to validate by nothing."""
+        if self.valid is None:
+            check_held_out(self.hold_out)
+
+    @property
+    def training(self) -> Path:
+        """The file to learn from."""
+        if self.train is None:
+            raise InputError("there is nothing to learn from: set data.train")
+        return self.find(self.train)
+
+    @property
+    def validation(self) -> Path | None:
+        """The file for validation, if one is given."""
+        return None if self.valid is None else self.find(self.valid)
+
+    def check(self) -> None:
+        """Raise InputError unless every file is there."""
+        _ = self.training, self.validation
+
+    @property
+    def said(self) -> tuple[str, str]:
+        """What the model card says of them."""
+        held_out = f"up to {self.hold_out} examples held out from the training data"
+        return (
+            f"training: `{self.train}`",
+            f"validation: {held_out if self.valid is None else f'`{self.valid}`'}",
+        )

@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from dragoman.errors import DragomanError
-from dragoman.files.durable import write_durably
+from dragoman.files.writing import write_durably
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Observer, Progress
 from dragoman.train.step import StepResult
@@ -77,6 +77,8 @@ class ConsoleReport:
         self._validation = str(validation)
         best = " (best so far)" if progress.best_step == progress.step else ""
         self._console.print(f"step {progress.step:,}: validation {self._validation}{best}")
+        if validation.examples:
+            self._show(validation.examples)
         if not math.isfinite(validation.loss):
             self._console.print(
                 f"Warning: the loss of this validation is {validation.loss}, so the model is of no "
@@ -85,6 +87,15 @@ class ConsoleReport:
         if progress.step > 2 * self._config.warmup_steps:
             for warning in validation.warnings:
                 self._console.print(f"Warning: {warning}.")
+
+    def _show(self, examples: Sequence[tuple[str, str]]) -> None:
+        """Print answers beside the right ones, a line each, cut to the width."""
+        half = max(1, self._console.width // 2 - 4)
+        for columns in (("answer", "reference"), *examples):
+            left, right = map(Text, columns)
+            left.truncate(half, overflow="ellipsis", pad=True)
+            right.truncate(half, overflow="ellipsis")
+            self._console.print(Text.assemble("   ", left, "  ", right))
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Take the live line away."""

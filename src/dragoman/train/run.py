@@ -31,15 +31,18 @@ from dragoman.train.checkpoint import (
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
-from dragoman.train.job import Check, Job, TrainingBatch, unchecked
-from dragoman.train.jobs import TASKS
+from dragoman.train.job import Check, Job, Say, TrainingBatch, unchecked
 from dragoman.train.loop import Interrupt, Progress, fit, stop_rule
 from dragoman.train.observers import Saver, Validator
-from dragoman.train.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
-from dragoman.train.recipes.base import RunRecipe
+from dragoman.train.optimizer import (
+    learning_rate,
+    load_optimizer_tensors,
+    make_optimizer,
+    optimizer_tensors,
+)
+from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import ConsoleReport, MetricsFile, Reporter, tensorboard
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.schedule import learning_rate
 from dragoman.train.start import check_start, copy_weights
 from dragoman.train.step import Stepper, StepResult
 from dragoman.train.validate import Validation, is_better
@@ -77,17 +80,17 @@ def _within_memory(sentence: Callable[[], str]) -> Iterator[None]:
 
 
 @_within_memory(lambda: OUT_OF_MEMORY)
-def train(
+def run_recipe(
     recipe: RunRecipe,
+    assemble: Callable[[Any, RunFolder, Say, Check], Job[Any]],
     *,
     console: Console,
-    score: object = None,
     check: Check = unchecked,
 ) -> TrainResult:
     """Run a recipe to its end, or go on with the unfinished run in its folder.
 
-    `score` is what the recipe's task asks for to judge by decoding, where it does; `check` may
-    refuse the model with its batches before anything large is made. A run limited by
+    `assemble` makes the job; `check` may refuse its model with its batches before anything large is
+    made. A run limited by
     steps that is killed at any moment, and gone on with, ends with the bits of one that was not;
     under `max_minutes` the falling learning rate follows the clock.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
@@ -104,7 +107,7 @@ def train(
         deterministic(on=recipe.train.deterministic),
         RunFolder.open(Path(recipe.out), recipe) as folder,
     ):
-        job = TASKS[recipe.task].assemble(recipe, folder, console.print, score, check)
+        job = assemble(recipe, folder, console.print, check)
         if start is not None:
             console.print(copy_weights(*start, job.model, job.config.model, recipe))
             start = None  # frees its memory
@@ -227,7 +230,7 @@ class Parts:
             job.model.state_dict(),
             job.config,
             tokenizers=job.tokenizers,
-            card=model_card(self.recipe, job.card(), job.model, progress, figures),
+            card=model_card(self.recipe, job.card(validation), job.model, progress, figures),
         )
 
     def save(self, progress: Progress) -> None:

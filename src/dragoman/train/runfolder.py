@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.durable import write_durably
+from dragoman.files.locks import locked
+from dragoman.files.writing import write_durably
 from dragoman.settings import parse_settings, to_plain
 from dragoman.train.checkpoint import checkpoints, read_state
-from dragoman.train.lock import lock
 from dragoman.train.loop import Progress
-from dragoman.train.recipes.base import RunRecipe
+from dragoman.train.recipe import RunRecipe
 
 UNTOLD = (
     "description",
@@ -98,7 +98,7 @@ class RunFolder:
             try:
                 new = folder.training if path.exists() else path
                 folder.training.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(lock(folder.training / LOCK))
+                stack.enter_context(folder._alone())
                 begun = (folder.training / RECIPE).exists()  # known once nobody else can write it
                 if begun:
                     folder._go_on(recipe)
@@ -114,6 +114,20 @@ class RunFolder:
                 if not begun and not folder._has_learnt:
                     shutil.rmtree(new, ignore_errors=True)
                 raise
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes out: InputError while one of them is training here."""
+        with ExitStack() as stack:
+            (self.training / LOCK).touch()
+            try:
+                stack.enter_context(locked(self.training / LOCK, wait=False))
+            except BlockingIOError as error:
+                raise InputError(
+                    f"another process is training in {self.path}; wait for its end, or give "
+                    "another --out"
+                ) from error
+            yield
 
     def is_finished(self, recipe: RunRecipe) -> bool:
         """Whether this very run is done: neither its settings nor its limits have changed."""

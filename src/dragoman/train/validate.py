@@ -22,6 +22,10 @@ class Validation:
     """What the task is judged by, such as `bleu` or `accuracy`: more is better."""
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     """More figures, which are written down and judge nothing."""
+    signature: str = ""
+    """How the scores were computed, where there are several ways."""
+    examples: tuple[tuple[str, str], ...] = ()
+    """Some answers, each beside the right one."""
     warnings: tuple[str, ...] = ()
     """What is wrong with a model that finds such figures when its warm-up is long over."""
 

@@ -10,7 +10,7 @@ from tests.system.cli.command import Run, in_own_process, write
 from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.tiny_generator import save_generator
 
-from dragoman.tasks.generation import Generator
+from dragoman.tasks.generate.generator import Generator
 
 PROMPTS = ["the cat", "a", "我喜欢", "", "😀"]
 

@@ -29,7 +29,7 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig, ReadingDefaults, save_model
 from dragoman.models.heads import NoHead
 from dragoman.tasks.folders import read_folder
-from dragoman.tasks.translation import Translator
+from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 

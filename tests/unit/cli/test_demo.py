@@ -8,10 +8,11 @@ from rich.console import Console
 from tests.unit.tasks.tiny import make_translator, random_lines
 from tests.unit.train.made import make_console
 
-from dragoman.cli import demo, train
+from dragoman.cli import demo
 from dragoman.data.grammar import Pair
+from dragoman.tasks import task
 from dragoman.train.loop import Progress
-from dragoman.train.recipes.base import RunRecipe
+from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import TrainResult
 
 
@@ -21,13 +22,13 @@ def test_a_machine_that_is_too_slow_is_told(
 ) -> None:
     """Sentences that are wrong for want of time are no puzzle."""
 
-    def run(recipe: RunRecipe, _: Console) -> TrainResult:
+    def run(recipe: RunRecipe, *, console: Console) -> TrainResult:  # noqa: ARG001
         progress = Progress(step=step)
         return TrainResult(
             folder=Path(recipe.out), reason="it is so", interrupted=False, progress=progress
         )
 
-    monkeypatch.setattr(train, "run_recipe", run)
+    monkeypatch.setattr(task, "train", run)
     console, shown = make_console(terminal=False)
     demo._train(tmp_path, tmp_path / "model", ["train.max_steps=1600"], console)
     assert told in shown.getvalue()

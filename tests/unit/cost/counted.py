@@ -15,7 +15,6 @@ from torch.utils.flop_counter import (
 )
 
 from dragoman.cost.flops import Shape
-from dragoman.data.packed import LanguageBatch
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,
@@ -29,6 +28,7 @@ from dragoman.models import (
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.precision import onednn_setting
+from dragoman.tasks.generate.batches import LanguageBatch
 from dragoman.train.objective import masked_loss, next_token_loss, summed_loss
 
 ID = 5

@@ -35,13 +35,13 @@ from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
 from dragoman.cost.flops import Shape, prefill_flops, training_flops
 from dragoman.cost.measure import measure
 from dragoman.cost.measure_made import made_job
-from dragoman.data.stream import Stream
+from dragoman.data.batches import Stream
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, count_parameters
 from dragoman.nn import Precision
+from dragoman.tasks.generate.recipe import GenerateRecipe
+from dragoman.tasks.recipes import shipped_recipes
 from dragoman.train.config import TrainConfig
-from dragoman.train.recipe import shipped_recipes
-from dragoman.train.recipes.generate import GenerateRecipe
 
 RATES = Rates(
     device="made up",

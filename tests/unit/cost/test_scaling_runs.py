@@ -17,8 +17,8 @@ from dragoman.models import DecoderOnlyConfig, count_parameters
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary
 from dragoman.settings import to_plain
+from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.train.config import TrainConfig
-from dragoman.train.recipes.generate import GenerateRecipe, TextFiles
 
 TOKENS = 4096  # of a step
 RECIPE = GenerateRecipe(

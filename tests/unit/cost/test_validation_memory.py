@@ -17,12 +17,13 @@ from dragoman.cost.measure_made import made_job
 from dragoman.cost.memory import validation_memory
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, count_parameters
-from dragoman.tasks.translation import Translator
-from dragoman.train.jobs import TASKS
+from dragoman.tasks.translate.job import Judgement, assemble
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.texts import Tokenizers
+from dragoman.tasks.translate.translator import Translator
 from dragoman.train.loop import Progress
 from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.texts import Tokenizers
 
 SMALL = (
     *("train.device=cpu", "train.precision=fp32", "batch.max_tokens=100"),
@@ -31,11 +32,14 @@ SMALL = (
 
 
 def translate(
-    model: EncoderDecoder, tokenizers: Tokenizers, sources: list[str], _: list[str]
-) -> dict[str, float]:
+    model: EncoderDecoder,
+    tokenizers: Tokenizers,
+    sources: list[str],
+    references: list[str],  # noqa: ARG001 (a protocol)
+) -> Judgement:
     """Translate as the score of a validation does, and score nothing."""
     Translator(model, tokenizers.src, tokenizers.tgt).translate(sources, beam_size=1)
-    return {"bleu": 0.0, "chrf": 0.0, "exact": 0.0}
+    return Judgement(scores={})
 
 
 @pytest.mark.parametrize("name", ["pairs", "llama", "window"])
@@ -56,9 +60,10 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     recipe = find_recipe("numbers", (*SMALL, *data, f"out={tmp_path / 'run'}"))
     console, _ = make_console(terminal=False)
     asked: list[tuple[Any, ...]] = []
+    assert isinstance(recipe, TranslateRecipe)
     with RunFolder.open(Path(recipe.out), recipe) as folder:
-        job = TASKS[recipe.task].assemble(
-            recipe, folder, lambda _: None, translate, lambda *given: asked.append(given)
+        job = assemble(
+            recipe, folder, lambda _: None, lambda *given: asked.append(given), translate
         )
         parts = Parts.around(job, recipe, folder, console)
         parts.take_step(Progress())  # after which the moments are there

@@ -15,11 +15,10 @@ from tests.disk import listen
 from tests.unit.data.killing import moments
 from tests.unit.train.made import file_size_limit
 
-from dragoman.data.cache import RaggedWriter, kept
 from dragoman.data.corpus import CorpusConfig
-from dragoman.data.locks import locked
-from dragoman.data.prepare import prepare
+from dragoman.data.prepare import RaggedWriter, kept, prepare
 from dragoman.errors import DragomanError, InputError
+from dragoman.files.locks import locked
 
 MakeEncoder = Callable[..., Any]
 

@@ -14,8 +14,8 @@ import pytest
 import zstandard
 
 from dragoman.data.corpus import CorpusConfig, CorpusTexts, read_pairs
-from dragoman.data.files import LONGEST_LINE, read_lines
 from dragoman.errors import InputError
+from dragoman.files.reading import LONGEST_LINE, read_lines
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

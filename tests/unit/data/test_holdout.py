@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data.batch import BatchConfig, Batches
-from dragoman.data.check import Finding
+from dragoman.data.batches import BatchConfig
+from dragoman.data.corpus import Finding
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.data.holdout import hold_out, leave_out
+from dragoman.tasks.translate.batches import Batches
 
 Rows = Sequence[Sequence[int]]
 

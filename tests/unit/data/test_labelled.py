@@ -11,18 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.data.batch import BatchConfig
+from dragoman.data.batches import BatchConfig
 from dragoman.data.dataset import Ragged, SpecialIds
-from dragoman.data.labelled import (
-    ClassBatch,
-    ClassBatches,
-    LabelledDataset,
-    LabelledLayout,
-    evaluation_batches,
-    load_labelled,
-    read_labelled,
-)
+from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelled, read_labelled
 from dragoman.errors import InputError
+from dragoman.tasks.classify.batches import ClassBatch, ClassBatches, evaluation_batches
 
 MakeEncoder = Callable[..., Any]
 

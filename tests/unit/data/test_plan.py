@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dragoman.data.plan import plan_batches
+from dragoman.data.batches import plan_batches
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from dragoman.data.batch import BatchConfig
+from dragoman.data.batches import BatchConfig
 from dragoman.data.dataset import Ragged
-from dragoman.data.encode import special_ids
-from dragoman.data.tag_batch import NO_TAG, TagBatch, TagBatches, evaluation_batches
+from dragoman.data.prepare import special_ids
 from dragoman.data.tagged import TaggedDataset, TaggedLayout, load_tagged, read_tagged
 from dragoman.errors import InputError
+from dragoman.tasks.tag.batches import NO_TAG, TagBatch, TagBatches, evaluation_batches
 
 MakeEncoder = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.disk import listen
 
-from dragoman.files.durable import rename_durably, write_durably
+from dragoman.files.writing import rename_durably, write_durably
 
 
 def test_a_file_is_synced_before_it_is_renamed_and_its_folder_afterwards(

@@ -10,8 +10,8 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig, ReadingDefaults, save_model
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Rotary
-from dragoman.tasks.classification import Classifier
-from dragoman.tasks.tagging import Tagger
+from dragoman.tasks.classify.classifier import Classifier
+from dragoman.tasks.tag.tagger import Tagger
 
 LABELS = ("bad", "good", "none of both")
 TAGS = ("O", "B-X", "I-X", "B-Y", "I-Y")

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from dragoman.decode import Advance
 from dragoman.tasks.options import DecodingOptions, GenerationOptions
-from dragoman.tasks.translation import Translator
+from dragoman.tasks.translate.translator import Translator
 
 
 class Elsewhere(TorchFunctionMode):

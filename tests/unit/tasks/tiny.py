@@ -7,7 +7,7 @@ import torch
 
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import DecodingDefaults, FolderConfig, save_model
-from dragoman.tasks.translation import Translator
+from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 

@@ -9,7 +9,7 @@ from tests.unit.tasks.tiny import make_tokenizer
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.models.folder import FolderConfig, GenerationDefaults, save_model
 from dragoman.nn import Rotary
-from dragoman.tasks.generation import Generator
+from dragoman.tasks.generate.generator import Generator
 from dragoman.text.tokenizer import Tokenizer
 
 DEFAULTS = GenerationDefaults(max_tokens=12, temperature=1.0)

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 from tests.unit.train.made import TINY
 
-from dragoman.data.batch import BatchConfig
+from dragoman.data.batches import BatchConfig
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
-from dragoman.train.recipe import DataConfig, Recipe
 
 
 @pytest.fixture
-def recipe(tmp_path: Path) -> Recipe:
+def recipe(tmp_path: Path) -> TranslateRecipe:
     """Six steps on forty pairs of numbers; validation and a checkpoint every second one."""
     lines = [f"{i} {i + 1} {i + 2}" for i in range(40)]
     (tmp_path / "a.src").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (tmp_path / "a.tgt").write_text("\n".join(x[::-1] for x in lines) + "\n", encoding="utf-8")
-    return Recipe(
+    return TranslateRecipe(
         out=str(tmp_path / "run"),
         data=DataConfig(
             src=str(tmp_path / "a.src"),

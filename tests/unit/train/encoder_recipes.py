@@ -7,13 +7,13 @@ from dragoman.data.tagged import TaggedLayout
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Rotary
+from dragoman.tasks.classify.recipe import ClassifyRecipe, LabelledFiles
+from dragoman.tasks.encoders import NoisyBatchConfig
+from dragoman.tasks.pretrain.recipe import MaskedRecipe, UnlabelledFiles
+from dragoman.tasks.tag.recipe import TaggedFiles, TagRecipe
 from dragoman.text.tokenizer import MASK
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
-from dragoman.train.encoders import NoisyBatchConfig
-from dragoman.train.recipes.classify import ClassifyRecipe, LabelledFiles
-from dragoman.train.recipes.masked import MaskedRecipe, UnlabelledFiles
-from dragoman.train.recipes.tag import TaggedFiles, TagRecipe
 
 FILLERS = ("it", "was", "so", "very", "the", "film", "and")
 TOKENIZER = TokenizerConfig(vocab_size=330, specials=(MASK,))

@@ -13,8 +13,8 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from dragoman.data.batch import Batch
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.tasks.translate.batches import Batch
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Progress
 from dragoman.train.objective import summed_loss

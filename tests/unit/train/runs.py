@@ -4,19 +4,23 @@ import json
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import torch
+from rich.console import Console
 from safetensors.torch import load_file
 from tests.unit.train.made import make_console
 from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dragoman.models import EncoderDecoder
+from dragoman.tasks.translate.job import Judgement, Score, assemble
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.texts import Tokenizers
 from dragoman.train.checkpoint import checkpoints
-from dragoman.train.recipe import Recipe
-from dragoman.train.run import TrainResult, train
-from dragoman.train.texts import Tokenizers
+from dragoman.train.job import Check, unchecked
+from dragoman.train.run import TrainResult, run_recipe
 
 
 @dataclass
@@ -26,7 +30,6 @@ class Scorer:
     bleu: Iterator[float]
     sources: list[str] = field(default_factory=list)
     before: Callable[[], None] = lambda: None
-    signature: str = "counted by hand"
 
     def __call__(
         self,
@@ -34,31 +37,39 @@ class Scorer:
         tokenizers: Tokenizers,  # noqa: ARG002 (a protocol)
         sources: list[str],
         references: list[str],
-    ) -> Mapping[str, float]:
+    ) -> Judgement:
         """Return the next score."""
         assert len(sources) == len(references)
         self.sources = sources
         self.before()
-        return {"bleu": next(self.bleu), "chrf": 1.0}
+        scores = {"bleu": next(self.bleu), "chrf": 1.0}
+        return Judgement(scores=scores, signature="counted by hand")
 
 
-def change(recipe: Recipe, **values: int) -> Recipe:
+def change(recipe: TranslateRecipe, **values: int) -> TranslateRecipe:
     """The recipe with other numbers for training."""
     return replace(recipe, train=replace(recipe.train, **values))  # type: ignore[arg-type]
 
 
-def run(recipe: Recipe, *bleu: float) -> tuple[TrainResult, str]:
+def train_scored(
+    recipe: TranslateRecipe, scorer: Score, console: Console, check: Check = unchecked
+) -> TrainResult:
+    """Train with scores that a test chooses."""
+    return run_recipe(recipe, partial(assemble, score=scorer), console=console, check=check)
+
+
+def run(recipe: TranslateRecipe, *bleu: float) -> tuple[TrainResult, str]:
     """Train, with these scores for one validation after the other."""
     console, file = make_console(terminal=False)
-    return train(recipe, score=Scorer(iter(bleu)), console=console), file.getvalue()
+    return train_scored(recipe, Scorer(iter(bleu)), console), file.getvalue()
 
 
-def exported(recipe: Recipe) -> dict[str, Tensor]:
+def exported(recipe: TranslateRecipe) -> dict[str, Tensor]:
     """The weights in the model folder."""
     return load_file(Path(recipe.out) / "model.safetensors")
 
 
-def saved(recipe: Recipe) -> list[Path]:
+def saved(recipe: TranslateRecipe) -> list[Path]:
     """The checkpoints of the run."""
     return checkpoints(Path(recipe.out) / "training" / "checkpoints")
 
@@ -68,7 +79,7 @@ def same(one: Mapping[str, Tensor], two: Mapping[str, Tensor]) -> bool:
     return set(one) == set(two) and all(torch.equal(one[name], two[name]) for name in two)
 
 
-def interrupt(recipe: Recipe, at: int, bleu: Sequence[float]) -> TrainResult:
+def interrupt(recipe: TranslateRecipe, at: int, bleu: Sequence[float]) -> TrainResult:
     """Run until Ctrl-C is pressed, in the middle of step `at`."""
     console, _ = make_console(terminal=False)
     steps: list[int] = []
@@ -80,12 +91,12 @@ def interrupt(recipe: Recipe, at: int, bleu: Sequence[float]) -> TrainResult:
 
     handle = register_optimizer_step_post_hook(press)
     try:
-        return train(recipe, score=Scorer(iter(bleu)), console=console)
+        return train_scored(recipe, Scorer(iter(bleu)), console)
     finally:
         handle.remove()
 
 
-def figures(recipe: Recipe) -> list[tuple[object, ...]]:
+def figures(recipe: TranslateRecipe) -> list[tuple[object, ...]]:
     """What metrics.jsonl says that is no time and no end."""
     text = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]

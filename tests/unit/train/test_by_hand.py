@@ -19,7 +19,7 @@ from tests.unit.train.made import make_console
 from tests.unit.train.told import RATES, SEED, STEPS, TASKS, Hand
 from torch import Tensor, nn
 
-from dragoman.cli.train import run_recipe
+from dragoman.tasks.task import train
 from dragoman.train.config import Precision
 
 
@@ -102,7 +102,7 @@ def test_a_run_is_the_loop(task: str, precision: Precision, tmp_path: Path) -> N
     case, bf16 = TASKS[task](tmp_path), precision == "bf16"
     recipe = replace(case.recipe, train=replace(case.recipe.train, precision=precision))
     rates = [RATES[recipe.train.schedule](step) for step in range(1, STEPS + 1)]
-    run_recipe(recipe, make_console(terminal=False)[0])
+    train(recipe, console=make_console(terminal=False)[0])
     folder = Path(recipe.out)
     text = (folder / "training" / "metrics.jsonl").read_text("utf-8")
     lines = [json.loads(line) for line in text.splitlines()]

@@ -10,16 +10,16 @@ from tests.unit.train.encoder_recipes import TRAIN, classify_recipe, masked_reci
 from tests.unit.train.made import make_console
 from torch import nn
 
-from dragoman.data.packed import PackConfig
-from dragoman.data.stream import Stream
+from dragoman.data.batches import Stream
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, ModelConfig
 from dragoman.nn import Rotary
+from dragoman.tasks.generate.batches import PackConfig
+from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
+from dragoman.tasks.task import train
+from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.train import TokenizerConfig
-from dragoman.train.recipe import Recipe
-from dragoman.train.recipes.base import RunRecipe
-from dragoman.train.recipes.generate import GenerateRecipe, TextFiles
-from dragoman.train.run import train
+from dragoman.train.recipe import RunRecipe
 
 
 def generate_recipe(folder: Path) -> GenerateRecipe:
@@ -44,7 +44,9 @@ def generate_recipe(folder: Path) -> GenerateRecipe:
 
 
 @pytest.fixture(params=["translate", "generate", "pretrain", "classify", "tag"])
-def any_recipe(request: pytest.FixtureRequest, recipe: Recipe, tmp_path: Path) -> RunRecipe:
+def any_recipe(
+    request: pytest.FixtureRequest, recipe: TranslateRecipe, tmp_path: Path
+) -> RunRecipe:
     """One of each task."""
     makers = {
         "generate": generate_recipe,

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from tests.unit.train.made import make_console
-from tests.unit.train.runs import Scorer, change, interrupt
+from tests.unit.train.runs import change, interrupt
 
 from dragoman.cli.cost_train import rest_of
 from dragoman.errors import InputError
+from dragoman.tasks.task import find_task
+from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.train.job import unchecked
-from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Progress
-from dragoman.train.recipe import Recipe
 from dragoman.train.report import ConsoleReport, MetricsFile
 from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
@@ -42,13 +42,12 @@ ODD: tuple[Any, ...] = (
 
 
 @pytest.fixture
-def resume(recipe: Recipe) -> Callable[[], None]:
+def resume(recipe: TranslateRecipe) -> Callable[[], None]:
     """What resuming an interrupted run does with its files, a finished one's too."""
     interrupt(recipe, 3, [1, 2])
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         folder.mark_finished("3 steps", Progress(step=3, best={"loss": 1.0, "bleu": 2.0}))
-        score = Scorer(iter([]))
-        job = TASKS["translate"].assemble(recipe, folder, lambda _: None, score, unchecked)
+        job = find_task("translate").assemble(recipe, folder, lambda _: None, unchecked)
     more = change(recipe, max_steps=8)
 
     def resumed() -> None:
@@ -98,7 +97,9 @@ def damaged(whole: bytes) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
-def test_damaged_files_are_read_or_refused(recipe: Recipe, resume: Callable[[], None]) -> None:
+def test_damaged_files_are_read_or_refused(
+    recipe: TranslateRecipe, resume: Callable[[], None]
+) -> None:
     """Whatever happens to a text file of a run, there is no other error than one sentence."""
     training = Path(recipe.out) / "training"
     (state,) = training.glob("checkpoints/step-00000003/state.json")
@@ -132,7 +133,7 @@ def test_damaged_files_are_read_or_refused(recipe: Recipe, resume: Callable[[], 
     ],
 )
 def test_states_that_no_run_has_saved(
-    recipe: Recipe, section: str, key: str, value: object
+    recipe: TranslateRecipe, section: str, key: str, value: object
 ) -> None:
     """They are refused before the run goes on, not where it stumbles over them later."""
     interrupt(recipe, 3, [1, 2])
@@ -144,7 +145,7 @@ def test_states_that_no_run_has_saved(
         interrupt(recipe, 1, [2])
 
 
-def test_an_emptied_recipe_is_that_of_the_checkpoint(recipe: Recipe) -> None:
+def test_an_emptied_recipe_is_that_of_the_checkpoint(recipe: TranslateRecipe) -> None:
     """A power failure that leaves `recipe.json` empty costs nothing, and mixes no two runs."""
     interrupt(recipe, 3, [1, 2])
     file = Path(recipe.out) / "training" / "recipe.json"
@@ -156,7 +157,7 @@ def test_an_emptied_recipe_is_that_of_the_checkpoint(recipe: Recipe) -> None:
     assert file.read_bytes() == whole
 
 
-def test_an_emptied_recipe_without_a_checkpoint(recipe: Recipe) -> None:
+def test_an_emptied_recipe_without_a_checkpoint(recipe: TranslateRecipe) -> None:
     """Where no checkpoint has the recipe, its damage is one sentence."""
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         (folder.training / "recipe.json").write_bytes(b"")

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.utils._pytree import tree_leaves
 
+from dragoman.tasks.task import find_task
 from dragoman.train.checkpoint import random_state, set_random_state
 from dragoman.train.job import unchecked
-from dragoman.train.jobs import TASKS
 from dragoman.train.loop import Progress
 from dragoman.train.optimizer import load_optimizer_tensors
 from dragoman.train.run import Parts
@@ -49,7 +49,7 @@ def test_batches_follow_the_model(task: str, tmp_path: Path) -> None:
     """Those of a step and those of a validation."""
     recipe, say = told.TASKS[task](tmp_path).recipe, make_console(terminal=False)[0].print
     with RunFolder.open(Path(recipe.out), recipe) as folder:
-        job = TASKS[task].assemble(recipe, folder, say, None, unchecked)
+        job = find_task(task).assemble(recipe, folder, say, unchecked)
     job.model.to(META)
     optimizer = torch.optim.SGD(job.model.parameters())
     stepper = Stepper(

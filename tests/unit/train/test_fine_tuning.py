@@ -9,25 +9,34 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.unit.train.made import make_console
-from tests.unit.train.runs import Scorer, exported, figures, interrupt, run, same, saved
+from tests.unit.train.runs import (
+    Scorer,
+    exported,
+    figures,
+    interrupt,
+    run,
+    same,
+    saved,
+    train_scored,
+)
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import build
 from dragoman.models.folder import load_model, read_config, save_model
+from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.recipe import Recipe, StartConfig
-from dragoman.train.run import train
+from dragoman.train.recipe import StartConfig
 from dragoman.train.start import start_from
 
 
 @pytest.fixture
-def tuning(recipe: Recipe) -> Recipe:
+def tuning(recipe: TranslateRecipe) -> TranslateRecipe:
     """Six more steps with a model that six steps have made."""
     run(recipe, 1, 2, 3, 0)
     return start_from(replace(recipe, out=recipe.out + "-tuned"), recipe.out)
 
 
-def test_the_tokenizers_are_those_of_the_folder(tuning: Recipe) -> None:
+def test_the_tokenizers_are_those_of_the_folder(tuning: TranslateRecipe) -> None:
     """Nothing is learnt of pieces: the tokenizers are the same files, and this is said."""
     _, said = run(tuning, 1, 2, 3, 4, 0)
     assert "none is learnt" in said
@@ -48,7 +57,7 @@ def test_the_tokenizers_are_those_of_the_folder(tuning: Recipe) -> None:
     ],
 )
 def test_texts_that_go_the_other_way_are_told(
-    tuning: Recipe,
+    tuning: TranslateRecipe,
     theirs: tuple[str | None, str | None],
     ours: tuple[str | None, str | None],
     *,
@@ -65,7 +74,7 @@ def test_texts_that_go_the_other_way_are_told(
     assert ("changed places" in said) == warned
 
 
-def test_a_model_to_start_from_is_read_once(tuning: Recipe) -> None:
+def test_a_model_to_start_from_is_read_once(tuning: TranslateRecipe) -> None:
     """So a folder of format 1, whose weights have no hash, causes one warning."""
     path = Path(tuning.start.model or "") / "config.json"
     config = json.loads(path.read_text())
@@ -76,7 +85,7 @@ def test_a_model_to_start_from_is_read_once(tuning: Recipe) -> None:
     assert len(caught) == 1
 
 
-def test_memory_that_a_model_lacks(recipe: Recipe) -> None:
+def test_memory_that_a_model_lacks(recipe: TranslateRecipe) -> None:
     """Whatever it is that finds no memory, the run ends in a sentence."""
     console, _ = make_console(terminal=False)
 
@@ -84,11 +93,11 @@ def test_memory_that_a_model_lacks(recipe: Recipe) -> None:
         torch.empty(1 << 55)
 
     with pytest.raises(DragomanError, match="out of memory: give a smaller model") as raised:
-        train(recipe, score=Scorer(iter([])), console=console, check=use_up_memory)
+        train_scored(recipe, Scorer(iter([])), console, use_up_memory)
     assert raised.value.exit_code == 1
 
 
-def test_two_tokenizers(recipe: Recipe) -> None:
+def test_two_tokenizers(recipe: TranslateRecipe) -> None:
     """Both tokenizers of a folder with two are taken."""
     recipe = replace(
         recipe,
@@ -101,7 +110,7 @@ def test_two_tokenizers(recipe: Recipe) -> None:
     assert len(load_model(Path(tuned.out))[1].tokenizers) == 2
 
 
-def test_a_run_that_makes_it_no_better_keeps_it(tuning: Recipe) -> None:
+def test_a_run_that_makes_it_no_better_keeps_it(tuning: TranslateRecipe) -> None:
     """The model that a run starts from is validated first, and stays where no step beats it."""
     result, said = run(tuning, 50, 10, 20, 30, 40)
     assert result.progress.best_step == 0
@@ -113,7 +122,7 @@ def test_a_run_that_makes_it_no_better_keeps_it(tuning: Recipe) -> None:
 @pytest.mark.parametrize("freeze", [(), ("encoder", "src_embedding")])
 @pytest.mark.parametrize("at", [1, 3])
 def test_interrupted_fine_tuning_ends_the_same(
-    tuning: Recipe, at: int, freeze: tuple[str, ...]
+    tuning: TranslateRecipe, at: int, freeze: tuple[str, ...]
 ) -> None:
     """Fine-tuning that was stopped and gone on with ends with the same bits, with frozen parts."""
     tuning = replace(tuning, start=replace(tuning.start, freeze=freeze))
@@ -130,7 +139,7 @@ def test_interrupted_fine_tuning_ends_the_same(
             assert same(load_file(ours / name), load_file(theirs / name))
 
 
-def test_frozen_parts_are_those_of_the_folder(tuning: Recipe) -> None:
+def test_frozen_parts_are_those_of_the_folder(tuning: TranslateRecipe) -> None:
     """What is frozen is the same in the new model to the bit, and the rest is not."""
     tuning = replace(tuning, start=replace(tuning.start, freeze=("decoder",)))
     _, said = run(tuning, 0, 1, 2, 3, 4)
@@ -143,7 +152,9 @@ def test_frozen_parts_are_those_of_the_folder(tuning: Recipe) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["nothing", "d_ff", "encodr", "cut"])
-def test_a_wrong_start_leaves_no_folder(tuning: Recipe, tmp_path: Path, wrong: str) -> None:
+def test_a_wrong_start_leaves_no_folder(
+    tuning: TranslateRecipe, tmp_path: Path, wrong: str
+) -> None:
     """A model that is not there, is cut or contradicts the recipe is said at once.
 
     So is a part that it does not have: before a text is read and before anything is written.
@@ -165,12 +176,12 @@ def test_a_wrong_start_leaves_no_folder(tuning: Recipe, tmp_path: Path, wrong: s
         "cut": (replace(tuning, start=StartConfig(model=str(cut))), "damaged"),
     }[wrong]
     with pytest.raises(InputError, match=message):
-        train(recipe, score=Scorer(iter([])), console=console)
+        train_scored(recipe, Scorer(iter([])), console)
     assert file.getvalue() == ""
     assert not Path(tuning.out).exists()
 
 
-def test_rows_without_a_piece_stay(tuning: Recipe, tmp_path: Path) -> None:
+def test_rows_without_a_piece_stay(tuning: TranslateRecipe, tmp_path: Path) -> None:
     """A model with more rows than its tokenizer has pieces, as others' models have, keeps them."""
     _, config = load_model(Path(tuning.start.model or ""))
     tokenizer = Tokenizer.load(Path(tuning.start.model or "") / "tokenizer.json")

@@ -14,14 +14,14 @@ from safetensors.torch import load_file
 from tests.unit.train.made import make_console
 from torch import Tensor
 
-from dragoman.data.stream import Stream
+from dragoman.data.batches import Stream
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig, load_model
 from dragoman.models.heads import ClassificationHead
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart
-from dragoman.train.recipes.base import DataFiles, RunRecipe
+from dragoman.train.recipe import DataFiles, RunRecipe
 from dragoman.train.run import TrainResult, run_job
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model
@@ -128,7 +128,7 @@ class ParityJob:
             right = (logits_BC.argmax(-1) == batch.labels_B).float().mean()
         return Validation(loss=loss.item(), scores={"accuracy": 100 * right.item()})
 
-    def card(self) -> CardPart:
+    def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (a protocol)
         """A few words."""
         return CardPart(
             title="Parity",

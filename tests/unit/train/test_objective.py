@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from dragoman.data.packed import LanguageBatch
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import MaskedLanguageHead
+from dragoman.tasks.generate.batches import LanguageBatch
 from dragoman.train.objective import (
     CHUNK,
     _LinearCrossEntropy,

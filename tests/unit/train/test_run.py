@@ -19,6 +19,7 @@ from tests.unit.train.runs import (
     run,
     same,
     saved,
+    train_scored,
 )
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
@@ -29,15 +30,14 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.folder import load_model
 from dragoman.nn import FeedForward
+from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.train.checkpoint import average_weights
 from dragoman.train.device import choose_precision, machine_of
-from dragoman.train.recipe import Recipe
-from dragoman.train.run import train
 
 SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
 
 
-def test_best_step_is_the_model(recipe: Recipe) -> None:
+def test_best_step_is_the_model(recipe: TranslateRecipe) -> None:
     """Where the average of the last checkpoints is no better, the best step's weights stay."""
     result, said = run(recipe, 10, 30, 20, 29)
     assert "step 4 is better" in said
@@ -47,7 +47,7 @@ def test_best_step_is_the_model(recipe: Recipe) -> None:
     assert (result.reason, result.interrupted, result.progress.step) == ("6 steps", False, 6)
 
 
-def test_average_is_the_model_where_it_is_better(recipe: Recipe) -> None:
+def test_average_is_the_model_where_it_is_better(recipe: TranslateRecipe) -> None:
     """Where the average of the last checkpoints is better, it is the model, to the bit."""
     result, said = run(recipe, 10, 30, 20, 31)
     assert "it is the model" in said
@@ -58,7 +58,7 @@ def test_average_is_the_model_where_it_is_better(recipe: Recipe) -> None:
     assert "- bleu: 31" in card
 
 
-def test_a_longer_run_keeps_the_better_average(recipe: Recipe) -> None:
+def test_a_longer_run_keeps_the_better_average(recipe: TranslateRecipe) -> None:
     """A finished run that goes on and gets no better keeps the average that it had written."""
     run(recipe, 10, 20, 30, 99)
     before = exported(recipe)
@@ -68,7 +68,7 @@ def test_a_longer_run_keeps_the_better_average(recipe: Recipe) -> None:
     assert result.progress.best["bleu"] == 99
 
 
-def test_only_the_last_k_are_averaged(recipe: Recipe) -> None:
+def test_only_the_last_k_are_averaged(recipe: TranslateRecipe) -> None:
     """The average is over the last `average_last` checkpoints; over one it is not made."""
     run(change(recipe, average_last=2), 10, 30, 20, 31)
     assert [path.name for path in saved(recipe)] == ["step-00000004", "step-00000006"]
@@ -79,7 +79,7 @@ def test_only_the_last_k_are_averaged(recipe: Recipe) -> None:
     assert same(exported(alone), load_file(saved(alone)[0] / "weights.safetensors"))
 
 
-def test_the_folder_is_a_model(recipe: Recipe) -> None:
+def test_the_folder_is_a_model(recipe: TranslateRecipe) -> None:
     """At its end the run's folder loads as a model, with its card and what it was trained by."""
     run(recipe, 1, 2, 3, 4)
     _, config = load_model(Path(recipe.out))
@@ -95,21 +95,21 @@ def test_the_folder_is_a_model(recipe: Recipe) -> None:
     ]
 
 
-def test_end_between_two_saves(recipe: Recipe) -> None:
+def test_end_between_two_saves(recipe: TranslateRecipe) -> None:
     """A run whose end is no multiple of anything still validates and saves its last step."""
     run(change(recipe, max_steps=5), 1, 2, 9, 3)
     assert [path.name[-1] for path in saved(recipe)] == ["2", "4", "5"]
     assert same(exported(recipe), load_file(saved(recipe)[-1] / "weights.safetensors"))
 
 
-def test_shorter_than_the_first_validation(recipe: Recipe) -> None:
+def test_shorter_than_the_first_validation(recipe: TranslateRecipe) -> None:
     """A run that ends before its first validation and its first checkpoint still makes a model."""
     run(change(recipe, max_steps=1), 5)
     assert same(exported(recipe), load_file(saved(recipe)[0] / "weights.safetensors"))
 
 
 @pytest.mark.parametrize("at", [1, 2, 4, 5])
-def test_interrupted_run_ends_the_same(recipe: Recipe, at: int) -> None:
+def test_interrupted_run_ends_the_same(recipe: TranslateRecipe, at: int) -> None:
     """A run stopped by Ctrl-C at any step, and gone on with, ends with the same bits."""
     whole = replace(recipe, out=recipe.out + "-whole")
     bleu = [10, 30, 20, 31]
@@ -131,7 +131,7 @@ def test_interrupted_run_ends_the_same(recipe: Recipe, at: int) -> None:
     assert figures(recipe) == figures(whole)
 
 
-def test_ctrl_c_during_the_last_validation(recipe: Recipe) -> None:
+def test_ctrl_c_during_the_last_validation(recipe: TranslateRecipe) -> None:
     """One Ctrl-C while the average is being scored is held until the model is in its folder."""
     console, _ = make_console(terminal=False)
     calls: list[int] = []
@@ -141,19 +141,19 @@ def test_ctrl_c_during_the_last_validation(recipe: Recipe) -> None:
         if len(calls) == 4:
             signal.raise_signal(signal.SIGINT)
 
-    result = train(recipe, score=Scorer(iter([1, 2, 3, 4]), before=press), console=console)
+    result = train_scored(recipe, Scorer(iter([1, 2, 3, 4]), before=press), console)
     assert not result.interrupted
     assert (Path(recipe.out) / "training" / "finished.json").exists()
 
 
-def test_killed_before_the_last_validation(recipe: Recipe) -> None:
+def test_killed_before_the_last_validation(recipe: TranslateRecipe) -> None:
     """A run killed after its last checkpoint, before its last validation, makes up for it."""
     recipe = change(recipe, validate_every=4)
     whole = replace(recipe, out=recipe.out + "-whole")
     run(whole, 10, 30, 20)
     console, _ = make_console(terminal=False)
     with pytest.raises(ZeroDivisionError):
-        train(recipe, score=Scorer(dying_after(10)), console=console)
+        train_scored(recipe, Scorer(dying_after(10)), console)
     assert saved(recipe)[-1].name == "step-00000006"
     result, _ = run(recipe, 30, 20)
     assert result.progress.best_step == 6
@@ -161,7 +161,7 @@ def test_killed_before_the_last_validation(recipe: Recipe) -> None:
     assert figures(recipe) == figures(whole)
 
 
-def test_killed_before_the_mark(recipe: Recipe) -> None:
+def test_killed_before_the_mark(recipe: TranslateRecipe) -> None:
     """A run killed when all but its mark was written ends as if it had not been."""
     run(recipe, 10, 30, 20, 31)
     before = exported(recipe)
@@ -170,7 +170,7 @@ def test_killed_before_the_mark(recipe: Recipe) -> None:
     assert same(exported(recipe), before)
 
 
-def test_raising_the_limit(recipe: Recipe) -> None:
+def test_raising_the_limit(recipe: TranslateRecipe) -> None:
     """A finished run says so; with more steps it goes on from its last checkpoint."""
     run(recipe, 1, 2, 3, 4)
     with pytest.raises(InputError, match="is finished"):
@@ -180,7 +180,7 @@ def test_raising_the_limit(recipe: Recipe) -> None:
     assert result.progress.step == 8
 
 
-def test_patience_counts_over_a_resumption(recipe: Recipe) -> None:
+def test_patience_counts_over_a_resumption(recipe: TranslateRecipe) -> None:
     """Validations without a better one before the interruption count after it."""
     recipe = replace(recipe, train=replace(recipe.train, max_steps=100, patience=2))
     bleu = [10, 30, 20, 25, 0]
@@ -190,29 +190,29 @@ def test_patience_counts_over_a_resumption(recipe: Recipe) -> None:
     assert (result.progress.step, result.progress.best_step) == (8, 4)
 
 
-def test_failure_gives_the_terminal_back(recipe: Recipe) -> None:
+def test_failure_gives_the_terminal_back(recipe: TranslateRecipe) -> None:
     """When training fails midway, the error comes through and the live display is closed."""
     console, file = make_console(terminal=True)
     handler = signal.getsignal(signal.SIGINT)  # a background job ignores it
     recipe = replace(recipe, train=replace(recipe.train, learning_rate=1e38, clip_norm=None))
     with pytest.raises(DragomanError, match="in a batch of the examples"):
-        train(recipe, score=Scorer(iter([1, 2, 3])), console=console)
+        train_scored(recipe, Scorer(iter([1, 2, 3])), console)
     assert file.getvalue().count(SHOW_CURSOR) == file.getvalue().count(HIDE_CURSOR) > 0
     assert signal.getsignal(signal.SIGINT) == handler
 
 
-def test_validation_files_and_limit(recipe: Recipe) -> None:
+def test_validation_files_and_limit(recipe: TranslateRecipe) -> None:
     """Given validation files are used as they are; at most `validate_limit` are translated."""
     data = replace(recipe.data, valid_src=recipe.data.src, valid_tgt=recipe.data.tgt)
     scorer = Scorer(iter([1, 2, 3, 4]))
     console, file = make_console(terminal=False)
     limited = replace(change(recipe, validate_limit=7), data=data)
-    train(limited, score=scorer, console=console)
+    train_scored(limited, scorer, console)
     assert scorer.sources == [f"{i} {i + 1} {i + 2}" for i in range(7)]
     assert "held out" not in file.getvalue()
 
 
-def test_two_tokenizers(recipe: Recipe) -> None:
+def test_two_tokenizers(recipe: TranslateRecipe) -> None:
     """Separate vocabularies are learnt, kept and loaded again when the run goes on."""
     recipe = replace(
         recipe,
@@ -227,14 +227,14 @@ def test_two_tokenizers(recipe: Recipe) -> None:
     load_model(Path(recipe.out))
 
 
-def test_held_out_sources_leave_every_corpus(recipe: Recipe) -> None:
+def test_held_out_sources_leave_every_corpus(recipe: TranslateRecipe) -> None:
     """A second corpus does not teach what the first one holds out."""
     same_again = CorpusConfig(src=recipe.data.src, tgt=recipe.data.tgt)
     _, said = run(replace(recipe, data=replace(recipe.data, corpora=(same_again,))), 1, 2, 3, 4)
     assert said.count("36 of 40 pairs are used") == 2
 
 
-def test_changed_data(recipe: Recipe) -> None:
+def test_changed_data(recipe: TranslateRecipe) -> None:
     """A run whose texts have changed since it was saved is not gone on with."""
     assert interrupt(recipe, 3, [1, 2]).interrupted
     for side in ("src", "tgt"):
@@ -244,7 +244,7 @@ def test_changed_data(recipe: Recipe) -> None:
         run(recipe)
 
 
-def test_checkpointing_changes_no_bit(recipe: Recipe) -> None:
+def test_checkpointing_changes_no_bit(recipe: TranslateRecipe) -> None:
     """Computing activations again, dropout included, gives the weights of keeping them."""
     setting = replace(recipe.train, activation_checkpointing=True)
     again = replace(recipe, out=recipe.out + "-again", train=setting)
@@ -263,7 +263,7 @@ def test_checkpointing_changes_no_bit(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("differs", ["device", "precision", "threads", "torch", None])
-def test_another_machine_is_told(recipe: Recipe, differs: str | None) -> None:
+def test_another_machine_is_told(recipe: TranslateRecipe, differs: str | None) -> None:
     """What the bits depend on is saved; where it differs that is said, and the run goes on.
 
     A checkpoint of an older version, `None` here, has nothing to compare with.
@@ -283,7 +283,7 @@ def test_another_machine_is_told(recipe: Recipe, differs: str | None) -> None:
     assert ("this machine has" in said) == (changed in said) == bool(differs)
 
 
-def test_the_card_says_that_a_run_is_unfinished(recipe: Recipe) -> None:
+def test_the_card_says_that_a_run_is_unfinished(recipe: TranslateRecipe) -> None:
     """Until the run has ended, with how far it is; what stands on the card besides is the same."""
     card = Path(recipe.out) / "README.md"
     limited = replace(recipe, train=replace(recipe.train, max_minutes=45.0))
@@ -300,7 +300,7 @@ def test_the_card_says_that_a_run_is_unfinished(recipe: Recipe) -> None:
     assert not card.exists()
 
 
-def test_a_deterministic_run(recipe: Recipe) -> None:
+def test_a_deterministic_run(recipe: TranslateRecipe) -> None:
     """Torch's deterministic algorithms are used throughout the run, and only there."""
     used: list[bool] = []
     scorer = Scorer(
@@ -311,11 +311,7 @@ def test_a_deterministic_run(recipe: Recipe) -> None:
     handle = register_optimizer_step_post_hook(
         lambda *_: used.append(torch.are_deterministic_algorithms_enabled())
     )
-    train(
-        replace(recipe, train=replace(recipe.train, deterministic=True)),
-        score=scorer,
-        console=console,
-    )
+    train_scored(replace(recipe, train=replace(recipe.train, deterministic=True)), scorer, console)
     handle.remove()
     assert used == [True] * 10
     assert not torch.are_deterministic_algorithms_enabled()

@@ -11,21 +11,23 @@ from tests.unit.train.made import file_size_limit
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.settings import override_settings
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Progress
-from dragoman.train.recipe import DataConfig, Recipe
 from dragoman.train.runfolder import RunFolder
 
 TRAIN = TrainConfig(max_steps=10)
 
 
 @pytest.fixture
-def recipe(tmp_path: Path) -> Recipe:
+def recipe(tmp_path: Path) -> TranslateRecipe:
     """A recipe whose run goes to a folder that is not there yet."""
-    return Recipe(out=str(tmp_path / "run"), data=DataConfig(src="a", tgt="b"), train=TRAIN)
+    return TranslateRecipe(
+        out=str(tmp_path / "run"), data=DataConfig(src="a", tgt="b"), train=TRAIN
+    )
 
 
-def begin(recipe: Recipe, *, learnt: bool = True) -> RunFolder:
+def begin(recipe: TranslateRecipe, *, learnt: bool = True) -> RunFolder:
     """Open the folder, as a run does, and put a checkpoint there."""
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         if learnt:
@@ -33,7 +35,7 @@ def begin(recipe: Recipe, *, learnt: bool = True) -> RunFolder:
     return folder
 
 
-def test_going_on_with_the_same_settings(recipe: Recipe) -> None:
+def test_going_on_with_the_same_settings(recipe: TranslateRecipe) -> None:
     """The same recipe opens its own folder again; its file is the recipe."""
     folder = begin(recipe)
     assert begin(recipe) == folder
@@ -42,7 +44,7 @@ def test_going_on_with_the_same_settings(recipe: Recipe) -> None:
     assert [path.name for path in folder.training.glob(".*")] == [".lock"]
 
 
-def test_changed_settings_are_named(recipe: Recipe) -> None:
+def test_changed_settings_are_named(recipe: TranslateRecipe) -> None:
     """Settings that change the numbers of a run are refused, each by its name."""
     begin(recipe)
     other = replace(recipe, train=replace(TRAIN, seed=2), model=replace(recipe.model, d_model=256))
@@ -51,7 +53,7 @@ def test_changed_settings_are_named(recipe: Recipe) -> None:
     begin(recipe)
 
 
-def test_free_settings(recipe: Recipe) -> None:
+def test_free_settings(recipe: TranslateRecipe) -> None:
     """The end of a run and what changes no number may be set anew while it goes on."""
     begin(recipe)
     train = replace(TRAIN, max_steps=20, max_minutes=3.0, patience=2, log_every=1)
@@ -61,7 +63,7 @@ def test_free_settings(recipe: Recipe) -> None:
     assert saved["train"]["max_steps"] == 20
 
 
-def test_a_run_that_learnt_nothing_begins_anew(recipe: Recipe) -> None:
+def test_a_run_that_learnt_nothing_begins_anew(recipe: TranslateRecipe) -> None:
     """After a wrong path in the first command, the corrected command works in the same folder."""
     folder = begin(recipe, learnt=False)
     (folder.training / "tokenizer.json").write_text("of the wrong text", encoding="utf-8")
@@ -70,7 +72,7 @@ def test_a_run_that_learnt_nothing_begins_anew(recipe: Recipe) -> None:
 
 
 def test_a_folder_that_is_emptied_is_a_runs(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+    recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed while it begins anew, at any moment, a run leaves a folder that it can begin in."""
     training = begin(recipe, learnt=False).training
@@ -86,7 +88,7 @@ def test_a_folder_that_is_emptied_is_a_runs(
     assert known == [True]
 
 
-def test_a_folder_with_a_model_has_learnt(recipe: Recipe) -> None:
+def test_a_folder_with_a_model_has_learnt(recipe: TranslateRecipe) -> None:
     """A model that was written before the first checkpoint is not thrown away."""
     folder = begin(recipe, learnt=False)
     (folder.path / "config.json").write_text("{}", encoding="utf-8")
@@ -94,7 +96,7 @@ def test_a_folder_with_a_model_has_learnt(recipe: Recipe) -> None:
         begin(replace(recipe, train=replace(TRAIN, seed=2)))
 
 
-def test_foreign_folder(recipe: Recipe, tmp_path: Path) -> None:
+def test_foreign_folder(recipe: TranslateRecipe, tmp_path: Path) -> None:
     """A folder with other things in it, and a file, are left alone."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("years of work", encoding="utf-8")
@@ -105,7 +107,7 @@ def test_foreign_folder(recipe: Recipe, tmp_path: Path) -> None:
         begin(replace(recipe, out=str(tmp_path / "run" / "thesis.tex")))
 
 
-def test_empty_and_nearly_begun_folders(recipe: Recipe, tmp_path: Path) -> None:
+def test_empty_and_nearly_begun_folders(recipe: TranslateRecipe, tmp_path: Path) -> None:
     """An empty folder can be used, and one of a run that was killed before its recipe was whole."""
     training = tmp_path / "run" / "training"
     training.mkdir(parents=True)
@@ -113,7 +115,7 @@ def test_empty_and_nearly_begun_folders(recipe: Recipe, tmp_path: Path) -> None:
     assert begin(recipe).path == tmp_path / "run"
 
 
-def test_where_no_folder_can_be(recipe: Recipe, tmp_path: Path) -> None:
+def test_where_no_folder_can_be(recipe: TranslateRecipe, tmp_path: Path) -> None:
     """A folder below a file is one sentence; so is no folder at all."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(
@@ -125,13 +127,13 @@ def test_where_no_folder_can_be(recipe: Recipe, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["n" * 300, "run/" + "n" * 300])
-def test_a_name_that_no_folder_can_have(recipe: Recipe, tmp_path: Path, name: str) -> None:
+def test_a_name_that_no_folder_can_have(recipe: TranslateRecipe, tmp_path: Path, name: str) -> None:
     """What the system refuses already where it is looked for is the same one sentence."""
     with pytest.raises(InputError, match=r"cannot write to .*: File name too long; give another"):
         begin(replace(recipe, out=str(tmp_path / name)))
 
 
-def test_a_finished_run(recipe: Recipe) -> None:
+def test_a_finished_run(recipe: TranslateRecipe) -> None:
     """A finished run says so and what can be done with it, whatever its task is."""
     begin(recipe).mark_finished("10 steps", Progress(step=10, best={"loss": 1.0}))
     with pytest.raises(
@@ -143,7 +145,7 @@ def test_a_finished_run(recipe: Recipe) -> None:
 @pytest.mark.parametrize(
     "change", [["train.max_steps=20"], ["train.max_minutes=1"], ["train.patience=3"]]
 )
-def test_a_finished_run_goes_on(recipe: Recipe, change: list[str]) -> None:
+def test_a_finished_run_goes_on(recipe: TranslateRecipe, change: list[str]) -> None:
     """With another limit a finished run goes on, and is unfinished until its new end."""
     begin(recipe).mark_finished("10 steps", Progress(step=10))
     more = override_settings(recipe, change)
@@ -152,7 +154,7 @@ def test_a_finished_run_goes_on(recipe: Recipe, change: list[str]) -> None:
     assert begin(more) == folder
 
 
-def test_the_exported_model_is_remembered(recipe: Recipe) -> None:
+def test_the_exported_model_is_remembered(recipe: TranslateRecipe) -> None:
     """What the finished run's model was worth is known when the run goes on, twice too."""
     assert begin(recipe).exported is None
     begin(recipe).mark_finished("10 steps", Progress(step=10, best={"loss": 1.0}))
@@ -165,7 +167,7 @@ def test_the_exported_model_is_remembered(recipe: Recipe) -> None:
         _ = begin(more).exported
 
 
-def test_damaged_files(recipe: Recipe) -> None:
+def test_damaged_files(recipe: TranslateRecipe) -> None:
     """A recipe or a marker that is no JSON any more, or not what was written, is one sentence."""
     folder = begin(recipe, learnt=False)
     for text in ("{", "{}", "[]"):
@@ -179,7 +181,7 @@ def test_damaged_files(recipe: Recipe) -> None:
 
 
 def test_the_files_of_a_run_survive_a_power_failure(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+    recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recipe and the marker are on the disk before they have their names."""
     disk = listen(monkeypatch)
@@ -190,7 +192,7 @@ def test_the_files_of_a_run_survive_a_power_failure(
     disk.check()
 
 
-def test_full_disk_at_the_end(recipe: Recipe) -> None:
+def test_full_disk_at_the_end(recipe: TranslateRecipe) -> None:
     """A marker that cannot be written is one sentence, and no half of it stays."""
     folder = begin(recipe)
     with file_size_limit(5), pytest.raises(DragomanError, match="cannot write to"):
@@ -199,7 +201,7 @@ def test_full_disk_at_the_end(recipe: Recipe) -> None:
     begin(recipe)
 
 
-def test_one_run_at_a_time(recipe: Recipe) -> None:
+def test_one_run_at_a_time(recipe: TranslateRecipe) -> None:
     """While a run has a folder open, another is refused and changes nothing; then it may."""
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         (folder.training / "tokenizer.json").write_text("mine", encoding="utf-8")
@@ -211,7 +213,7 @@ def test_one_run_at_a_time(recipe: Recipe) -> None:
 
 
 def test_what_is_there_is_known_under_the_lock(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+    recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that another process has begun, before the folder is locked, is not overwritten."""
     other, flock = replace(recipe, train=replace(TRAIN, seed=2)), fcntl.flock
@@ -228,7 +230,7 @@ def test_what_is_there_is_known_under_the_lock(
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_a_refused_run_leaves_no_folder(recipe: Recipe, *, there: bool) -> None:
+def test_a_refused_run_leaves_no_folder(recipe: TranslateRecipe, *, there: bool) -> None:
     """A run that is refused before it has learnt anything leaves what was there before."""
     out = Path(recipe.out)
     if there:
@@ -245,14 +247,14 @@ def test_a_refused_run_leaves_no_folder(recipe: Recipe, *, there: bool) -> None:
         assert list(training.iterdir()) == before
 
 
-def test_the_lock_is_let_go_of_after_a_failure(recipe: Recipe) -> None:
+def test_the_lock_is_let_go_of_after_a_failure(recipe: TranslateRecipe) -> None:
     """A run that ends by an error leaves a folder that can be opened."""
     with pytest.raises(ZeroDivisionError), RunFolder.open(Path(recipe.out), recipe):
         _ = 1 / 0
     assert begin(recipe).path == Path(recipe.out)
 
 
-def test_settings_younger_than_the_run(recipe: Recipe) -> None:
+def test_settings_younger_than_the_run(recipe: TranslateRecipe) -> None:
     """A run that an older version began, which knew fewer settings, goes on."""
     path = begin(recipe).training / "recipe.json"
     old = json.loads(path.read_text(encoding="utf-8"))
@@ -265,7 +267,7 @@ def test_settings_younger_than_the_run(recipe: Recipe) -> None:
         begin(replace(recipe, train=replace(TRAIN, metric="chrf")))
 
 
-def test_a_run_of_another_task(recipe: Recipe) -> None:
+def test_a_run_of_another_task(recipe: TranslateRecipe) -> None:
     """A folder of another task's run is named as that."""
     path = begin(recipe).training / "recipe.json"
     path.write_text('{"task": "classify"}', encoding="utf-8")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.train.config import TrainConfig
-from dragoman.train.schedule import learning_rate
+from dragoman.train.optimizer import learning_rate
 
 PEAK, WARMUP, D = 3e-3, 200, 512
 

@@ -25,9 +25,9 @@ from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, EncoderOnlyConfig, ModelConfig, build
 from dragoman.models.folder import DecodingDefaults, FolderConfig, load_model, save_model
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
-from dragoman.train.recipe import DataConfig, StartConfig, TranslateRecipe
-from dragoman.train.recipes.base import DataFiles, RunRecipe
-from dragoman.train.run import train
+from dragoman.tasks.task import train
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.train.recipe import DataFiles, RunRecipe, StartConfig
 from dragoman.train.start import (
     begin_model,
     check_start,

@@ -11,23 +11,29 @@ from tests.unit.train import encoder_recipes
 from tests.unit.train.made import TINY
 from torch import Tensor, nn
 
-from dragoman.data import batch, labelled, masked, packed, tag_batch
+from dragoman.data.batches import BatchConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.dataset import TextDataset
 from dragoman.data.documents import HoldOut, prepare_documents
 from dragoman.data.holdout import hold_out, hold_out_rows
+from dragoman.data.labelled import load_labelled
 from dragoman.data.prepare import prepare
 from dragoman.data.tagged import load_tagged
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderOnly
 from dragoman.models.folder import DecodingDefaults, GenerationDefaults
 from dragoman.nn import Documents, Rotary
+from dragoman.tasks.classify import batches as classify_
+from dragoman.tasks.encoders import NoisyBatchConfig
+from dragoman.tasks.generate import batches as generate_
+from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
+from dragoman.tasks.pretrain import batches as pretrain_
+from dragoman.tasks.tag import batches as tag_
+from dragoman.tasks.translate import batches as translate_
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
-from dragoman.train.encoders import NoisyBatchConfig
-from dragoman.train.recipes.base import RunRecipe
-from dragoman.train.recipes.generate import GenerateRecipe, TextFiles
-from dragoman.train.recipes.translate import DataConfig, TranslateRecipe
+from dragoman.train.recipe import RunRecipe
 
 STEPS, SEED, PEAK, WARMUP = 4, 7, 0.05, 3
 TRAIN = TrainConfig(
@@ -102,7 +108,7 @@ def translate(folder: Path) -> Case:
     (folder / "a.src").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "a.tgt").write_text("\n".join(x[::-1] for x in lines) + "\n", encoding="utf-8")
     src, tgt, cache = str(folder / "a.src"), str(folder / "a.tgt"), str(folder / "cache")
-    settings = batch.BatchConfig(max_tokens=90, max_length=40, subword_sampling=0.3)
+    settings = BatchConfig(max_tokens=90, max_length=40, subword_sampling=0.3)
     decoding = {
         "beam_size": 2,
         "length_penalty": 0.5,
@@ -120,7 +126,7 @@ def translate(folder: Path) -> Case:
         decoding=DecodingDefaults(**decoding),  # type: ignore[arg-type]
     )
 
-    def read(model: EncoderDecoder, part: batch.Batch) -> tuple[Tensor, Tensor]:
+    def read(model: EncoderDecoder, part: translate_.Batch) -> tuple[Tensor, Tensor]:
         real_BT = part.tgt_out_BT != 0
         return model(part.src_BS, part.tgt_in_BT)[real_BT], part.tgt_out_BT[real_BT]
 
@@ -133,8 +139,8 @@ def translate(folder: Path) -> Case:
         config = replace(recipe.model, src_vocab_size=size, tgt_vocab_size=size)
         return Hand(
             build=lambda: EncoderDecoder(config),
-            batches=batch.Batches([rest], settings, seed=SEED, splits=splits),
-            validation=list(batch.evaluation_batches(held, 90)),
+            batches=translate_.Batches([rest], settings, seed=SEED, splits=splits),
+            validation=list(translate_.evaluation_batches(held, 90)),
             read=read,
         )
 
@@ -144,10 +150,10 @@ def translate(folder: Path) -> Case:
 
 
 def generate(folder: Path) -> Case:
-    """Short documents, packed."""
+    """Short documents, generate_."""
     text = "".join(f"{'it was so good ' * (1 + i % 3)}{i}\n" for i in range(60))
     (folder / "a.txt").write_text(text, encoding="utf-8")
-    settings = packed.PackConfig(
+    settings = generate_.PackConfig(
         length=20, rows=3, packing="documents", stride=7, subword_sampling=0.3
     )
     generation = {"context": 19, "opening": "so", "max_tokens": 11, "temperature": 0.3}
@@ -169,7 +175,7 @@ def generate(folder: Path) -> Case:
         generation=GenerationDefaults(**generation),  # type: ignore[arg-type]
     )
 
-    def read(model: DecoderOnly, part: packed.LanguageBatch) -> tuple[Tensor, Tensor]:
+    def read(model: DecoderOnly, part: generate_.LanguageBatch) -> tuple[Tensor, Tensor]:
         assert part.document_lengths is not None
         real_BL = part.targets_BL != 0
         logits_BLV = model(part.inputs_BL, None, Documents(part.document_lengths))
@@ -182,8 +188,8 @@ def generate(folder: Path) -> Case:
         config = replace(recipe.model, vocab_size=pieces.vocab_size)
         return Hand(
             build=lambda: DecoderOnly(config),
-            batches=packed.PackedBatches(rest, settings, seed=SEED, splits=pieces.splits()),
-            validation=list(packed.evaluation_batches(held, settings)),
+            batches=generate_.PackedBatches(rest, settings, seed=SEED, splits=pieces.splits()),
+            validation=list(generate_.evaluation_batches(held, settings)),
             read=read,
         )
 
@@ -193,8 +199,8 @@ def generate(folder: Path) -> Case:
 
 def pretrain(folder: Path) -> Case:
     """Texts of three kinds, some of whose tokens are hidden."""
-    masking = masked.MaskConfig(share=0.4, masked=0.5, random=0.3)
-    settings = batch.BatchConfig(max_tokens=90, max_length=7, subword_sampling=0.3)
+    masking = pretrain_.MaskConfig(share=0.4, masked=0.5, random=0.3)
+    settings = BatchConfig(max_tokens=90, max_length=7, subword_sampling=0.3)
     recipe = encoder_recipes.masked_recipe(folder)
     recipe = replace(
         recipe,
@@ -205,7 +211,7 @@ def pretrain(folder: Path) -> Case:
         train=replace(TRAIN, schedule="inverse-sqrt"),
     )
 
-    def read(model: EncoderOnly, part: masked.MaskedBatch) -> tuple[Tensor, Tensor]:
+    def read(model: EncoderOnly, part: pretrain_.MaskedBatch) -> tuple[Tensor, Tensor]:
         hidden_BL = part.targets_BL >= 0
         return model(part.ids_BL)[hidden_BL], part.targets_BL[hidden_BL]
 
@@ -213,21 +219,21 @@ def pretrain(folder: Path) -> Case:
         pieces = case.tokenizer
         data, cache = recipe.data, recipe.data.cache_folder
         bare, _ = prepare_documents([folder / "bare.txt"], "line", pieces, cache)
-        marked = labelled.load_labelled(folder / "texts.tsv", data.labelled_layout, pieces)
+        marked = load_labelled(folder / "texts.tsv", data.labelled_layout, pieces)
         named = load_tagged(folder / "words.conll", data.tagged_layout, pieces)
         texts = TextDataset.joined([part.as_texts() for part in (bare, marked, named)])
         rest, held = (
             replace(texts, texts=texts.texts.take(rows))
             for rows in hold_out_rows(texts.texts, 9, SEED)
         )
-        vocabulary = masked.Vocabulary(MASKED_ID, (pieces.first_piece, pieces.vocab_size))
+        vocabulary = pretrain_.Vocabulary(MASKED_ID, (pieces.first_piece, pieces.vocab_size))
         config = replace(recipe.model, vocab_size=pieces.vocab_size)
         return Hand(
             build=lambda: EncoderOnly(config),
-            batches=masked.MaskedBatches(
+            batches=pretrain_.MaskedBatches(
                 rest, settings, vocabulary, masking, seed=SEED, splits=pieces.splits()
             ),
-            validation=list(masked.evaluation_batches(held, settings, vocabulary, masking)),
+            validation=list(pretrain_.evaluation_batches(held, settings, vocabulary, masking)),
             read=read,
         )
 
@@ -254,19 +260,19 @@ def classify(folder: Path) -> Case:
         train=TRAIN,
     )
 
-    def read(model: EncoderOnly, part: labelled.ClassBatch) -> tuple[Tensor, Tensor]:
+    def read(model: EncoderOnly, part: classify_.ClassBatch) -> tuple[Tensor, Tensor]:
         return model(hidden(model, part.ids_BL)), part.labels_B
 
     def open_() -> Hand:
         pieces = case.tokenizer
-        texts = labelled.load_labelled(folder / "texts.tsv", recipe.data.layout, pieces)
+        texts = load_labelled(folder / "texts.tsv", recipe.data.layout, pieces)
         rest, held = (texts.take(rows) for rows in hold_out_rows(texts.texts, 6, SEED))
         head = replace(recipe.head, labels=("0", "1"))
         config = replace(recipe.model, vocab_size=pieces.vocab_size, head=head)
         return Hand(
             build=lambda: EncoderOnly(config),
-            batches=labelled.ClassBatches(rest, BATCH, seed=SEED, splits=pieces.splits()),
-            validation=list(labelled.evaluation_batches(held, BATCH)),
+            batches=classify_.ClassBatches(rest, BATCH, seed=SEED, splits=pieces.splits()),
+            validation=list(classify_.evaluation_batches(held, BATCH)),
             read=read,
         )
 
@@ -285,7 +291,7 @@ def tag(folder: Path) -> Case:
         train=replace(TRAIN, schedule="cosine"),
     )
 
-    def read(model: EncoderOnly, part: tag_batch.TagBatch) -> tuple[Tensor, Tensor]:
+    def read(model: EncoderOnly, part: tag_.TagBatch) -> tuple[Tensor, Tensor]:
         first_BL = part.tags_BL >= 0
         return model(hidden(model, part.ids_BL))[first_BL], part.tags_BL[first_BL]
 
@@ -298,8 +304,8 @@ def tag(folder: Path) -> Case:
         config = replace(recipe.model, vocab_size=pieces.vocab_size, head=head)
         return Hand(
             build=lambda: EncoderOnly(config),
-            batches=tag_batch.TagBatches(rest, BATCH, seed=SEED, splits=pieces.splits()),
-            validation=list(tag_batch.evaluation_batches(held, BATCH)),
+            batches=tag_.TagBatches(rest, BATCH, seed=SEED, splits=pieces.splits()),
+            validation=list(tag_.evaluation_batches(held, BATCH)),
             read=read,
         )
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.output import replacing
 from dragoman.errors import InputError
+from dragoman.files.writing import replacing
 from dragoman.lens.inspection import AttentionMap, Inspection
 from dragoman.version import __version__
 

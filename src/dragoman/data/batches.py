@@ -1,0 +1,314 @@
+r"""From examples to batches: a plan under a token budget, and an endless stream that can resume.
+
+A batch of :math:`n` pairs padded to its longest source and its longest target costs
+
+.. math:: n \, (\max_i S_i + \max_i T_i)
+
+tokens. Pairs are put into strips by the length of one side and, within a strip, in order of the
+other, up one strip and down the next, so that neighbours have nearly the same two lengths even
+where a strip ends. Then the row is cut: each batch takes as many of the following pairs as the
+budget allows.
+
+A stream goes on exactly where it was saved. In the names of tensors: B sequences, L positions.
+"""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.errors import InputError
+
+__all__ = [
+    "BatchConfig",
+    "Epoch",
+    "Plan",
+    "Planned",
+    "Stream",
+    "ended",
+    "fingerprint_of",
+    "fixed_batches",
+    "framed",
+    "padded",
+    "plan_batches",
+    "plan_epoch",
+]
+
+
+Lengths = npt.NDArray[np.int64]
+
+LONGEST = (1 << 19) - 1
+"""Lengths beyond it are not told apart when pairs are put in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchConfig:
+    """How examples are put into batches under a budget of tokens."""
+
+    max_tokens: int = 4096
+    """Tokens of a batch, source and target, with padding; a longer example makes one alone."""
+    max_length: int = 256
+    """Pairs with more tokens on a side are left out of training; longer single texts are cut."""
+    subword_sampling: float = 0.0
+    """Probability that a piece is taken apart, drawn anew each epoch; 0.1 suits small corpora."""
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1 or self.max_length < 1:
+            raise InputError(
+                f"max_tokens ({self.max_tokens}) and max_length ({self.max_length}) must be above "
+                "zero."
+            )
+        if not 0.0 <= self.subword_sampling <= 1.0:
+            raise InputError(f"subword_sampling is {self.subword_sampling}, not in [0, 1].")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Batch ``k`` holds the pairs ``order[bounds[k]:bounds[k + 1]]``."""
+
+    order: npt.NDArray[np.int64]
+    bounds: npt.NDArray[np.int64]
+    num_tokens: int
+    """Source and target tokens of all pairs."""
+    num_padded: int
+    """The same with padding."""
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __getitem__(self, batch: int) -> npt.NDArray[np.int64]:
+        return self.order[self.bounds[batch] : self.bounds[batch + 1]]
+
+    @property
+    def padding(self) -> float:
+        """The share of padding in all tokens."""
+        return 1.0 - self.num_tokens / self.num_padded if self.num_padded else 0.0
+
+
+def plan_batches(
+    src_lengths: Lengths, tgt_lengths: Lengths, max_tokens: int, rng: np.random.Generator
+) -> Plan:
+    """Put all pairs into batches of at most ``max_tokens`` source and target tokens with padding.
+
+    Lengths are those in the batch, with eos. A pair that is over the budget by itself makes a
+    batch. What differs from one state of ``rng`` to the next: which side makes the strips, the
+    order of pairs with equal lengths, and where the first cut falls. The strips are made wider as
+    long as that saves padding, which it does when a batch is large for the corpus. Batches come in
+    order of length.
+    """
+    by_src = bool(rng.integers(2))
+    first, second = (src_lengths, tgt_lengths) if by_src else (tgt_lengths, src_lengths)
+    ties = rng.integers(0, 1 << 24, len(src_lengths))
+    first_budget = int(max_tokens * rng.uniform(0.5, 1.0))
+    best: Plan | None = None
+    for width in (1, 2, 3, 4):
+        order = _snake(first // width, second, ties)
+        plan = _cut(order, src_lengths[order], tgt_lengths[order], (first_budget, max_tokens))
+        if best is not None and plan.num_padded >= best.num_padded:
+            break
+        best = plan
+    assert best is not None  # noqa: S101
+    return best
+
+
+def _snake(strip: Lengths, within: Lengths, ties: Lengths) -> npt.NDArray[np.int64]:
+    """Pairs by strip, then up or down by the other length, then by chance."""
+    strip, within = np.minimum(strip, LONGEST), np.minimum(within, LONGEST)
+    turning = np.where(strip % 2 == 0, within, LONGEST - within)
+    return np.argsort((strip << 43) | (turning << 24) | ties)
+
+
+def _cut(
+    order: npt.NDArray[np.int64], src: Lengths, tgt: Lengths, budgets: tuple[int, int]
+) -> Plan:
+    """Cut the ordered pairs greedily; the first batch has a budget of its own."""
+    budget, later_budget = budgets
+    bounds, num_padded = [0], 0
+    while (start := bounds[-1]) < len(order):
+        most = max(1, budget // int(src[start] + tgt[start]))
+        width = np.maximum.accumulate(src[start : start + most])
+        width += np.maximum.accumulate(tgt[start : start + most])
+        cost = width * np.arange(1, len(width) + 1)
+        count = max(1, int(np.searchsorted(cost, budget, side="right")))
+        num_padded += int(cost[count - 1])
+        bounds.append(start + count)
+        budget = later_budget
+    return Plan(order, np.array(bounds), int(src.sum() + tgt.sum()), num_padded)
+
+
+BatchT = TypeVar("BatchT")
+BatchT_co = TypeVar("BatchT_co", covariant=True)
+
+
+class Epoch(Protocol[BatchT_co]):
+    """The batches of one pass over the data, in order; each can be made at any time."""
+
+    @property
+    def padding(self) -> float:
+        """The share of padding in all tokens."""
+
+    def __len__(self) -> int:
+        """How many batches there are."""
+
+    def __getitem__(self, number: int, /) -> BatchT_co:
+        """Make a batch; the same number gives the same batch."""
+
+
+class Stream(Iterator[BatchT], ABC):
+    """Training batches without end, in an order that a seed decides.
+
+    An epoch follows from seed and number alone, so that ``state_dict`` needs no more than two
+    counters to go on exactly where it was. A class for a kind of data says how an epoch is drawn.
+    """
+
+    def __init__(self, *, seed: int) -> None:
+        self._seed = seed
+        self._fingerprint = self.fingerprint  # of large data it takes a while
+        self._begin(epoch=0)
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> Epoch[BatchT]:
+        """Choose and order the batches of an epoch."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A hash of all that decides the batches, the seed aside."""
+
+    def __next__(self) -> BatchT:
+        while self.position >= len(self._drawn):
+            self._begin(self.epoch + 1)
+        self.position += 1
+        return self._drawn[self.position - 1]
+
+    @property
+    def num_batches(self) -> int:
+        """Batches of the present epoch."""
+        return len(self._drawn)
+
+    @property
+    def padding(self) -> float:
+        """The share of padding in the tokens of the present epoch."""
+        return self._drawn.padding
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the stream is: plain numbers and a text, fit for JSON."""
+        return {
+            "seed": self._seed,
+            "epoch": self.epoch,
+            "position": self.position,
+            "fingerprint": self._fingerprint,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was taken, with its seed.
+
+        Raises InputError when the data or the settings of batches are no longer the same, and
+        ValueError for a state that ``state_dict`` never returns.
+        """
+        place = (state["seed"], state["epoch"], state["position"])
+        if not all(isinstance(number, int) and number >= 0 for number in place):
+            raise ValueError(f"no data stands at {place}")
+        if state["fingerprint"] != self._fingerprint:
+            raise InputError(
+                "The training data or its batch settings have changed since the run was saved; "
+                "put them back, or start a new run in another folder."
+            )
+        self._seed, epoch, position = place
+        self._begin(epoch)
+        self.position = position
+
+    def _begin(self, epoch: int) -> None:
+        self.epoch, self.position = epoch, 0
+        self._drawn = self.draw(np.random.default_rng([self._seed, epoch]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned(Generic[BatchT]):
+    """An epoch whose batches a plan has put together."""
+
+    rows: npt.NDArray[np.int64]
+    """The examples of the epoch by number; one that comes twice stands here twice."""
+    plan: Plan
+    """Which places of ``rows`` share a batch."""
+    order: npt.NDArray[np.int64]
+    """The batches of the plan in the order in which they come."""
+    make: Callable[[npt.NDArray[np.int64]], BatchT]
+    """From ascending numbers of examples to their tensors."""
+
+    @property
+    def padding(self) -> float:
+        """The share of padding in all tokens."""
+        return self.plan.padding
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def __getitem__(self, number: int, /) -> BatchT:
+        return self.make(np.sort(self.rows[self.plan[int(self.order[number])]]))
+
+
+def fingerprint_of(*decides: object) -> str:
+    """A hash of values that JSON can hold."""
+    return hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:32]
+
+
+def plan_epoch(
+    lengths: npt.NDArray[np.int64],
+    max_tokens: int,
+    rng: np.random.Generator,
+    make: Callable[[npt.NDArray[np.int64]], BatchT],
+) -> Planned[BatchT]:
+    """An epoch of single sequences, each once, those of like length together."""
+    plan = plan_batches(lengths, np.zeros_like(lengths), max_tokens, rng)
+    rows, order = np.arange(len(lengths)), rng.permutation(len(plan))
+    return Planned(rows=rows, plan=plan, order=order, make=make)
+
+
+def fixed_batches(
+    lengths: npt.NDArray[np.int64],
+    max_tokens: int,
+    make: Callable[[npt.NDArray[np.int64]], BatchT],
+) -> Iterator[BatchT]:
+    """All sequences, each once, always in the same batches: what is measured on."""
+    epoch = plan_epoch(lengths, max_tokens, np.random.default_rng(0), make)
+    return (epoch[number] for number in range(len(epoch)))
+
+
+def padded(ragged: Ragged, padding: int, *, before: int = 0, after: int = 0) -> Tensor:
+    """The sequences with ``padding`` around them to one width; shape (B, L).
+
+    At least ``before`` places come before each sequence and ``after`` after it.
+    """
+    lengths = ragged.lengths
+    within = np.arange(lengths.max(initial=0) + before + after) - before
+    ids_BL = np.full((len(ragged), len(within)), padding, dtype=np.int64)
+    ids_BL[(within >= 0) & (within < lengths[:, None])] = ragged.ids
+    return torch.from_numpy(ids_BL)
+
+
+def ended(ragged: Ragged, special: SpecialIds) -> Tensor:
+    """Each sequence, eos, then padding; shape (B, L)."""
+    ids_BL = padded(ragged, special.pad_id, after=1)
+    ids_BL[np.arange(len(ragged)), ragged.lengths] = special.eos_id
+    return ids_BL
+
+
+def framed(ragged: Ragged, special: SpecialIds) -> Tensor:
+    """Each sequence between bos and eos, then padding; shape (B, L).
+
+    An encoder that is read off at its first position has bos there, which says nothing by itself:
+    the ``[CLS]`` of Devlin et al. (2019, section 3), the ``<s>`` of RoBERTa.
+    """
+    ids_BL = padded(ragged, special.pad_id, before=1, after=1)
+    ids_BL[:, 0] = special.bos_id
+    ids_BL[np.arange(len(ragged)), ragged.lengths + 1] = special.eos_id
+    return ids_BL

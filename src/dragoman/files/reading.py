@@ -1,0 +1,235 @@
+r"""Lines of a text file, plain or compressed, and JSON lines; errors name the file and the line.
+
+A line ends with "\n" and nothing else: the other characters that ``str.splitlines`` cuts at
+(U+2028, U+0085, form feeds) stand inside real sentences, and two files of pairs cut differently
+are no longer parallel. A "\r" before the "\n" and a byte order mark at the start are dropped.
+
+A line has at most 16 MiB (``LONGEST_LINE``), or as many bytes as the environment variable
+``DRAGOMAN_MAX_LINE_BYTES`` says; reading never holds more of a file, however it is compressed.
+"""
+
+import codecs
+import gzip
+import io
+import json
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import zstandard
+
+from dragoman.errors import InputError
+
+__all__ = [
+    "decode_lines",
+    "longest_line",
+    "open_bytes",
+    "read_lines",
+    "read_records",
+    "read_text",
+    "refuse_pipe",
+    "text_at",
+    "value_at",
+]
+
+
+LONGEST_LINE = 1 << 24
+"""Most bytes of a line, its end included, unless the environment says otherwise."""
+
+DOCUMENTS = {
+    b"PK\x03\x04": "a document (docx, xlsx, odt) or another zip archive",
+    b"\xd0\xcf\x11\xe0": "a document (doc, xls)",
+    b"{\\rtf": "a document (rtf)",
+    b"%PDF-": "a PDF",
+}
+"""What begins with these bytes."""
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of the file, without their ends, one after another.
+
+    ``.gz``, ``.xz`` and ``.zst`` are decompressed on the way. Raises InputError for a file that is
+    missing, empty, damaged or not UTF-8, or has too long a line.
+    """
+    return (line.removesuffix("\n") for line in read_text(path))
+
+
+def read_text(path: Path) -> Iterator[str]:
+    """The text of a file in lines that keep their ends, each one line feed.
+
+    Raises InputError as ``read_lines`` does.
+    """
+    empty = True
+    with open_bytes(path) as stream:
+        for line in _decoded(stream, str(path)):
+            empty = False
+            yield line
+    if empty:
+        more = ", or it is a pipe that has been read already; give a file" * path.is_fifo()
+        raise InputError(f"{path} is empty{more}.")
+
+
+def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """The lines of an open file or of standard input, which messages call ``name``; or none."""
+    return (line.removesuffix("\n") for line in _decoded(stream, name))
+
+
+def _decoded(stream: BinaryIO, name: str) -> Iterator[str]:
+    """Each line with its end, which the last one may lack."""
+    for number, raw in enumerate(_raw_lines(stream, name), start=1):
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        if number == 1:
+            _refuse_other_kinds(line, name)
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{name} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at "
+                f"position {error.start + 1}; correct it, or convert the file from its encoding, "
+                "such as GB18030 or LATIN1: iconv -f GB18030 -t UTF-8 OLD > NEW."
+            ) from None
+        yield text + "\n" if raw.endswith(b"\n") else text
+
+
+def _refuse_other_kinds(start: bytes, name: str) -> None:
+    """Raise InputError where the first line is that of a document, or is UTF-16."""
+    for signature, kind in DOCUMENTS.items():
+        if start.startswith(signature):
+            raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8.")
+    if start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or 0 in start[:2]:
+        order = "" if start[0] > 0x7F else "BE" if start[0] == 0 else "LE"  # a mark tells it
+        raise InputError(
+            f"{name} is UTF-16; save it as UTF-8 in an editor, or convert it: "
+            f"iconv -f UTF-16{order} -t UTF-8 OLD > NEW."
+        )
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open for reading, decompressed by the ending of the name."""
+    if not path.exists():
+        raise InputError(f"There is no file {path}.")
+    if path.is_dir():
+        raise InputError(f"{path} is a directory, not a file.")
+    try:
+        match path.suffix:
+            case ".gz":
+                return cast("BinaryIO", gzip.open(path, "rb"))
+            case ".xz":
+                return cast("BinaryIO", lzma.open(path, "rb"))
+            case ".zst":
+                return cast("BinaryIO", io.BufferedReader(_ZstdFile(path), 1 << 17))
+            case _:
+                return path.open("rb")
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def refuse_pipe(path: Path) -> None:
+    """Raise InputError for what can be read only once."""
+    if path.is_fifo():
+        raise InputError(f"{path} is a pipe, and a run may have to read it again; give a file.")
+
+
+def longest_line() -> int:
+    """Most bytes of a line, its end included. Raises InputError where the setting is no number."""
+    given = os.environ.get("DRAGOMAN_MAX_LINE_BYTES", str(LONGEST_LINE))
+    if not given.isdecimal() or int(given) < 1:
+        raise InputError(f"DRAGOMAN_MAX_LINE_BYTES is {given!r}; it must be a number, 1 or more.")
+    return int(given)
+
+
+def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """The lines as bytes, with the errors of decompression in our words."""
+    most, number = longest_line(), 0
+    try:
+        while raw := stream.readline(most + 1):
+            number += 1
+            if len(raw) > most:
+                raise InputError(
+                    f"{name} line {number} is longer than {most:,} bytes; break it into lines, or "
+                    "raise the limit by the environment variable DRAGOMAN_MAX_LINE_BYTES."
+                )
+            yield raw
+    except EOFError:
+        raise InputError(
+            f"{name} is cut short: the compressed file ends before its data does; copy it again."
+        ) from None
+    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        raise InputError(
+            f"{name} is damaged or not compressed as its name says: {error}."
+        ) from error
+    except OSError as error:
+        raise InputError(f"Cannot read {name}: {error.strerror or error}.") from error
+
+
+class _ZstdFile(io.RawIOBase):
+    """A Zstandard file read as one stream of bytes, over any number of frames.
+
+    The library's own reader takes a file that was cut short for a complete one; this one raises
+    EOFError, as gzip and lzma do.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._started = False
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._ready:
+            packed = self._frame.unused_data or self._file.read(256)  # which may hold 8 MiB
+            if not packed:
+                if self._started and not self._frame.eof:
+                    raise EOFError
+                return 0
+            if self._frame.eof:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._started = True
+            self._ready = memoryview(self._frame.decompress(packed))
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def read_records(path: Path) -> Iterator[tuple[str, object]]:
+    """Each line's place, as messages call it, and what it holds."""
+    for number, line in enumerate(read_lines(path), start=1):
+        place = f"{path} line {number}"
+        try:
+            yield place, json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{place} is not JSON: {error.msg} at column {error.colno}.") from None
+
+
+def value_at(record: object, key: str, place: str, settings: str) -> object:
+    """The value at a dotted key; ``settings`` are those that choose the key."""
+    value = record
+    for part in key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            known = ", ".join(map(repr, value)) if isinstance(value, dict) else "no object"
+            raise InputError(f"{place} has no key {key!r} (there is {known}); set {settings}.")
+        value = value[part]
+    return value
+
+
+def text_at(record: object, key: str, place: str, settings: str) -> str:
+    """The text at a dotted key."""
+    value = value_at(record, key, place, settings)
+    if not isinstance(value, str):
+        raise InputError(f"{place}: the value of {key!r} is not a text.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{place}: {key!r} holds half of a surrogate pair; mend it.") from None
+    return value

@@ -1,0 +1,174 @@
+"""Files that appear whole or not at all, and are whole after a power failure.
+
+A rename can reach the disk before the content of the file does, and neither is there before the
+folder is synced. So a file that replaces another one is written beside it, synced, renamed, and
+then its folder is synced.
+"""
+
+import errno
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from dragoman.errors import DragomanError, InputError
+from dragoman.files.locks import locked
+
+__all__ = [
+    "rename_durably",
+    "replacing",
+    "sync",
+    "write_durably",
+]
+
+
+UNSYNCED = {errno.EACCES, errno.EINVAL}
+"""What a folder answers that may be written to but not read, and one of some network disks."""
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or a folder and everything in it, is on the disk."""
+    if path.is_dir():
+        for inner in path.iterdir():
+            sync(inner)
+        _sync_entries(path)
+    else:
+        _sync(path, os.O_WRONLY)  # Windows syncs only what is open for writing
+
+
+def rename_durably(part: Path, target: Path) -> None:
+    """Sync a file or a folder, give it its name, and sync the folder that holds it.
+
+    A file replaces an older one of that name; a folder needs a name that is free.
+    """
+    sync(part)
+    part.replace(target)
+    _sync_entries(target.parent)
+
+
+def write_durably(target: Path, text: str) -> None:
+    """Write a text beside the file and rename it: whatever happens, the old or the new one stays.
+
+    Bytes that were read with "surrogateescape" are written as they were. Raises OSError when
+    writing fails; nothing is left beside the file then.
+    """
+    part = target.with_name(f".{target.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8", errors="surrogateescape")
+        rename_durably(part, target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _sync_entries(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the system can open folders."""
+    if sys.platform == "win32":
+        return
+    try:
+        _sync(folder, os.O_RDONLY)
+    except OSError as error:
+        if error.errno not in UNSYNCED:
+            raise
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+PATIENCE = 10.0
+"""Seconds that another process has to finish the same file: enough for a picture or a page."""
+
+
+@contextmanager
+def replacing(target: Path, what: str) -> Iterator[Path]:
+    """Give a path beside the target to write to, which afterwards gets the target's name.
+
+    Missing folders are made. Whoever looks meanwhile finds the old file or none, and so it stays if
+    writing fails; what a killed process has left beside it, the next one writes over. A link stays
+    a link. What is no file at all, such as a pipe or ``/dev/stdout``, is written to and stays what
+    it is; so is a file that cannot be replaced: in a folder of somebody else's, or mounted by
+    itself into a container. ``what`` names what is written, for the messages: raises InputError if
+    nothing can be written there or another process does so just now, DragomanError when writing
+    fails, for example on a full disk. A reader that has gone away is a BrokenPipeError.
+    """
+    try:
+        if target.is_dir():
+            message = f"cannot write the {what} {target}: it is a folder; choose another path"
+            raise InputError(message)
+        if _is_written_to(target):
+            yield target
+            return
+        with _part_of(Path(os.path.realpath(target))) as part:
+            yield part
+    except (PermissionError, FileExistsError, NotADirectoryError, BlockingIOError) as error:
+        message = f"cannot write the {what} {target}: {error.strerror}; choose another path"
+        raise InputError(message) from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        message = f"writing the {what} {target} failed: {error.strerror or error}"
+        raise DragomanError(message) from error
+
+
+@contextmanager
+def _part_of(file: Path) -> Iterator[Path]:
+    """The path beside a file that takes its name when all is written, and else goes."""
+    part = file.with_name(f".{file.name}.part")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.is_symlink():
+        raise FileExistsError(0, "it is a link that leads round in a circle")
+    if file.exists() and not os.access(file, os.W_OK):
+        raise PermissionError(0, "it is read-only")
+    with ExitStack() as held:
+        _hold(part, held)
+        try:
+            yield part
+            if file.exists():
+                shutil.copymode(file, part)
+            _rename(part, file)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+
+def _rename(part: Path, file: Path) -> None:
+    try:
+        rename_durably(part, file)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        shutil.copyfile(part, file)  # it is mounted by itself
+        part.unlink()
+
+
+def _hold(part: Path, held: ExitStack) -> None:
+    """Make the file, and keep others from it until ``held`` ends."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        part.open("ab").close()
+        try:
+            held.enter_context(locked(part, wait=False))
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                raise BlockingIOError(0, "another process is writing it") from error
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _is_written_to(target: Path) -> bool:
+    """Whether it is no file, or a name for one that is open, or one whose folder is closed."""
+    folder = Path(os.path.realpath(target.parent))
+    if folder in {Path("/dev"), Path("/dev/fd")} or folder.is_relative_to("/proc"):
+        return True
+    if not target.is_file():
+        return target.exists()
+    return os.access(target, os.W_OK) and not os.access(target.resolve().parent, os.W_OK)

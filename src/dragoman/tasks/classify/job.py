@@ -1,0 +1,133 @@
+"""Learning to classify: labelled texts, an encoder with a vector for each, judged by accuracy."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from dragoman.data.holdout import hold_out_rows, say_held_out
+from dragoman.data.labelled import LabelledDataset, load_labelled, read_labelled
+from dragoman.models import EncoderOnly
+from dragoman.models.folder import FolderConfig, ReadingDefaults
+from dragoman.tasks.classify.batches import ClassBatch, ClassBatches, evaluation_batches
+from dragoman.tasks.classify.recipe import ClassifyRecipe
+from dragoman.tasks.encoders import describe, hide_tokens
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.job import CardPart, Check, Say, unchecked
+from dragoman.train.objective import reference_loss
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_model, begin_tokenizer, check_tokens
+from dragoman.train.validate import Validation, evaluating
+
+ONE_LABEL = (
+    "the model gives all validation texts the same label; lower train.learning_rate or lengthen "
+    "train.warmup_steps"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifyJob:
+    """An encoder and labelled texts."""
+
+    recipe: ClassifyRecipe
+    config: FolderConfig
+    model: EncoderOnly
+    tokenizer: Tokenizer
+    batches: ClassBatches
+    validation: tuple[ClassBatch, ...]
+
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """One for all."""
+        return self.tokenizer, self.tokenizer
+
+    def loss(self, batch: ClassBatch) -> Tensor:
+        """Sum the smoothed cross-entropy over texts, some of whose tokens are hidden."""
+        ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
+        smoothing = self.recipe.train.label_smoothing
+        return reference_loss(self.model(ids_BL), batch.labels_B, smoothing)
+
+    def measure(self) -> Validation:
+        """Find the loss and the share of texts that get their label."""
+        loss, correct, chosen = 0.0, 0, set[int]()
+        with evaluating(self.model) as device:
+            for batch in (batch.to(device) for batch in self.validation):
+                logits_BC = self.model(batch.ids_BL)
+                chosen_B = logits_BC.argmax(-1)
+                loss += reference_loss(logits_BC, batch.labels_B, 0.0).item()
+                correct += int((chosen_B == batch.labels_B).sum())
+                chosen.update(chosen_B.tolist())
+        total = sum(batch.num_targets for batch in self.validation)
+        return Validation(
+            loss=loss / total,
+            scores={"accuracy": 100 * correct / total},
+            warnings=(ONE_LABEL,) if len(chosen) == 1 else (),
+        )
+
+    def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
+        """Say which texts, and how they are judged."""
+        return CardPart(
+            title="Text classifier",
+            data=self.recipe.data.said,
+            architecture=describe(self.recipe.model),
+            judged="The accuracy is the share, in percent, of texts that get their label; the loss "
+            "is in nats per text.",
+            use="dragoman classify THIS_FOLDER < input.txt",
+        )
+
+
+def assemble(
+    recipe: ClassifyRecipe,
+    folder: RunFolder,
+    say: Say,
+    check: Check = unchecked,
+) -> ClassifyJob:
+    """Read the texts, learn or load the tokenizer, and build model and batches."""
+    tokenizer = begin_tokenizer(recipe, _texts(recipe), folder.training, say)
+    training, validation = _datasets(recipe, tokenizer, say)
+    architecture = replace(
+        recipe.model,
+        vocab_size=recipe.model.vocab_size or tokenizer.vocab_size,
+        head=replace(recipe.head, labels=training.labels),
+    )
+    batch = recipe.batch
+    batches = ClassBatches(
+        training,
+        batch,
+        seed=recipe.train.seed,
+        splits=tokenizer.splits() if batch.subword_sampling else None,
+    )
+    check_tokens(architecture, tokenizer)
+    validated = tuple(evaluation_batches(validation, batch))
+    check(architecture, batches, validated)
+    return ClassifyJob(
+        recipe=recipe,
+        config=FolderConfig(
+            model=architecture, reading=ReadingDefaults(max_tokens=batch.max_length)
+        ),
+        model=begin_model(EncoderOnly, architecture, recipe),
+        tokenizer=tokenizer,
+        batches=batches,
+        validation=validated,
+    )
+
+
+def _texts(recipe: ClassifyRecipe) -> Iterator[str]:
+    data = recipe.data
+    return (text for _, _, text in read_labelled(data.training, data.layout))
+
+
+def _datasets(
+    recipe: ClassifyRecipe, tokenizer: Tokenizer, say: Say
+) -> tuple[LabelledDataset, LabelledDataset]:
+    """What is learnt from, and what is judged on: a file of its own, or a part held out."""
+    data = recipe.data
+    training = load_labelled(data.training, data.layout, tokenizer, recipe.head.labels)
+    for sentence in training.report(recipe.batch.max_length):
+        say(sentence)
+    if data.validation is not None:
+        return training, load_labelled(data.validation, data.layout, tokenizer, training.labels)
+    rest, held = hold_out_rows(training.texts, data.hold_out, recipe.train.seed)
+    left_out = len(training) - len(rest) - len(held)
+    say(say_held_out(training.name, len(held), left_out, "text"))
+    return training.take(rest), training.take(held)

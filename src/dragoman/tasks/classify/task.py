@@ -1,0 +1,16 @@
+"""Classification, as others see it."""
+
+from dragoman.tasks.classify.classifier import Classifier
+from dragoman.tasks.classify.job import assemble
+from dragoman.tasks.classify.recipe import ClassifyRecipe
+from dragoman.tasks.task import Task
+
+__all__ = ["TASK"]
+
+TASK = Task(
+    recipe=ClassifyRecipe,
+    assemble=assemble,
+    kind="classify",
+    load=Classifier.of,
+    use="dragoman classify {folder} < FILE",
+)

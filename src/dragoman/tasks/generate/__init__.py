@@ -1,0 +1,1 @@
+"""Learning to go on with a text, and going on."""

@@ -1,0 +1,249 @@
+r"""Batches for language models: the stream of ids in windows, or whole documents in long rows.
+
+    stream      rows of ``length`` ids, cut from the stream wherever a row ends; the documents of a
+                row see each other
+    documents   one row of ``rows * length`` ids, filled with whole documents, which do not see each
+                other: their lengths say where one ends (Krell et al. 2021 pack so)
+
+The target of a position is the next id. In the validation each id is predicted once, with at least
+``length - stride`` ids before it (where there are so many): windows advance by ``stride`` and only
+their last ``stride`` predictions count.
+"""
+
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from dragoman.data.batches import Stream, fingerprint_of, padded
+from dragoman.data.dataset import Ragged, Splits, gather, sampled
+from dragoman.data.documents import DocumentDataset
+from dragoman.errors import InputError
+
+__all__ = ["LanguageBatch", "PackConfig", "PackedBatches", "evaluation_batches"]
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackConfig:
+    """How a text is put into batches for a language model."""
+
+    length: int = 256
+    """Ids that the model sees at once."""
+    rows: int = 32
+    """Rows of that length in a batch; packed documents share one row as long as all of them."""
+    packing: Literal["stream", "documents"] = "stream"
+    """"stream": windows of the whole text; "documents": whole documents, apart from each other."""
+    stride: int | None = None
+    """By how much windows advance in validation; half of length unless given."""
+    subword_sampling: float = 0.0
+    """Probability that a piece is taken apart into two, anew in each epoch; 0.1 suits few texts."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.subword_sampling <= 1.0:
+            raise InputError(f"subword_sampling is {self.subword_sampling}, not in [0, 1].")
+        if min(self.length, self.rows, self.step) < 1:
+            raise InputError(
+                f"length ({self.length}), rows ({self.rows}) and stride ({self.stride}) must be "
+                "above zero."
+            )
+        if self.step > self.length:
+            raise InputError(
+                f"stride ({self.stride}) is above length ({self.length}): ids would be left out."
+            )
+
+    @property
+    def step(self) -> int:
+        """By how much windows advance in validation."""
+        return self.stride if self.stride is not None else max(1, self.length // 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageBatch:
+    """Rows of text and what comes next. In the names of tensors: B rows, L positions."""
+
+    inputs_BL: Tensor
+    """Ids, then padding."""
+    targets_BL: Tensor
+    """The next id at each position; padding where nothing is to be predicted."""
+    document_lengths: tuple[int, ...] | None
+    """The lengths of the packed documents, which fill the one row, padding as the last; or None."""
+    num_tokens: int
+    """Ids without padding."""
+    num_targets: int
+    """Predictions that the loss sums over."""
+    indices: npt.NDArray[np.int64]
+    """Where in the stream of ids each window begins."""
+
+    def to(self, device: torch.device | str) -> "LanguageBatch":
+        """The same batch on another device."""
+        return replace(
+            self,
+            inputs_BL=self.inputs_BL.to(device, non_blocking=True),
+            targets_BL=self.targets_BL.to(device, non_blocking=True),
+        )
+
+
+class PackedBatches(Stream[LanguageBatch]):
+    """Training batches of text without end.
+
+    ``stream``: an epoch passes over the text once, from a place drawn anew, in windows in random
+    order; what is left over at both ends is less than a window. ``documents``: an epoch holds each
+    document once, in random order; one over ``length`` comes in parts. ``splits`` are needed for
+    subword sampling only: the whole text is sampled before an epoch, which keeps it in memory.
+    """
+
+    def __init__(
+        self,
+        dataset: DocumentDataset,
+        config: PackConfig,
+        *,
+        seed: int,
+        splits: Splits | None = None,
+    ) -> None:
+        num_ids = len(dataset.documents.ids)
+        if config.packing == "stream" and num_ids <= config.length:
+            raise InputError(
+                f"{dataset.name} has {num_ids:,} tokens, too few for one window of length = "
+                f"{config.length:,}; give more text or a smaller length."
+            )
+        self._dataset = dataset
+        self._config = config
+        self._splits = splits
+        super().__init__(seed=seed)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the dataset and the settings."""
+        return fingerprint_of(self._dataset.content_hash, astuple(self._config))
+
+    def draw(self, rng: np.random.Generator) -> "_Windows":
+        """Choose the windows of the epoch and put them into batches."""
+        length, probability = self._config.length, self._config.subword_sampling
+        documents = sampled(self._dataset.documents, self._splits, probability, rng)
+        dataset = replace(self._dataset, documents=documents)
+        if self._config.packing == "stream":
+            last = len(documents.ids) - 1  # which is a target only
+            first = rng.integers(min(length, last - length + 1))
+            ends = np.arange(first + length, last + 1, length)
+            lengths = np.full(len(ends), length)
+        else:
+            _, ends, lengths = _advancing(documents, length, length)
+        order = rng.permutation(len(ends))
+        ends, lengths = ends[order], lengths[order]
+        return _Windows.of(dataset, self._config, ends - lengths, lengths, lengths)
+
+
+def evaluation_batches(dataset: DocumentDataset, config: PackConfig) -> Iterator[LanguageBatch]:
+    """The whole text, each id but the first of a sequence predicted once, always the same way.
+
+    A sequence is the text, or with packed documents each of them. Divide the sum of the losses by
+    ``dataset.num_chars`` for a figure per character.
+    """
+    sequences = dataset.documents
+    if config.packing == "stream":
+        sequences = Ragged(sequences.ids, sequences.offsets[[0, -1]])
+    firsts, ends, fresh = _advancing(sequences, config.length, config.step)
+    starts = np.maximum(firsts, ends - config.length)
+    windows = _Windows.of(dataset, config, starts, ends - starts, fresh)
+    return (windows[number] for number in range(len(windows)))
+
+
+def _advancing(sequences: Ragged, length: int, step: int) -> tuple[Places, Places, Places]:
+    """Windows over each sequence: its first id, where the window ends, what is new in it.
+
+    The first window of a sequence has up to ``length`` new predictions, each later one up to
+    ``step``. Places are those of inputs, of which a sequence has one less than ids.
+    """
+    inputs = sequences.lengths - 1
+    counts = np.where(inputs > 0, 1 + np.maximum(0, inputs - length + step - 1) // step, 0)
+    of = np.repeat(np.arange(len(sequences)), counts)
+    number = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+    before = np.where(number > 0, length + (number - 1) * step, 0)
+    after = np.minimum(length + number * step, inputs[of])
+    firsts = sequences.offsets[of]
+    return firsts, firsts + after, after - before
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """An epoch of windows: the last ``fresh[i]`` targets of window i count.
+
+    Batch k holds the windows ``bounds[k]`` to ``bounds[k + 1] - 1``.
+    """
+
+    dataset: DocumentDataset
+    config: PackConfig
+    starts: Places
+    lengths: Places
+    fresh: Places
+    bounds: Places
+
+    @classmethod
+    def of(
+        cls,
+        dataset: DocumentDataset,
+        config: PackConfig,
+        starts: Places,
+        lengths: Places,
+        fresh: Places,
+    ) -> "_Windows":
+        """Put the windows into batches in their order."""
+        if config.packing == "stream":
+            bounds = np.append(np.arange(0, len(starts), config.rows), len(starts))
+        else:
+            bounds = _filled(lengths, config.rows * config.length)
+        return cls(dataset, config, starts, lengths, fresh, bounds)
+
+    @property
+    def padding(self) -> float:
+        """The share of padding in all tokens."""
+        if self.config.packing == "stream":
+            return 0.0
+        return 1.0 - int(self.lengths.sum()) / max(1, len(self) * self._room)
+
+    @property
+    def _room(self) -> int:
+        """The width of a row of packed documents: the same for all, so a lone one is not filled."""
+        full = self.config.rows * self.config.length
+        return full if len(self) > 1 else int(self.lengths.sum())
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __getitem__(self, number: int, /) -> LanguageBatch:
+        chosen = slice(*self.bounds[number : number + 2])
+        starts, lengths = self.starts[chosen], self.lengths[chosen]
+        special, ids = self.dataset.special, self.dataset.documents.ids
+        inputs, targets = gather(ids, starts, lengths), gather(ids, starts + 1, lengths)
+        within = np.arange(len(inputs.ids)) - np.repeat(inputs.offsets[:-1], lengths)
+        seen = within < np.repeat(lengths - self.fresh[chosen], lengths)
+        targets.ids[seen | (targets.ids == special.bos_id)] = special.pad_id
+        documents, rest = None, 0
+        if self.config.packing == "documents":
+            rest = self._room - len(inputs.ids)
+            documents = (*lengths.tolist(), *([rest] if rest else []))
+            inputs, targets = (Ragged(r.ids, r.offsets[[0, -1]]) for r in (inputs, targets))
+        return LanguageBatch(
+            inputs_BL=padded(inputs, special.pad_id, after=rest),
+            targets_BL=padded(targets, special.pad_id, after=rest),
+            document_lengths=documents,
+            num_tokens=len(inputs.ids),
+            num_targets=int((targets.ids != special.pad_id).sum()),
+            indices=starts,
+        )
+
+
+def _filled(lengths: Places, room: int) -> Places:
+    """Where batches begin that take the windows in order, each as many as it has room for."""
+    ends = np.cumsum(lengths)
+    bounds = [0]
+    while bounds[-1] < len(ends):
+        filled = ends[bounds[-1] - 1] if bounds[-1] else 0
+        bounds.append(int(np.searchsorted(ends, filled + room, side="right")))
+    return np.array(bounds)

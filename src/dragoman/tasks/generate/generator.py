@@ -1,0 +1,339 @@
+"""Generation: a prompt in, the text that goes on from it out.
+
+    generator = dragoman.load("runs/shakespeare")
+    generator.generate("ROMEO:").text
+    for piece in generator.stream("ROMEO:"):
+        print(piece, end="")
+
+Prompts of equal length share a batch, so there is no padding, and a sampled text's random numbers
+follow from the seed and the prompt's place: a text does not depend on the prompts beside it (in
+fp32 on a CPU bit for bit).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+
+from dragoman.decode import (
+    Forbid,
+    Hypothesis,
+    Limits,
+    MinimumLength,
+    Model,
+    NoRepeatedNgrams,
+    Prefixes,
+    Processor,
+    RepetitionPenalty,
+    Rolling,
+    Step,
+    Strategy,
+    length_penalty,
+    score_pairs,
+    search_steps,
+)
+from dragoman.models import DecoderOnly
+from dragoman.models.folder import GenerationDefaults
+from dragoman.nn import Precision, evaluation_view, inference
+from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
+from dragoman.tasks.generate.prompts import PromptCodec, StopAt, TextStream, cut_at
+from dragoman.tasks.lines import as_texts, windows
+from dragoman.tasks.options import GenerationOptions
+from dragoman.tasks.results import Generation, Scored
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["Generator"]
+
+
+class Generator:
+    """A decoder-only model and its tokenizer: text that goes on.
+
+    The model may be in training, in another thread too (its mode never changes), and on any device.
+    ``options`` are what a call uses unless told otherwise.
+    """
+
+    def __init__(
+        self,
+        model: DecoderOnly,
+        tokenizer: Tokenizer,
+        *,
+        defaults: GenerationDefaults | None = None,
+        precision: Precision = "fp32",
+    ) -> None:
+        check_vocabulary("model's", tokenizer, model.output.weight)
+        defaults = defaults or GenerationDefaults()
+        self.tokenizer = tokenizer
+        self.options = GenerationOptions(
+            max_tokens=defaults.max_tokens,
+            temperature=defaults.temperature,
+            context=defaults.context,
+        )
+        self.model = model
+        """What predicts the next token."""
+        self._model = evaluation_view(model)
+        self._precision: Precision = precision
+        self._codec = PromptCodec(tokenizer, defaults.opening)
+        unused = range(tokenizer.vocab_size, len(model.output.weight))
+        never = set(tokenizer.specials.values()) - {tokenizer.eos_id}
+        self.never = (*sorted(never), *unused)
+        """The ids that are never written: those that are no text, and those of no piece."""
+        self._forbid = Forbid(self.never)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32"
+    ) -> "Generator":
+        """Read a model folder, as ``dragoman.load`` does. Raises InputError unless it generates."""
+        return cls.of(read_folder(path, device=device), precision)
+
+    @classmethod
+    def of(cls, folder: Folder, precision: Precision = "fp32") -> "Generator":
+        """Make one of a folder that was read. Raises InputError unless its model generates."""
+        return cls(
+            folder.model_of(DecoderOnly),
+            folder.tgt_tokenizer,
+            defaults=folder.config.generation,
+            precision=precision,
+        )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self._model.output.weight.device
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens the model sees at once; None where nothing bounds them."""
+        return self._context(self.options)
+
+    # ------------------------------------------------------------ text to text
+
+    @overload
+    def generate(  # type: ignore[overload-overlap]  # a str is an iterable of str
+        self,
+        prompts: str,
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
+        stop: Sequence[str] | None = None,
+        options: GenerationOptions | None = None,
+    ) -> Generation: ...
+
+    @overload
+    def generate(
+        self,
+        prompts: Iterable[str],
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
+        stop: Sequence[str] | None = None,
+        options: GenerationOptions | None = None,
+    ) -> list[Generation]: ...
+
+    def generate(
+        self,
+        prompts: str | Iterable[str],
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
+        stop: Sequence[str] | None = None,
+        options: GenerationOptions | None = None,
+    ) -> Generation | list[Generation]:
+        """Go on from a prompt, or from any number of them: as many results, in their order.
+
+        What is given by name goes before ``options``, and these before ``self.options``.
+        """
+        base = options or self.options
+        options = replace(
+            base,
+            max_tokens=base.max_tokens if max_tokens is None else max_tokens,
+            temperature=base.temperature if temperature is None else temperature,
+            seed=base.seed if seed is None else seed,
+            stop=base.stop if stop is None else tuple(stop),
+        )
+        found = self._generate(as_texts(prompts), options, 0)
+        return found[0] if isinstance(prompts, str) else found
+
+    def each(
+        self, prompts: Iterable[str], options: GenerationOptions | None = None, *, window: int = 256
+    ) -> Iterator[Generation]:
+        """Yield what ``generate`` returns; prompts are taken in windows, so memory is bounded."""
+        first = 0
+        for taken in windows(prompts, window):
+            yield from self._generate(taken, options or self.options, first)
+            first += len(taken)
+
+    def stream(self, prompt: str, options: GenerationOptions | None = None) -> Iterator[str]:
+        """Yield the text of ``generate`` while it grows: whole characters, none ever taken back."""
+        options = options or self.options
+        ids, begins_text = self._codec.encode([prompt]), self._codec.begins_text(prompt)
+        growing = TextStream(self.tokenizer, options.stop, begins_text=begins_text)
+        steps = self._steps(ids, options.strategy((0,)), options, begins_text=begins_text)
+        pushed = 0
+        while not growing.stopped:
+            with inference(self._model, self._precision):  # and what is done with a piece outside
+                step = next(steps, None)
+            if step is None:
+                break
+            known = _known(step, drafting=options.beam_size > 1)
+            piece = "".join(map(growing.push, known[pushed:]))
+            pushed = len(known)
+            if piece:
+                yield piece
+        if piece := growing.finish():
+            yield piece
+
+    def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
+        """What the model thinks of given texts: pairs of a prompt and what goes on from it.
+
+        The same probabilities as in generating: what is never written has none. Each pair is
+        seen as a whole, and the end of a text is not scored.
+        """
+        pairs = list(pairs)
+        prompts = self._codec.encode([prompt for prompt, _ in pairs])
+        texts = [self._codec.encode_text(prompt, text) for prompt, text in pairs]
+        with inference(self._model, self._precision):
+            return [self._score(*pair) for pair in zip(prompts, texts, strict=True)]
+
+    def encode(self, prompt: str) -> list[int]:
+        """The ids that the model reads of a prompt. Raises InputError where there are none."""
+        return self._codec.encode([prompt])[0]
+
+    def watch(self, prompt: str, options: GenerationOptions, strategy: Strategy) -> Generation:
+        """Go on from one prompt as ``generate`` does, but with tokens chosen by ``strategy``.
+
+        For whoever wraps the strategy of the options (``options.strategy``) to see it at work.
+        """
+        ids, begins_text = self.encode(prompt), self._codec.begins_text(prompt)
+        best: dict[int, list[Hypothesis]] = {}
+        with inference(self._model, self._precision):
+            for step in self._steps([ids], strategy, options, begins_text=begins_text):
+                best |= step.finished
+        return self._result(prompt, ids, best[0][0], options)
+
+    def _generate(
+        self, prompts: list[str], options: GenerationOptions, first: int
+    ) -> list[Generation]:
+        """Go on from prompts of which the first has this number among all."""
+        encoded = self._codec.encode(prompts)
+        found: dict[int, Generation] = {}
+        with inference(self._model, self._precision):
+            for group in _groups([len(ids) for ids in encoded], options):
+                begins_text = self._codec.begins_text(prompts[group[0]])
+                ids = [encoded[index] for index in group]
+                strategy = options.strategy(tuple(first + index for index in group))
+                best: dict[int, list[Hypothesis]] = {}
+                for step in self._steps(ids, strategy, options, begins_text=begins_text):
+                    best |= step.finished
+                for row, index in enumerate(group):
+                    prompt = prompts[index]
+                    found[index] = self._result(prompt, ids[row], best[row][0], options)
+        return [found[index] for index in range(len(prompts))]
+
+    def _result(
+        self, prompt: str, ids: Sequence[int], best: Hypothesis, options: GenerationOptions
+    ) -> Generation:
+        whole = self._codec.decode(prompt, best.ids)
+        cut = cut_at(whole, options.stop)
+        context = self._context(options)
+        forgotten = context is not None and len(ids) + len(best.ids) > context
+        return Generation(
+            prompt=prompt,
+            text=whole if cut is None else cut,
+            ids=best.ids,
+            tokens=tuple(self.tokenizer.tokens(best.ids)),
+            token_log_probs=best.token_log_probs,
+            log_prob=best.log_prob,
+            score=best.score,
+            stopped=best.stopped if cut is None else "stop",
+            flags=("context_cut",) if forgotten else (),
+        )
+
+    def _score(self, prompt: list[int], text: list[int]) -> Scored:
+        ids_BL = torch.tensor([prompt + text], device=self.device)
+        hidden_BLD = self._model.hidden(ids_BL[:, :-1])[:, len(prompt) - 1 :]
+        logits_NV = self._model.project(hidden_BLD)[0].float()
+        targets_BT = ids_BL[:, len(prompt) :]
+        allowed_NV = self._forbid(logits_NV, Prefixes(targets_BT.T, torch.arange(len(text))))
+        values = score_pairs(allowed_NV[None], targets_BT, self.tokenizer.pad_id)[0].tolist()
+        log_prob = sum(values)
+        return Scored(
+            log_prob=log_prob,
+            score=log_prob / length_penalty(len(text), self.options.length_penalty),
+            tokens=tuple(self.tokenizer.tokens(text)),
+            token_log_probs=tuple(values),
+        )
+
+    # ------------------------------------------------------------ ids to ids
+
+    def _steps(
+        self,
+        prompts: Sequence[Sequence[int]],
+        strategy: Strategy,
+        options: GenerationOptions,
+        *,
+        begins_text: bool,
+    ) -> Iterator[Step]:
+        """Search from prompts of equal length."""
+        prompts_BS = torch.tensor(prompts, device=self.device)
+        context = self._context(options)
+        model: Model[Any] = self._model if context is None else Rolling(self._model, context)
+        limits = Limits(
+            bos_id=self.tokenizer.bos_id,
+            eos_id=self.tokenizer.eos_id,
+            max_B=torch.full_like(prompts_BS[:, 0], options.max_tokens),
+            first_B=prompts_BS[:, -1],
+        )
+        return search_steps(
+            model,
+            prompts_BS,
+            strategy,
+            processors=self._processors(prompts_BS, options, begins_text=begins_text),
+            limits=limits,
+        )
+
+    def _processors(
+        self, prompts_BS: Tensor, options: GenerationOptions, *, begins_text: bool
+    ) -> list[Processor]:
+        processors: list[Processor] = [self._forbid]
+        if options.repetition_penalty != 1.0:
+            processors.append(RepetitionPenalty(options.repetition_penalty, prompts_BS))
+        if options.no_repeat_ngrams:
+            processors.append(NoRepeatedNgrams(options.no_repeat_ngrams, prompts_BS))
+        if options.min_tokens:
+            min_B = torch.full_like(prompts_BS[:, 0], options.min_tokens)
+            processors.append(MinimumLength(min_B, self.tokenizer.eos_id))
+        if options.stop:
+            processors.append(StopAt(self.tokenizer, options.stop, begins_text=begins_text))
+        return processors
+
+    def _context(self, options: GenerationOptions) -> int | None:
+        """How many tokens the model sees at once; None where nothing bounds them."""
+        places = self._model.embedding.num_places
+        bounds = [bound for bound in (options.context or self.options.context, places) if bound]
+        return min(bounds, default=None)
+
+
+def _groups(lengths: Sequence[int], options: GenerationOptions) -> Iterator[list[int]]:
+    """Places of prompts of equal length, as many at once as the budget of tokens has room for."""
+    for length in sorted(set(lengths)):
+        alike = [index for index, other in enumerate(lengths) if other == length]
+        cost = (length + options.max_tokens) * options.beam_size
+        room = max(1, options.max_batch_tokens // cost)
+        yield from (alike[start : start + room] for start in range(0, len(alike), room))
+
+
+def _known(step: Step, *, drafting: bool) -> Sequence[int]:
+    """The tokens that are certain after a step of a single prompt; a beam has only drafts."""
+    if step.finished:
+        return step.finished[0][0].ids
+    if drafting:
+        return ()
+    ids: list[int] = step.prefixes.ids_NL[0].tolist()
+    return ids

@@ -1,0 +1,108 @@
+"""The recipe of learning to go on with a text: a language model."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, Self
+
+from dragoman.data.documents import HoldOut, Split, standard_library
+from dragoman.errors import InputError
+from dragoman.models import DecoderOnlyConfig
+from dragoman.models.folder import FolderConfig, GenerationDefaults
+from dragoman.nn import Rotary
+from dragoman.tasks.generate.batches import PackConfig
+from dragoman.train.recipe import DataFiles, RunRecipe, check_places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFiles(DataFiles):
+    """Texts to go on with."""
+
+    train: tuple[str, ...] = ()
+    """Files of text to learn from; .gz, .xz and .zst are read as they are."""
+    library: Literal["python"] | None = None
+    """python: not files, but the sources of Python's standard library, which are at hand."""
+    valid: tuple[str, ...] = ()
+    """Files of text for validation."""
+    split: Split = "file"
+    """What a document is: a "file", a "line", or lines up to the next "blank-line"."""
+    hold_out: HoldOut = field(default_factory=HoldOut)
+    """What of the training text is kept for validation where no files are given for it."""
+
+    def __post_init__(self) -> None:
+        """Refuse two kinds of texts at once."""
+        if self.library and self.train:
+            raise InputError(
+                f'library = "{self.library}" contradicts train: name files, or take those'
+            )
+
+    @property
+    def training(self) -> list[Path]:
+        """The files to learn from."""
+        if self.library:
+            return standard_library()
+        if not self.train:
+            raise InputError("there is nothing to learn from: set data.train to a list of files")
+        return [self.find(name) for name in self.train]
+
+    @property
+    def validation(self) -> list[Path]:
+        """The files for validation, if there are any."""
+        return [self.find(name) for name in self.valid]
+
+    def check(self) -> None:
+        """Raise InputError unless every file is there."""
+        _ = self.training, self.validation
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What the model card says of them."""
+        part = "the end of each" if self.hold_out.by == "end" else "documents drawn from everywhere"
+        held_out = f"{self.hold_out.share:.0%} of the training files, {part}"
+        valid = ", ".join(f"`{name}`" for name in self.valid)
+        library = ("the standard library of the Python that trained it",) if self.library else ()
+        return (
+            *(f"training: {text}" for text in (*library, *(f"`{name}`" for name in self.train))),
+            f"validation: {valid or held_out}",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateRecipe(RunRecipe):
+    """The next token of a text, by a decoder alone."""
+
+    task: Literal["generate"] = "generate"
+    """Learning to go on with a text."""
+    data: TextFiles = field(default_factory=TextFiles)
+    """The texts."""
+    batch: PackConfig = field(default_factory=PackConfig)
+    """How the texts become batches."""
+    model: DecoderOnlyConfig = field(
+        default_factory=lambda: DecoderOnlyConfig(positions=Rotary(), norm_position="pre")
+    )
+    """The architecture."""
+    generation: GenerationDefaults = field(default_factory=GenerationDefaults)
+    """How the model generates unless told otherwise."""
+
+    def check(self) -> None:
+        """Refuse windows that the model has no positions for."""
+        length = self.batch.length
+        check_places(self.model.positions, length, f"batch.length = {length}")
+
+    def taking_over(self, folder: FolderConfig) -> Self:
+        """Return the recipe with the folder's way of generating; the context is the run's own."""
+        return replace(self, generation=replace(folder.generation or self.generation, context=None))
+
+    @property
+    def generating(self) -> GenerationDefaults:
+        """How the model generates, with what follows from how it learns.
+
+        It sees as many tokens as in training, and where whole files are learnt from in windows,
+        a prompt stands in the middle of one, at the beginning of a line.
+        """
+        chosen = self.generation
+        inside = self.data.split == "file" and self.batch.packing == "stream"
+        return replace(
+            chosen,
+            context=chosen.context or self.batch.length,
+            opening="\n" if chosen.opening is None and inside else chosen.opening,
+        )

@@ -1,0 +1,1 @@
+"""Learning from texts that nobody has labelled, for other tasks to start from."""

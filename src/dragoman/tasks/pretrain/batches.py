@@ -1,0 +1,233 @@
+r"""Batches for masked language models: some tokens are hidden, and what they were is the target.
+
+Devlin et al. (2019, section 3.1): of each text 15 % of the tokens are chosen, at least one; of the
+chosen 80 % are replaced by the mask token, 10 % by a random piece, and 10 % stay as they are, since
+no mask will be seen later. The choice is drawn anew each epoch (RoBERTa, Liu et al. 2019, section
+4.1). Texts longer than the limit come in parts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from dragoman.data.batches import BatchConfig, Planned, Stream, fingerprint_of, framed, plan_epoch
+from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
+from dragoman.errors import InputError
+
+__all__ = [
+    "NO_TARGET",
+    "MaskConfig",
+    "MaskedBatch",
+    "MaskedBatches",
+    "Vocabulary",
+    "evaluation_batches",
+]
+
+NO_TARGET = -1
+"""Stands in ``targets_BL`` where nothing is to be predicted."""
+
+MASK = "<mask>"
+"""The name of the mask token, as tokenizers have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskConfig:
+    """What is hidden, and how."""
+
+    share: float = 0.15
+    """The share of a text's tokens that are to be predicted."""
+    masked: float = 0.8
+    """Of these, the share that becomes the mask token."""
+    random: float = 0.1
+    """Of these, the share that becomes a random piece; the rest stays as it is."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share <= 1.0:
+            raise InputError(f"share is {self.share}, not in (0, 1].")
+        if min(self.masked, self.random) < 0.0 or self.masked + self.random > 1.0:
+            raise InputError(
+                f"masked ({self.masked}) and random ({self.random}) must not be negative, nor more "
+                "than 1 together."
+            )
+
+
+class MaskEncoder(Protocol):
+    """What is asked of a tokenizer here."""
+
+    vocab_size: int
+
+    @property
+    def first_piece(self) -> int:
+        """The smallest id that is a piece of text."""
+
+    def special_id(self, token: str) -> int:
+        """The id of a special token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The ids that hide what is to be predicted."""
+
+    mask_id: int
+    pieces: tuple[int, int]
+    """The smallest id of a piece, and the number of all ids: random pieces are drawn from there."""
+
+    @classmethod
+    def of(cls, encoder: MaskEncoder) -> "Vocabulary":
+        """Those of a tokenizer. Raises InputError when it has no mask token."""
+        return cls(encoder.special_id(MASK), (encoder.first_piece, encoder.vocab_size))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedBatch:
+    """Padded texts with hidden tokens. In the names of tensors: B texts, L positions."""
+
+    ids_BL: Tensor
+    """bos, piece ids, some of them hidden, eos, padding."""
+    targets_BL: Tensor
+    """What stood at the chosen places, ``NO_TARGET`` elsewhere."""
+    num_tokens: int
+    """Tokens without padding, with bos and eos."""
+    num_targets: int
+    """The predictions that the loss sums over."""
+    indices: npt.NDArray[np.int64]
+    """Which texts these are; one that came in parts may come again."""
+
+    def to(self, device: torch.device | str) -> "MaskedBatch":
+        """The same batch on another device."""
+        return replace(
+            self,
+            ids_BL=self.ids_BL.to(device, non_blocking=True),
+            targets_BL=self.targets_BL.to(device, non_blocking=True),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Hiding:
+    """An epoch of texts whose tokens are hidden batch by batch, each by a generator of its own."""
+
+    texts: Planned[tuple[Ragged, npt.NDArray[np.int64]]]
+    special: SpecialIds
+    vocabulary: Vocabulary
+    config: MaskConfig
+    key: int
+
+    @property
+    def padding(self) -> float:
+        return self.texts.padding
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, number: int, /) -> MaskedBatch:
+        texts, indices = self.texts[number]
+        rng = np.random.default_rng([self.key, number])
+        original_BL = framed(texts, self.special).numpy()
+        chosen_BL = _chosen(texts.lengths, self.config.share, rng)
+        hidden_BL = _hidden(original_BL, self.vocabulary, self.config, rng)
+        return MaskedBatch(
+            ids_BL=torch.from_numpy(np.where(chosen_BL, hidden_BL, original_BL)),
+            targets_BL=torch.from_numpy(np.where(chosen_BL, original_BL, NO_TARGET)),
+            num_tokens=len(texts.ids) + 2 * len(texts),
+            num_targets=int(chosen_BL.sum()),
+            indices=indices,
+        )
+
+
+def _chosen(
+    lengths: npt.NDArray[np.int64], share: float, rng: np.random.Generator
+) -> npt.NDArray[np.bool_]:
+    """Draw the share of each text's places, at least one; shape (B, L) with bos and eos."""
+    place = np.arange(lengths.max(initial=0) + 2)
+    is_text = (place > 0) & (place <= lengths[:, None])
+    lots = np.where(is_text, rng.random(is_text.shape), 2.0)
+    ranks = lots.argsort(axis=1).argsort(axis=1)
+    counts = np.maximum(1, np.rint(share * lengths))
+    chosen: npt.NDArray[np.bool_] = is_text & (ranks < counts[:, None])
+    return chosen
+
+
+def _hidden(
+    original_BL: npt.NDArray[np.int64],
+    vocabulary: Vocabulary,
+    config: MaskConfig,
+    rng: np.random.Generator,
+) -> npt.NDArray[np.int64]:
+    """What stands at each place if it is chosen: mask, random piece or the same."""
+    lots_BL = rng.random(original_BL.shape)
+    pieces_BL = rng.integers(*vocabulary.pieces, original_BL.shape)
+    replaced_BL = np.where(lots_BL < config.masked + config.random, pieces_BL, original_BL)
+    return np.where(lots_BL < config.masked, vocabulary.mask_id, replaced_BL)
+
+
+class MaskedBatches(Stream[MaskedBatch]):
+    """Training batches of partly hidden texts without end, those of like length together.
+
+    ``splits`` are needed for subword sampling only.
+    """
+
+    def __init__(
+        self,
+        dataset: TextDataset,
+        config: BatchConfig,
+        vocabulary: Vocabulary,
+        masking: MaskConfig,
+        *,
+        seed: int,
+        splits: Splits | None = None,
+    ) -> None:
+        if not len(dataset.texts.ids):
+            raise InputError(f"There is nothing to learn from: {dataset.name} holds no text.")
+        self._dataset = dataset
+        self._config = config
+        self._vocabulary = vocabulary
+        self._masking = masking
+        self._splits = splits
+        super().__init__(seed=seed)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the texts and the settings."""
+        settings = [astuple(part) for part in (self._config, self._vocabulary, self._masking)]
+        return fingerprint_of(self._dataset.content_hash, settings)
+
+    def draw(self, rng: np.random.Generator) -> _Hiding:
+        """Sample the pieces, plan the batches, shuffle them, and draw what hides their tokens."""
+        texts = sampled(self._dataset.texts, self._splits, self._config.subword_sampling, rng)
+        drawn = _planned(texts, self._dataset.special, self._config, rng)
+        key = int(rng.integers(1 << 62))
+        return _Hiding(drawn, self._dataset.special, self._vocabulary, self._masking, key)
+
+
+def evaluation_batches(
+    dataset: TextDataset, config: BatchConfig, vocabulary: Vocabulary, masking: MaskConfig
+) -> Iterator[MaskedBatch]:
+    """All texts, each once, always in the same batches with the same tokens hidden."""
+    drawn = _planned(dataset.texts, dataset.special, config, np.random.default_rng(0))
+    epoch = _Hiding(drawn, dataset.special, vocabulary, masking, key=0)
+    return (epoch[number] for number in range(len(epoch)))
+
+
+def _planned(
+    texts: Ragged, special: SpecialIds, config: BatchConfig, rng: np.random.Generator
+) -> Planned[tuple[Ragged, npt.NDArray[np.int64]]]:
+    """Plan batches of texts without bos and eos, in parts where they are over the limit."""
+    filled = np.nonzero(texts.lengths)[0]
+    starts, stops = texts.offsets[filled], texts.offsets[filled + 1]
+    starts = starts + (texts.ids[starts] == special.bos_id)
+    lengths = np.maximum(0, stops - (texts.ids[stops - 1] == special.eos_id) - starts)
+    counts = -(-lengths // config.max_length)
+    of = np.repeat(np.arange(len(filled)), counts)
+    number = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = starts[of] + number * config.max_length
+    lengths = np.minimum(lengths[of] - number * config.max_length, config.max_length)
+
+    def taken(rows: npt.NDArray[np.int64]) -> tuple[Ragged, npt.NDArray[np.int64]]:
+        return gather(texts.ids, starts[rows], lengths[rows]), filled[of[rows]]
+
+    return plan_epoch(lengths + 2, config.max_tokens, rng, taken)

@@ -1,0 +1,15 @@
+"""Masked pretraining, as others see it."""
+
+from dragoman.tasks.pretrain.job import assemble
+from dragoman.tasks.pretrain.recipe import MaskedRecipe
+from dragoman.tasks.task import Task
+
+__all__ = ["TASK"]
+
+TASK = Task(
+    recipe=MaskedRecipe,
+    assemble=assemble,
+    kind="masked-language",
+    load=None,
+    use="dragoman train RECIPE --from {folder}",
+)

@@ -1,0 +1,170 @@
+"""A recipe: everything that decides a training run, in one TOML file.
+
+Its key `task` chooses the task, and with it the dataclass of the settings.
+
+A sweep is one recipe that stands for several runs, which differ in a few settings. A table `sweep`
+in a recipe's file holds grids. A grid names settings on one or more axes, and each combination of
+them is a run in a folder of its own, named after them, inside of `out`:
+
+    [[sweep]]
+    size.small = {model.d_model = 32}
+    size.large = {model.d_model = 64}
+    length.short = {train.max_steps = 1000}
+    length.long = {train.max_steps = 2000}
+
+makes `small-short`, `small-long`, `large-short` and `large-long`. Everything else they share. They
+run one after the other; the same command goes on with the one that was interrupted.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import resources
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import InputError, nearest
+from dragoman.settings import Given, read_settings
+from dragoman.tasks.task import TASKS, Task, find_task
+from dragoman.train.recipe import RunRecipe
+from dragoman.train.start import start_from
+
+__all__ = ["build_recipe", "load_recipe", "load_sweep", "read_recipe", "shipped_recipes"]
+
+TELLING = frozenset({"description", "expect", "out"})
+"""Keys that tell of a run and decide nothing in it."""
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """Return the recipes that come with the package, by name."""
+    folder = Path(str(resources.files("dragoman") / "recipes"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def load_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
+    """Load a recipe by its shipped name or from a TOML file, with `key=value` overrides.
+
+    Where it starts from a model folder, what it does not say of the model is as it is there. Of a
+    sweep it is what all runs share: `load_sweep` loads the runs.
+    """
+    return build_recipe(read_recipe(name, overrides))
+
+
+def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
+    """Read a recipe as `load_recipe` does, without building it.
+
+    Raises InputError where neither the file nor an override decides anything.
+    """
+    shipped = shipped_recipes()
+    if name in shipped:
+        return read_settings(shipped[name], overrides)
+    path = Path(name)
+    if path.suffix == ".toml" or path.exists():
+        given = read_settings(path, overrides)
+        if given.data.keys() <= TELLING:
+            raise InputError(
+                f"{path} holds no setting of data, model or training: a recipe says at least what "
+                'to learn from, such as data.src = "a.en" and data.tgt = "a.zh"'
+            )
+        return given
+    close = nearest(name, shipped)
+    hint = f"did you mean {close}? " if close else ""
+    raise InputError(
+        f"there is no recipe {name!r}: {hint}shipped are {', '.join(shipped)}; or give the path of "
+        "a TOML file"
+    )
+
+
+def build_recipe(given: Given) -> RunRecipe:
+    """Build what was read; a table of runs, `sweep`, is none of its settings."""
+    given = replace(given, data={key: given.data[key] for key in given.data if key != "sweep"})
+    recipe = _task_of(given).recipe
+    start = given.get("start.model")
+    base = start_from(_defaults(recipe), start) if isinstance(start, str) else None
+    return given.build(recipe, base)
+
+
+def _task_of(given: Given) -> Task:
+    name = given.data.get("task")
+    if isinstance(name, str) and "." in name:
+        return find_task(name)
+    return find_task(
+        given.choose("task", {name: name for name in TASKS}, default=next(iter(TASKS)))
+    )
+
+
+def _defaults(recipe: type[RunRecipe]) -> RunRecipe:
+    return recipe()  # type: ignore[call-arg]  # the classes of the tasks have a default for each
+
+
+Settings = Mapping[str, Any]
+
+
+def load_sweep(name: str, overrides: Sequence[str] = ()) -> list[RunRecipe]:
+    """Load the recipes of a sweep in the order of its grids; none where the file has no sweep.
+
+    `overrides` are laid over what the runs share. Raises InputError for one that the sweep itself
+    sets, and as `load_recipe` does.
+    """
+    given = read_recipe(name, overrides)
+    runs = {run: settings for grid in _grids(given, name) for run, settings in _runs(grid)}
+    return [_recipe(given, run, settings) for run, settings in runs.items()]
+
+
+def _grids(given: Given, name: str) -> list[Mapping[str, Mapping[str, Settings]]]:
+    grids = given.data.get("sweep", [])
+    if not isinstance(grids, list) or not all(_is_grid(grid) for grid in grids):
+        raise InputError(
+            f"the sweep of {name} is no list of grids; write [[sweep]] and below it lines such as "
+            "size.small = {model.d_model = 32}"
+        )
+    return grids
+
+
+def _is_grid(grid: object) -> bool:
+    return isinstance(grid, Mapping) and all(
+        isinstance(axis, Mapping) and all(isinstance(point, Mapping) for point in axis.values())
+        for axis in grid.values()
+    )
+
+
+def _runs(grid: Mapping[str, Mapping[str, Settings]]) -> Iterator[tuple[str, Settings]]:
+    """Name and settings of each combination."""
+    for points in product(*(axis.items() for axis in grid.values())):
+        settings: Settings = {}
+        for _, laid_over in points:
+            settings = _merged(settings, laid_over)
+        yield "-".join(name for name, _ in points), settings
+
+
+def _recipe(given: Given, run: str, settings: Settings) -> RunRecipe:
+    set_by_sweep = set(_keys(settings))
+    for override in given.source.overrides:
+        key = ".".join(map(str, override.path))
+        if key in set_by_sweep:
+            raise InputError(
+                f"override {override.text} contradicts the sweep, whose run {run} sets {key}; copy "
+                "the recipe to a file of your own and change its sweep"
+            )
+    recipe = build_recipe(replace(given, data=_merged(given.data, settings)))
+    return replace(recipe, out=str(Path(recipe.out) / run)) if recipe.out else recipe
+
+
+def _merged(below: Settings, above: Settings) -> dict[str, Any]:
+    """Lay settings over others, section by section."""
+    both = dict(below)
+    for key, value in above.items():
+        under = both.get(key)
+        if isinstance(value, Mapping) and isinstance(under, Mapping):
+            both[key] = _merged(under, value)
+        else:
+            both[key] = value
+    return both
+
+
+def _keys(settings: Settings, prefix: str = "") -> Iterator[str]:
+    """The dotted keys, sections and what is in them."""
+    for key, value in settings.items():
+        yield prefix + key
+        if isinstance(value, Mapping):
+            yield from _keys(value, f"{prefix}{key}.")

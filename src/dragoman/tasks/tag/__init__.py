@@ -1,0 +1,1 @@
+"""Learning to tag the words of a text, and tagging them."""

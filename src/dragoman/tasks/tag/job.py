@@ -1,0 +1,159 @@
+"""Learning to tag words: an encoder with a label for each word's first piece, judged by spans."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from torch import Tensor
+
+from dragoman.data.holdout import hold_out_rows, say_held_out
+from dragoman.data.tagged import TaggedDataset, load_tagged, read_tagged
+from dragoman.errors import InputError
+from dragoman.evaluate import tag_scores
+from dragoman.models import EncoderOnly
+from dragoman.models.bio import best_tags
+from dragoman.models.folder import FolderConfig, ReadingDefaults
+from dragoman.tasks.encoders import describe, hide_tokens
+from dragoman.tasks.tag.batches import NO_TAG, TagBatch, TagBatches, evaluation_batches
+from dragoman.tasks.tag.recipe import TagRecipe
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.job import CardPart, Check, Say, unchecked
+from dragoman.train.objective import reference_loss
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_model, begin_tokenizer, check_tokens
+from dragoman.train.validate import Validation, evaluating
+
+Tags = Sequence[Sequence[str]]
+"""Those of each sentence."""
+
+
+def score_tags(right: Tags, predicted: Tags) -> Mapping[str, float]:
+    """Return the `accuracy` of tags and `f1`, `precision` and `recall` of spans, in percent."""
+    return tag_scores(right, predicted).figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagJob:
+    """An encoder and tagged sentences."""
+
+    recipe: TagRecipe
+    config: FolderConfig
+    model: EncoderOnly
+    tokenizer: Tokenizer
+    batches: TagBatches
+    validation: TaggedDataset
+    validation_batches: tuple[TagBatch, ...]
+    score: Callable[[Tags, Tags], Mapping[str, float]] = score_tags
+
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """One for all."""
+        return self.tokenizer, self.tokenizer
+
+    def loss(self, batch: TagBatch) -> Tensor:
+        """Sum the smoothed cross-entropy over words, some of whose pieces are hidden."""
+        ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
+        smoothing = self.recipe.train.label_smoothing
+        return _summed_loss(self.model(ids_BL), batch.tags_BL, smoothing)
+
+    def measure(self) -> Validation:
+        """Find the loss, and how many spans are found with tags that form spans."""
+        loss, predicted = 0.0, np.zeros_like(self.validation.tags)
+        with evaluating(self.model) as device:
+            for batch in self.validation_batches:
+                there = batch.to(device)
+                logits_BLC = self.model(there.ids_BL)
+                loss += _summed_loss(logits_BLC, there.tags_BL, 0.0).item()
+                tagged_BL = there.tags_BL != NO_TAG
+                chosen_BL = best_tags(logits_BLC, tagged_BL, self.validation.labels)
+                predicted[batch.words] = chosen_BL[tagged_BL].cpu().numpy()
+        right = self.validation.by_sentence(self.validation.tags)
+        return Validation(
+            loss=loss / len(predicted),
+            scores=self.score(right, self.validation.by_sentence(predicted)),
+        )
+
+    def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
+        """Say which sentences, and how they are judged."""
+        return CardPart(
+            title="Tagger of words",
+            data=self.recipe.data.said,
+            architecture=describe(self.recipe.model),
+            judged="Precision, recall and F1 are those of whole spans, both ends and the type "
+            "right (the rule of the CoNLL shared tasks), the accuracy is that of tags, all in "
+            "percent; the loss is in nats per word.",
+            use="dragoman tag THIS_FOLDER < input.txt",
+        )
+
+
+def assemble(
+    recipe: TagRecipe,
+    folder: RunFolder,
+    say: Say,
+    check: Check = unchecked,
+) -> TagJob:
+    """Read the sentences, learn or load the tokenizer, and build model and batches."""
+    tokenizer = begin_tokenizer(recipe, _texts(recipe), folder.training, say)
+    training, validation = _datasets(recipe, tokenizer, say)
+    if training.scheme == "plain" and recipe.metric not in ("accuracy", "loss"):
+        raise InputError(
+            f"{training.name} has tags for single words, no spans, so there is no {recipe.metric}: "
+            'set train.metric = "accuracy"'
+        )
+    architecture = replace(
+        recipe.model,
+        vocab_size=recipe.model.vocab_size or tokenizer.vocab_size,
+        head=replace(recipe.head, labels=training.labels),
+    )
+    batch = recipe.batch
+    batches = TagBatches(
+        training,
+        batch,
+        seed=recipe.train.seed,
+        splits=tokenizer.splits() if batch.subword_sampling else None,
+    )
+    check_tokens(architecture, tokenizer)
+    validation_batches = tuple(evaluation_batches(validation, batch))
+    check(architecture, batches, validation_batches)
+    return TagJob(
+        recipe=recipe,
+        config=FolderConfig(
+            model=architecture,
+            reading=ReadingDefaults(
+                max_tokens=batch.max_length,
+                words="characters" if all(len(word) == 1 for word in _texts(recipe)) else "spaced",
+            ),
+        ),
+        model=begin_model(EncoderOnly, architecture, recipe),
+        tokenizer=tokenizer,
+        batches=batches,
+        validation=validation,
+        validation_batches=validation_batches,
+    )
+
+
+def _texts(recipe: TagRecipe) -> Iterator[str]:
+    """Each word as it will be encoded: alone."""
+    data = recipe.data
+    return (w for s in read_tagged(data.training, data.layout) for w in s.words)
+
+
+def _datasets(
+    recipe: TagRecipe, tokenizer: Tokenizer, say: Say
+) -> tuple[TaggedDataset, TaggedDataset]:
+    """What is learnt from, and what is judged on: a file of its own, or a part held out."""
+    data = recipe.data
+    training = load_tagged(data.training, data.layout, tokenizer, recipe.head.labels)
+    for sentence in training.report(recipe.batch.max_length):
+        say(sentence)
+    if data.validation is not None:
+        return training, load_tagged(data.validation, data.layout, tokenizer, training.labels)
+    rest, held = hold_out_rows(training.as_texts().texts, data.hold_out, recipe.train.seed)
+    left_out = len(training) - len(rest) - len(held)
+    say(say_held_out(training.name, len(held), left_out, "sentence"))
+    return training.take(rest), training.take(held)
+
+
+def _summed_loss(logits_BLC: Tensor, tags_BL: Tensor, smoothing: float) -> Tensor:
+    tagged_BL = tags_BL != NO_TAG
+    return reference_loss(logits_BLC[tagged_BL], tags_BL[tagged_BL], smoothing)

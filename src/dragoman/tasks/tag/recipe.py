@@ -1,0 +1,51 @@
+"""The recipe of learning to tag words."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from dragoman.data.tagged import TaggedLayout
+from dragoman.errors import InputError
+from dragoman.models import EncoderOnlyConfig
+from dragoman.models.heads import TaggingHead
+from dragoman.tasks.encoders import NoisyBatchConfig
+from dragoman.train.recipe import RunRecipe, TrainingFiles, check_places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedFiles(TrainingFiles):
+    """Sentences with a tag for each word."""
+
+    layout: TaggedLayout = field(default_factory=TaggedLayout)
+    """Where the files have what."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagRecipe(RunRecipe):
+    """From words to a tag for each, by an encoder."""
+
+    metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "accuracy")
+
+    task: Literal["tag"] = "tag"
+    """Learning to say the tag of each word."""
+    data: TaggedFiles = field(default_factory=TaggedFiles)
+    """The sentences."""
+    batch: NoisyBatchConfig = field(default_factory=NoisyBatchConfig)
+    """How sentences become batches."""
+    model: EncoderOnlyConfig = field(default_factory=lambda: EncoderOnlyConfig(head=TaggingHead()))
+    """The architecture."""
+
+    @property
+    def head(self) -> TaggingHead:
+        """What the model ends in."""
+        if not isinstance(self.model.head, TaggingHead):
+            raise InputError(
+                f'task = "tag" contradicts model.head.kind = "{self.model.head.kind}"; leave '
+                'the head out, or make it "tag"'
+            )
+        return self.model.head
+
+    def check(self) -> None:
+        """Refuse another head, and texts that the model has no positions for."""
+        _ = self.head
+        length = self.batch.max_length
+        check_places(self.model.positions, length + 2, f"batch.max_length = {length}")

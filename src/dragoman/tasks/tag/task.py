@@ -1,0 +1,16 @@
+"""Tagging, as others see it."""
+
+from dragoman.tasks.tag.job import assemble
+from dragoman.tasks.tag.recipe import TagRecipe
+from dragoman.tasks.tag.tagger import Tagger
+from dragoman.tasks.task import Task
+
+__all__ = ["TASK"]
+
+TASK = Task(
+    recipe=TagRecipe,
+    assemble=assemble,
+    kind="tag",
+    load=Tagger.of,
+    use="dragoman tag {folder} < FILE",
+)

@@ -1,0 +1,145 @@
+"""A recipe for two files and nothing else: sizes chosen from the data and the machine."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dragoman.data.batches import BatchConfig, plan_batches
+from dragoman.data.corpus import read_pairs
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoderConfig, preset
+from dragoman.models.folder import read_config, tokenizer_paths
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.train import TokenizerConfig, train_tokenizer
+from dragoman.train.config import TrainConfig
+from dragoman.train.start import start_from
+from dragoman.wording import counted
+
+SAMPLE = 10_000
+"""Pairs that a tokenizer is trained on to count the tokens of a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What suits corpora up to a number of pairs."""
+
+    up_to: float
+    preset: str
+    dropout: float
+    vocab_size: int
+    epochs: float
+
+
+# A larger model makes fewer passes, so that a pair more never takes 1.5 times as long.
+SIZES = (
+    Size(20_000, "tiny", 0.3, 4_000, 60),
+    Size(100_000, "small", 0.3, 6_000, 15),
+    Size(1_000_000, "small", 0.1, 16_000, 12),
+    Size(float("inf"), "base", 0.1, 32_000, 3),
+)
+
+FINE_TUNING_EPOCHS = 10  # at most: the model has learnt the languages, and shall not forget them
+FINE_TUNING_RATE = 3e-4
+
+
+def auto_recipe(data: DataConfig, out: str, start: str | None = None) -> TranslateRecipe:
+    """Choose preset, dropout, vocabulary and steps from the number of pairs and their tokens.
+
+    The less text, the smaller the model and its vocabulary and the more passes; a GPU gets larger
+    batches, and fewer of them. Pre-norm, since it learns without a tuned warm-up (Xiong et al.,
+    2020). A run that starts from the model folder `start` has its sizes, a lower rate and at most
+    ten passes.
+    """
+    data = replace(
+        data,
+        src_lang=data.src_lang or _language(data.src),
+        tgt_lang=data.tgt_lang or _language(data.tgt),
+    )
+    num_pairs = sum(1 for _ in _pairs(data))
+    if not num_pairs:
+        raise InputError("there is nothing to learn from: the training files hold no pair")
+    pairs = counted(num_pairs, "pair")
+    size = next(size for size in SIZES if num_pairs <= size.up_to)
+    max_tokens = 25_000 if torch.cuda.is_available() else 4096
+    recipe = TranslateRecipe(out=out, data=data, batch=BatchConfig(max_tokens=max_tokens))
+    if start is not None:
+        recipe, epochs = start_from(recipe, start), min(size.epochs, FINE_TUNING_EPOCHS)
+        train, passes = _limits(epochs, _num_batches(recipe, num_pairs))
+        return replace(
+            recipe,
+            description=f"Chosen for {pairs}: {passes:,.0f} more passes with {start}.",
+            train=replace(train, learning_rate=FINE_TUNING_RATE),
+        )
+    recipe = replace(
+        recipe,
+        tokenizer=TokenizerConfig(vocab_size=size.vocab_size),
+        model=replace(preset(size.preset), norm_position="pre", dropout=size.dropout),
+    )
+    train, passes = _limits(size.epochs, _num_batches(recipe, num_pairs))
+    said = f"Chosen for {pairs}: {preset_words(size)}, {passes:,.0f} passes; "
+    threads = counted(torch.get_num_threads(), "thread")
+    return replace(recipe, description=f"{said}{threads} to train with.", train=train)
+
+
+def _num_batches(recipe: TranslateRecipe, num_pairs: int) -> float:
+    """Estimate the batches of a pass: those of a sample, by the tokenizers that the run will have.
+
+    What is held out for validation is not learned from.
+    """
+    chosen = np.zeros(num_pairs, dtype=bool)
+    chosen[np.random.default_rng(0).permutation(num_pairs)[:SAMPLE]] = True
+    pairs = (pair for pair, taken in zip(_pairs(recipe.data), chosen, strict=True) if taken)
+    sources, targets = (list(side) for side in zip(*pairs, strict=True))
+    if recipe.start.model is None:
+        src = tgt = train_tokenizer(sources + targets, recipe.tokenizer)
+    else:
+        folder = Path(recipe.start.model)
+        src, tgt = map(Tokenizer.load, tokenizer_paths(folder, read_config(folder)))
+    of_src, of_tgt = (
+        np.array([len(ids) + 1 for ids in tokenizer.encode_batch(texts)])
+        for tokenizer, texts in ((src, sources), (tgt, targets))
+    )
+    most = recipe.batch.max_length + 1
+    usable = (np.minimum(of_src, of_tgt) > 1) & (np.maximum(of_src, of_tgt) <= most)
+    max_tokens, rng = recipe.batch.max_tokens, np.random.default_rng(0)
+    plan = plan_batches(of_src[usable], of_tgt[usable], max_tokens, rng)
+    held_out = min(recipe.data.hold_out, num_pairs // 10)
+    return max(1.0, len(plan) * (num_pairs - held_out) / len(sources))
+
+
+def _limits(passes: float, num_batches: float) -> tuple[TrainConfig, float]:
+    """When to stop, to validate and to save; and how many passes that makes, 300 steps at least."""
+    steps = max(300, round(passes * num_batches))
+    every = max(100, min(2000, steps // 20))
+    config = TrainConfig(
+        max_steps=steps,
+        warmup_steps=min(1000, steps // 10),
+        validate_every=every,
+        save_every=every,
+        patience=8,
+    )
+    return config, steps / num_batches
+
+
+def preset_words(size: Size) -> str:
+    """Say what was chosen."""
+    model: EncoderDecoderConfig = preset(size.preset)
+    return (
+        f"{size.preset} ({model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model "
+        f"{model.d_model}), dropout {size.dropout}, {size.vocab_size:,} pieces"
+    )
+
+
+def _language(file: str | None) -> str | None:
+    """Read the language off a file's ending: `train.zh.xz` is zh, `train.txt` is unknown."""
+    endings = [e[1:] for e in Path(file or "").suffixes if e not in (".gz", ".xz", ".zst")]
+    return endings[-1] if endings and len(endings[-1]) == 2 and endings[-1].isalpha() else None
+
+
+def _pairs(data: DataConfig) -> Iterator[tuple[str, str]]:
+    return chain.from_iterable(read_pairs(corpus) for corpus in data.training)

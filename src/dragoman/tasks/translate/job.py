@@ -1,0 +1,221 @@
+"""Learning to translate: pairs of texts, an encoder-decoder, judged by BLEU and chrF."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from torch import Tensor
+
+from dragoman.evaluate import bleu_tokenizer, evaluate
+from dragoman.models import EncoderDecoder
+from dragoman.models.folder import FolderConfig, read_config
+from dragoman.tasks.translate.batches import Batch, Batches, evaluation_batches
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.texts import Texts, Tokenizers, read_texts
+from dragoman.tasks.translate.translator import Translator
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.job import CardPart, Check, Say, unchecked
+from dragoman.train.objective import summed_loss
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_model, check_tokens
+from dragoman.train.validate import Validation, evaluating
+from dragoman.wording import counted
+
+COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at
+COLLAPSED = (
+    "the model's losses are the same whatever source it is given, so the decoder ignores the "
+    "source; lower train.learning_rate, lengthen train.warmup_steps or use "
+    'model.norm_position = "pre"'
+)
+
+
+SHOWN = 3
+"""Translations that a validation shows beside their references."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What greedy translations are worth."""
+
+    scores: Mapping[str, float]
+    """`bleu`, `chrf` and `exact`."""
+    signature: str = ""
+    """How they were computed, as sacreBLEU writes it."""
+    examples: tuple[tuple[str, str], ...] = ()
+    """Some translations and their references."""
+
+
+class Score(Protocol):
+    """Translates and scores."""
+
+    def __call__(
+        self,
+        model: EncoderDecoder,
+        tokenizers: Tokenizers,
+        sources: list[str],
+        references: list[str],
+    ) -> Judgement:
+        """Judge greedy translations of the sources."""
+
+
+def score_greedy(
+    model: EncoderDecoder,
+    tokenizers: Tokenizers,
+    sources: list[str],
+    references: list[str],
+    *,
+    tokenize: str,
+) -> Judgement:
+    """Translate greedily and compare, by BLEU's tokenizer `tokenize`."""
+    translator = Translator(model, tokenizers.src, tokenizers.tgt)
+    hypotheses = [found.text for found in translator.translate(sources, beam_size=1)]
+    scores = evaluate(hypotheses, references, tokenize=tokenize)
+    return Judgement(
+        scores={"bleu": scores.bleu, "chrf": scores.chrf, "exact": scores.exact},
+        signature=scores.bleu_signature,
+        examples=tuple(zip(hypotheses[:SHOWN], references[:SHOWN], strict=True)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslateJob:
+    """An encoder-decoder and pairs of texts."""
+
+    recipe: TranslateRecipe
+    config: FolderConfig
+    model: EncoderDecoder
+    texts: Texts
+    batches: Batches
+    validation: tuple[Batch, ...]
+    score: Score
+
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Of source and target."""
+        return self.texts.tokenizers.src, self.texts.tokenizers.tgt
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Sum the smoothed cross-entropy over the target's tokens."""
+        smoothing = self.recipe.train.label_smoothing
+        return summed_loss(self.model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, smoothing)
+
+    def measure(self) -> Validation:
+        """Find the loss, what the source is worth, and the scores of greedy translations."""
+        sources, references = self.texts.validation_lines(self.recipe.train.validate_limit)
+        return validate(
+            self.model,
+            self.validation,
+            lambda: self.score(self.model, self.texts.tokenizers, sources, references),
+        )
+
+    def card(self, validation: Validation) -> CardPart:
+        """Say which languages, which texts and how BLEU was computed."""
+        data, model = self.recipe.data, self.recipe.model
+        if data.valid_src:
+            judged_on = f"validation: `{data.valid_src}`, `{data.valid_tgt}`"
+        else:
+            pairs = counted(data.hold_out, "pair")
+            judged_on = f"validation: up to {pairs} held out from the training data"
+        paths = [path for corpus in data.named for path in corpus.paths]
+        return CardPart(
+            title=f"Translation model, {data.src_lang or 'source'} to {data.tgt_lang or 'target'}",
+            data=(*(f"training: `{path}`" for path in paths), judged_on),
+            architecture=f"an encoder-decoder Transformer of {model.num_encoder_layers} encoder "
+            f"and {counted(model.num_decoder_layers, 'decoder layer')}, d_model {model.d_model}, "
+            f"{counted(model.num_heads, 'head')}, d_ff {model.d_ff}, {model.norm_position}-norm",
+            judged=f"Greedy translations, sacreBLEU `{validation.signature}`; the loss is in nats "
+            "per target token.",
+            use="dragoman translate THIS_FOLDER < input.txt",
+        )
+
+
+def assemble(
+    recipe: TranslateRecipe,
+    folder: RunFolder,
+    say: Say,
+    check: Check = unchecked,
+    score: Score | None = None,
+) -> TranslateJob:
+    """Read the texts, learn or load the tokenizers, and build model and batches.
+
+    A validation translates and scores as `score_greedy` does, or as `score` does in its place.
+    """
+    if recipe.data.made is not None:
+        recipe = replace(recipe, data=recipe.data.write(folder.training / "texts"))
+        say(f"The texts are made, and lie in {folder.training / 'texts'}.")
+    texts = read_texts(recipe, folder.training, say)
+    src, tgt = texts.tokenizers.src, texts.tokenizers.tgt
+    architecture = recipe.model
+    if recipe.start.model is None:
+        architecture = replace(
+            architecture, src_vocab_size=src.vocab_size, tgt_vocab_size=tgt.vocab_size
+        )
+    config = FolderConfig(
+        model=architecture,
+        decoding=recipe.decoding,
+        src_lang=recipe.data.src_lang,
+        tgt_lang=recipe.data.tgt_lang,
+    )
+    splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
+    batches = Batches(texts.training, recipe.batch, seed=recipe.train.seed, splits=splits)
+    check_tokens(architecture, src, tgt)
+    validation = tuple(evaluation_batches(texts.validation, recipe.batch.max_tokens))
+    check(architecture, batches, validation)
+    if recipe.start.model is not None:
+        _compare_directions(read_config(Path(recipe.start.model)), config, say)
+    return TranslateJob(
+        recipe=recipe,
+        config=config,
+        model=begin_model(EncoderDecoder, architecture, recipe),
+        texts=texts,
+        batches=batches,
+        validation=validation,
+        score=score or partial(score_greedy, tokenize=bleu_tokenizer(recipe.data.tgt_lang)),
+    )
+
+
+def _compare_directions(start: FolderConfig, config: FolderConfig, say: Say) -> None:
+    """Warn of texts that go the other way than the model that a run starts from."""
+    src, tgt = start.src_lang, start.tgt_lang
+    if src and tgt and src != tgt and (config.src_lang, config.tgt_lang) == (tgt, src):
+        say(
+            f"Warning: the model to start from translates {src} to {tgt}, and these texts go from "
+            f"{tgt} to {src}; look whether source and target have changed places."
+        )
+
+
+def validate(
+    model: EncoderDecoder, batches: Sequence[Batch], score: Callable[[], Judgement]
+) -> Validation:
+    """Measure a model on fixed batches, in evaluation mode, and leave it in training mode."""
+    with evaluating(model) as device:
+        batches = [batch.to(device) for batch in batches]
+        loss = sum(_summed_loss(model, batch.src_BS, batch) for batch in batches)
+        gain = _source_gain(model, batches)
+        judged = score()
+    return Validation(
+        loss=loss / sum(batch.num_targets for batch in batches),
+        scores=judged.scores,
+        signature=judged.signature,
+        examples=judged.examples,
+        diagnostics={} if gain is None else {"source_gain": gain},
+        warnings=(COLLAPSED,) if gain is not None and gain < COLLAPSE else (),
+    )
+
+
+def _source_gain(model: EncoderDecoder, batches: Sequence[Batch]) -> float | None:
+    """How much the loss grows, in nats per token, when each sentence gets another one's source.
+
+    Measured on one batch, whose sources are passed on by one place; None for a batch of one pair.
+    """
+    sample = max(batches, key=lambda batch: len(batch.src_BS))
+    if len(sample.src_BS) == 1:
+        return None
+    swapped = _summed_loss(model, sample.src_BS.roll(1, dims=0), sample)
+    return (swapped - _summed_loss(model, sample.src_BS, sample)) / sample.num_targets
+
+
+def _summed_loss(model: EncoderDecoder, src_BS: Tensor, batch: Batch) -> float:
+    return summed_loss(model, src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.0).item()

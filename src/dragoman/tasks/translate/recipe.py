@@ -1,0 +1,148 @@
+"""The recipe of learning from pairs of texts: translation, and whatever else has two sides."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+from dragoman.data.batches import BatchConfig
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.made import MadeConfig, write_made
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoderConfig
+from dragoman.models.folder import DecodingDefaults, FolderConfig
+from dragoman.train.recipe import DataFiles, RunRecipe, check_held_out, check_places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataConfig(DataFiles):
+    """Pairs of texts."""
+
+    src: str | None = None
+    """File of source sentences; .gz, .xz and .zst are read as they are."""
+    tgt: str | None = None
+    """File of target sentences, parallel to `src`."""
+    made: MadeConfig | None = None
+    """Pairs that the package writes itself, instead of files."""
+    corpora: tuple[CorpusConfig, ...] = ()
+    """More corpora: TSV, JSON lines, each with its weight."""
+    valid_src: str | None = None
+    """File of source sentences for validation."""
+    valid_tgt: str | None = None
+    """File of target sentences for validation."""
+    hold_out: int = 1000
+    """Pairs taken from the training data where no validation files are given; at most a tenth."""
+    src_lang: str | None = None
+    """Source language, such as en; chooses nothing, is kept in the model card."""
+    tgt_lang: str | None = None
+    """Target language, such as zh; chooses sacreBLEU's tokenizer."""
+
+    def __post_init__(self) -> None:
+        """Refuse to validate by nothing."""
+        if self.made is None and self.valid_src is None and self.valid_tgt is None:
+            check_held_out(self.hold_out)
+
+    @property
+    def named(self) -> list[CorpusConfig]:
+        """The corpora to learn from, as the recipe names them."""
+        if self.src is None and self.tgt is None:
+            return list(self.corpora)
+        return [CorpusConfig(src=self.src, tgt=self.tgt), *self.corpora]
+
+    @property
+    def training(self) -> list[CorpusConfig]:
+        """The corpora to learn from, with paths that exist."""
+        if not self.named:
+            hint = f" (the texts of this recipe: {self.source})" if self.source else ""
+            raise InputError(f"there is nothing to learn from: set data.src and data.tgt{hint}")
+        return [self._resolve(corpus) for corpus in self.named]
+
+    @property
+    def validation(self) -> CorpusConfig | None:
+        """The validation corpus, if one is given."""
+        if self.valid_src is None and self.valid_tgt is None:
+            return None
+        return self._resolve(CorpusConfig(src=self.valid_src, tgt=self.valid_tgt))
+
+    def check(self) -> None:
+        """Raise InputError unless every file is there, and no text is its own translation."""
+        if self.made is None:
+            for corpus in (*self.training, *filter(None, [self.validation])):
+                if corpus.src and corpus.tgt and Path(corpus.src).samefile(corpus.tgt):
+                    raise InputError(
+                        f"source and target are the same file, {corpus.src}; give the translation "
+                        "as the other one"
+                    )
+        elif self.named or self.valid_src or self.valid_tgt:
+            raise InputError(
+                "data.made contradicts data.src, data.tgt, data.corpora and data.valid_*: the "
+                "package writes the texts itself, or reads yours; leave one of them out"
+            )
+
+    def write(self, folder: Path) -> Self:
+        """Write what is made into `folder`, and return the data with those files named."""
+        if self.made is None:
+            return self
+        files = {name: str(path.absolute()) for name, path in write_made(self.made, folder).items()}
+        return replace(
+            self,
+            src=files["train.src"],
+            tgt=files["train.tgt"],
+            valid_src=files["valid.src"],
+            valid_tgt=files["valid.tgt"],
+        )
+
+    def _resolve(self, corpus: CorpusConfig) -> CorpusConfig:
+        def found(name: str | None) -> str | None:
+            return None if name is None else str(self.find(name))
+
+        return replace(
+            corpus,
+            src=found(corpus.src),
+            tgt=found(corpus.tgt),
+            tsv=found(corpus.tsv),
+            jsonl=found(corpus.jsonl),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslateRecipe(RunRecipe):
+    """From a source text to a target text, by an encoder-decoder."""
+
+    metrics: ClassVar[tuple[str, ...]] = ("bleu", "chrf", "exact")
+
+    task: Literal["translate"] = "translate"
+    """Learning to write the target of each source."""
+    data: DataConfig = field(default_factory=DataConfig)
+    """The texts."""
+    batch: BatchConfig = field(default_factory=BatchConfig)
+    """How pairs become batches."""
+    model: EncoderDecoderConfig = field(default_factory=EncoderDecoderConfig)
+    """The architecture."""
+    decoding: DecodingDefaults = field(default_factory=DecodingDefaults)
+    """How the model translates unless told otherwise."""
+
+    def check(self) -> None:
+        """Refuse what contradicts itself."""
+        length = self.batch.max_length
+        check_places(self.model.positions, length + 1, f"batch.max_length = {length}")
+        tying = self.model.tie_embeddings
+        new = self.start.model is None  # else the tokenizers are those of the folder
+        if new and not self.tokenizer.joint and tying in ("all", "source-target"):
+            raise InputError(
+                f'tokenizer.joint = false contradicts model.tie_embeddings = "{tying}": two '
+                'vocabularies cannot share a matrix; set it to "target-output" or "none"'
+            )
+        if self.metric != "loss" and self.train.validate_limit < 1:
+            raise InputError(
+                f'train.metric = "{self.metric}" contradicts train.validate_limit = '
+                f"{self.train.validate_limit}: nothing would be translated"
+            )
+
+    def taking_over(self, folder: FolderConfig) -> Self:
+        """Return the recipe with the folder's ways of decoding and, if it has none, languages."""
+        data = replace(
+            self.data,
+            src_lang=self.data.src_lang or folder.src_lang,
+            tgt_lang=self.data.tgt_lang or folder.tgt_lang,
+        )
+        return replace(self, data=data, decoding=folder.decoding)

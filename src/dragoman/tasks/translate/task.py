@@ -1,0 +1,16 @@
+"""Translation, as others see it."""
+
+from dragoman.tasks.task import Task
+from dragoman.tasks.translate.job import assemble
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.translator import Translator
+
+__all__ = ["TASK"]
+
+TASK = Task(
+    recipe=TranslateRecipe,
+    assemble=assemble,
+    kind="encoder-decoder",
+    load=Translator.of,
+    use="dragoman translate {folder} < FILE",
+)

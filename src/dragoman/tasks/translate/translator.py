@@ -1,0 +1,272 @@
+"""Translation: lines in, lines out.
+
+    translator = dragoman.load("runs/en-zh")
+    translator.translate("I like tea.").text
+    translator.translate(lines, beam_size=4, n_best=2)
+
+The way of a line: chunks of ids (``lines``), batches of alike lengths under a budget of tokens
+(``dragoman.decode.scheduler``), search (``ids``), text, and back to its place. A line's translation
+does not depend on the lines beside it: in fp32 on a CPU text and scores are the same bit for bit
+for any batch size and any order.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import islice
+from pathlib import Path
+from typing import overload
+
+from dragoman.decode import Hypothesis, Strategy, run_in_batches, schedule
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoder
+from dragoman.models.folder import DecodingDefaults
+from dragoman.nn import Precision
+from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
+from dragoman.tasks.lines import as_texts, join, one_line, to_chunks, windows
+from dragoman.tasks.options import DecodingOptions
+from dragoman.tasks.results import Alignment, Scored, Translation
+from dragoman.tasks.translate.ids import Ids, IdTranslator, Specials
+from dragoman.text.sentences import has_several_sentences
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["Translator"]
+
+LONGEST_PAIR = 8192
+"""Tokens of a pair beyond which scoring, which cannot split, would need too much memory."""
+
+
+class Translator:
+    """A model and its tokenizers: text to text.
+
+    The model may be in training, in another thread too (its mode never changes), and on any device.
+    ``options`` are what a call uses unless told otherwise.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        src_tokenizer: Tokenizer,
+        tgt_tokenizer: Tokenizer,
+        *,
+        decoding: DecodingDefaults | None = None,
+        precision: Precision = "fp32",
+    ) -> None:
+        check_vocabulary("source", src_tokenizer, model.src_embedding.weight)
+        check_vocabulary("target", tgt_tokenizer, model.output.weight)
+        self.src_tokenizer = src_tokenizer
+        self.tgt_tokenizer = tgt_tokenizer
+        self.options = DecodingOptions(**asdict(decoding or DecodingDefaults()))
+        tgt = tgt_tokenizer
+        never = (tgt.pad_id, tgt.unk_id, tgt.bos_id)
+        unused = range(tgt.vocab_size, len(model.output.weight))
+        specials = Specials(
+            src_pad_id=src_tokenizer.pad_id,
+            src_eos_id=src_tokenizer.eos_id,
+            pad_id=tgt.pad_id,
+            bos_id=tgt.bos_id,
+            eos_id=tgt.eos_id,
+            forbidden=(*never, *unused),
+        )
+        self._ids = IdTranslator(model, specials, precision)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32"
+    ) -> "Translator":
+        """Read a model folder, as ``dragoman.load``. Raises InputError unless it translates."""
+        return cls.of(read_folder(path, device=device), precision)
+
+    @classmethod
+    def of(cls, folder: Folder, precision: Precision = "fp32") -> "Translator":
+        """Make one of a folder that was read. Raises InputError unless its model translates."""
+        return cls(
+            folder.model_of(EncoderDecoder),
+            folder.src_tokenizer,
+            folder.tgt_tokenizer,
+            decoding=folder.config.decoding,
+            precision=precision,
+        )
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a str is an iterable of str
+        self,
+        text: str,
+        *,
+        beam_size: int | None = None,
+        n_best: int | None = None,
+        length_penalty: float | None = None,
+        max_batch_tokens: int | None = None,
+        options: DecodingOptions | None = None,
+    ) -> Translation: ...
+
+    @overload
+    def translate(
+        self,
+        text: Iterable[str],
+        *,
+        beam_size: int | None = None,
+        n_best: int | None = None,
+        length_penalty: float | None = None,
+        max_batch_tokens: int | None = None,
+        options: DecodingOptions | None = None,
+    ) -> list[Translation]: ...
+
+    def translate(
+        self,
+        text: str | Iterable[str],
+        *,
+        beam_size: int | None = None,
+        n_best: int | None = None,
+        length_penalty: float | None = None,
+        max_batch_tokens: int | None = None,
+        options: DecodingOptions | None = None,
+    ) -> Translation | list[Translation]:
+        """Translate a line, or any number of lines: as many results, in their order.
+
+        What is given by name goes before ``options``, and these before ``self.options``. An empty
+        line stays one; a line of more than ``max_src_tokens``, or of more than the model has
+        learned positions for, is translated in chunks.
+        """
+        base = options or self.options
+        options = replace(
+            base,
+            beam_size=base.beam_size if beam_size is None else beam_size,
+            n_best=base.n_best if n_best is None else n_best,
+            length_penalty=base.length_penalty if length_penalty is None else length_penalty,
+            max_batch_tokens=(
+                base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens
+            ),
+        )
+        found = self._translate(as_texts(text), options)
+        return found[0] if isinstance(text, str) else found
+
+    def stream(
+        self, lines: Iterable[str], options: DecodingOptions | None = None, *, window: int = 4096
+    ) -> Iterator[Translation]:
+        """Translate without end: lines are taken in windows, so memory is bounded."""
+        for taken in windows(lines, window):
+            yield from self._translate(taken, options or self.options)
+
+    def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
+        """What the model thinks of given translations: pairs of source and target, in order.
+
+        The same probabilities as in translating: what decoding never writes has none here.
+        """
+        pairs = list(pairs)
+        sources = self.src_tokenizer.encode_batch([source.strip() for source, _ in pairs])
+        targets = self.tgt_tokenizer.encode_batch([target.strip() for _, target in pairs])
+        return self.score_ids(list(zip(sources, targets, strict=True)))
+
+    def score_ids(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
+        """The same for pairs of ids, both without bos and eos."""
+        lengths = [len(src) + len(tgt) for src, tgt in pairs]
+        for number, length in enumerate(lengths, start=1):
+            if length > LONGEST_PAIR:
+                raise InputError(
+                    f"Pair {number} has {length} tokens and at most {LONGEST_PAIR} can be scored "
+                    "at once; cut it into sentences."
+                )
+        scored: dict[int, Scored] = {}
+        with self._ids.inference():
+            for batch in schedule(lengths, max(1, self.options.max_batch_tokens // 4)):
+                found = self._force([pairs[index] for index in batch])
+                scored |= zip(batch, found, strict=True)
+        return [scored[index] for index in range(len(pairs))]
+
+    def watch(self, src: Ids, options: DecodingOptions, strategy: Strategy) -> list[Hypothesis]:
+        """The n best of one source of ids, as in translating, but chosen by ``strategy``.
+
+        For whoever wraps the strategy of the options (``options.strategy()``) to see it at work.
+        """
+        with self._ids.inference():
+            return self._ids.search([src], options, strategy)[0]
+
+    # ------------------------------------------------------------ from ids to results
+
+    def _translate(self, lines: list[str], options: DecodingOptions) -> list[Translation]:
+        limit = self._ids.longest_source(options.max_src_tokens)
+        chunks_of = to_chunks(lines, self.src_tokenizer, limit)
+        sources = [ids for chunks in chunks_of for ids in chunks]
+        with self._ids.inference():
+            found = dict(
+                run_in_batches(
+                    sources,
+                    lambda batch: self._ids.search(batch, options),
+                    max_batch_tokens=options.max_batch_tokens,
+                    beam_size=options.beam_size,
+                )
+            )
+        in_order = iter(found[index] for index in range(len(sources)))
+        return [
+            self._result(line, chunks, list(islice(in_order, len(chunks))))
+            for line, chunks in zip(lines, chunks_of, strict=True)
+        ]
+
+    def _result(
+        self, line: str, chunks: list[list[int]], found: list[list[Hypothesis]]
+    ) -> Translation:
+        """A line's translation from the n best of each of its chunks.
+
+        The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
+        has fewer). Their scores and log-probabilities are summed.
+        """
+        if not chunks:
+            return Translation(text="", flags=("empty",))
+        count = max(len(best) for best in found)
+        nth = [[best[min(n, len(best) - 1)] for best in found] for n in range(count)]
+        several = has_several_sentences(line)
+        best, *others = (self._translation(chunks, chosen, several=several) for chosen in nth)
+        return replace(best, alternatives=tuple(others))
+
+    def _translation(
+        self, chunks: list[list[int]], chosen: list[Hypothesis], *, several: bool
+    ) -> Translation:
+        tokenizer = self.tgt_tokenizer
+        text = join(one_line(tokenizer.decode(hypothesis.ids)) for hypothesis in chosen)
+        flags = {
+            "split": len(chunks) > 1,
+            "several_sentences": several,
+            "max_length": any(hypothesis.stopped == "length" for hypothesis in chosen),
+            "no_output": not text,
+        }
+        return Translation(
+            text=text,
+            score=sum(hypothesis.score for hypothesis in chosen),
+            log_prob=sum(hypothesis.log_prob for hypothesis in chosen),
+            tokens=tuple(token for h in chosen for token in tokenizer.tokens(h.ids)),
+            token_log_probs=tuple(value for h in chosen for value in h.token_log_probs),
+            flags=tuple(flag for flag, holds in flags.items() if holds),
+            align=lambda: tuple(
+                self._align(src, h.ids) for src, h in zip(chunks, chosen, strict=True)
+            ),
+        )
+
+    def _align(self, src: Ids, tgt: Ids) -> Alignment:
+        """Run the translation through the model once more and look where it looks."""
+        with self._ids.inference():
+            weights_TS = self._ids.attention(src, tgt)
+        src_tokenizer, tgt_tokenizer = self.src_tokenizer, self.tgt_tokenizer
+        return Alignment(
+            src_tokens=tuple(src_tokenizer.tokens([*src, src_tokenizer.eos_id])),
+            tgt_tokens=tuple(tgt_tokenizer.tokens([*tgt, tgt_tokenizer.eos_id])),
+            weights_TS=weights_TS,
+        )
+
+    def _force(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
+        forced = self._ids.force(pairs, self.options.length_penalty)
+        columns = zip(
+            pairs,
+            forced.log_prob_B.tolist(),
+            forced.score_B.tolist(),
+            forced.token_log_probs_BT.tolist(),
+            strict=True,
+        )
+        return [
+            Scored(
+                log_prob=log_prob,
+                score=score,
+                tokens=tuple(self.tgt_tokenizer.tokens([*tgt, self.tgt_tokenizer.eos_id])),
+                token_log_probs=tuple(token_log_probs[: len(tgt) + 1]),
+            )
+            for (_, tgt), log_prob, score, token_log_probs in columns
+        ]

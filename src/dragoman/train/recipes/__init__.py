@@ -1,1 +1,0 @@
-"""What can be set in a training run: one dataclass for each task, on the parts all share."""

@@ -1,0 +1,79 @@
+"""What the tests of data and of tasks share: a tokenizer of its own, made datasets, real data."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dragoman.data.corpus import Finding
+from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+
+
+class Characters:
+    """A tokenizer by protocol: the id of a character is its code point plus 4."""
+
+    pad_id, bos_id, eos_id = 0, 2, 3
+
+    def __init__(self, content_hash: str, vocab_size: int) -> None:
+        self.content_hash = content_hash
+        self.vocab_size = vocab_size
+        self.calls = 0
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """One id for each character."""
+        self.calls += 1
+        return [[ord(char) + 4 for char in text] for text in texts]
+
+
+@pytest.fixture
+def make_encoder() -> Callable[..., Characters]:
+    """Makes tokenizers that count their calls."""
+
+    def make(content_hash: str = "characters", vocab_size: int = 0x110004) -> Characters:
+        return Characters(content_hash, vocab_size)
+
+    return make
+
+
+@pytest.fixture
+def make_dataset() -> Callable[..., PairDataset]:
+    """Makes pairs of random lengths; every id of pair i is 4 + i % 1000, to know it again."""
+
+    def make(count: int = 500, name: str = "made", weight: float = 1.0) -> PairDataset:
+        rng = np.random.default_rng(count)
+        sides = []
+        for _ in range(2):
+            offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 31, count))])
+            ids = np.repeat(np.arange(count) % 1000 + 4, np.diff(offsets))
+            sides.append(Ragged(ids.astype(np.uint16), offsets))
+        return PairDataset(
+            name=name,
+            src=sides[0],
+            tgt=sides[1],
+            special=SpecialIds(0, 2, 3),
+            identical=Finding(),
+            content_hash=f"{name} {count}",
+            weight=weight,
+        )
+
+    return make
+
+
+@pytest.fixture
+def data_folder() -> Path:
+    """Where the public corpora lie, or a skip."""
+    root = Path(os.environ.get("DRAGOMAN_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    if not root.is_dir():
+        pytest.skip(f"there are no corpora at {root}; set DRAGOMAN_DATA")
+    return root
+
+
+@pytest.fixture
+def multi30k(data_folder: Path) -> Path:
+    """The folder of Multi30k, or a skip."""
+    folder = data_folder / "multi30k"
+    if not folder.is_dir():
+        pytest.skip(f"there is no Multi30k under {data_folder}; set DRAGOMAN_DATA")
+    return folder

@@ -1,0 +1,216 @@
+"""The way of a text, a page or a picture into a file."""
+
+import errno
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.disk import listen
+from tests.unit.data.killing import moments
+
+from dragoman.errors import DragomanError, InputError
+from dragoman.files import writing as output
+from dragoman.files.locks import locked
+from dragoman.files.writing import replacing
+
+
+def write(file: Path, text: str) -> None:
+    """Write a text in the way that is tested."""
+    with replacing(file, "text") as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power failure leaves the old file or the whole new one."""
+    disk = listen(monkeypatch)
+    write(tmp_path / "file", "new")
+    disk.check()
+    assert disk.renamed() == ["file"]
+
+
+def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
+    """What is no file is written to, and never replaced by one: think of /dev/null."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)
+    try:
+        with replacing(pipe, "page") as part:
+            part.write_text("whole", encoding="utf-8")
+        assert pipe.is_fifo()
+        assert os.read(reader, 99) == b"whole"
+    finally:
+        os.close(reader)
+
+
+def test_missing_folders_are_made(tmp_path: Path) -> None:
+    """A picture is written where a run or a model would be: its folders need not be there."""
+    file = tmp_path / "a" / "b" / "picture"
+    write(file, "new")
+    assert file.read_text(encoding="utf-8") == "new"
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    """The file that it leads to is replaced, and nothing is left beside either."""
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("old", encoding="utf-8")
+    link.symlink_to(file)
+    with replacing(link, "page") as part:
+        part.write_text("new", encoding="utf-8")
+        assert file.read_text(encoding="utf-8") == "old"
+    assert link.is_symlink()
+    assert file.read_text(encoding="utf-8") == "new"
+    assert sorted(tmp_path.iterdir()) == [file, link]
+
+
+def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
+    """It leads to no file, and stays."""
+    link = tmp_path / "link"
+    link.symlink_to(link)
+    with pytest.raises(InputError, match="round in a circle"):
+        write(link, "new")
+    assert link.is_symlink()
+
+
+def test_a_name_for_an_open_file_is_written_to(tmp_path: Path) -> None:
+    """`/dev/stdout` in `> file` is that file: another in its place would lose what follows."""
+    file = tmp_path / "file"
+    with file.open("w", encoding="utf-8") as stream:
+        write(Path(f"/dev/fd/{stream.fileno()}"), "first ")
+        stream.seek(0, os.SEEK_END)
+        stream.write("second")
+    assert file.read_text(encoding="utf-8") == "first second"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device"), DragomanError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_a_failure_leaves_what_was_there(
+    tmp_path: Path, error: BaseException, told: type[BaseException]
+) -> None:
+    """On a full disk and after Ctrl-C: the old file or none, and nothing beside it."""
+
+    def fail(file: Path) -> None:
+        with replacing(file, "text") as part:
+            part.write_text("half", encoding="utf-8")
+            raise error
+
+    old = tmp_path / "old"
+    old.write_text("old", encoding="utf-8")
+    for file in (old, tmp_path / "new"):
+        with pytest.raises(told):
+            fail(file)
+    assert list(tmp_path.iterdir()) == [old]
+    assert old.read_text(encoding="utf-8") == "old"
+
+
+def test_a_private_file_stays_private(tmp_path: Path) -> None:
+    """The new file may be read by those who might read the old one."""
+    file = tmp_path / "file"
+    file.touch(mode=0o600)
+    write(file, "new")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_protected_file_is_refused(tmp_path: Path) -> None:
+    """A file that may not be written to is not replaced either."""
+    file = tmp_path / "file"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(0o400)
+    if os.access(file, os.W_OK):
+        pytest.skip("the superuser may write to any file")
+    with pytest.raises(InputError, match="read-only"):
+        write(file, "new")
+    assert file.read_text(encoding="utf-8") == "old"
+
+
+def test_a_file_that_cannot_be_replaced_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is mounted by itself into a container is as busy as its folder is there."""
+    file = tmp_path / "file"
+    file.write_text("old and longer", encoding="utf-8")
+
+    def refuse(path: Path, target: Path) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy", str(path), None, str(target))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    write(file, "new")
+    assert file.read_text(encoding="utf-8") == "new"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_in_a_closed_folder_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be put beside it, and it may be written all the same; a link to it as well."""
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(folder / "file")
+    (folder / "file").write_text("old and longer", encoding="utf-8")
+    allowed, number = os.access, (folder / "file").stat().st_ino
+    monkeypatch.setattr(os, "access", lambda path, mode: path != folder and allowed(path, mode))
+    write(link, "new")
+    assert (folder / "file").read_text(encoding="utf-8") == "new"
+    assert (folder / "file").stat().st_ino == number
+
+
+def test_some_at_once_write_one_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each text is whole while it is there, and the last one stays."""
+    monkeypatch.setattr(output, "PATIENCE", 120.0)  # as a disk or a machine may be busy
+    file = tmp_path / "file"
+    texts = [letter * 200_000 for letter in "abcdef"]
+    with ThreadPoolExecutor(len(texts)) as pool:
+        for text in texts:
+            pool.submit(write, file, text)
+        results = [pool.submit(write, file, text) for text in texts]
+        for result in results:
+            result.result()
+            assert file.read_text(encoding="utf-8") in texts
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_who_takes_long_is_not_disturbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer of the same file is refused, in a sentence, and what it would spoil stays."""
+    monkeypatch.setattr(output, "PATIENCE", 0.0)
+    file, part = tmp_path / "file", tmp_path / ".file.part"
+    part.write_text("half", encoding="utf-8")
+    with (
+        locked(part, wait=False),
+        pytest.raises(InputError, match=r"file: another process is writing it; choose another"),
+    ):
+        write(file, "new")
+    assert part.read_text(encoding="utf-8") == "half"
+    write(file, "new")  # what was left there is in nobody's way
+    assert list(tmp_path.iterdir()) == [file]
+
+
+WRITES = """
+from pathlib import Path
+from dragoman.files.writing import replacing
+file = Path(sys.argv[1])
+before = lambda: file.write_text("old" * 9)
+def write():
+    with replacing(file, "text") as part:
+        part.write_text("new")
+def check():
+    assert file.read_text() in ("old" * 9, "new")
+    write()
+    assert file.read_text() == "new"
+    assert list(file.parent.iterdir()) == [file]
+"""
+
+
+def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
+    """Whoever looks finds the old text or the new one, and the next writer clears up."""
+    assert moments("import sys" + WRITES, tmp_path / "file") == 5

@@ -1,0 +1,149 @@
+"""Learning to classify."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe
+from tests.unit.train.made import make_console
+
+from dragoman.data.labelled import LabelledLayout
+from dragoman.errors import InputError
+from dragoman.models import EncoderOnlyConfig
+from dragoman.models.heads import ClassificationHead, TaggingHead
+from dragoman.tasks.classify.classifier import Classifier
+from dragoman.tasks.classify.job import ONE_LABEL, assemble
+from dragoman.tasks.classify.recipe import ClassifyRecipe
+from dragoman.tasks.task import train
+from dragoman.train.recipe import RunRecipe
+from dragoman.train.run import TrainResult
+from dragoman.train.runfolder import RunFolder
+
+
+def run(recipe: RunRecipe) -> tuple[TrainResult, str]:
+    """Train."""
+    console, file = make_console(terminal=False)
+    return train(recipe, console=console), file.getvalue()
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> ClassifyRecipe:
+    """Whether a text is good."""
+    return classify_recipe(tmp_path)
+
+
+def named(recipe: ClassifyRecipe) -> ClassifyRecipe:
+    """The labels with names."""
+    layout = LabelledLayout(rename={"0": "negative", "1": "positive"})
+    return replace(recipe, data=replace(recipe.data, layout=layout))
+
+
+def test_the_word_that_decides_is_found(recipe: ClassifyRecipe) -> None:
+    """In unseen texts too; the folder classifies, and its card says how well."""
+    result, said = run(named(recipe))
+    assert result.progress.best is not None
+    assert result.progress.best["accuracy"] == 100.0
+    assert "8 texts of" in said
+    classifier = Classifier.load(recipe.out)
+    found = classifier.classify(["the good and the so", "bad very was"])
+    assert [one.label for one in found] == ["positive", "negative"]
+    assert classifier.reading.max_tokens == recipe.batch.max_length
+    card = (Path(recipe.out) / "README.md").read_text(encoding="utf-8")
+    assert "- accuracy: 100" in card
+    assert "dragoman classify" in card
+
+
+def test_the_measure_is_the_mean_over_texts(recipe: ClassifyRecipe) -> None:
+    """Loss and accuracy by hand, whatever the batches; the model goes on in training mode."""
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        job = assemble(recipe, folder, lambda _: None)
+        small = replace(recipe, batch=replace(recipe.batch, max_tokens=1))
+        alone = assemble(small, folder, lambda _: None)
+    job.model.train()
+    found = job.measure()
+    assert job.model.training
+    job.model.eval()
+    with torch.inference_mode():
+        log_probs = [
+            (job.model(batch.ids_BL).log_softmax(-1), batch.labels_B) for batch in alone.validation
+        ]
+    assert len(log_probs) == 8
+    losses = [-row[0, label].item() for row, label in log_probs]
+    right = [row.argmax().item() == label.item() for row, label in log_probs]
+    assert found.loss == pytest.approx(sum(losses) / 8, rel=1e-4)
+    assert found.scores == {"accuracy": pytest.approx(100 * sum(right) / 8)}
+
+
+def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
+    """A head that has an opinion and no eyes."""
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        job = assemble(recipe, folder, lambda _: None)
+    output = job.model.get_submodule("head.output")
+    assert isinstance(output, torch.nn.Linear)
+    with torch.no_grad():
+        output.weight.zero_()
+        output.bias[1] = 5.0
+    assert job.measure().warnings == (ONE_LABEL,)
+
+
+def test_hidden_words_and_smoothing_are_part_of_the_loss(recipe: ClassifyRecipe) -> None:
+    """With every word hidden the loss is that of hidden words, and validation sees them all."""
+    noisy = replace(recipe, batch=replace(recipe.batch, token_dropout=0.999))
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        plain, hiding = (assemble(one, folder, lambda _: None) for one in (recipe, noisy))
+    batch = next(plain.batches)
+    assert hiding.measure() == plain.measure()
+    mask_id = hiding.tokenizer.special_id("<mask>")
+    blind = replace(
+        batch,
+        ids_BL=batch.ids_BL.masked_fill(batch.ids_BL >= hiding.tokenizer.first_piece, mask_id),
+    )
+    plain.model.eval()
+    hiding.model.eval()
+    assert hiding.loss(batch).item() == pytest.approx(plain.loss(blind).item(), rel=1e-5)
+    smoothed = replace(
+        plain, recipe=replace(recipe, train=replace(recipe.train, label_smoothing=0.4))
+    )
+    assert smoothed.loss(batch).item() != pytest.approx(plain.loss(batch).item(), rel=1e-3)
+
+
+def test_it_starts_from_a_masked_language_model(recipe: ClassifyRecipe, tmp_path: Path) -> None:
+    """Everything but the head is taken from there, the tokenizer too."""
+    pretrained = masked_recipe(tmp_path)
+    run(pretrained)
+    began = replace(
+        recipe,
+        model=replace(recipe.model, vocab_size=0),
+        start=replace(recipe.start, model=pretrained.out, freeze=("embedding", "encoder")),
+    )
+    vocabulary = load_file(Path(pretrained.out) / "model.safetensors")["embedding.weight"].shape[0]
+    began = replace(began, model=replace(began.model, vocab_size=vocabulary))
+    _, said = run(began)
+    assert "drawn anew: head.output.weight, head.output.bias" in said
+    ours, theirs = (
+        load_file(Path(folder) / "model.safetensors") for folder in (began.out, pretrained.out)
+    )
+    assert all(torch.equal(ours[n], theirs[n]) for n in theirs if not n.startswith("head."))
+    tokenizers = [Path(folder) / "tokenizer.json" for folder in (began.out, pretrained.out)]
+    assert tokenizers[0].read_bytes() == tokenizers[1].read_bytes()
+
+
+def test_another_head_is_refused(recipe: ClassifyRecipe) -> None:
+    """Naming both settings."""
+    with pytest.raises(InputError, match=r'task = "classify" contradicts model.head.kind = "tag"'):
+        replace(recipe, model=replace(recipe.model, head=TaggingHead()))
+
+
+def test_labels_can_be_given_in_an_order(recipe: ClassifyRecipe) -> None:
+    """And one that is not among them is an error with its line."""
+    ordered = replace(recipe.model, head=ClassificationHead(labels=("1", "0")))
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        job = assemble(replace(recipe, model=ordered), folder, lambda _: None)
+        assert isinstance(job.config.model, EncoderOnlyConfig)
+        assert isinstance(job.config.model.head, ClassificationHead)
+        assert job.config.model.head.labels == ("1", "0")
+        wrong = replace(ordered, head=ClassificationHead(labels=("1", "2")))
+        with pytest.raises(InputError, match="line 1 has the label '0'"):
+            assemble(replace(recipe, model=wrong), folder, lambda _: None)

@@ -1,0 +1,261 @@
+"""Batches for language models: windows of the stream, packed documents, validation."""
+
+import json
+from collections import Counter
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.documents import DocumentDataset
+from dragoman.errors import InputError
+from dragoman.tasks.generate.batches import (
+    LanguageBatch,
+    PackConfig,
+    PackedBatches,
+    evaluation_batches,
+)
+from dragoman.text.splits import SubwordSplits
+
+PAD, BOS, EOS = 0, 2, 3
+
+
+def made(count: int = 40, longest: int = 60) -> DocumentDataset:
+    """Documents of random lengths; all their ids differ, so that each is known again."""
+    lengths = np.random.default_rng(count).integers(1, longest, count)
+    fresh = iter(range(10, 10 + int(lengths.sum())))
+    rows = [[BOS, *(next(fresh) for _ in range(n)), EOS] for n in lengths.tolist()]
+    return DocumentDataset(
+        name="made",
+        documents=Ragged.of(rows),
+        num_chars=int(lengths.sum()),
+        special=SpecialIds(PAD, BOS, EOS),
+        content_hash=f"made {count}",
+    )
+
+
+def epoch_of(stream: PackedBatches) -> list[LanguageBatch]:
+    """The batches up to the end of the epoch that the next one belongs to."""
+    epoch = [next(stream)]
+    while stream.position < stream.num_batches:
+        epoch.append(next(stream))
+    return epoch
+
+
+def targets_of(batches: list[LanguageBatch]) -> Counter[int]:
+    """How often each id is predicted."""
+    return Counter(int(t) for b in batches for t in b.targets_BL.flatten() if t != PAD)
+
+
+def assert_consistent(batch: LanguageBatch) -> None:
+    """What each batch must be, whatever is in it."""
+    assert batch.num_tokens == int((batch.inputs_BL != PAD).sum())
+    assert batch.num_targets == int((batch.targets_BL != PAD).sum())
+    assert not (batch.targets_BL == BOS).any()
+
+
+def test_stream_windows_are_shifted_pairs() -> None:
+    """Targets are what follows in the stream, but for bos, which nothing predicts."""
+    dataset, config = made(), PackConfig(length=16, rows=4)
+    ids = dataset.documents.ids
+    for batch in epoch_of(PackedBatches(dataset, config, seed=1)):
+        assert_consistent(batch)
+        assert batch.document_lengths is None
+        assert batch.inputs_BL.shape[1] == 16
+        assert len(batch.inputs_BL) <= 4
+        for row, start in enumerate(batch.indices):
+            assert batch.inputs_BL[row].tolist() == ids[start : start + 16].tolist()
+            following = ids[start + 1 : start + 17]
+            expected = np.where(following == BOS, PAD, following)
+            assert batch.targets_BL[row].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("length", [1, 7, 16, 300])
+def test_an_epoch_of_the_stream_passes_over_it_once(length: int) -> None:
+    """No prediction comes twice, and less than a window is left out in all at both ends."""
+    dataset = made()
+    batches = PackedBatches(dataset, PackConfig(length=length, rows=3), seed=2)
+    firsts = set()
+    for _ in range(4):
+        epoch = epoch_of(batches)
+        starts = np.sort(np.concatenate([batch.indices for batch in epoch]))
+        assert (np.diff(starts) == length).all()
+        left = len(dataset.documents.ids) - 1 - len(starts) * length
+        assert 0 <= left < 2 * length
+        assert starts[0] < length
+        assert starts[-1] + 2 * length >= len(dataset.documents.ids)
+        firsts.add(int(starts[0]))
+    assert length == 1 or len(firsts) > 1
+
+
+def test_windows_come_in_random_order() -> None:
+    """The order differs from the text's and from epoch to epoch."""
+    batches = PackedBatches(made(200), PackConfig(length=16, rows=1), seed=2)
+    orders = [[int(b.indices[0]) for b in epoch_of(batches)] for _ in range(2)]
+    assert orders[0] != sorted(orders[0])
+    assert orders[0] != orders[1]
+
+
+def test_packed_documents_fill_one_row() -> None:
+    """Every document is whole between two borders, the lengths fill the row, padding is last."""
+    dataset = made(40, longest=14)
+    batches = PackedBatches(dataset, PackConfig(length=16, rows=4, packing="documents"), seed=1)
+    known = {tuple(dataset.documents[i].tolist()) for i in range(len(dataset))}
+    found = []
+    told, epoch = batches.padding, epoch_of(batches)
+    for batch in epoch:
+        assert_consistent(batch)
+        assert batch.document_lengths is not None
+        assert batch.inputs_BL.shape == batch.targets_BL.shape == (1, 64)
+        assert sum(batch.document_lengths) == 64
+        inputs = batch.inputs_BL[0].split(list(batch.document_lengths))
+        targets = batch.targets_BL[0].split(list(batch.document_lengths))
+        for of_input, of_target in zip(inputs, targets, strict=True):
+            if int(of_input[0]) == PAD:
+                assert of_input is inputs[-1]
+                assert not of_input.any()
+                assert not of_target.any()
+            else:
+                found.append((*of_input.tolist(), int(of_target[-1])))
+                assert of_input[1:].tolist() == of_target[:-1].tolist()
+    assert len(found) == len(dataset)
+    assert set(found) == known
+    assert told == pytest.approx(1 - sum(b.num_tokens for b in epoch) / (64 * len(epoch)))
+
+
+def test_long_documents_come_in_parts() -> None:
+    """Each id of each document is predicted once an epoch; no part is over the length."""
+    dataset = made()
+    batches = PackedBatches(dataset, PackConfig(length=16, rows=2, packing="documents"), seed=1)
+    for _ in range(2):
+        epoch = epoch_of(batches)
+        ids = dataset.documents.ids
+        assert targets_of(epoch) == Counter(ids[ids != BOS].tolist())
+        lengths = [n for b in epoch for n in (b.document_lengths or ())[:-1]]
+        assert max(lengths) == 16
+
+
+@pytest.mark.parametrize("packing", ["stream", "documents"])
+@pytest.mark.parametrize(("length", "stride"), [(16, None), (16, 1), (16, 16), (7, 3), (2000, 9)])
+def test_validation_predicts_each_id_once_with_context(
+    packing: str, length: int, stride: int | None
+) -> None:
+    """All ids but bos, once; with length - stride ids before each where there are so many."""
+    dataset = made(12)
+    config = PackConfig(length=length, rows=3, packing=packing, stride=stride)  # type: ignore[arg-type]
+    ids = dataset.documents.ids
+    first, second = (list(evaluation_batches(dataset, config)) for _ in range(2))
+    assert targets_of(first) == Counter(ids[ids != BOS].tolist())
+    assert all(torch.equal(a.inputs_BL, b.inputs_BL) for a, b in zip(first, second, strict=True))
+    starts = dataset.documents.offsets if packing == "documents" else np.array([0])
+    for batch in first:
+        assert_consistent(batch)
+        rows = split_rows(batch)
+        for (inputs, targets), start in zip(rows, batch.indices.tolist(), strict=True):
+            assert inputs == ids[start : start + len(inputs)].tolist()
+            for place, target in enumerate(targets):
+                if target == PAD:
+                    continue
+                assert target == ids[start + place + 1]
+                behind = start + place - starts[np.searchsorted(starts, start, "right") - 1]
+                assert place >= min(behind, length - config.step)
+
+
+def split_rows(batch: LanguageBatch) -> list[tuple[list[int], list[int]]]:
+    """Inputs and targets of each window without padding."""
+    if batch.document_lengths is None:
+        rows = zip(batch.inputs_BL, batch.targets_BL, strict=True)
+    else:
+        lengths = list(batch.document_lengths)
+        rows = zip(
+            batch.inputs_BL[0].split(lengths), batch.targets_BL[0].split(lengths), strict=True
+        )
+    found = []
+    for inputs, targets in rows:
+        count = int((inputs != PAD).sum())
+        if count:
+            found.append((inputs[:count].tolist(), targets[:count].tolist()))
+    return found
+
+
+@pytest.mark.parametrize("packing", ["stream", "documents"])
+@pytest.mark.parametrize("after", [0, 3, 40])
+def test_resuming_goes_on_with_the_same_batches(packing: str, after: int) -> None:
+    """A state that went through JSON continues exactly; with other data it is refused."""
+    config = PackConfig(length=16, rows=4, packing=packing)  # type: ignore[arg-type]
+    running = PackedBatches(made(), config, seed=5)
+    for _ in range(after):
+        next(running)
+    state = json.loads(json.dumps(running.state_dict()))
+    resumed = PackedBatches(made(), config, seed=99)
+    resumed.load_state_dict(state)
+    for _ in range(2 * running.num_batches):
+        one, two = next(running), next(resumed)
+        assert torch.equal(one.inputs_BL, two.inputs_BL)
+        assert one.document_lengths == two.document_lengths
+    with pytest.raises(InputError, match="have changed"):
+        PackedBatches(made(41), config, seed=5).load_state_dict(state)
+
+
+@pytest.mark.parametrize("packing", ["stream", "documents"])
+def test_an_epoch_is_sampled_anew(packing: Literal["stream", "documents"]) -> None:
+    """Pieces are taken apart as the splits say, with other ones in the next epoch; a resumed run
+    draws the same, and validation never does.
+    """
+    dataset = made()
+    largest = int(dataset.documents.ids.max())
+    halves = range(1000, 1000 + largest + 1)  # piece i is i + 1000 twice
+    splits = SubwordSplits.of(((i, halves[i], halves[i]) for i in range(10, largest + 1)), 5000)
+
+    def sampled(probability: float) -> list[LanguageBatch]:
+        config = PackConfig(length=16, rows=4, packing=packing, subword_sampling=probability)
+        stream = PackedBatches(dataset, config, seed=3, splits=splits)
+        return epoch_of(stream) + epoch_of(stream)
+
+    whole = targets_of(sampled(1.0))
+    assert not any(10 <= token <= largest for token in whole)
+    some = [targets_of(sampled(0.3)) for _ in range(2)]
+    assert some[0] == some[1]
+    split = {token - 1000 for token in some[0] if token >= 1000}
+    assert 0 < len(split) < len(whole)
+    config = PackConfig(length=16, rows=4, packing=packing, subword_sampling=0.3)
+    plain = targets_of(list(evaluation_batches(dataset, config)))
+    assert max(plain) <= largest
+    with pytest.raises(ValueError, match="needs the splits"):
+        PackedBatches(dataset, config, seed=3)
+
+
+def test_a_text_shorter_than_a_window_is_refused() -> None:
+    """Text, its tokens and the length are named; with packed documents it is fine."""
+    dataset = made(1, longest=5)
+    count = len(dataset.documents.ids)
+    with pytest.raises(InputError, match=f"made has {count} tokens.*length = {count}"):
+        PackedBatches(dataset, PackConfig(length=count), seed=0)
+    (batch,) = epoch_of(PackedBatches(dataset, PackConfig(length=count - 1), seed=0))
+    assert batch.num_tokens == count - 1
+    config = PackConfig(length=count + 9, packing="documents")
+    assert next(PackedBatches(dataset, config, seed=0)).num_targets == count - 1
+
+
+def test_a_batch_moves_to_a_device() -> None:
+    """Both tensors move."""
+    moved = next(PackedBatches(made(), PackConfig(), seed=0)).to("meta")
+    assert {moved.inputs_BL.device.type, moved.targets_BL.device.type} == {"meta"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"length": 0},
+        {"rows": 0},
+        {"stride": 0},
+        {"length": 8, "stride": 9},
+        {"subword_sampling": 1.1},
+    ],
+)
+def test_impossible_settings_are_refused(change: dict[str, int]) -> None:
+    """The setting is named."""
+    with pytest.raises(InputError, match=[*change][-1]):
+        PackConfig(**change)  # type: ignore[arg-type]

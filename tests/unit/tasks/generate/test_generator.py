@@ -1,0 +1,277 @@
+"""The Generator: what a text is, whatever stands beside it, and what the options do to it."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.processors import needs_independent_rows
+from tests.unit.tasks.tiny import random_lines, save_translator
+from tests.unit.tasks.tiny_generator import (
+    DEFAULTS,
+    PROMPTS,
+    make_generator,
+    save_generator,
+    with_positions,
+)
+
+import dragoman
+from dragoman.errors import InputError
+from dragoman.models.folder import GenerationDefaults
+from dragoman.nn import ALiBi, Learned, row_invariant_products
+from dragoman.tasks.generate.generator import Generator
+from dragoman.tasks.options import GenerationOptions
+
+
+@pytest.fixture(scope="module")
+def generator() -> Generator:
+    """One for all tests: generating changes nothing in it."""
+    return make_generator()
+
+
+def changed(generator: Generator, **options: object) -> GenerationOptions:
+    """Its options, some of them changed."""
+    return replace(generator.options, **options)  # type: ignore[arg-type]
+
+
+@needs_independent_rows
+def test_a_prompt_gives_one_and_a_list_gives_a_list(generator: Generator) -> None:
+    """In the order of the prompts, each drawn by its place; no prompts give no texts."""
+    found = generator.generate(PROMPTS)
+    assert [one.prompt for one in found] == PROMPTS
+    assert found[0] == generator.generate(PROMPTS[0])
+    assert found[0].text != found[7].text  # the same prompt at another place
+    assert found == list(generator.each(iter(PROMPTS), window=2))
+    assert generator.generate([]) == []
+    assert str(found[0]) == found[0].text
+    assert {one.stopped for one in found} == {"eos", "length"}
+
+
+@needs_independent_rows
+@pytest.mark.parametrize(
+    "options", [{}, {"temperature": 0.0}, {"temperature": 0.0, "beam_size": 3}, {"context": 8}]
+)
+def test_no_text_depends_on_its_neighbours(generator: Generator, options: dict[str, float]) -> None:
+    """Any batch size and any company: the same text and the same scores, bit for bit."""
+    prompts = [*PROMPTS, *random_lines(5, longest=3)]
+    expected = generator.generate(prompts, options=changed(generator, **options))
+    assert len({one.text for one in expected}) > 6
+    for budget in (1, 60):
+        chosen = changed(generator, **options, max_batch_tokens=budget)
+        assert generator.generate(prompts, options=chosen) == expected
+    company = ["a dog" if n % 2 else p for n, p in enumerate(prompts)]
+    found = generator.generate(company, options=changed(generator, **options))
+    assert found[::2] == expected[::2]
+
+
+@pytest.mark.parametrize("opening", [None, "\n"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_tokens": 40},
+        {"stop": ("the", "我")},
+        {"temperature": 0.0},
+        {"temperature": 0.0, "beam_size": 3},
+    ],
+)
+def test_a_stream_is_the_text(opening: str | None, options: dict[str, object]) -> None:
+    """What comes piece by piece is what comes at once; pieces are never empty."""
+    generator = make_generator(replace(DEFAULTS, opening=opening))
+    for prompt in PROMPTS:
+        chosen = changed(generator, **options)
+        pieces = list(generator.stream(prompt, chosen))
+        assert "".join(pieces) == generator.generate(prompt, options=chosen).text
+        assert all(pieces)
+
+
+def test_a_stream_leaves_torch_as_it_was(generator: Generator) -> None:
+    """Whoever reads a stream can learn between two pieces."""
+    for piece in generator.stream("the cat"):
+        assert piece
+        assert not torch.is_inference_mode_enabled()
+        assert torch.is_grad_enabled()
+
+
+def test_greedy_takes_the_best_of_the_full_pass(generator: Generator) -> None:
+    """Token by token with a cache it is what the model without one finds most probable."""
+    for prompt in PROMPTS:
+        found = generator.generate(prompt, temperature=0.0)
+        [prompt_ids] = generator._codec.encode([prompt])
+        ids = torch.tensor([[*prompt_ids, *found.ids]])
+        with torch.inference_mode(), row_invariant_products():
+            logits_LV = generator.model(ids)[0, len(prompt_ids) - 1 :]
+            logits_LV[:, [0, 1, 2]] = float("-inf")
+        best = logits_LV.argmax(dim=1).tolist()
+        assert list(found.ids) == best[: len(found.ids)]
+        assert found.stopped == ("eos" if best[-1] == 3 else "length")
+        log_probs_LV = logits_LV.log_softmax(dim=1)
+        wanted = log_probs_LV.max(dim=1).values[: len(found.token_log_probs)].tolist()
+        assert list(found.token_log_probs) == pytest.approx(wanted, rel=1e-4, abs=1e-4)
+
+
+def test_a_beam_scores_at_least_as_well_as_greedy(generator: Generator) -> None:
+    """On the whole, by the score that orders it, with the whole tree of two steps in the beam."""
+    for prompt in PROMPTS:
+        options = changed(generator, temperature=0.0, max_tokens=1)
+        greedy = generator.generate(prompt, options=options)
+        beam = generator.generate(prompt, options=replace(options, beam_size=9))
+        assert beam.score >= greedy.score - 1e-6
+
+
+def test_scores_are_those_of_the_full_pass(generator: Generator) -> None:
+    """The log-probability of each token of a given text, without what is never written."""
+    pairs = [("the cat", " sees a dog"), ("", "the cat"), ("我", "喜欢"), ("a", "😀")]
+    for (prompt, text), scored in zip(pairs, generator.score(pairs), strict=True):
+        before = [generator.tokenizer.bos_id, *generator.tokenizer.encode(prompt)]
+        encode = generator.tokenizer.encode_rest if prompt else generator.tokenizer.encode_batch
+        [ids] = encode([text])
+        with torch.inference_mode():
+            logits_LV = generator.model(torch.tensor([before + ids]))[0, len(before) - 1 : -1]
+            logits_LV[:, [0, 1, 2]] = float("-inf")
+            wanted = logits_LV.log_softmax(dim=1).gather(1, torch.tensor(ids)[:, None])[:, 0]
+        assert scored.token_log_probs == pytest.approx(wanted.tolist(), rel=1e-4, abs=1e-4)
+        assert scored.log_prob == pytest.approx(float(wanted.sum()), rel=1e-4)
+        assert scored.score == pytest.approx(scored.log_prob / ((5 + len(ids)) / 6), rel=1e-4)
+        assert scored.tokens == tuple(generator.tokenizer.tokens(ids))
+    with pytest.raises(InputError, match="empty"):
+        generator.score([("the", "")])
+
+
+def test_a_stop_string_is_cut_off_exactly(generator: Generator) -> None:
+    """Also in the middle of a token and across tokens; the reason says so."""
+    plain = generator.generate("the cat", max_tokens=60, seed=3)
+    text = plain.text
+    assert len(text) > 20
+    for start, end in ((0, 1), (3, 4), (5, 12), (len(text) - 2, len(text))):
+        stop = text[start:end]
+        found = generator.generate("the cat", max_tokens=60, seed=3, stop=[stop, "never"])
+        assert found.text == text[: text.index(stop)]
+        assert found.stopped == "stop"
+        assert len(found.ids) <= len(plain.ids)
+    assert generator.generate("the cat", max_tokens=60, seed=3, stop=["never"]) == plain
+
+
+def test_a_stop_string_costs_no_probability(generator: Generator) -> None:
+    """The forced end has log-probability 0."""
+    found = generator.generate("the cat", max_tokens=60, seed=3, stop=[" "])
+    assert found.stopped == "stop"
+    assert found.token_log_probs[len(found.ids) :] in {(0.0,), ()}
+
+
+def test_seeds_decide(generator: Generator) -> None:
+    """The same seed repeats a text, another one does not."""
+    texts = [generator.generate("the cat", seed=seed).text for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_lengths_are_kept(generator: Generator) -> None:
+    """No text has more tokens than the most, and none ends by itself before the fewest."""
+    for most in (1, 7):
+        for found in generator.generate(PROMPTS, max_tokens=most):
+            assert len(found.ids) <= most
+            assert (found.stopped == "length") == (len(found.ids) == most)
+    options = changed(generator, min_tokens=9)
+    assert all(len(found.ids) >= 9 for found in generator.generate(PROMPTS, options=options))
+
+
+def test_rules_against_repetition_reach_the_search(generator: Generator) -> None:
+    """No token comes twice, the prompt's included, where none may; a penalty changes the text."""
+    options = changed(generator, no_repeat_ngrams=1, max_tokens=30)
+    for found in generator.generate(PROMPTS, options=options):
+        prompt_ids = generator._codec.encode([found.prompt])[0]
+        assert len(set(found.ids)) == len(found.ids)
+        assert not set(found.ids) & set(prompt_ids)
+    free = generator.generate(PROMPTS, temperature=0.0)
+    options = changed(generator, temperature=0.0, repetition_penalty=5.0)
+    assert generator.generate(PROMPTS, options=options) != free
+
+
+def test_a_full_context_is_said(generator: Generator) -> None:
+    """What the model has forgotten is flagged; within the context nothing changes."""
+    prompt = " ".join(random_lines(3))
+    options = changed(generator, temperature=0.0, max_tokens=40, min_tokens=40)
+    free = generator.generate(prompt, options=options)
+    assert free.flags == ()
+    wide = generator.generate(prompt, options=replace(options, context=4000))
+    assert wide == free
+    narrow = generator.generate(prompt, options=replace(options, context=8))
+    assert narrow.flags == ("context_cut",)
+    assert len(narrow.ids) == 40
+
+
+def test_learned_positions_bound_the_context() -> None:
+    """Such a model goes on for ever all the same, with what it has places for."""
+    generator = make_generator(config=with_positions(Learned(max_length=16)))
+    assert generator.context == 16
+    found = generator.generate("the cat " * 20, options=changed(generator, min_tokens=12))
+    assert found.flags == ("context_cut",)
+    assert make_generator(replace(DEFAULTS, context=9)).context == 9
+    assert make_generator(config=with_positions(ALiBi())).context is None
+
+
+def test_a_tokens_that_is_no_text_is_never_written(generator: Generator) -> None:
+    """Neither special tokens nor rows of the matrix that belong to no token."""
+    tokenizer = generator.tokenizer
+    config = replace(with_positions(ALiBi()), vocab_size=tokenizer.vocab_size + 50)
+    wide = make_generator(config=config)
+    for found in wide.generate(PROMPTS * 5):
+        assert not {0, 1, 2} & set(found.ids)
+        assert max(found.ids, default=0) < tokenizer.vocab_size
+
+
+def test_training_goes_on_as_before(generator: Generator) -> None:
+    """The mode of the model stays, and while generating nothing is dropped."""
+    expected = generator.generate("the cat")
+    generator.model.train()
+    assert generator.generate("the cat") == expected
+    assert generator.model.training
+    generator.model.eval()
+
+
+def test_a_folder_decides_what_is_loaded(tmp_path: Path) -> None:
+    """`dragoman.load` finds a Generator; asking for another kind is refused with what it does."""
+    folder = save_generator(tmp_path / "g")
+    loaded = dragoman.load(folder, device="cpu")
+    assert isinstance(loaded, Generator)
+    assert loaded.generate(PROMPTS) == make_generator().generate(PROMPTS)
+    with pytest.raises(InputError, match="goes on with texts \\(dragoman generate\\)"):
+        dragoman.Translator.load(folder)
+    with pytest.raises(InputError, match="translates \\(dragoman translate\\)"):
+        Generator.load(save_translator(tmp_path / "t"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_tokens": 0},
+        {"temperature": -1.0},
+        {"temperature": float("nan")},
+        {"beam_size": 2},
+        {"context": 1},
+        {"stop": ("",)},
+        {"no_repeat_ngrams": -1},
+        {"top_p": 2.0},
+        {"repetition_penalty": 0.0},
+    ],
+)
+def test_impossible_options_are_refused(generator: Generator, options: dict[str, float]) -> None:
+    """The option is named."""
+    with pytest.raises(InputError, match=next(iter(options)).split("_")[0]):
+        generator.generate("the", options=changed(generator, **options))
+
+
+@needs_independent_rows
+@settings(max_examples=10)
+@given(st.lists(st.sampled_from(PROMPTS), min_size=1, max_size=6), st.integers(0, 99))
+def test_any_prompts_in_any_order(prompts: list[str], seed: int) -> None:
+    """Each text is the one of its prompt at its place."""
+    generator = make_generator(GenerationDefaults(max_tokens=5, temperature=1.0))
+    found = generator.generate(prompts, seed=seed)
+    order = list(range(len(prompts)))
+    Random(seed).shuffle(order)
+    number = order[0]
+    company = ["big"] * number + [prompts[number]]
+    assert generator.generate(company, seed=seed)[number] == found[number]

@@ -1,0 +1,278 @@
+"""Learning to go on with a text."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.unit.train.made import make_console
+from torch import Tensor
+
+from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.documents import DocumentDataset, HoldOut
+from dragoman.errors import InputError
+from dragoman.models import DecoderOnly, DecoderOnlyConfig
+from dragoman.models.folder import FolderConfig, GenerationDefaults, load_model
+from dragoman.nn import ALiBi, Learned, Rotary
+from dragoman.tasks.generate.batches import PackConfig, PackedBatches
+from dragoman.tasks.generate.job import GenerateJob, assemble
+from dragoman.tasks.generate.perplexity import text_loss
+from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
+from dragoman.tasks.task import train
+from dragoman.text.train import TokenizerConfig
+from dragoman.train.config import TrainConfig
+from dragoman.train.objective import next_token_loss
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.validate import Validation
+
+SPECIAL = 4  # ids below are no text
+VOCAB = 40
+CONFIG = DecoderOnlyConfig(
+    vocab_size=VOCAB,
+    d_model=16,
+    num_heads=2,
+    d_ff=24,
+    num_layers=2,
+    positions=Rotary(),
+    norm_position="pre",
+    dropout=0.0,
+    output_bias=True,
+)
+MODELS = {
+    "rotary": CONFIG,
+    "learned": replace(CONFIG, positions=Learned(max_length=64)),
+    "alibi-untied": replace(CONFIG, positions=ALiBi(), tie_embeddings=False),
+    "capped": replace(CONFIG, logit_soft_cap=2.0, output_bias=False),
+    "scaled": replace(CONFIG, logit_scale=0.3),
+}
+PACKING = Literal["stream", "documents"]
+
+
+def make_model(name: str) -> DecoderOnly:
+    """A model in float64 with opinions."""
+    torch.manual_seed(3)
+    model = DecoderOnly(MODELS[name]).double().train()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+def made(count: int = 9, longest: int = 20) -> DocumentDataset:
+    """Documents of random ids."""
+    rng = np.random.default_rng(count)
+    rows = [[2, *rng.integers(SPECIAL, VOCAB, rng.integers(1, longest)), 3] for _ in range(count)]
+    return DocumentDataset(
+        name="made",
+        documents=Ragged.of(rows),
+        num_chars=1234,
+        special=SpecialIds(0, 2, 3),
+        content_hash="made",
+    )
+
+
+def alone(model: DecoderOnly, ids: list[int]) -> Tensor:
+    """The loss of one document by the definition: each id given all before it."""
+    logits_LV = model(torch.tensor([ids[:-1]]))[0]
+    return F.cross_entropy(logits_LV, torch.tensor(ids[1:]), reduction="sum")
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_packed_documents_cost_what_they_cost_alone(name: str) -> None:
+    """In one row, in any order, with padding at the end: the sum, and its gradients, in float64."""
+    model, dataset = make_model(name), made()
+    config = PackConfig(length=40, rows=2, packing="documents")
+    stream = PackedBatches(dataset, config, seed=1)
+    batches = [next(stream) for _ in range(stream.num_batches)]
+    assert len(batches) > 1
+    found = torch.stack([next_token_loss(model, batch, 0.0) for batch in batches]).sum()
+    documents = [dataset.documents[i].tolist() for i in range(len(dataset))]
+    expected = torch.stack([alone(model, ids) for ids in documents]).sum()
+    assert found.item() == pytest.approx(expected.item(), rel=1e-10)
+    weights = list(model.parameters())
+    ours, theirs = (torch.autograd.grad(loss, weights) for loss in (found, expected))
+    for one, two in zip(ours, theirs, strict=True):
+        assert torch.allclose(one, two, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("name", list(MODELS))
+def test_the_loss_of_a_stream_is_that_of_its_windows(name: str, smoothing: float) -> None:
+    """Each window by the definition; where bos would be predicted, nothing is."""
+    model, dataset = make_model(name), made()
+    batch = next(PackedBatches(dataset, PackConfig(length=16, rows=4), seed=1))
+    logits_BLV = model(batch.inputs_BL)
+    expected = F.cross_entropy(
+        logits_BLV.flatten(0, 1),
+        batch.targets_BL.flatten(),
+        ignore_index=0,
+        reduction="sum",
+        label_smoothing=smoothing,
+    )
+    found = next_token_loss(model, batch, smoothing)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-10)
+    assert batch.num_targets < batch.targets_BL.numel()
+
+
+@pytest.mark.parametrize("stride", [1, 5, 16])
+def test_the_text_loss_gives_each_token_its_context(stride: int) -> None:
+    """Every token once, given at most the window and at least what the stride leaves of it."""
+    model, dataset = make_model("rotary"), made()
+    ids = dataset.documents.ids.astype(np.int64)
+    config = PackConfig(length=16, rows=4, stride=stride)
+    found = text_loss(model, dataset, config)
+    model.eval()
+    nats, count = 0.0, 0
+    for place in range(1, len(ids)):
+        window = -(-max(0, place - 16) // stride)
+        first = max(0, min(window * stride, len(ids) - 1 - 16)) if window else 0
+        if ids[place] != 2:
+            logits_LV = model(torch.from_numpy(ids[None, first:place]))[0]
+            nats += F.cross_entropy(logits_LV[-1], torch.tensor(int(ids[place]))).item()
+            count += 1
+    assert found.num_tokens == count
+    if stride == 16 or (len(ids) - 17) % stride == 0:
+        assert found.nats == pytest.approx(nats, rel=1e-9)
+    assert found.per_char == pytest.approx(found.nats / 1234)
+    assert found.perplexity == pytest.approx(math.exp(found.per_token))
+
+
+def test_the_text_loss_of_documents_is_theirs_alone() -> None:
+    """However they are packed."""
+    model, dataset = make_model("learned"), made()
+    config = PackConfig(length=30, rows=2, packing="documents")
+    model.eval()
+    documents = [dataset.documents[i].tolist() for i in range(len(dataset))]
+    expected = sum(alone(model, ids).item() for ids in documents)
+    assert text_loss(model, dataset, config).nats == pytest.approx(expected, rel=1e-9)
+
+
+# ---------------------------------------------------------------- recipe and job
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> GenerateRecipe:
+    """A refrain, again and again."""
+    song = "row row row your boat\ngently down the stream\n" * 40
+    (tmp_path / "song.txt").write_text(song, encoding="utf-8")
+    return GenerateRecipe(
+        description="A refrain.",
+        out=str(tmp_path / "run"),
+        data=TextFiles(train=(str(tmp_path / "song.txt"),), cache=str(tmp_path / "cache")),
+        tokenizer=TokenizerConfig(model="characters", vocab_size=300),
+        batch=PackConfig(length=24, rows=4),
+        model=replace(CONFIG, vocab_size=0, d_model=32),
+        train=TrainConfig(
+            max_steps=150,
+            warmup_steps=5,
+            learning_rate=1e-2,
+            label_smoothing=0.0,
+            validate_every=75,
+            save_every=75,
+            average_last=1,
+            device="cpu",
+            precision="fp32",
+        ),
+    )
+
+
+def make_job(recipe: GenerateRecipe) -> tuple[GenerateJob, list[str]]:
+    """The job of a recipe, and what was said."""
+    said: list[str] = []
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        return assemble(recipe, folder, said.append), said
+
+
+def test_a_refrain_is_learnt(recipe: GenerateRecipe) -> None:
+    """The loss falls far below that of single letters, and the folder is a generator's."""
+    console, _ = make_console(terminal=False)
+    result = train(recipe, console=console)
+    assert result.progress.best is not None
+    best = result.progress.best
+    assert best["loss"] < 0.5
+    assert best["perplexity"] == pytest.approx(math.exp(best["loss"]))
+    assert best["nats_per_char"] == pytest.approx(best["loss"], rel=0.05)  # a token a letter, eos
+    model, config = load_model(Path(recipe.out))
+    assert isinstance(model, DecoderOnly)
+    assert config.generation == GenerationDefaults(context=24, opening="\n")
+
+
+def test_the_end_of_the_text_is_held_out(recipe: GenerateRecipe) -> None:
+    """A tenth of its characters unless files are given; said in sentences."""
+    job, said = make_job(recipe)
+    assert job.validation.num_chars == 180
+    assert any("1 document, 1,620 characters" in words for words in said)
+    other = Path(recipe.data.train[0]).with_name("other.txt")
+    other.write_text("merrily merrily\n", encoding="utf-8")
+    data = replace(recipe.data, valid=(str(other),))
+    job, _ = make_job(replace(recipe, data=data, out=recipe.out + "2"))
+    assert job.validation.num_chars == 16
+    assert any(str(other) in line for line in job.card(Validation(loss=1.0)).data)
+
+
+def test_the_card_says_how_it_was_judged(recipe: GenerateRecipe) -> None:
+    """Window and stride, layers and widths, and the command."""
+    card = make_job(recipe)[0].card(Validation(loss=1.0))
+    assert "at least 12 tokens before each" in card.judged
+    assert "2 layers, d_model 32" in card.architecture
+    assert "dragoman generate" in card.use
+
+
+def test_a_run_without_text_is_refused(recipe: GenerateRecipe) -> None:
+    """And one whose text is not there, before there is a folder."""
+    with pytest.raises(InputError, match=r"set data\.train"):
+        TextFiles().check()
+    with pytest.raises(InputError, match=r"nowhere\.txt"):
+        replace(recipe.data, valid=("nowhere.txt",)).check()
+
+
+def test_a_model_with_other_special_tokens_is_refused(recipe: GenerateRecipe) -> None:
+    """Its padding would be a piece of the text."""
+    with pytest.raises(InputError, match=r"model\.pad_id = 9 contradicts the tokenizer"):
+        make_job(replace(recipe, model=replace(recipe.model, pad_id=9)))
+
+
+def test_windows_beyond_learned_positions_are_refused(recipe: GenerateRecipe) -> None:
+    """Both settings are named; other schemes know no bound."""
+    config = replace(recipe.model, positions=Learned(max_length=23))
+    with pytest.raises(InputError, match=r"batch\.length = 24,.*max_length = 23"):
+        replace(recipe, model=config)
+    replace(recipe, model=replace(config, positions=ALiBi()))
+
+
+@pytest.mark.parametrize(
+    ("split", "packing", "opening"),
+    [("file", "stream", "\n"), ("file", "documents", None), ("line", "stream", None)],
+)
+def test_prompts_stand_where_training_has_seen_texts(
+    recipe: GenerateRecipe,
+    split: Literal["file", "line"],
+    packing: PACKING,
+    opening: str | None,
+) -> None:
+    """In the middle of whole files, else at the beginning of documents; unless said otherwise."""
+    data, batch = replace(recipe.data, split=split), replace(recipe.batch, packing=packing)
+    changed = replace(recipe, data=data, batch=batch)
+    assert changed.generating.opening == opening
+    assert changed.generating.context == 24
+    chosen = GenerationDefaults(context=99, opening="* ", temperature=0.5)
+    assert replace(changed, generation=chosen).generating == chosen
+
+
+def test_fine_tuning_keeps_the_way_of_generating(recipe: GenerateRecipe) -> None:
+    """But for the context, which is that of the new run."""
+    theirs = GenerationDefaults(context=512, opening=None, temperature=0.3)
+    folder = FolderConfig(model=CONFIG, generation=theirs)
+    taken = recipe.taking_over(folder)
+    assert taken.generation == replace(theirs, context=None)
+    assert taken.generating.context == 24
+
+
+def test_a_share_to_hold_out_is_a_share() -> None:
+    """Between nothing and all."""
+    with pytest.raises(InputError, match=r"share to hold out is 1\.0"):
+        HoldOut(share=1.0)

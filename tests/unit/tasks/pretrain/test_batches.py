@@ -1,0 +1,243 @@
+"""Masked texts: what is hidden, how often, and that it is drawn anew but exactly again."""
+
+import json
+from collections import Counter
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.data.batches import BatchConfig
+from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
+from dragoman.data.documents import prepare_documents
+from dragoman.data.labelled import LabelledLayout, load_labelled
+from dragoman.data.tagged import TaggedLayout, load_tagged
+from dragoman.errors import InputError
+from dragoman.tasks.pretrain.batches import (
+    NO_TARGET,
+    MaskConfig,
+    MaskedBatch,
+    MaskedBatches,
+    Vocabulary,
+    evaluation_batches,
+)
+from dragoman.text.tokenizer import MASK
+from dragoman.text.train import TokenizerConfig, train_tokenizer
+
+PAD, BOS, EOS, MASK_ID = 0, 2, 3, 4
+VOCABULARY = Vocabulary(mask_id=MASK_ID, pieces=(5, 1000))
+CONFIG = BatchConfig(max_tokens=500)
+
+
+def made(count: int = 150, longest: int = 60) -> TextDataset:
+    """Texts of random lengths of random pieces, some of them between bos and eos."""
+    rng = np.random.default_rng(count)
+    rows = [rng.integers(5, 1000, rng.integers(1, longest)).tolist() for _ in range(count)]
+    rows = [[BOS, *row, EOS] if i % 3 == 0 else row for i, row in enumerate(rows)]
+    return TextDataset(
+        name="made",
+        texts=Ragged.of(rows),
+        special=SpecialIds(PAD, BOS, EOS),
+        content_hash=f"made {count}",
+    )
+
+
+def stream_of(dataset: TextDataset, masking: MaskConfig, seed: int = 1) -> MaskedBatches:
+    """A stream over the made texts."""
+    return MaskedBatches(dataset, CONFIG, VOCABULARY, masking, seed=seed)
+
+
+def epoch_of(stream: MaskedBatches) -> list[MaskedBatch]:
+    """The batches up to the end of the epoch that the next one belongs to."""
+    epoch = [next(stream)]
+    while stream.position < stream.num_batches:
+        epoch.append(next(stream))
+    return epoch
+
+
+def restored(batch: MaskedBatch) -> torch.Tensor:
+    """The ids with the targets put back."""
+    return torch.where(batch.targets_BL == NO_TARGET, batch.ids_BL, batch.targets_BL)
+
+
+def test_texts_come_back_when_targets_are_put_in() -> None:
+    """Each row is bos, a text of the file, eos, padding; nothing outside of texts is hidden."""
+    dataset = made()
+    seen = Counter[int]()
+    for batch in epoch_of(stream_of(dataset, MaskConfig(share=0.4))):
+        assert batch.ids_BL.numel() <= 500
+        assert batch.num_tokens == int((batch.ids_BL != PAD).sum())
+        assert batch.num_targets == int((batch.targets_BL != NO_TARGET).sum())
+        for row, index in zip(restored(batch), batch.indices.tolist(), strict=True):
+            text = [id_ for id_ in dataset.texts[index].tolist() if id_ > MASK_ID]
+            assert row.tolist() == [BOS, *text, EOS, *[PAD] * (len(row) - len(text) - 2)]
+        seen.update(batch.indices.tolist())
+        assert not torch.isin(batch.targets_BL, torch.tensor([PAD, BOS, EOS])).any()
+    assert seen == Counter(range(150))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.15, 1.0])
+def test_each_text_loses_its_share(share: float) -> None:
+    """The share of its tokens, to the nearest, and at least one."""
+    for batch in epoch_of(stream_of(made(), MaskConfig(share=share))):
+        lengths = (restored(batch) > MASK_ID).sum(dim=1).numpy()
+        found = (batch.targets_BL != NO_TARGET).sum(dim=1).numpy()
+        assert found.tolist() == np.maximum(1, np.rint(share * lengths)).tolist()
+
+
+@pytest.mark.parametrize(("masked", "random"), [(0.8, 0.1), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])
+def test_what_stands_at_chosen_places(masked: float, random: float) -> None:
+    """Mask tokens, random pieces and the original in their shares."""
+    batches = epoch_of(stream_of(made(400), MaskConfig(share=0.5, masked=masked, random=random)))
+    pairs = torch.cat(
+        [torch.stack([b.ids_BL, b.targets_BL])[:, b.targets_BL >= 0] for b in batches], 1
+    )
+    given, targets = pairs
+    share_masked = (given == MASK_ID).float().mean().item()
+    share_same = (given == targets).float().mean().item()
+    assert share_masked == pytest.approx(masked, abs=0.02)
+    assert share_same == pytest.approx(1 - masked - random, abs=0.02)
+    replaced = given[(given != MASK_ID) & (given != targets)]
+    assert not len(replaced) or (int(replaced.min()) >= 5 and int(replaced.max()) < 1000)
+    assert random < 1.0 or len(replaced.unique()) > 900
+
+
+def test_places_are_drawn_evenly() -> None:
+    """Each place of a text of ten tokens is chosen as often as any other."""
+    rows = Ragged.of([list(range(5, 15))] * 3000)
+    dataset = TextDataset(
+        name="same", texts=rows, special=SpecialIds(PAD, BOS, EOS), content_hash=""
+    )
+    epoch = epoch_of(stream_of(dataset, MaskConfig(share=0.2)))
+    counts = sum((b.targets_BL >= 0).sum(dim=0) for b in epoch)
+    assert isinstance(counts, torch.Tensor)
+    assert counts[[0, -1]].tolist() == [0, 0]
+    assert counts[1:-1].float().numpy() == pytest.approx(600, rel=0.15)
+
+
+def test_what_is_hidden_is_drawn_anew_each_epoch() -> None:
+    """The same text has other targets in the next epoch, and under another seed."""
+    dataset = made(20)
+    stream = stream_of(dataset, MaskConfig(share=0.3))
+    found = []
+    for drawn in (stream, stream, stream_of(dataset, MaskConfig(share=0.3), seed=9)):
+        hidden = {}
+        for batch in epoch_of(drawn):
+            for row, index in zip(batch.targets_BL, batch.indices.tolist(), strict=True):
+                hidden[index] = tuple((row >= 0).nonzero().flatten().tolist())
+        found.append(hidden)
+    for other in found[1:]:
+        assert sum(other[i] == found[0][i] for i in range(20)) < 10
+
+
+@pytest.mark.parametrize("after", [0, 3, 40])
+def test_resuming_goes_on_with_the_same_batches(after: int) -> None:
+    """A state that went through JSON continues exactly, hidden tokens and all."""
+    running = stream_of(made(), MaskConfig(), seed=5)
+    for _ in range(after):
+        next(running)
+    state = json.loads(json.dumps(running.state_dict()))
+    resumed = stream_of(made(), MaskConfig(), seed=99)
+    resumed.load_state_dict(state)
+    for _ in range(2 * running.num_batches):
+        one, two = next(running), next(resumed)
+        assert torch.equal(one.ids_BL, two.ids_BL)
+        assert torch.equal(one.targets_BL, two.targets_BL)
+    for other in (stream_of(made(151), MaskConfig()), stream_of(made(), MaskConfig(share=0.2))):
+        with pytest.raises(InputError, match="have changed"):
+            other.load_state_dict(state)
+
+
+def test_validation_hides_always_the_same() -> None:
+    """Every text once, with the same targets each time."""
+    first, second = (
+        list(evaluation_batches(made(), CONFIG, VOCABULARY, MaskConfig())) for _ in range(2)
+    )
+    assert sorted(i for batch in first for i in batch.indices.tolist()) == list(range(150))
+    for one, two in zip(first, second, strict=True):
+        assert torch.equal(one.ids_BL, two.ids_BL)
+        assert torch.equal(one.targets_BL, two.targets_BL)
+
+
+def test_long_texts_come_in_parts() -> None:
+    """No row is over the limit, and the parts of a text are all of it."""
+    dataset = made(40)
+    config = BatchConfig(max_tokens=300, max_length=16)
+    found: dict[int, Counter[int]] = {}
+    for batch in evaluation_batches(dataset, config, VOCABULARY, MaskConfig()):
+        assert batch.ids_BL.shape[1] <= 18
+        for row, index in zip(restored(batch), batch.indices.tolist(), strict=True):
+            found.setdefault(index, Counter()).update(row[row > MASK_ID].tolist())
+    for index in range(40):
+        text = dataset.texts[index]
+        assert found[index] == Counter(text[text > MASK_ID].tolist())
+
+
+def test_nothing_to_learn_from_is_refused() -> None:
+    """A dataset of empty texts has no batch; some among others are passed over."""
+    special = SpecialIds(PAD, BOS, EOS)
+    empty = TextDataset(name="none", texts=Ragged.of([[]]), special=special, content_hash="")
+    with pytest.raises(InputError, match="none holds no text"):
+        stream_of(empty, MaskConfig())
+    some = TextDataset(
+        name="some", texts=Ragged.of([[], [7, 8], [BOS, EOS]]), special=special, content_hash=""
+    )
+    (batch,) = epoch_of(stream_of(some, MaskConfig()))
+    assert batch.indices.tolist() == [1]
+
+
+def test_texts_of_all_kinds_of_files(tmp_path: Path) -> None:
+    """Labelled texts, tagged words and documents are hidden alike, alone or together."""
+    (tmp_path / "a.tsv").write_text("1\tgood dog\n0\tbad dog\n")
+    (tmp_path / "b.conll").write_text("good O\ndog B-X\n\nbad O\n")
+    (tmp_path / "c.txt").write_text("good dog\nbad bad dog\n")
+    config = TokenizerConfig(vocab_size=301, specials=(MASK,))
+    tokenizer = train_tokenizer(["good bad dog"], config)
+    parts = [
+        load_labelled(tmp_path / "a.tsv", LabelledLayout(), tokenizer).as_texts(),
+        load_tagged(tmp_path / "b.conll", TaggedLayout(), tokenizer).as_texts(),
+        prepare_documents([tmp_path / "c.txt"], "line", tokenizer, tmp_path)[0].as_texts(),
+    ]
+    expected = [
+        ["good dog", "bad dog"],
+        ["good dog", "bad"],
+        ["good dog", "bad bad dog"],
+    ]
+    joined = TextDataset.joined(parts)
+    vocabulary = Vocabulary.of(tokenizer)
+    assert vocabulary == Vocabulary(260, (261, tokenizer.vocab_size))
+    for dataset, texts in zip([*parts, joined], [*expected, [*chain(*expected)]], strict=True):
+        found = {}
+        for batch in evaluation_batches(dataset, CONFIG, vocabulary, MaskConfig()):
+            for row, index in zip(restored(batch), batch.indices.tolist(), strict=True):
+                found[index] = tokenizer.decode(row.tolist())
+        assert [found[i] for i in range(len(texts))] == texts
+    other = TextDataset(
+        name="x", texts=Ragged.of([[1]]), special=SpecialIds(9, 9, 9), content_hash=""
+    )
+    with pytest.raises(ValueError, match="different tokenizers"):
+        TextDataset.joined([joined, other])
+
+
+def test_a_tokenizer_without_mask_is_refused() -> None:
+    """The setting that gives one is named."""
+    tokenizer = train_tokenizer(["good"], TokenizerConfig(vocab_size=300))
+    with pytest.raises(InputError, match=r"no special token <mask>.*tokenizer\.specials"):
+        Vocabulary.of(tokenizer)
+
+
+@pytest.mark.parametrize(
+    "change", [{"share": 0.0}, {"share": 1.1}, {"masked": -0.1}, {"masked": 0.8, "random": 0.3}]
+)
+def test_impossible_settings_are_refused(change: dict[str, float]) -> None:
+    """The setting is named."""
+    with pytest.raises(InputError, match=next(iter(change))):
+        MaskConfig(**change)
+
+
+def test_a_batch_moves_to_a_device() -> None:
+    """Both tensors move."""
+    moved = next(stream_of(made(), MaskConfig())).to("meta")
+    assert {moved.ids_BL.device.type, moved.targets_BL.device.type} == {"meta"}

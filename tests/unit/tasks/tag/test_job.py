@@ -1,0 +1,128 @@
+"""Learning to tag words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.train.encoder_recipes import tag_recipe
+from tests.unit.train.made import make_console
+
+from dragoman.errors import InputError
+from dragoman.models.heads import ClassificationHead
+from dragoman.tasks.tag.batches import NO_TAG, evaluation_batches
+from dragoman.tasks.tag.job import TagJob, assemble
+from dragoman.tasks.tag.recipe import TagRecipe
+from dragoman.tasks.tag.tagger import Tagger
+from dragoman.tasks.task import train
+from dragoman.train.runfolder import RunFolder
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> TagRecipe:
+    """Who is named."""
+    return tag_recipe(tmp_path)
+
+
+def make_job(recipe: TagRecipe) -> TagJob:
+    """The job of a recipe, whose folder stays empty."""
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        return assemble(recipe, folder, lambda _: None)
+
+
+def test_names_are_found(recipe: TagRecipe) -> None:
+    """Of one word and of two, in unseen sentences; the folder tags, and its card says how well."""
+    console, file = make_console(terminal=False)
+    result = train(recipe, console=console)
+    assert result.progress.best is not None
+    assert result.progress.best["f1"] > 95
+    assert "8 sentences of" in file.getvalue()
+    tagger = Tagger.load(recipe.out)
+    (tagged,) = tagger.tag_words([["the", "so", "Ann", "Bo", "film"]])
+    assert [(span.label, span.text) for span in tagged.spans] == [("PER", "Ann Bo")]
+    assert tagger.reading.words == "spaced"
+    card = (Path(recipe.out) / "README.md").read_text(encoding="utf-8")
+    assert "- f1: " in card
+    assert "dragoman tag" in card
+
+
+def test_the_measure_is_the_mean_over_words(recipe: TagRecipe) -> None:
+    """Loss by hand; the score is handed all sentences, and what it says is what is measured."""
+    job = make_job(recipe)
+    job.model.eval()
+    losses = []
+    with torch.inference_mode():
+        for batch in evaluation_batches(job.validation, replace(recipe.batch, max_tokens=1)):
+            log_probs_BLC = job.model(batch.ids_BL).log_softmax(-1)
+            for row, tags in zip(log_probs_BLC, batch.tags_BL, strict=True):
+                losses += [-row[i, t].item() for i, t in enumerate(tags) if t != NO_TAG]
+    job.model.train()
+    found = job.measure()
+    assert job.model.training
+    assert len(losses) == len(job.validation.tags)
+    assert found.loss == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+    assert set(found.scores) == {"f1", "precision", "recall", "accuracy"}
+
+
+def test_what_is_measured_forms_spans(recipe: TagRecipe) -> None:
+    """A head that would say I-PER for every word says B-PER first: tags are chosen together."""
+    job = make_job(recipe)
+    output = job.model.get_submodule("head.output")
+    assert isinstance(output, torch.nn.Linear)
+    with torch.no_grad():
+        output.weight.zero_()
+        output.bias.copy_(torch.tensor([0.0, 0.5, 5.0]))
+    asked: list[list[str]] = []
+
+    def look(
+        right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+    ) -> Mapping[str, float]:
+        assert [len(tags) for tags in right] == [len(tags) for tags in predicted]
+        asked.extend(list(tags) for tags in predicted)
+        return {"f1": 1.0}
+
+    replace(job, score=look).measure()
+    assert asked
+    assert all(tags == ["B-PER", *["I-PER"] * (len(tags) - 1)] for tags in asked)
+
+
+def test_hidden_words_are_part_of_the_loss(recipe: TagRecipe) -> None:
+    """With every word hidden the loss is that of hidden words, and validation sees them all."""
+    plain = make_job(recipe)
+    hiding = make_job(replace(recipe, batch=replace(recipe.batch, token_dropout=0.999)))
+    batch = next(plain.batches)
+    assert hiding.measure() == plain.measure()
+    hidden_BL = batch.ids_BL >= hiding.tokenizer.first_piece
+    blind = replace(
+        batch, ids_BL=batch.ids_BL.masked_fill(hidden_BL, hiding.tokenizer.special_id("<mask>"))
+    )
+    plain.model.eval()
+    hiding.model.eval()
+    assert hiding.loss(batch).item() == pytest.approx(plain.loss(blind).item(), rel=1e-5)
+
+
+def test_characters_are_known_by_their_length(recipe: TagRecipe, tmp_path: Path) -> None:
+    """Where every word of the training data is one character, the folder says so."""
+    path = tmp_path / "characters.conll"
+    path.write_text("张 B-PER\n三 E-PER\n来 O\n\n" * 20, encoding="utf-8")
+    job = make_job(replace(recipe, data=replace(recipe.data, train=str(path))))
+    assert job.config.reading is not None
+    assert job.config.reading.words == "characters"
+
+
+def test_tags_that_form_no_spans_need_another_metric(recipe: TagRecipe, tmp_path: Path) -> None:
+    """Parts of speech have an accuracy and no F1."""
+    path = tmp_path / "speech.conll"
+    path.write_text("the DET\ncat NOUN\nruns VERB\n\n" * 20, encoding="utf-8")
+    plain = replace(recipe, data=replace(recipe.data, train=str(path)))
+    with pytest.raises(InputError, match=r'set train.metric = "accuracy"'):
+        make_job(plain)
+    job = make_job(replace(plain, train=replace(plain.train, metric="accuracy")))
+    assert set(job.measure().scores) == {"accuracy"}
+
+
+def test_another_head_is_refused(recipe: TagRecipe) -> None:
+    """Naming both settings."""
+    with pytest.raises(InputError, match=r'task = "tag" contradicts model.head.kind = "classify"'):
+        replace(recipe, model=replace(recipe.model, head=ClassificationHead()))

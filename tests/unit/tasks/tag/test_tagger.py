@@ -1,0 +1,157 @@
+"""Texts to tagged words and spans."""
+
+import random
+from dataclasses import replace
+from itertools import chain
+from math import prod
+from pathlib import Path
+
+import pytest
+import torch
+from tests.processors import needs_independent_rows
+from tests.unit.tasks.readers import (
+    CLASSIFY,
+    READING,
+    TAG,
+    TAGS,
+    TOKENIZER,
+    make_model,
+    make_tagger,
+    save_reader,
+)
+from tests.unit.tasks.tiny import random_lines
+
+import dragoman
+from dragoman.data.schemes import find_spans
+from dragoman.errors import InputError
+from dragoman.models.bio import best_tags
+from dragoman.tasks.tag.tagger import Tagger
+
+LINES = [*random_lines(12, seed=4, longest=6), "", "   ", "😀", *random_lines(3, 5, longest=40)]
+
+
+def test_the_tags_are_those_of_the_words_first_pieces() -> None:
+    """The best row of tags by the model's logits there, with the probability of each tag."""
+    words = ["the", "housetree", "runs"]
+    ids = TOKENIZER.encode_batch(words)
+    assert len(ids[1]) > 1
+    row = torch.tensor([[TOKENIZER.bos_id, *chain(*ids), TOKENIZER.eos_id]])
+    places = [1, 1 + len(ids[0]), 1 + len(ids[0]) + len(ids[1])]
+    with torch.inference_mode():
+        logits_BMC = make_model(TAG).eval()(row)[:, places]
+    chosen = best_tags(logits_BMC, torch.ones(1, 3, dtype=torch.bool), TAGS)[0].tolist()
+    (result,) = make_tagger().tag_words([words])
+    assert [word.tag for word in result.words] == [TAGS[number] for number in chosen]
+    expected = [logits_BMC[0].softmax(-1)[i, number].item() for i, number in enumerate(chosen)]
+    assert [word.probability for word in result.words] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_tag_may_have_no_probability_at_all() -> None:
+    """A span of tags whose probabilities round to 0 has the score 0."""
+    model = make_model(TAG)
+    output = model.head.get_submodule("output")
+    assert isinstance(output, torch.nn.Linear)
+    with torch.no_grad():  # all of the probability goes to tags that no span begins with
+        output.weight.zero_()
+        output.bias.copy_(torch.tensor([-2000.0, -1000.0, 1000.0, -2000.0, 1000.0]))
+    (result,) = Tagger(model, TOKENIZER, TAGS, READING).tag_words([["the"]])
+    assert [(word.tag, word.probability) for word in result.words] == [("B-X", 0.0)]
+    assert [span.score for span in result.spans] == [0.0]
+
+
+def test_spans_are_what_the_tags_form() -> None:
+    """Where they stand in the text and among the words, and the mean of their probabilities."""
+    results = [result for result in make_tagger().tag(LINES) if result.spans]
+    assert results
+    for result in results:
+        found, malformed = find_spans([word.tag for word in result.words])
+        assert malformed == 0 or "split" in result.flags
+        assert [(span.label, span.words) for span in result.spans] == [
+            (span.type, (span.start, span.stop)) for span in found
+        ]
+        for span in result.spans:
+            own = result.words[slice(*span.words)]
+            assert span.text == result.text[span.start : span.end]
+            assert (span.start, span.end) == (own[0].start, own[-1].end)
+            assert span.score ** len(own) == pytest.approx(prod(word.probability for word in own))
+
+
+@needs_independent_rows
+def test_as_many_results_as_texts_in_order() -> None:
+    """A list gives a list, a text one result, a stream the same as the list."""
+    tagger = make_tagger()
+    results = tagger.tag(LINES)
+    assert [result.text for result in results] == LINES
+    assert [tagger.tag(line) for line in LINES] == results
+    assert list(tagger.stream(iter(LINES), window=4)) == results
+    assert tagger.tag([]) == []
+
+
+def test_words_that_are_given_stay_as_they_are() -> None:
+    """None is parted further, and the text is the words with spaces between."""
+    tagger = make_tagger()
+    words = [["U.S.-based", "a,b"], ["我喜欢"]]
+    results = tagger.tag_words(words)
+    assert [[word.text for word in result.words] for result in results] == words
+    assert [result.text for result in results] == ["U.S.-based a,b", "我喜欢"]
+    assert list(tagger.stream_words(iter(words))) == results
+    with pytest.raises(InputError, match="Sentence 2 has an empty word"):
+        tagger.tag_words([["a"], ["b", " "]])
+
+
+def test_every_character_is_a_word_where_the_model_learnt_it_so() -> None:
+    """And words that are given are joined without spaces."""
+    tagger = make_tagger(replace(READING, words="characters"))
+    assert [word.text for word in tagger.tag("a cat 我").words] == list("acat我")
+    (joined,) = tagger.tag_words([["我", "学"]])
+    assert joined.text == "我学"
+
+
+def test_a_text_without_words_has_no_tags() -> None:
+    """And says so."""
+    result = make_tagger().tag("  ")
+    assert (result.words, result.spans, result.flags) == ((), (), ("empty",))
+
+
+def test_a_long_text_is_read_in_parts() -> None:
+    """Between words, each part as if it were a text; every word has its tag."""
+    tagger = make_tagger()
+    words = ["cat"] * 50
+    (result,) = tagger.tag_words([words])
+    assert result.flags == ("split",)
+    assert [word.text for word in result.words] == words
+    fits = READING.max_tokens // len(TOKENIZER.encode("cat"))
+    (first,) = tagger.tag_words([words[:fits]])
+    assert first.flags == ()
+    assert [word.tag for word in result.words[:fits]] == [word.tag for word in first.words]
+
+
+def test_a_word_that_is_too_long_is_cut() -> None:
+    """It has its tag by its first pieces, and those beside it have theirs."""
+    (result,) = make_tagger().tag_words([["cat", "x" * 100, "dog"]])
+    assert [word.text for word in result.words] == ["cat", "x" * 100, "dog"]
+    assert result.flags == ("split",)
+
+
+@needs_independent_rows
+def test_neighbours_change_no_bit() -> None:
+    """Any order and any budget of tokens give every tag and every probability to the last bit."""
+    tagger = make_tagger()
+    expected = dict(zip(LINES, tagger.tag(LINES), strict=True))
+    for budget in (1, 60, 200, 10_000):
+        lines = random.sample(LINES, k=len(LINES))
+        assert tagger.tag(lines, max_batch_tokens=budget) == [expected[line] for line in lines]
+
+
+def test_a_folder_is_loaded_by_its_kind(tmp_path: Path) -> None:
+    """`dragoman.load` gives a Tagger that answers as the one in memory."""
+    tagger = dragoman.load(save_reader(tmp_path / "model", TAG), device="cpu")
+    assert isinstance(tagger, dragoman.Tagger)
+    assert tagger.reading == READING
+    assert tagger.tag(LINES) == make_tagger().tag(LINES)
+
+
+def test_other_folders_are_refused(tmp_path: Path) -> None:
+    """One sentence that says what the model does instead."""
+    with pytest.raises(InputError, match="classifies texts \\(dragoman classify\\)"):
+        Tagger.load(save_reader(tmp_path / "model", CLASSIFY))

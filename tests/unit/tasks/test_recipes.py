@@ -1,0 +1,339 @@
+"""Recipes: the shipped ones, files, and where data is looked for."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.train.made import TINY
+
+from dragoman.data.corpus import CorpusConfig
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoder
+from dragoman.models.folder import FolderConfig
+from dragoman.settings import to_plain
+from dragoman.tasks.recipes import load_recipe, shipped_recipes
+from dragoman.tasks.task import TASKS, find_task
+from dragoman.tasks.translate.auto import auto_recipe
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.train.start import check_start
+
+SHIPPED = sorted(shipped_recipes())
+TRANSLATING = [name for name in SHIPPED if load_recipe(name).task == "translate"]
+
+
+def load_pairs(name: str, overrides: tuple[str, ...] = ()) -> TranslateRecipe:
+    """A recipe of the task of translating."""
+    recipe = load_recipe(name, overrides)
+    assert isinstance(recipe, TranslateRecipe)
+    return recipe
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, no DRAGOMAN_DATA, and nothing beside it."""
+    folder = tmp_path / "here" / "repo"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("DRAGOMAN_DATA", raising=False)
+    return folder
+
+
+def write(path: Path, text: str = "x\n") -> Path:
+    """A file, with its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_demo_is_shipped() -> None:
+    """The recipe of `dragoman demo` is there."""
+    assert "demo" in SHIPPED
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_recipes_are_complete(name: str) -> None:
+    """Each shipped recipe loads and says what it is, what to expect, from where and to where."""
+    recipe = load_recipe(name)
+    assert recipe.description.endswith(".")
+    assert recipe.expect
+    assert recipe.data.source
+    assert recipe.train.max_steps or recipe.train.max_minutes
+
+
+@pytest.mark.parametrize("name", TRANSLATING)
+def test_shipped_recipes_of_pairs_are_complete(name: str) -> None:
+    """Each shipped recipe for translating says its languages and its texts."""
+    recipe = load_pairs(name)
+    assert recipe.data.src_lang
+    assert recipe.data.tgt_lang
+    if name != "demo" and recipe.data.made is None:  # those write their own texts
+        assert recipe.data.named
+        assert recipe.data.valid_src
+        assert recipe.data.valid_tgt
+
+
+@pytest.mark.parametrize("name", TRANSLATING)
+def test_shipped_models_can_be_built(name: str) -> None:
+    """The model of each shipped recipe for translating, at a small vocabulary, gives logits."""
+    config = replace(load_pairs(name).model, src_vocab_size=12, tgt_vocab_size=12)
+    model = EncoderDecoder(config).eval()
+    assert model(torch.tensor([[5, 3]]), torch.tensor([[2, 6, 7]])).shape == (1, 3, 12)
+
+
+def test_unknown_recipe() -> None:
+    """A name that is none is answered with the nearest one and with all of them."""
+    with pytest.raises(InputError, match="there is no recipe 'demos': did you mean demo") as raised:
+        load_recipe("demos")
+    assert all(name in str(raised.value) for name in SHIPPED)
+
+
+def test_unknown_file(here: Path) -> None:
+    """A TOML file that is not there is named."""
+    with pytest.raises(InputError, match=r"my\.toml"):
+        load_recipe("my.toml")
+    assert not any(here.iterdir())
+
+
+def test_an_empty_file_is_no_recipe(here: Path) -> None:
+    """Not all defaults: it says what a recipe needs; an override is something said."""
+    write(here / "my.toml", "# task = 'translate'\n")
+    with pytest.raises(InputError, match=r"my\.toml holds no setting .* data\.src"):
+        load_recipe("my.toml")
+    assert load_recipe("my.toml", ["model.d_model=8"]).model.d_model == 8
+
+
+@pytest.mark.parametrize("text", ['out = "runs/x"\n', 'description = "A."\nexpect = "B."\n'])
+def test_a_file_that_decides_nothing_is_no_recipe(here: Path, text: str) -> None:
+    """A folder and words do not mean the defaults, nor does a folder laid over them."""
+    write(here / "my.toml", text)
+    for overrides in ([], ["out=runs/y"]):
+        with pytest.raises(InputError, match=r"my\.toml holds no setting of data, model"):
+            load_recipe("my.toml", overrides)
+    assert load_recipe("my.toml", ["data.src=a.en"]).task == "translate"
+
+
+def test_recipe_of_ones_own(here: Path) -> None:
+    """A TOML file is a recipe, overrides lie over it, and what it does not say has defaults."""
+    write(here / "my.toml", 'description = "Mine."\n[train]\nmax_steps = 7\nseed = 3\n')
+    recipe = load_recipe("my.toml", ("train.max_steps=9", "out=runs/x"))
+    assert (recipe.train.max_steps, recipe.train.seed, recipe.out) == (9, 3, "runs/x")
+    assert recipe.model.d_model == 512
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[train]\nmax_step = 7\n", r"max_step.*max_steps"),
+        ("[train]\nmax_steps = 'many'\n", r"max_steps"),
+        ("[train]\nmax_steps = 7\nschedule = 'linaer'\n", r"schedule.*linear"),
+        ("[trian]\n", r"trian.*train"),
+        ("[tokenizer]\njoint = false\n", r"tokenizer.joint = false contradicts model.tie"),
+        ("[model]\nd_model = 10\nnum_heads = 4\n", r"d_model = 10 is not a multiple of num_heads"),
+        ("[data]\nsrc = 'a'\n", r"src and tgt"),
+    ],
+)
+def test_wrong_recipes(here: Path, text: str, message: str) -> None:
+    """An unknown key, a wrong type, a conflict: one sentence that names the key."""
+    write(here / "my.toml", text)
+    with pytest.raises(InputError, match=message):
+        load_pairs("my.toml").data.training  # noqa: B018 (the property checks)
+
+
+def test_two_vocabularies_need_two_matrices(here: Path) -> None:
+    """Separate tokenizers go with a tying that shares no matrix between the languages."""
+    text = "[tokenizer]\njoint = false\n[model]\ntie_embeddings = 'target-output'\n"
+    write(here / "my.toml", text)
+    assert not load_recipe("my.toml").tokenizer.joint
+
+
+def test_where_data_is_looked_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path starts here, then in DRAGOMAN_DATA, then in ../shared/data."""
+    data = DataConfig(src="a.en", tgt="a.de")
+    for folder in (here.parent / "shared" / "data", here.parent / "set", here):
+        write(folder / "a.en")
+        write(folder / "a.de")
+        if folder.name == "set":
+            monkeypatch.setenv("DRAGOMAN_DATA", str(folder))
+        found = Path(data.training[0].src or "")
+        assert found.resolve() == (folder / "a.en").resolve()
+
+
+def test_root_is_the_only_place(here: Path) -> None:
+    """Where a root is given, data is looked for there and nowhere else."""
+    write(here / "a.en")
+    write(here / "a.de")
+    write(here / "root" / "a.en")
+    data = DataConfig(src="a.en", tgt="a.de", root="root")
+    with pytest.raises(InputError, match=r"there is no file a\.de \(looked in: root\)"):
+        data.training  # noqa: B018 (the property checks)
+
+
+def test_a_pipe_is_refused_before_anything_is_learnt(here: Path) -> None:
+    """The shell's `<(...)` would be empty by the time that it is tokenised."""
+    write(here / "a.de")
+    os.mkfifo(here / "a.en")
+    data = DataConfig(src="a.en", tgt="a.de")
+    for refusing in (data.check, partial(auto_recipe, data, "run")):
+        with pytest.raises(InputError, match=r"a\.en is a pipe, .* give a file"):
+            refusing()
+
+
+def test_missing_data_says_where_to_get_it(here: Path) -> None:
+    """A missing file is one sentence: where it was looked for, what to set, where others get it."""
+    data = DataConfig(src="a.en", tgt="a.de", source="https://example.org")
+    with pytest.raises(InputError) as raised:
+        data.training  # noqa: B018 (the property checks)
+    message = str(raised.value)
+    assert "there is no file a.en" in message
+    assert "data.root" in message
+    assert "DRAGOMAN_DATA" in message
+    assert "The data: https://example.org." in message
+    assert not any(here.iterdir())
+
+
+def test_validation_and_more_corpora(here: Path) -> None:
+    """Validation files and further corpora are found in the same way, of whatever layout."""
+    for name in ("a.en", "a.de", "v.en", "v.de", "b.tsv", "c.jsonl"):
+        write(here.parent / "shared" / "data" / name)
+    more = (CorpusConfig(tsv="b.tsv", weight=0.5), CorpusConfig(jsonl="c.jsonl"))
+    data = DataConfig(src="a.en", tgt="a.de", valid_src="v.en", valid_tgt="v.de", corpora=more)
+    paths = [path for corpus in data.training for path in corpus.paths]
+    assert [path.name for path in paths] == ["a.en", "a.de", "b.tsv", "c.jsonl"]
+    assert all(path.exists() for path in paths)
+    assert [corpus.weight for corpus in data.training] == [1.0, 0.5, 1.0]
+    assert data.validation is not None
+    assert [path.name for path in data.validation.paths] == ["v.en", "v.de"]
+    assert DataConfig(src="a.en", tgt="a.de").validation is None
+
+
+def test_nothing_to_learn_from() -> None:
+    """A recipe without texts is one sentence."""
+    with pytest.raises(InputError, match=r"set data\.src and data\.tgt"):
+        DataConfig().training  # noqa: B018 (the property checks)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (DataConfig(cache="/c"), lambda _: Path("/c")),
+        (DataConfig(), lambda home: home / "dragoman" / "corpora"),
+    ],
+)
+def test_cache_folder(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    data: DataConfig,
+    expected: Callable[[Path], Path],
+) -> None:
+    """Tokenised corpora are kept where the recipe says, else in the user's cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert data.cache_folder == expected(tmp_path)
+
+
+def test_a_recipe_without_a_task_translates(here: Path) -> None:
+    """The key `task` chooses what is learnt; unless given, it is translating."""
+    write(here / "my.toml", "[train]\nmax_steps = 7\n")
+    assert load_recipe("my.toml").task == "translate"
+    assert load_recipe("my.toml", ("task=translate",)).task == "translate"
+
+
+def test_every_task_has_its_recipe() -> None:
+    """Each line of the table of tasks is a recipe of that name that has a default for each key."""
+    for name in TASKS:
+        made = find_task(name).recipe()  # type: ignore[call-arg]  # every task's own has defaults
+        assert made.task == name
+        assert made.metric in (*made.metrics, "loss")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task = 'translat'", r"my.toml, line 1: task must be .*; did you mean \"translate\"\?"),
+        ("task = 3", "task must be"),
+        ("[start]\nmodel = 'nowhere'", "There is no model folder nowhere"),
+        ("[start]\nfreeze = ['encoder']", 'freeze = \\["encoder", ...\\] without model'),
+        ("[train]\nmax_steps = 1\nmetric = 'blue'", 'metric = "blue" .*did you mean bleu'),
+        ("[train]\nmax_steps = 1\nvalidate_limit = 0", "nothing would be translated"),
+    ],
+)
+def test_wrong_tasks_and_starts(here: Path, text: str, message: str) -> None:
+    """An unknown task, a start that is none, a metric of nothing: one sentence each."""
+    write(here / "my.toml", text)
+    with pytest.raises(InputError, match=message):
+        load_recipe("my.toml")
+
+
+@pytest.mark.parametrize("task", ["translate", "classify", "tag", "pretrain"])
+@pytest.mark.parametrize("count", [0, -5])
+def test_something_is_held_out(here: Path, task: str, count: int) -> None:
+    """A run that would keep no text for validation is refused; it used to take one."""
+    write(here / "my.toml", f"task = '{task}'\n")
+    with pytest.raises(
+        InputError, match=rf"hold_out = {count} is not at least 1: validation needs"
+    ):
+        load_recipe("my.toml", (f"data.hold_out={count}",))
+    load_recipe("my.toml", ("data.hold_out=1",))
+
+
+@pytest.mark.parametrize("name", ["numbers", "multi30k-en-de", "sst2", "conll2003"])
+def test_nothing_is_held_out_beside_texts_for_validation(name: str) -> None:
+    """A recipe that has some, or makes them, may say so."""
+    found = to_plain(load_recipe(name, ("data.hold_out=0",)).data)
+    assert found == to_plain(load_recipe(name).data) | {"hold_out": 0}
+
+
+def test_no_translations_are_needed_for_the_loss(here: Path) -> None:
+    """A run whose metric is the loss may translate nothing."""
+    write(here / "my.toml", "[train]\nmax_steps = 1\nvalidate_limit = 0\nmetric = 'loss'\n")
+    assert load_recipe("my.toml").metric == "loss"
+
+
+def test_a_recipe_that_starts_from_a_model(here: Path) -> None:
+    """What the recipe does not say of the model is as in the folder; what it says is laid over."""
+    model = replace(TINY, dropout=0.3)
+    config = FolderConfig(format=1, model=model, src_lang="en", tgt_lang="zh")
+    (here / "model").mkdir()
+    text = json.dumps(to_plain(config))
+    write(here / "model" / "config.json", text)
+    write(here / "my.toml", "[model]\ndropout = 0.2\n[data]\ntgt_lang = 'de'\n")
+    recipe = load_pairs("my.toml", ("start.model=model",))
+    assert recipe.model == replace(TINY, dropout=0.2)
+    assert (recipe.data.src_lang, recipe.data.tgt_lang) == ("en", "de")
+    check_start(recipe)
+    with pytest.raises(InputError, match=r"model\.d_model = 32 contradicts start\.model = model"):
+        check_start(load_recipe("my.toml", ("start.model=model", "model.d_model=32")))
+
+
+def test_made_texts_need_no_files(here: Path, tmp_path: Path) -> None:
+    """Data that the package writes are there when the run asks, and not before."""
+    data = load_pairs("numbers", ("data.made.train=30", "data.made.valid=5")).data
+    data.check()
+    assert not list(here.iterdir())
+    written = data.write(tmp_path / "texts")
+    assert written.src is not None
+    assert len(Path(written.src).read_text(encoding="utf-8").splitlines()) == 30
+    assert written.validation is not None
+    assert DataConfig().write(tmp_path / "none") == DataConfig()
+    assert not (tmp_path / "none").exists()
+
+
+def test_made_texts_contradict_files() -> None:
+    """Texts of the user's and texts that are made: both keys are named."""
+    data = load_pairs("numbers", ("data.src=a", "data.tgt=b")).data
+    with pytest.raises(InputError, match=r"data\.made contradicts data\.src"):
+        data.check()
+
+
+@pytest.mark.parametrize("sides", [("src", "tgt"), ("valid_src", "valid_tgt")])
+def test_a_text_is_not_its_own_translation(here: Path, sides: tuple[str, str]) -> None:
+    """The same file as source and target, under whatever name, is a mistake."""
+    files = {name: str(write(here / name)) for name in ("src", "tgt", "valid_src", "valid_tgt")}
+    DataConfig(**files).check()  # type: ignore[arg-type]
+    (here / "link").symlink_to(files[sides[0]])
+    with pytest.raises(InputError, match=rf"source and target are the same file, .*{sides[0]};"):
+        DataConfig(**files | {sides[1]: "link"}).check()  # type: ignore[arg-type]

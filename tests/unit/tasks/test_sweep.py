@@ -1,0 +1,142 @@
+"""A recipe that stands for several runs."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.data.documents import standard_library
+from dragoman.errors import InputError
+from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
+from dragoman.tasks.recipes import load_recipe, load_sweep
+from dragoman.train.runfolder import RunFolder
+
+RECIPE = """
+task = "generate"
+data.train = ["a.txt"]
+model = {d_model = 64, num_heads = 4}
+train = {max_steps = 10, learning_rate = 1e-3}
+[[sweep]]
+size.a = {model.d_model = 32}
+size.b = {model = {d_model = 48}, train.learning_rate = 2e-3}
+length.x = {train.max_steps = 100}
+length.y = {train.max_steps = 200}
+[[sweep]]
+size.c = {model.d_model = 96}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The recipe in a file."""
+    file = tmp_path / "sweep.toml"
+    file.write_text(RECIPE, encoding="utf-8")
+    return file
+
+
+def test_a_sweep_is_all_combinations(path: Path) -> None:
+    """Each grid gives the product of its axes, in order, laid over what the runs share."""
+    runs = load_sweep(str(path), ["out=runs/all", "train.seed=7"])
+    told = [(r.out, r.model.d_model, r.train.max_steps, r.train.learning_rate) for r in runs]
+    assert told == [
+        (str(Path("runs/all/a-x")), 32, 100, 1e-3),
+        (str(Path("runs/all/a-y")), 32, 200, 1e-3),
+        (str(Path("runs/all/b-x")), 48, 100, 2e-3),
+        (str(Path("runs/all/b-y")), 48, 200, 2e-3),
+        (str(Path("runs/all/c")), 96, 10, 1e-3),
+    ]
+    assert {(run.model.num_heads, run.train.seed) for run in runs} == {(4, 7)}
+
+
+def test_what_the_runs_share_is_a_recipe(path: Path) -> None:
+    """Loaded as one recipe, the file is what its runs share; a recipe without runs is no sweep."""
+    assert load_recipe(str(path)).model.d_model == 64
+    assert load_sweep("tinyshakespeare") == []
+
+
+def test_overrides_of_what_the_sweep_sets_are_refused(path: Path) -> None:
+    """Neither wins in silence: the message names the override, a run and the key."""
+    for override in ("train.max_steps=5", "model={d_model = 8}"):
+        with pytest.raises(InputError, match="contradicts the sweep, whose run a-x sets"):
+            load_sweep(str(path), [override])
+
+
+@pytest.mark.parametrize("sweep", ["sweep = 3", "sweep = [1]", "[[sweep]]\nsize = 3", "sweep = {}"])
+def test_a_sweep_of_another_form_is_refused(path: Path, sweep: str) -> None:
+    """A table that is no list of grids is an error that shows how one is written."""
+    lines = RECIPE.partition("[[sweep]]")[0]
+    path.write_text(lines + sweep, encoding="utf-8")
+    with pytest.raises(InputError, match=r"write \[\[sweep\]\]"):
+        load_sweep(str(path))
+
+
+def test_a_wrong_setting_of_a_run_is_named(path: Path) -> None:
+    """A key that does not exist is refused in a sweep as anywhere."""
+    path.write_text(RECIPE.replace("model.d_model = 96", "model.d_modl = 96"), encoding="utf-8")
+    with pytest.raises(InputError, match="did you mean"):
+        load_sweep(str(path))
+
+
+def test_a_run_is_finished_only_as_it_was(path: Path, tmp_path: Path) -> None:
+    """Finished is a run that ended with these settings and limits; the learning rate is another."""
+    run, other = load_sweep(str(path), [f"out={tmp_path / 'runs'}"])[:2]
+    folder = RunFolder(Path(run.out))
+    assert not folder.is_finished(run)
+    with RunFolder.open(Path(run.out), run):
+        assert not folder.is_finished(run)
+    (folder.training / "finished.json").write_text("{}", encoding="utf-8")
+    assert folder.is_finished(run)
+    again = load_sweep(str(path), [f"out={tmp_path / 'runs'}", "train.log_every=3"])[0]
+    assert folder.is_finished(again)
+    assert not folder.is_finished(other)
+
+
+def test_the_shipped_sweep_grows() -> None:
+    """Twelve runs in a grid, and one with more parameters and more tokens than any of them."""
+    *grid, larger = load_sweep("scaling-sweep", ["out=runs/sweep"])
+    assert len(grid) == 12
+    assert larger.model.d_model > max(run.model.d_model for run in grid)
+    assert (larger.train.max_steps or 0) > max(run.train.max_steps or 0 for run in grid)
+    assert len({run.out for run in grid}) == 12
+    assert all(run.train.decays_to_zero for run in (*grid, larger))
+
+
+def test_the_shipped_sizes_are_at_the_same_stage() -> None:
+    """At each length a size has as many tokens for each weight as the others, as deep as they."""
+    runs = load_sweep("scaling-sweep", ["out=runs/sweep"])
+    *grid, _ = (run for run in runs if isinstance(run, GenerateRecipe))
+    stages: dict[int, list[float]] = {}
+    for run in grid:
+        model = run.model
+        weights = 12 * model.num_layers * model.d_model**2 + 360 * model.d_model
+        tokens = (run.train.max_steps or 0) * run.batch.rows * run.batch.length
+        stages.setdefault(model.d_model, []).append(tokens / weights)
+    first, *others = stages.values()
+    assert first == sorted(set(first))
+    assert others == [pytest.approx(first, rel=0.02)] * 3
+    assert len(grid) == 12
+    assert len({run.model.num_layers for run in grid}) == 1
+
+
+def test_the_library_is_there_in_order() -> None:
+    """Python's own sources are found, none empty, in the same order each time, without tests."""
+    files = standard_library()
+    assert files == standard_library() == sorted(files)
+    assert all(path.stat().st_size for path in files)
+    assert {"argparse.py", "typing.py"} <= {path.name for path in files}
+    assert not any({"test", "site-packages"} & set(path.parts) for path in files)
+
+
+def test_a_recipe_learns_from_the_library_or_from_files() -> None:
+    """`data.library` needs no files, and contradicts them."""
+    recipe = GenerateRecipe(data=TextFiles(library="python"))
+    assert recipe.data.training == standard_library()
+    recipe.data.check()
+    with pytest.raises(InputError, match="contradicts train"):
+        TextFiles(library="python", train=("a.txt",))
+
+
+def test_a_python_without_sources_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no source is kept, the message says where and what to do."""
+    monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path)})
+    with pytest.raises(InputError, match=r"keeps no sources .* data\.train"):
+        standard_library()

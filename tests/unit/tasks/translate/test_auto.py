@@ -1,0 +1,162 @@
+"""The recipe that is chosen for two files."""
+
+import lzma
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+
+from dragoman.cost.flops import Shape, training_flops
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoder, preset
+from dragoman.models.folder import FolderConfig, save_model
+from dragoman.tasks.translate.auto import SIZES, auto_recipe
+from dragoman.tasks.translate.batches import Batches
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.tasks.translate.texts import read_texts
+from dragoman.text.train import TokenizerConfig, train_tokenizer
+
+
+def recipe_for(folder: Path, num_pairs: int) -> TranslateRecipe:
+    """The recipe for a corpus of so many pairs."""
+    for side in ("src", "tgt"):
+        (folder / f"a.{side}").write_text("x\n" * num_pairs, encoding="utf-8")
+    data = DataConfig(src=str(folder / "a.src"), tgt=str(folder / "a.tgt"))
+    return auto_recipe(data, "out")
+
+
+def test_a_small_corpus(tmp_path: Path) -> None:
+    """Few pairs get the smallest model and vocabulary, the most dropout, and enough steps."""
+    recipe = recipe_for(tmp_path, 10)
+    assert recipe.model.d_model == 128
+    assert recipe.model.dropout == 0.3
+    assert recipe.tokenizer.vocab_size == SIZES[0].vocab_size
+    assert recipe.train.max_steps == 300
+    assert recipe.train.warmup_steps == 30
+    assert recipe.train.validate_every == recipe.train.save_every == 100
+    assert recipe.out == "out"
+    assert "10 pairs: tiny" in recipe.description
+    assert ", 300 passes" in recipe.description  # of one batch
+
+
+def test_sizes_grow_with_the_corpus(tmp_path: Path) -> None:
+    """More pairs, a larger model, exactly from one pair over the limit on."""
+    border = int(SIZES[0].up_to)
+    small, large = recipe_for(tmp_path, border), recipe_for(tmp_path, border + 1)
+    assert (small.model.d_model, large.model.d_model) == (128, 256)
+    assert small.tokenizer.vocab_size < large.tokenizer.vocab_size
+    assert f"{border:,} pairs" in small.description
+
+
+def test_the_table_of_sizes() -> None:
+    """Limits and vocabularies rise, passes fall, and the last row has no limit."""
+    for smaller, larger in pairwise(SIZES):
+        assert smaller.up_to < larger.up_to
+        assert smaller.vocab_size < larger.vocab_size
+        assert smaller.epochs > larger.epochs
+        assert smaller.dropout >= larger.dropout
+    assert SIZES[-1].up_to == float("inf")
+
+
+def test_no_corpus_takes_far_longer_than_one_of_a_pair_less() -> None:
+    """Where the next size begins, passes and sizes change the time of training by half at most."""
+    seconds = []
+    for size in SIZES:
+        pieces = size.vocab_size
+        model = replace(preset(size.preset), src_vocab_size=pieces, tgt_vocab_size=pieces)
+        batch = Shape(rows=100, src_length=20, length=20)
+        seconds.append(size.epochs * training_flops(model, batch).total)
+    for smaller, larger in pairwise(seconds):
+        assert 1 / 1.5 < larger / smaller < 1.5
+
+
+def words(rng: np.random.Generator, count: int) -> str:
+    """A sentence of so many made words."""
+    return " ".join(f"w{number}" for number in rng.integers(3000, size=count))
+
+
+@pytest.mark.parametrize(
+    ("num_pairs", "longest"), [(12_000, 2), (1_500, 60), (21_000, 8)], ids=["short", "long", "many"]
+)
+def test_the_passes_are_those_of_the_run(tmp_path: Path, num_pairs: int, longest: int) -> None:
+    """As many as are said, within a tenth, whatever the length of the lines."""
+    rng = np.random.default_rng(0)
+    for side in ("src", "tgt"):
+        lines = [
+            words(rng, count) for count in rng.integers(longest // 2 + 1, longest + 1, num_pairs)
+        ]
+        (tmp_path / f"a.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    src, tgt = (str(tmp_path / f"a.{side}") for side in ("src", "tgt"))
+    recipe = auto_recipe(DataConfig(src=src, tgt=tgt, cache=str(tmp_path)), "")
+    texts = read_texts(recipe, tmp_path, lambda _: None)
+    num_batches = Batches(texts.training, recipe.batch, seed=1).num_batches
+    size = next(size for size in SIZES if num_pairs <= size.up_to)
+    assert recipe.train.max_steps == pytest.approx(size.epochs * num_batches, rel=0.1)
+    assert f", {size.epochs} passes" in recipe.description
+
+
+def test_it_is_the_same_again(tmp_path: Path) -> None:
+    """The same files give the same recipe, so that the same command goes on with its run."""
+    assert recipe_for(tmp_path, 50) == recipe_for(tmp_path, 50)
+
+
+def test_unequal_files(tmp_path: Path) -> None:
+    """Files of different lengths are refused before anything is chosen."""
+    recipe_for(tmp_path, 3)
+    (tmp_path / "a.tgt").write_text("x\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"has 3 lines but .* has 1"):
+        auto_recipe(DataConfig(src=str(tmp_path / "a.src"), tgt=str(tmp_path / "a.tgt")), "")
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("a.zh", "zh"),
+        ("train.en.xz", "en"),
+        ("train.en.zst", "en"),
+        ("de.txt", None),
+        ("corpus", None),
+        ("v1.2", None),
+    ],
+)
+def test_the_language_is_read_off_the_ending(
+    tmp_path: Path, name: str, language: str | None
+) -> None:
+    """The ending names the language, since BLEU of Chinese needs its own tokenizer."""
+    plain = tmp_path / "a.src"
+    plain.write_text("x\n" * 10, encoding="utf-8")
+    named = tmp_path / name
+    packers: dict[str, Callable[[bytes], bytes]] = {
+        ".xz": lzma.compress,
+        ".zst": zstandard.compress,
+    }
+    named.write_bytes(packers.get(named.suffix, bytes)(b"x\n" * 10))
+    recipe = auto_recipe(DataConfig(src=str(plain), tgt=str(named)), "out")
+    assert recipe.data.tgt_lang == language
+    assert recipe.data.src_lang is None
+
+
+def test_fine_tuning(tmp_path: Path) -> None:
+    """From a model folder: its sizes, languages, tokenizers; a lower rate, at most ten passes."""
+    model = replace(preset("tiny"), src_vocab_size=300, tgt_vocab_size=300)
+    tokenizer = train_tokenizer(["x y"], TokenizerConfig(vocab_size=300))
+    config = FolderConfig(model=model, src_lang="en", tgt_lang="zh")
+    save_model(
+        tmp_path,
+        EncoderDecoder(model).state_dict(),
+        config,
+        tokenizers=(tokenizer, tokenizer),
+        card="",
+    )
+    few = recipe_for(tmp_path, 20_000)
+    tuned = auto_recipe(few.data, "out", str(tmp_path))
+    assert tuned.model == model
+    assert (tuned.start.model, tuned.out) == (str(tmp_path), "out")
+    assert (tuned.data.src_lang, tuned.data.tgt_lang) == ("en", "zh")
+    assert tuned.train.learning_rate < few.train.learning_rate
+    assert (tuned.train.max_steps, tuned.train.warmup_steps) == (300, 30)  # of 27 batches a pass
+    assert f"20,000 pairs: 11 more passes with {tmp_path}" in tuned.description

@@ -1,0 +1,298 @@
+"""Batches: budget, padding, order, weights, resuming, tensors."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from trace import Trace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from dragoman.data.batches import BatchConfig, ended, plan_batches
+from dragoman.data.corpus import CorpusConfig, CorpusTexts, Finding
+from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+from dragoman.data.prepare import prepare
+from dragoman.errors import InputError
+from dragoman.tasks.translate.batches import Batch, Batches, evaluation_batches
+
+MakeDataset = Callable[..., PairDataset]
+SPECIAL = SpecialIds(0, 2, 3)
+
+
+class Doubling:
+    """Subword sampling by protocol: each id is doubled with the probability."""
+
+    def sample(
+        self,
+        ids: npt.NDArray[np.integer],
+        offsets: npt.NDArray[np.int64],
+        *,
+        probability: float,
+        rng: np.random.Generator,
+    ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
+        """Double ids."""
+        lengths = 1 + (rng.random(len(ids)) < probability)
+        return np.repeat(ids, lengths), np.concatenate([[0], np.cumsum(lengths)])[offsets]
+
+
+def epoch_of(batches: Batches) -> list[Batch]:
+    """The batches up to the end of the epoch that the next one belongs to."""
+    epoch = [next(batches)]
+    while batches.position < batches.num_batches:
+        epoch.append(next(batches))
+    return epoch
+
+
+def pairs_of(batches: list[Batch]) -> Counter[int]:
+    """How often each pair occurs."""
+    return Counter(int(index) for batch in batches for index in batch.indices)
+
+
+def same(one: Batch, two: Batch) -> bool:
+    """Whether two batches have equal tensors."""
+    return torch.equal(one.src_BS, two.src_BS) and torch.equal(one.tgt_out_BT, two.tgt_out_BT)
+
+
+def small_dataset() -> PairDataset:
+    """Three pairs, one of them with an empty source."""
+    return PairDataset(
+        name="three",
+        src=Ragged.of([[11, 12, 13], [], [14]]),
+        tgt=Ragged.of([[21], [22], [23, 24]]),
+        special=SPECIAL,
+        identical=Finding(),
+        content_hash="three",
+    )
+
+
+def test_tensors_of_a_batch() -> None:
+    """Source: ids, eos, padding. Target in: bos, ids. Target out: ids, eos."""
+    (batch,) = evaluation_batches(small_dataset(), max_tokens=100)
+    rows = {int(index): row for row, index in enumerate(batch.indices)}
+    order = [rows[0], rows[1], rows[2]]
+    assert batch.src_BS[order].tolist() == [[11, 12, 13, 3], [3, 0, 0, 0], [14, 3, 0, 0]]
+    assert batch.tgt_in_BT[order].tolist() == [[2, 21, 0], [2, 22, 0], [2, 23, 24]]
+    assert batch.tgt_out_BT[order].tolist() == [[21, 3, 0], [22, 3, 0], [23, 24, 3]]
+    assert (batch.num_src_tokens, batch.num_tgt_tokens) == (7, 7)
+    assert batch.src_BS.dtype == torch.int64
+
+
+def test_a_batch_moves_to_a_device() -> None:
+    """All three tensors move; the rest stays."""
+    (batch,) = evaluation_batches(small_dataset(), max_tokens=100)
+    moved = batch.to("meta")
+    assert {
+        moved.src_BS.device.type,
+        moved.tgt_in_BT.device.type,
+        moved.tgt_out_BT.device.type,
+    } == {"meta"}
+    assert moved.num_tgt_tokens == batch.num_tgt_tokens
+
+
+def test_sequences_end_in_eos_and_padding() -> None:
+    """The longest has no padding, an empty one is eos alone; of none there are no rows."""
+    assert ended(Ragged.of([[5, 6], []]), SPECIAL).tolist() == [[5, 6, 3], [3, 0, 0]]
+    assert ended(Ragged.of([]), SPECIAL).shape == (0, 1)
+
+
+def test_an_epoch_holds_every_pair_once(make_dataset: MakeDataset) -> None:
+    """Nothing is lost and nothing comes twice, in each of several epochs."""
+    batches = Batches([make_dataset(500)], BatchConfig(max_tokens=300), seed=1)
+    for epoch in range(3):
+        assert pairs_of(epoch_of(batches)) == Counter(range(500))
+        assert batches.epoch == epoch
+
+
+def test_pairs_keep_their_ids(make_dataset: MakeDataset) -> None:
+    """What stands in a row are the ids of the pair that indices names, from any corpus."""
+    datasets = [make_dataset(40, "a"), make_dataset(70, "b")]
+    for batch in epoch_of(Batches(datasets, BatchConfig(max_tokens=200), seed=0)):
+        for row, index in enumerate(batch.indices):
+            dataset, i = (datasets[0], index) if index < 40 else (datasets[1], index - 40)
+            for ids_BL, side in ((batch.src_BS, dataset.src), (batch.tgt_out_BT, dataset.tgt)):
+                expected = [*side[i].tolist(), 3]
+                assert ids_BL[row, : len(expected)].tolist() == expected
+                assert (ids_BL[row, len(expected) :] == 0).all()
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+def test_no_batch_is_over_the_budget(make_dataset: MakeDataset, sampling: float) -> None:
+    """Padded source and target tokens together stay within max_tokens, with sampling too."""
+    config = BatchConfig(max_tokens=300, subword_sampling=sampling)
+    batches = Batches([make_dataset(500)], config, seed=1, splits=(Doubling(), Doubling()))
+    for batch in epoch_of(batches):
+        assert batch.src_BS.numel() + batch.tgt_out_BT.numel() <= 300
+
+
+def test_a_pair_over_the_budget_goes_alone(make_dataset: MakeDataset) -> None:
+    """A budget that no pair meets gives batches of one."""
+    batches = Batches([make_dataset(50)], BatchConfig(max_tokens=1), seed=1)
+    epoch = epoch_of(batches)
+    assert [len(batch.indices) for batch in epoch] == [1] * 50
+
+
+def test_padding_is_counted(make_dataset: MakeDataset) -> None:
+    """The share that the stream tells is the share in its tensors."""
+    batches = Batches([make_dataset(500)], BatchConfig(max_tokens=300), seed=1)
+    told, epoch = batches.padding, epoch_of(batches)
+    padded = sum(batch.src_BS.numel() + batch.tgt_out_BT.numel() for batch in epoch)
+    real = sum(batch.num_src_tokens + batch.num_tgt_tokens for batch in epoch)
+    assert told == pytest.approx(1 - real / padded)
+
+
+@pytest.mark.data
+def test_padding_on_real_data_is_under_five_percent(multi30k: Path, tmp_path: Path) -> None:
+    """Multi30k at 4,096 tokens a batch, tokenised by the real tokenizer."""
+    from dragoman.text.train import TokenizerConfig, train_tokenizer
+
+    corpus = CorpusConfig(src=str(multi30k / "train.en.xz"), tgt=str(multi30k / "train.de.xz"))
+    tokenizer = train_tokenizer(CorpusTexts([corpus], ["src", "tgt"]), TokenizerConfig())
+    dataset = prepare(corpus, tokenizer, tokenizer, tmp_path)
+    splits = tokenizer.splits()
+    for sampling in (0.0, 0.1):
+        config = BatchConfig(max_tokens=4096, subword_sampling=sampling)
+        batches = Batches([dataset], config, seed=1, splits=(splits, splits))
+        for _ in range(3):
+            assert batches.padding < 0.05
+            epoch_of(batches)
+
+
+def test_a_seed_decides_everything(make_dataset: MakeDataset) -> None:
+    """Equal seeds give equal batches over epochs; another seed gives others."""
+    config = BatchConfig(max_tokens=300, subword_sampling=0.2)
+    splits = (Doubling(), Doubling())
+    one, two, other = (
+        Batches([make_dataset(200)], config, seed=seed, splits=splits) for seed in (5, 5, 6)
+    )
+    count = 2 * one.num_batches
+    firsts = [next(one) for _ in range(count)]
+    assert all(same(batch, next(two)) for batch in firsts)
+    assert not all(same(batch, next(other)) for batch in firsts)
+
+
+def test_epochs_differ_in_batches_and_in_their_order(make_dataset: MakeDataset) -> None:
+    """From one epoch to the next other pairs share a batch, and long and short come mixed."""
+    batches = Batches([make_dataset(2000)], BatchConfig(max_tokens=1000), seed=3)
+    first, second = epoch_of(batches), epoch_of(batches)
+    groups = [{tuple(sorted(b.indices.tolist())) for b in epoch} for epoch in (first, second)]
+    assert len(groups[0] & groups[1]) < len(groups[0]) / 4
+    widths = [batch.tgt_out_BT.shape[1] for batch in first]
+    assert widths != sorted(widths)
+    assert widths != sorted(widths, reverse=True)
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.2])
+@pytest.mark.parametrize("after", [0, 3, 40])
+def test_resuming_goes_on_with_the_same_batches(
+    make_dataset: MakeDataset, sampling: float, after: int
+) -> None:
+    """A state that went through JSON, loaded into a stream with another seed, continues exactly."""
+    config = BatchConfig(max_tokens=300, subword_sampling=sampling)
+    datasets, splits = [make_dataset(200, weight=1.5)], (Doubling(), Doubling())
+    running = Batches(datasets, config, seed=5, splits=splits)
+    for _ in range(after):
+        next(running)
+    state = json.loads(json.dumps(running.state_dict()))
+    resumed = Batches(datasets, config, seed=99, splits=splits)
+    resumed.load_state_dict(state)
+    assert (resumed.epoch, resumed.position) == (running.epoch, running.position)
+    assert all(same(next(running), next(resumed)) for _ in range(2 * running.num_batches))
+
+
+def test_resuming_with_other_data_is_refused(make_dataset: MakeDataset) -> None:
+    """Another corpus, weight or setting would give other batches than the run had."""
+    config = BatchConfig(max_tokens=300)
+    state = Batches([make_dataset(200)], config, seed=5).state_dict()
+    for dataset, changed in [
+        (make_dataset(201), config),
+        (make_dataset(200, weight=2.0), config),
+        (make_dataset(200), BatchConfig(max_tokens=301)),
+    ]:
+        with pytest.raises(InputError, match="have changed"):
+            Batches([dataset], changed, seed=5).load_state_dict(state)
+
+
+def test_a_weight_is_the_number_of_passes(make_dataset: MakeDataset) -> None:
+    """Weight 2 gives every pair twice; 0.25 a quarter of the pairs once, others each epoch."""
+    datasets = [make_dataset(100, "a", 2.0), make_dataset(400, "b", 0.25)]
+    batches = Batches(datasets, BatchConfig(max_tokens=500), seed=1)
+    quarters = []
+    for _ in range(2):
+        counts = pairs_of(epoch_of(batches))
+        assert {counts[i] for i in range(100)} == {2}
+        quarter = {i for i in counts if i >= 100}
+        assert len(quarter) == 100
+        assert {counts[i] for i in quarter} == {1}
+        quarters.append(quarter)
+    assert quarters[0] != quarters[1]
+
+
+def test_a_small_weight_is_met_on_average(make_dataset: MakeDataset) -> None:
+    """One pair with weight 0.5 comes in about half of the epochs, and empty epochs are passed."""
+    batches = Batches([make_dataset(1, weight=0.5)], BatchConfig(), seed=1)
+    for _ in range(100):
+        next(batches)
+    assert 120 < batches.epoch < 300
+
+
+def test_long_and_empty_pairs_are_left_out_of_training(make_dataset: MakeDataset) -> None:
+    """What the report says is used is what an epoch holds."""
+    dataset = make_dataset(300)
+    batches = Batches([dataset], BatchConfig(max_tokens=300, max_length=12), seed=1)
+    counts = pairs_of(epoch_of(batches))
+    assert set(counts) == set(np.nonzero(dataset.usable(12))[0].tolist())
+    assert len(counts) == dataset.report(12).num_used < 300
+    assert set(pairs_of(epoch_of(Batches([small_dataset()], BatchConfig(), seed=0)))) == {0, 2}
+
+
+def test_nothing_left_to_train_on_is_refused() -> None:
+    """When the limit leaves no pair, corpus and limit are named."""
+    with pytest.raises(InputError, match=r"three .*max_length = 1 "):
+        Batches([small_dataset()], BatchConfig(max_length=1), seed=0)
+
+
+def test_sampling_lengthens_and_changes_each_epoch(make_dataset: MakeDataset) -> None:
+    """Sampled epochs have more tokens than the corpus, and differ from each other."""
+    dataset = make_dataset(200)
+    config = BatchConfig(max_tokens=300, subword_sampling=0.3)
+    batches = Batches([dataset], config, seed=1, splits=(Doubling(), Doubling()))
+    tokens = [sum(b.num_src_tokens for b in epoch_of(batches)) for _ in range(2)]
+    assert min(tokens) > int(dataset.src.lengths.sum()) + 200
+    assert tokens[0] != tokens[1]
+
+
+def test_evaluation_holds_all_pairs_in_fixed_batches(make_dataset: MakeDataset) -> None:
+    """Every pair once, also empty and long ones, in the same batches each time."""
+    dataset = make_dataset(300)
+    first, second = (list(evaluation_batches(dataset, 200)) for _ in range(2))
+    assert pairs_of(first) == Counter(range(300))
+    assert all(same(one, two) for one, two in zip(first, second, strict=True))
+    assert pairs_of(list(evaluation_batches(small_dataset(), 5))) == Counter(range(3))
+
+
+def test_an_epoch_is_planned_at_once() -> None:
+    """NumPy plans a corpus: fewer lines of Python are run than it has pairs."""
+    rng, counter = np.random.default_rng(0), Trace(trace=0)
+    src, tgt = rng.integers(5, 40, (2, 29_000))
+    plan = counter.runfunc(plan_batches, src, tgt, 4096, rng)
+    assert 0 < sum(counter.results().counts.values()) < 29_000
+    assert sorted(plan.order.tolist()) == list(range(29_000))
+
+
+@pytest.mark.parametrize(
+    "change", [{"max_tokens": 0}, {"max_length": 0}, {"subword_sampling": 1.5}]
+)
+def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
+    """The setting is named."""
+    with pytest.raises(InputError, match=next(iter(change))):
+        BatchConfig(**change)
+
+
+def test_sampling_without_splits_is_a_bug(make_dataset: MakeDataset) -> None:
+    """Sampling that was asked for is never silently left out."""
+    with pytest.raises(ValueError, match="splits"):
+        Batches([make_dataset(9)], BatchConfig(subword_sampling=0.1), seed=0)

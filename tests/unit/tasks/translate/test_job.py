@@ -1,0 +1,105 @@
+"""The job of translating: what its validation finds, and what its recipe refuses."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.unit.train.made import (
+    EOS,
+    TINY,
+    VOCAB,
+    make_batch,
+    make_model,
+    make_stepper,
+    random_pairs,
+)
+from torch import Tensor
+
+from dragoman.models import EncoderDecoder
+from dragoman.tasks.translate.job import COLLAPSED, Judgement, validate
+from dragoman.train.objective import reference_loss
+
+
+class Deaf(EncoderDecoder):
+    """A model whose hidden states depend on the target alone, and that gives no logits at once."""
+
+    def forward(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
+        """Fail: the loss is computed a chunk at a time."""
+        raise AssertionError(f"all logits of {tuple(src_BS.shape)} and {tuple(tgt_BT.shape)}")
+
+    def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
+        """The hidden states that every source gets."""
+        return super().hidden(torch.full_like(src_BS[:, :1], EOS), tgt_BT)
+
+
+def unjudged() -> Judgement:
+    """No translations."""
+    return Judgement(scores={})
+
+
+def test_loss_is_the_mean_over_tokens_without_smoothing() -> None:
+    """The loss is the cross-entropy of all target tokens of all batches, padding left out."""
+    model = make_model(replace(TINY, dropout=0.5))
+    pairs = random_pairs(9)
+    batches = [make_batch(pairs[:2]), make_batch(pairs[2:])]
+    validation = validate(model, batches, lambda: Judgement(scores={"bleu": 7.0}))
+    model.eval()
+    total, count = 0.0, 0
+    for src, tgt in pairs:  # one by one: no padding anywhere
+        one = make_batch([(src, tgt)])
+        total += reference_loss(model(one.src_BS, one.tgt_in_BT)[0], one.tgt_out_BT[0], 0.0).item()
+        count += one.num_tgt_tokens
+    assert validation.loss == pytest.approx(total / count, rel=1e-10)
+    assert validation.scores == {"bleu": 7.0}
+    assert validation.to_dict() | {"source_gain": 0} == {
+        "loss": validation.loss,
+        "source_gain": 0,
+        "bleu": 7.0,
+    }
+
+
+def test_the_model_goes_on_learning() -> None:
+    """Validation scores in evaluation mode and leaves training mode, with no random number drawn.
+
+    Sentences longer than any in training must not leave tensors behind that cannot be learnt with.
+    """
+    model = make_model(replace(TINY, dropout=0.5), dtype=torch.float32)
+    stepper, modes = make_stepper(model), list[bool]()
+
+    def score() -> Judgement:
+        modes.append(model.training)
+        return Judgement(scores={})
+
+    before = torch.get_rng_state()
+    long = ([5] * 300, [6] * 300)
+    validate(model, [make_batch([*random_pairs(3), long])], score)
+    assert modes == [False]
+    assert model.training
+    assert torch.equal(torch.get_rng_state(), before)
+    assert stepper([make_batch([long])], 1e-3).loss > 0
+
+
+def test_a_deaf_model_is_collapsed() -> None:
+    """A model that ignores its source gains nothing from the right one, and is reported."""
+    validation = validate(Deaf(TINY).double(), [make_batch(random_pairs(9))], unjudged)
+    assert validation.diagnostics["source_gain"] == pytest.approx(0.0, abs=1e-12)
+    assert validation.warnings == (COLLAPSED,)
+
+
+def test_a_model_that_copies_is_not_collapsed() -> None:
+    """A model that has begun to use its source is not reported."""
+    model = make_model(dtype=torch.float32)
+    stepper = make_stepper(model)
+    pairs = [([token], [token]) for token in range(4, VOCAB)]
+    for _ in range(60):
+        stepper([make_batch(pairs)], 1e-2)
+    validation = validate(model, [make_batch(pairs)], unjudged)
+    assert validation.diagnostics["source_gain"] > 0.5
+    assert not validation.warnings
+
+
+def test_one_pair_has_no_other_source() -> None:
+    """With a single validation pair nothing is said about the source."""
+    validation = validate(make_model(), [make_batch(random_pairs(1))], unjudged)
+    assert not validation.diagnostics
+    assert not validation.warnings

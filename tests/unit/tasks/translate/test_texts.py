@@ -1,0 +1,148 @@
+"""From files to texts and their tokenizers."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.disk import listen
+from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe, tag_recipe
+from tests.unit.train.made import file_size_limit
+
+from dragoman.data.batches import BatchConfig
+from dragoman.data.holdout import say_held_out
+from dragoman.errors import DragomanError, InputError
+from dragoman.tasks.task import find_task
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.tasks.translate.texts import read_texts
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.train import TokenizerConfig
+from dragoman.train.job import unchecked
+from dragoman.train.recipe import RunRecipe
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_tokenizer
+
+
+def make_recipe(
+    tmp_path: Path, lines: list[str], valid: list[str] | None = None
+) -> TranslateRecipe:
+    """A recipe for pairs of equal lines."""
+    names = {}
+    for name, texts in (("train", lines), ("valid", valid)):
+        if texts is not None:
+            names[name] = str(tmp_path / name)
+            (tmp_path / name).write_text("".join(f"{text}\n" for text in texts))
+    data = DataConfig(
+        src=names["train"],
+        tgt=names["train"],
+        valid_src=names.get("valid"),
+        valid_tgt=names.get("valid"),
+        cache=str(tmp_path / "cache"),
+    )
+    return TranslateRecipe(
+        data=data, tokenizer=TokenizerConfig(vocab_size=300), batch=BatchConfig(max_length=8)
+    )
+
+
+@pytest.mark.parametrize("lines", [["word " * 100], [" ", ""]], ids=["too long", "empty"])
+def test_nothing_can_be_held_out(tmp_path: Path, lines: list[str]) -> None:
+    """It is not said of a validation corpus that nobody gave; what was left out is told before."""
+    said: list[str] = []
+    told = r"train has no pair with text on both sides and at most 8 tokens"
+    with pytest.raises(InputError, match=told):
+        read_texts(make_recipe(tmp_path, lines), tmp_path / "training", said.append)
+    assert any(" used." in sentence for sentence in said)
+
+
+def test_a_validation_corpus_needs_a_pair(tmp_path: Path) -> None:
+    """Its own name is told."""
+    recipe = make_recipe(tmp_path, ["one", "two", "three"], [" ", ""])
+    with pytest.raises(InputError, match=r"validation corpus .*valid holds no pair"):
+        read_texts(recipe, tmp_path / "training", print)
+
+
+def test_pairs_like_those_held_out_are_counted(tmp_path: Path) -> None:
+    """Training loses more pairs than are held out, those with the same sources: all are counted."""
+    recipe = make_recipe(tmp_path, ["one", "two", "three", "four", "five"] * 4)
+    said: list[str] = []
+    texts = read_texts(recipe, tmp_path / "training", said.append)
+    held = len(texts.validation)
+    lost = 20 - int(texts.training[0].usable(8).sum()) - held
+    assert lost >= 2
+    assert any(f"held out for it; {lost} more with the source of one of" in s for s in said)
+    assert "more" not in say_held_out("a", 2, 0, "pair")
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_kept_tokenizers_survive_a_power_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, joint: bool
+) -> None:
+    """They are on the disk before they have their names, as resuming needs them."""
+    recipe = make_recipe(tmp_path, ["one", "two"] * 10)
+    tokenizer = TokenizerConfig(vocab_size=300, joint=joint)
+    model = replace(recipe.model, tie_embeddings="target-output")
+    disk = listen(monkeypatch)
+    read_texts(replace(recipe, tokenizer=tokenizer, model=model), tmp_path / "training", print)
+    names = ["tokenizer.json"] if joint else ["tokenizer.src.json", "tokenizer.tgt.json"]
+    assert disk.renamed()[: len(names)] == names
+    disk.check()
+
+
+def learn_two(folder: Path) -> None:
+    """Of source and target, as a run does."""
+    recipe = make_recipe(folder, ["one two", "two three"])
+    tokenizer = replace(recipe.tokenizer, joint=False)
+    model = replace(recipe.model, tie_embeddings="none")
+    read_texts(replace(recipe, tokenizer=tokenizer, model=model), folder, lambda _: None)
+
+
+def learn_joint(folder: Path) -> None:
+    """One for both."""
+    read_texts(make_recipe(folder, ["one two", "two three"]), folder, lambda _: None)
+
+
+def learn_one(folder: Path) -> None:
+    """Of texts that have one side."""
+    begin_tokenizer(classify_recipe(folder), ["one two", "three"], folder, lambda _: None)
+
+
+@pytest.mark.parametrize("learn", [learn_two, learn_joint, learn_one])
+def test_a_tokenizer_has_its_name_when_it_is_whole(
+    learn: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """A run that ends in the middle of writing one (here on a full disk) leaves none to use."""
+    with file_size_limit(2_000), pytest.raises(DragomanError, match="Cannot write"):
+        learn(tmp_path)
+    assert not list(tmp_path.glob("tokenizer*"))
+    learn(tmp_path)
+    for path in tmp_path.glob("tokenizer*"):
+        Tokenizer.load(path)
+    assert not list(tmp_path.glob(".tokenizer*"))
+
+
+def test_a_tokenizer_for_all_survives_a_power_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So does that of a task whose texts have one side."""
+    recipe = make_recipe(tmp_path, ["one"])
+    disk = listen(monkeypatch)
+    begin_tokenizer(recipe, ["one", "two"], tmp_path / "training", print)
+    assert disk.renamed() == ["tokenizer.json"]
+    disk.check()
+
+
+@pytest.mark.parametrize("make", [classify_recipe, tag_recipe, masked_recipe])
+def test_texts_like_those_held_out_are_counted(
+    tmp_path: Path, make: Callable[[Path], RunRecipe]
+) -> None:
+    """In every task that holds texts out; here there are twenty texts, each of them four times."""
+    recipe = make(tmp_path)
+    words = [f"{number} {number}" for number in range(20)] * 4
+    labelled = "".join(f"{number % 2}\t{text}\n" for number, text in enumerate(words))
+    tagged = "".join(f"{text.split()[0]} O\nAnn B-PER\n\n" for text in words)
+    (tmp_path / "texts.tsv").write_text(labelled, encoding="utf-8")
+    (tmp_path / "words.conll").write_text(tagged, encoding="utf-8")
+    said: list[str] = []
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        find_task(recipe.task).assemble(recipe, folder, said.append, unchecked)
+    assert any("more with the text of one of these" in sentence for sentence in said), said

@@ -1,0 +1,388 @@
+"""The Translator: lines in, lines out, whatever the lines are and whatever stands beside them."""
+
+from dataclasses import asdict, replace
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import pytest
+import torch
+from tests.processors import needs_independent_rows
+from tests.unit.tasks.tiny import (
+    DECODING,
+    make_config,
+    make_model,
+    make_tokenizer,
+    make_translator,
+    random_lines,
+    save_translator,
+)
+
+import dragoman
+from dragoman.decode import Beam, Forbid, Limits, search
+from dragoman.errors import InputError
+from dragoman.models.defaults import WIDEST
+from dragoman.models.folder import DecodingDefaults
+from dragoman.nn import Learned, row_invariant_products
+from dragoman.tasks.options import DecodingOptions, GenerationOptions
+from dragoman.tasks.translate.translator import Translator
+
+ODD_LINES = [
+    "",
+    "   ",
+    "\t",
+    "\u3000",
+    "😀",
+    "👩\u200d👩\u200d👧 é",
+    "\x00",
+    "a\u2028b",
+    "the cat\r",
+]
+
+WORDS_WITH_STOPS = ["the", "cat", "sees", "a", "dog.", "house", "tree,", "我。"]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """One for all tests: translating changes nothing in it."""
+    return make_translator()
+
+
+@needs_independent_rows
+def test_a_text_gives_one_and_a_list_gives_a_list(translator: Translator) -> None:
+    """In the order of the lines; no lines give no translations."""
+    lines = random_lines(7)
+    one_by_one = [translator.translate(line) for line in lines]
+    assert translator.translate(lines) == one_by_one
+    assert translator.translate(iter(lines)) == one_by_one
+    assert str(one_by_one[0]) == one_by_one[0].text
+    assert translator.translate([]) == []
+
+
+@needs_independent_rows
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_no_line_depends_on_its_neighbours(translator: Translator, beam_size: int) -> None:
+    """Any batch size and any order: the same text and the same scores, bit for bit."""
+    lines = [*random_lines(24), "the", "the cat"]
+    expected = translator.translate(lines, beam_size=beam_size, n_best=min(2, beam_size))
+    assert len({t.text for t in expected}) > 3
+    for budget in (1, 150, 700):
+        order = list(range(len(lines)))
+        Random(budget).shuffle(order)
+        found = translator.translate(
+            [lines[index] for index in order],
+            beam_size=beam_size,
+            n_best=min(2, beam_size),
+            max_batch_tokens=budget,
+        )
+        assert found == [expected[index] for index in order]
+
+
+@needs_independent_rows
+def test_long_rows_do_not_depend_on_their_neighbours() -> None:
+    """Also with a feed-forward network of 2,048 columns, where a lone row is summed otherwise."""
+    tokenizer = make_tokenizer()
+    config = replace(make_config(tokenizer), d_model=128, d_ff=2048)
+    translator = Translator(make_model(config), tokenizer, tokenizer, decoding=DECODING)
+    lines = random_lines(6, longest=8)
+    together = translator.translate(lines, beam_size=1)
+    assert [translator.translate(line, beam_size=1) for line in lines] == together
+
+
+def test_greedy_search_is_a_beam_of_one() -> None:
+    """`beam_size=1` writes the pieces and gives the scores of a beam search of width 1."""
+    tokenizer = make_tokenizer()
+    model = make_model(make_config(tokenizer)).eval()
+    translator = Translator(model, tokenizer, tokenizer, decoding=DECODING)
+    for line in random_lines(6):
+        found = translator.translate(line, beam_size=1)
+        ids = tokenizer.encode(line)
+        limits = Limits(
+            bos_id=tokenizer.bos_id,
+            eos_id=tokenizer.eos_id,
+            max_B=torch.tensor([len(ids) // 2 + DECODING.max_length_constant]),
+        )
+        forbid = Forbid((tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id))
+        strategy = Beam(beam_size=1, length_penalty=DECODING.length_penalty)
+        source = torch.tensor([[*ids, tokenizer.eos_id]])
+        with row_invariant_products():
+            ((best,),) = search(model, source, strategy, processors=[forbid], limits=limits)
+        assert found.tokens == tuple(tokenizer.tokens(best.ids))
+        assert (found.score, found.log_prob) == (best.score, best.log_prob)
+        assert found.token_log_probs == best.token_log_probs
+
+
+@needs_independent_rows
+def test_odd_lines_stay_lines(translator: Translator) -> None:
+    """Blank ones come back empty without the model; others are one line each, in their place."""
+    lines = [*random_lines(3), *ODD_LINES, *random_lines(3, seed=1)]
+    found = translator.translate(lines)
+    for line, translation in zip(lines, found, strict=True):
+        assert ("empty" in translation.flags) == (not line.strip())
+        assert len(translation.text.splitlines()) <= 1
+        if not line.strip():
+            assert (translation.text, translation.score, translation.alignments) == ("", 0.0, ())
+    assert found[len(random_lines(3)) + ODD_LINES.index("the cat\r")] == translator.translate(
+        "the cat"
+    )
+
+
+def test_space_around_a_line_means_nothing(translator: Translator) -> None:
+    """A carriage return at the end of a line neither."""
+    assert translator.translate("  the cat \r\n") == translator.translate("the cat")
+
+
+def test_a_long_line_is_translated_in_chunks(translator: Translator) -> None:
+    """Each chunk as if it stood alone; the flag says so; nothing is dropped."""
+    sentences = ["the cat sees a dog.", "the tree runs!", "the dog sees the house."]
+    longest = max(len(translator.src_tokenizer.encode(sentence)) for sentence in sentences)
+    options = replace(translator.options, max_src_tokens=longest)
+    whole = translator.translate(" ".join(sentences), options=options)
+    assert "split" in whole.flags
+    chunks = [translator.translate(s, options=options) for s in sentences]
+    assert whole.tokens == tuple(token for chunk in chunks for token in chunk.tokens)
+    assert whole.log_prob == pytest.approx(sum(chunk.log_prob for chunk in chunks), abs=1e-5)
+    assert len(whole.alignments) == len(sentences)
+    assert "split" not in chunks[0].flags
+
+
+@needs_independent_rows
+def test_a_line_of_twenty_thousand_words(translator: Translator) -> None:
+    """It takes its time, no more: one line, with the flag."""
+    line = " ".join(Random(0).choices(WORDS_WITH_STOPS, k=20_000))
+    options = DecodingOptions(
+        beam_size=1, max_length_factor=0, max_length_constant=2, max_batch_tokens=20_000
+    )
+    found = translator.translate([line, "the cat"], options=options)
+    assert "split" in found[0].flags
+    assert found[1] == translator.translate("the cat", options=options)
+
+
+def test_n_best_come_in_order_and_differ(translator: Translator) -> None:
+    """The best first, as many as asked for, each with its own tokens and probabilities."""
+    best = translator.translate("the cat sees a dog", beam_size=5, n_best=5)
+    scores = [best.score, *(other.score for other in best.alternatives)]
+    assert scores == sorted(scores, reverse=True)
+    assert len({best.tokens, *(other.tokens for other in best.alternatives)}) == len(scores)
+    assert best == replace(
+        translator.translate("the cat sees a dog", beam_size=5), alternatives=best.alternatives
+    )
+
+
+def test_the_limit_of_length_is_flagged(translator: Translator) -> None:
+    """A translation that was cut says so; one that ended by itself does not."""
+    options = DecodingOptions(beam_size=1, max_length_factor=0, max_length_constant=1)
+    cut = translator.translate(random_lines(20), options=options)
+    assert all(len(t.tokens) <= 1 for t in cut)
+    assert all(("max_length" in t.flags) == (len(t.tokens) == 1) for t in cut)
+    assert any("max_length" in t.flags for t in cut)
+
+
+def test_a_line_of_several_sentences_is_flagged(translator: Translator) -> None:
+    """Each of its translations, since a model may have left one out; and no other line."""
+    several, one = translator.translate(["the cat. A dog runs", "the cat. a dog runs"], n_best=2)
+    for translation in (several, *several.alternatives):
+        assert "several_sentences" in translation.flags
+    assert "several_sentences" not in one.flags
+
+
+def test_no_line_is_too_long_for_learned_positions() -> None:
+    """A model without places beyond the 12th reads a long line in chunks, and stops writing there.
+
+    Whatever lines stand beside it: one that asks for more would have stopped them all.
+    """
+    tokenizer, places = make_tokenizer(), 12
+    config = replace(make_config(tokenizer), positions=Learned(max_length=places))
+    translator = Translator(make_model(config), tokenizer, tokenizer)  # 2 n + 20 tokens, else
+    words = ["the", "cat", "sees"]
+    for beam_size in (1, 3):
+        short, long = translator.translate(["a dog", " ".join(words * 20)], beam_size=beam_size)
+        assert "split" in long.flags
+        assert "split" not in short.flags
+        assert len(short.tokens) <= places
+    endless = replace(translator.options, beam_size=1, min_length=100)
+    cut = translator.translate("a dog", options=endless)
+    assert len(cut.tokens) == places
+    assert "max_length" in cut.flags
+
+
+def test_a_single_learned_position_has_no_room_for_a_source() -> None:
+    """One place is that of the end: it is said, where cutting to nothing would never be done."""
+    tokenizer = make_tokenizer()
+    config = replace(make_config(tokenizer), positions=Learned(max_length=1))
+    translator = Translator(make_model(config), tokenizer, tokenizer)
+    with pytest.raises(InputError, match="learned positions for 1 only"):
+        translator.translate("a dog")
+
+
+def test_a_least_length_is_kept(translator: Translator) -> None:
+    """No translation is shorter, also where the model would rather say nothing."""
+    options = DecodingOptions(beam_size=2, min_length=7, max_length_factor=0)
+    found = translator.translate(random_lines(5), options=options)
+    assert all(len(t.tokens) >= 7 for t in found)
+
+
+def test_scores_are_those_of_translating(translator: Translator) -> None:
+    """Forced decoding gives the same sum and the same parts (1e-5) to what a search found."""
+    lines = random_lines(20)
+    tokenizer = translator.tgt_tokenizer
+    vocabulary = {tokenizer.tokens([index])[0]: index for index in range(tokenizer.vocab_size)}
+    ended = {
+        line: found
+        for line, found in zip(lines, translator.translate(lines), strict=True)
+        if "max_length" not in found.flags
+    }
+    assert len(ended) > 3
+    pairs = [
+        (tokenizer.encode(line), [vocabulary[token] for token in found.tokens])
+        for line, found in ended.items()
+    ]
+    for found, scored in zip(ended.values(), translator.score_ids(pairs), strict=True):
+        assert scored.log_prob == pytest.approx(found.log_prob, abs=1e-5)
+        assert scored.score == pytest.approx(found.score, abs=1e-5)
+        assert scored.token_log_probs == pytest.approx(found.token_log_probs, abs=1e-5)
+        assert scored.tokens == (*found.tokens, "</s>")
+
+
+def test_pairs_are_scored_in_order_and_by_themselves(translator: Translator) -> None:
+    """Neighbours change nothing; empty texts have a score; what is too long is said."""
+    lines = random_lines(9)
+    pairs = [*zip(lines, reversed(lines), strict=True), ("", ""), ("the cat", "")]
+    together = translator.score(pairs)
+    for pair, scored in zip(pairs, together, strict=True):
+        (alone,) = translator.score([pair])
+        assert alone.tokens == scored.tokens
+        assert alone.token_log_probs == pytest.approx(scored.token_log_probs, abs=1e-5)
+        assert scored.log_prob < 0
+    assert translator.score([]) == []
+    with pytest.raises(InputError, match=r"Pair 2 has \d+ tokens"):
+        translator.score([("a", "a"), ("the cat " * 10_000, "a")])
+
+
+def test_an_alignment_has_a_distribution_for_each_token(translator: Translator) -> None:
+    """One row for each target token and the end, each a distribution over source and end."""
+    found = translator.translate("the cat sees a dog", beam_size=2)
+    alignment = found.alignment()
+    source = translator.src_tokenizer.tokens(translator.src_tokenizer.encode("the cat sees a dog"))
+    assert alignment.src_tokens == (*source, "</s>")
+    assert alignment.tgt_tokens == (*found.tokens, "</s>")
+    assert alignment.weights_TS.shape == (len(alignment.tgt_tokens), len(alignment.src_tokens))
+    torch.testing.assert_close(
+        alignment.weights_TS.sum(1), torch.ones(len(alignment.tgt_tokens)), atol=1e-5, rtol=0
+    )
+    for s, t in alignment.links:
+        assert alignment.weights_TS[t, s] == alignment.weights_TS[t].max()
+        assert s < len(source)
+    assert found.alignments is found.alignments
+
+
+@needs_independent_rows
+def test_streaming_gives_the_same_lines(translator: Translator) -> None:
+    """Windows of any size, read no further than needed, give what one call gives."""
+    lines = random_lines(10)
+    expected = translator.translate(lines)
+    for window in (1, 3, 100):
+        assert list(translator.stream(lines, window=window)) == expected
+    endless = (f"the cat {n % 3}" for n in count())
+    first = next(iter(translator.stream(endless, window=2)))
+    assert first == translator.translate("the cat 0")
+
+
+def test_the_mode_of_the_model_stays(translator: Translator) -> None:
+    """A model in training is translated with as it will be afterwards: without dropout."""
+    tokenizer = make_tokenizer()
+    model = make_model(make_config(tokenizer)).train()
+    found = Translator(model, tokenizer, tokenizer, decoding=DECODING).translate(
+        "the cat sees a dog"
+    )
+    assert model.training
+    assert found == translator.translate("the cat sees a dog")
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_a_model_goes_on_learning_after_a_long_translation() -> None:
+    """Tables that grew while translating serve training too."""
+    tokenizer = make_tokenizer()
+    model = make_model(make_config(tokenizer)).train()
+    options = DecodingOptions(beam_size=1, min_length=300, max_length_constant=301)
+    Translator(model, tokenizer, tokenizer).translate("the cat", options=options)
+    ids_BL = torch.full((1, 290), 5)
+    model(ids_BL, ids_BL).sum().backward()
+    assert model.output.weight.grad is not None
+
+
+def test_bf16_translates_too() -> None:
+    """Nearly the same probabilities as fp32, from the same weights."""
+    tokenizer = make_tokenizer()
+    model = make_model(make_config(tokenizer))
+    pair = [("the cat sees a dog", "the cat")]
+    (exact,) = Translator(model, tokenizer, tokenizer).score(pair)
+    (rounded,) = Translator(model, tokenizer, tokenizer, precision="bf16").score(pair)
+    assert rounded.log_prob == pytest.approx(exact.log_prob, rel=0.02)
+    assert rounded.log_prob != exact.log_prob
+
+
+def test_a_folder_gives_the_translator_back(translator: Translator, tmp_path: Path) -> None:
+    """`dragoman.load` finds model, tokenizers and defaults."""
+    loaded = dragoman.load(save_translator(tmp_path / "m"), device="cpu")
+    lines = random_lines(4)
+    assert loaded.translate(lines) == translator.translate(lines)
+    for device in ("toaster", "meta"):  # which torch knows, but has no numbers there
+        with pytest.raises(InputError, match=f'not on "{device}"'):
+            dragoman.load(tmp_path / "m", device=device)
+
+
+def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
+    """By name before options before the folder's."""
+    translator = make_translator(DecodingDefaults(beam_size=2, max_src_tokens=9))
+    assert asdict(translator.options) == asdict(DecodingOptions(beam_size=2, max_src_tokens=9))
+    line = "the cat sees a dog"
+    assert translator.translate(line) == translator.translate(line, options=translator.options)
+    assert len(translator.translate(line, n_best=2).alternatives) == 1
+    with pytest.raises(InputError, match="n_best is 3 with beam_size 2"):
+        translator.translate(line, n_best=3)
+    with pytest.raises(InputError, match="max_batch_tokens is 0"):
+        translator.translate(line, max_batch_tokens=0)
+
+
+@pytest.mark.parametrize(
+    "option", ["beam_size", "n_best", "max_length_constant", "max_batch_tokens", "max_src_tokens"]
+)
+def test_an_impossible_option_is_named(option: str) -> None:
+    """One sentence with the option and its bound."""
+    with pytest.raises(InputError, match=f"{option} is 0; it must be 1 or more"):
+        DecodingOptions(**{option: 0})
+
+
+def test_a_beam_that_nobody_would_wait_for_is_refused() -> None:
+    """The widest one is taken, one more is not, in translating and in generating."""
+    assert DecodingOptions(beam_size=WIDEST).beam_size == WIDEST
+    assert GenerationOptions(beam_size=WIDEST, temperature=0).beam_size == WIDEST
+    too_wide = f"beam_size is {WIDEST + 1}; it must be at most {WIDEST}"
+    with pytest.raises(InputError, match=too_wide):
+        DecodingOptions(beam_size=WIDEST + 1)
+    with pytest.raises(InputError, match=too_wide):
+        GenerationOptions(beam_size=WIDEST + 1, temperature=0)
+
+
+def test_a_tokenizer_that_is_larger_than_the_model_is_refused() -> None:
+    """Its pieces would have no embedding; which side is said."""
+    small, large = make_tokenizer(300), make_tokenizer(320)
+    model = make_model(make_config(small))
+    with pytest.raises(InputError, match="The target tokenizer has"):
+        Translator(model, small, large)
+
+
+def test_ids_without_a_piece_are_never_written() -> None:
+    """A vocabulary that was padded to a round number has rows that mean nothing."""
+    tokenizer = make_tokenizer()
+    config = replace(make_config(tokenizer), tgt_vocab_size=tokenizer.vocab_size + 8)
+    model = make_model(config)
+    with torch.no_grad():
+        model.output.bias[tokenizer.vocab_size :] = 50.0
+        model.output.bias[[tokenizer.pad_id, tokenizer.bos_id, tokenizer.unk_id]] = 50.0
+    found = Translator(model, tokenizer, tokenizer).translate("the cat", n_best=5)
+    tokens = {t for one in (found, *found.alternatives) for t in one.tokens}
+    assert tokens
+    assert not tokens & {"<pad>", "<s>", "<unk>"}
+    assert not any(token.startswith("<no piece") for token in tokens)
