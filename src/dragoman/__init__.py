@@ -15,35 +15,46 @@ from dragoman.version import __version__
 
 TYPE_CHECKING = False  # as typing's, which takes longer to import than all else here
 if TYPE_CHECKING:
-    from dragoman.tasks.classify.classifier import Classifier
+    from dragoman.tasks.classify.classifier import Classification, Classifier
     from dragoman.tasks.generate.generator import Generator
     from dragoman.tasks.loading import load
-    from dragoman.tasks.tag.tagger import Tagger
+    from dragoman.tasks.results import Alignment, Generation, Scored, Translation
+    from dragoman.tasks.tag.tagger import TaggedSpan, TaggedWord, Tagger, Tagging
     from dragoman.tasks.translate.translator import Translator
 else:
     _ROOMS = {
-        "Classifier": "classify.classifier",
-        "Generator": "generate.generator",
-        "Tagger": "tag.tagger",
-        "Translator": "translate.translator",
-        "load": "loading",
+        "classify.classifier": ("Classification", "Classifier"),
+        "generate.generator": ("Generator",),
+        "loading": ("load",),
+        "results": ("Alignment", "Generation", "Scored", "Translation"),
+        "tag.tagger": ("TaggedSpan", "TaggedWord", "Tagger", "Tagging"),
+        "translate.translator": ("Translator",),
     }
 
     def __getattr__(name: str) -> object:
         """Fetch a public name that needs PyTorch from its room (PEP 562)."""
         from importlib import import_module
 
-        if name in _ROOMS:
-            return getattr(import_module(f"dragoman.tasks.{_ROOMS[name]}"), name)
+        for room, names in _ROOMS.items():
+            if name in names:
+                return getattr(import_module(f"dragoman.tasks.{room}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [
+    "Alignment",
+    "Classification",
     "Classifier",
     "DragomanError",
+    "Generation",
     "Generator",
     "InputError",
+    "Scored",
+    "TaggedSpan",
+    "TaggedWord",
     "Tagger",
+    "Tagging",
+    "Translation",
     "Translator",
     "__version__",
     "load",
