@@ -67,4 +67,4 @@ docs: $(STAMP) ## pages made from the code, the site in build/site, and every ex
 
 clean: ## remove what builds and checks left (the environment and runs/ stay)
 	rm -rf build dist mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.paired import Figures, environment
-from dragoman.data.grammar import demo_corpus
+from dragoman.data.made import demo_corpus
 
 SPINNING = {"GOMP_SPINCOUNT": "300000"}
 """What libgomp does where nobody has chosen: spin so often, then sleep."""
@@ -45,8 +45,10 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
 
 
 def _write_texts(folder: Path, lines: int) -> None:
-    training, validation, test = demo_corpus(max(2000, lines), 50, lines, seed=1)
-    for name, pairs in (("train", training), ("valid", validation), ("test", test)):
+    corpus = demo_corpus()
+    parts = {"train": corpus.train[: max(2000, lines)], "valid": corpus.valid[:50]}
+    parts["test"] = corpus.test[:lines]
+    for name, pairs in parts.items():
         for side in ("src", "tgt"):
             text = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
             (folder / f"{name}.{side}").write_text(text, encoding="utf-8")

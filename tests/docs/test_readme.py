@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import READMES, ROOT, Block, blocks
 
-from dragoman.data.grammar import Pair, generate
+from dragoman.data.made import Pair, demo_corpus
 
 STEPS = ("train.max_steps=20", "train.validate_limit=10")
 SMALL = (*STEPS, "model.d_model=32", "model.num_heads=2", "model.d_ff=64")
@@ -49,7 +49,7 @@ SHORT_BY_RECIPE = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every text that the READMEs name."""
     folder = tmp_path_factory.mktemp("readme")
-    pairs = generate(450, seed=7)
+    pairs = demo_corpus().train[:450]
     train, valid, test = pairs[:400], pairs[400:420], pairs[420:]
     (folder / "multi30k").mkdir()
     for src, tgt, part in (

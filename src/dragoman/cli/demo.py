@@ -15,11 +15,9 @@ from dragoman.files.writing import replacing
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dragoman.data.grammar import Pair
+    from dragoman.data.made import Pair
     from dragoman.tasks.translate.translator import Translator
 
-TRAIN_SIZE, VALID_SIZE, TEST_SIZE = 30_000, 300, 500
-SEED = 1
 SHOWN = 5
 
 
@@ -36,16 +34,16 @@ def demo(
     dragoman demo --out runs/demo
     """
     from dragoman.cli.talk import talk
-    from dragoman.data.grammar import EXAMPLE, demo_corpus
+    from dragoman.data.made import EXAMPLE, demo_corpus
     from dragoman.tasks.translate.translator import Translator
 
     console = talk(stderr=False)
+    training, validation, test = demo_corpus()
     console.print(
-        f"[bold]1. Sentences.[/] A small grammar of English and Chinese writes {TRAIN_SIZE:,} pairs"
-        " to learn from. Their word order differs: time and place stand before the Chinese verb, a "
-        "relative clause before its noun, question words stay where the answer would be."
+        f"[bold]1. Sentences.[/] A small grammar of English and Chinese wrote {len(training):,} "
+        "pairs to learn from. Their word order differs: time and place stand before the Chinese "
+        "verb, a relative clause before its noun, question words stay where the answer would be."
     )
-    training, validation, test = demo_corpus(TRAIN_SIZE, VALID_SIZE, TEST_SIZE, SEED)
     texts = out / "texts"
     for name, pairs in (("train", training), ("valid", validation), ("test", test)):
         _write(texts, name, pairs)
@@ -54,8 +52,8 @@ def demo(
     model = out / "model"
     if _is_trained(model) and settings:
         raise InputError(
-            f"the demo in {model} is trained already, so {' '.join(settings)} would change nothing;"
-            " give another --out"
+            f"the demo in {model} is already trained, so {' '.join(settings)} would have no effect;"
+            " choose another --out"
         )
     if not _is_trained(model):
         console.print(

@@ -1,14 +1,61 @@
-"""Pairs of texts that the package writes itself, so that a recipe needs no files."""
+"""Pairs of texts that come with the package: a recipe and the demonstration need no files."""
 
+import lzma
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dragoman.data.numbers import numbers_corpus
 from dragoman.errors import InputError
 from dragoman.files.writing import replacing
 
-__all__ = ["MadeConfig", "write_made"]
+__all__ = ["EXAMPLE", "DemoCorpus", "MadeConfig", "Pair", "demo_corpus", "write_made"]
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation."""
+
+    src: str
+    """English."""
+    tgt: str
+    """Chinese."""
+
+
+EXAMPLE = Pair("I like studying artificial intelligence.", "我喜欢学习人工智能。")
+"""The sentence that the demonstration translates last: like those of its corpus, and not in it."""
+
+
+class DemoCorpus(NamedTuple):
+    """The English-Chinese sentences of `dragoman demo`, written by the grammar in `tools/`.
+
+    - No English sentence has two translations.
+    - A *combination* is a verb with its object (write + poem) or an activity with its place
+      (swim + in the lake). One in twenty is withheld: no training or validation sentence contains
+      it. So is study + artificial intelligence, which `EXAMPLE` needs.
+    - The first half of the test sentences contain a withheld combination each; the others are new
+      sentences made of known combinations.
+    - No test sentence, English or Chinese, is in training or validation, no validation sentence
+      is in training, and `EXAMPLE` is nowhere.
+    - Every English word, number and Chinese character of the test occurs in training.
+    """
+
+    train: list[Pair]
+    """30,000 pairs to learn from."""
+    valid: list[Pair]
+    """300 pairs for validation."""
+    test: list[Pair]
+    """500 pairs to score."""
+
+
+def demo_corpus() -> DemoCorpus:
+    """Read the corpus of `dragoman demo` from the file `demo.tsv.xz` of the package.
+
+    A line is a pair, English, tab, Chinese; empty lines separate the three parts.
+    """
+    content = files("dragoman.data").joinpath("demo.tsv.xz").read_bytes()
+    parts = lzma.decompress(content).decode().split("\n\n")
+    return DemoCorpus(*([Pair(*line.split("\t")) for line in part.split("\n")] for part in parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,16 +65,15 @@ class MadeConfig:
     name: Literal["numbers"] = "numbers"
     """numbers: sentences with figures, dates, times and money, and the same written out."""
     train: int = 40_000
-    """Pairs to learn from."""
+    """Number of training pairs."""
     valid: int = 1_000
-    """Pairs for validation: each has an expression that no training pair has."""
+    """Number of validation pairs: each has an expression that no training pair has."""
     seed: int = 1
-    """Of the pairs."""
+    """Random seed of the pairs."""
 
     def __post_init__(self) -> None:
-        """Refuse a corpus without pairs."""
-        for name in ("train", "valid"):
-            count: int = getattr(self, name)
+        """Raise InputError for a corpus without pairs."""
+        for name, count in (("train", self.train), ("valid", self.valid)):
             if count < 1:
                 raise InputError(f"made.{name} = {count} must be at least 1")
 
@@ -35,7 +81,7 @@ class MadeConfig:
 def write_made(config: MadeConfig, folder: Path) -> dict[str, Path]:
     """Write `train.src`, `train.tgt`, `valid.src` and `valid.tgt`, and return their paths by name.
 
-    The same config writes the same bytes, so a run that goes on finds its texts as they were.
+    The same config writes the same bytes, so a run that is resumed finds its texts unchanged.
     """
     train, valid = numbers_corpus(config.train, config.valid, seed=config.seed)
     written = {}

@@ -9,7 +9,7 @@ from tests.unit.tasks.tiny import make_translator, random_lines
 from tests.unit.train.made import make_console
 
 from dragoman.cli import demo
-from dragoman.data.grammar import Pair
+from dragoman.data.made import Pair
 from dragoman.tasks import task
 from dragoman.train.loop import Progress
 from dragoman.train.recipe import RunRecipe

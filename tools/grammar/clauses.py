@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dragoman.data.grammar import english
-from dragoman.data.grammar.descriptions import opinion
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.doing import Action, action, activity_of, link, place, transitive, travel
-from dragoman.data.grammar.lexicon import Noun, lexicon
-from dragoman.data.grammar.phrases import (
+from tools.grammar import english
+from tools.grammar.descriptions import opinion
+from tools.grammar.doing import Action, action, activity_of, link, place, transitive, travel
+from tools.grammar.lexicon import Noun, lexicon
+from tools.grammar.phrases import (
     NO_PHRASE,
     Both,
     asked_about,
@@ -20,7 +19,7 @@ from dragoman.data.grammar.phrases import (
     somebody,
     somebody_else,
 )
-from dragoman.data.grammar.sentence import (
+from tools.grammar.sentence import (
     Sentence,
     acts,
     ask,
@@ -33,8 +32,10 @@ from dragoman.data.grammar.sentence import (
     state,
     was,
 )
-from dragoman.data.grammar.statements import tastes
-from dragoman.data.grammar.times import future_time, past_time
+from tools.grammar.statements import tastes
+from tools.grammar.times import future_time, past_time
+
+from dragoman.data.numbers import Dice
 
 
 class Described(NamedTuple):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dragoman.data.grammar import chinese, english
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.doing import Action
-from dragoman.data.grammar.lexicon import lexicon
-from dragoman.data.grammar.phrases import Both
+from tools.grammar import chinese, english
+from tools.grammar.doing import Action
+from tools.grammar.lexicon import lexicon
+from tools.grammar.phrases import Both
+
+from dragoman.data.numbers import Dice
+from dragoman.data.spoken import cardinal, ordinal_figures
 
 _MEMORABLE = (
     "sell",
@@ -78,11 +80,11 @@ def clock(dice: Dice, hours: tuple[int, ...] = tuple(range(1, 13))) -> Both:
     hour = dice.pick(hours)
     roll = dice.number(1, 5)
     if roll <= 2:
-        return f"{english.cardinal(hour)} o'clock", f"{chinese.count(hour)}点"
+        return f"{cardinal(hour)} o'clock", f"{chinese.count(hour)}点"
     if roll == 3:
-        return f"half past {english.cardinal(hour)}", f"{chinese.count(hour)}点半"
+        return f"half past {cardinal(hour)}", f"{chinese.count(hour)}点半"
     if roll == 4:
-        return f"a quarter past {english.cardinal(hour)}", f"{chinese.count(hour)}点一刻"
+        return f"a quarter past {cardinal(hour)}", f"{chinese.count(hour)}点一刻"
     minute = dice.pick((10, 20, 25, 35, 40, 50, 55))
     return f"{hour}:{minute}", f"{hour}点{minute}分"
 
@@ -91,7 +93,7 @@ def day(dice: Dice) -> Both:
     """March 5th / 3月5日."""
     number, of_month = dice.number(1, 12), dice.number(1, 28)
     (month,) = lexicon().rows["months"][number - 1]
-    return f"{month} {english.ordinal(of_month)}", f"{number}月{of_month}日"
+    return f"{month} {ordinal_figures(of_month)}", f"{number}月{of_month}日"
 
 
 def date(dice: Dice, first: int, last: int) -> Both:
@@ -116,4 +118,4 @@ def _amount(dice: Dice, unit: tuple[str, ...], numbers: tuple[int, ...]) -> Both
     number = dice.pick(numbers)
     if number == 1:
         return english.article(en), f"一{zh}"
-    return f"{english.cardinal(number)} {en}s", f"{chinese.count(number)}{zh}"
+    return f"{cardinal(number)} {en}s", f"{chinese.count(number)}{zh}"

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from dragoman.data.grammar import english
+from tools.grammar import english
 
 Rows = dict[str, tuple[tuple[str, ...], ...]]
 

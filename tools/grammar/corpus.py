@@ -1,4 +1,4 @@
-"""Pairs from the constructions: as many as wanted, and the three parts of the demo's corpus."""
+"""Pairs from the constructions: as many as wanted, and the corpus of `dragoman demo`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import islice, tee
-from typing import NamedTuple
 from zlib import crc32
 
-from dragoman.data.grammar import (
+from tools.grammar import (
     clauses,
     descriptions,
     existence,
@@ -20,21 +19,14 @@ from dragoman.data.grammar import (
     transfers,
     wh_questions,
 )
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.sentence import Sentence
+from tools.grammar.sentence import Sentence
 
+from dragoman.data.made import EXAMPLE, DemoCorpus, Pair
+from dragoman.data.numbers import Dice
 
-class Pair(NamedTuple):
-    """A sentence and its translation."""
-
-    src: str
-    """English."""
-    tgt: str
-    """Chinese."""
-
-
-EXAMPLE = Pair("I like studying artificial intelligence.", "我喜欢学习人工智能。")
-"""The sentence that the demo translates last: grammatical here, but never in its corpus."""
+SEED = 1
+SIZES = (30_000, 300, 500)
+"""Of the corpus that the package ships: number of training, validation and test pairs."""
 
 Construction = Callable[[Dice], Sentence]
 
@@ -73,7 +65,7 @@ CONSTRUCTIONS: tuple[Construction, ...] = (
     *transfers.ALL,
     *clauses.ALL,
 )
-"""The grammar; a construction that stands here more than once is drawn as often as it stands."""
+"""The grammar; a construction that stands here more than once is chosen as often as it stands."""
 
 _WITHHELD_ONE_IN = 20
 _WITHHELD = ("study + artificial intelligence",)
@@ -88,20 +80,10 @@ def generate(count: int, *, seed: int) -> list[Pair]:
     return [_pair(sentence) for sentence in islice(_distinct(seed), count)]
 
 
-def demo_corpus(
-    train_size: int, valid_size: int, test_size: int, seed: int
-) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Training, validation and test pairs; the test asks for combinations that training lacks.
+def make_corpus(train_size: int, valid_size: int, test_size: int, *, seed: int) -> DemoCorpus:
+    """Training, validation and test pairs that keep what `DemoCorpus` promises.
 
-    - A *combination* is a verb with its object (write + poem) or an activity with its place
-      (swim + in the lake). One in twenty, chosen by the checksum of its name and so the same for
-      every seed, is withheld: no training or validation sentence contains it. So is
-      study + artificial intelligence, which ``EXAMPLE`` needs.
-    - Half of the test sentences contain a withheld combination; the others are new sentences
-      made of known combinations.
-    - No test sentence, English or Chinese, is in training or validation, no validation sentence
-      is in training, and ``EXAMPLE`` is nowhere.
-    - Every English word, number and Chinese character of the test occurs in training.
+    A withheld combination is chosen by the checksum of its name, so it is the same for every seed.
     """
     left, right = tee(_distinct(seed))
     known = (_pair(sentence) for sentence in left if not any(map(withheld, sentence.links)))
@@ -125,7 +107,7 @@ def demo_corpus(
         *islice(filter(testable, novel), half),
         *islice(filter(testable, known), test_size - half),
     ]
-    return train, valid, test
+    return DemoCorpus(train, valid, test)
 
 
 @cache
@@ -147,3 +129,8 @@ def _distinct(seed: int) -> Iterator[Sentence]:
 
 def _pair(sentence: Sentence) -> Pair:
     return Pair(sentence.en, sentence.zh)
+
+
+def file_text(corpus: DemoCorpus) -> str:
+    """The corpus as the package ships it: a line a pair, empty lines between the three parts."""
+    return "\n\n".join("\n".join("\t".join(pair) for pair in part) for part in corpus)

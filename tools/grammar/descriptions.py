@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman.data.grammar import chinese, english
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.lexicon import Adjective, Noun, lexicon
-from dragoman.data.grammar.phrases import (
+from tools.grammar import chinese, english
+from tools.grammar.lexicon import Adjective, Noun, lexicon
+from tools.grammar.phrases import (
     Both,
     definite,
     name,
@@ -17,7 +16,7 @@ from dragoman.data.grammar.phrases import (
     somebody_else,
     unqualified,
 )
-from dragoman.data.grammar.sentence import (
+from tools.grammar.sentence import (
     Sentence,
     age,
     be,
@@ -28,7 +27,9 @@ from dragoman.data.grammar.sentence import (
     state,
     was,
 )
-from dragoman.data.grammar.times import future_time, past_time
+from tools.grammar.times import future_time, past_time
+
+from dragoman.data.numbers import Dice
 
 _GOODS = ("text", "clothes", "headwear", "vehicle", "device", "thing", "furniture")
 

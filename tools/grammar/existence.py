@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dragoman.data.grammar import chinese, english
-from dragoman.data.grammar.descriptions import goods
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.lexicon import Noun, lexicon
-from dragoman.data.grammar.phrases import (
+from tools.grammar import chinese, english
+from tools.grammar.descriptions import goods
+from tools.grammar.lexicon import Noun, lexicon
+from tools.grammar.phrases import (
     Both,
     counted,
     definite,
@@ -16,7 +15,10 @@ from dragoman.data.grammar.phrases import (
     somebody,
     the,
 )
-from dragoman.data.grammar.sentence import Sentence, be, do, have, negated, state
+from tools.grammar.sentence import Sentence, be, do, have, negated, state
+
+from dragoman.data.numbers import Dice
+from dragoman.data.spoken import cardinal
 
 
 def spot(dice: Dice, noun: Noun) -> Both:
@@ -131,9 +133,7 @@ def family(dice: Dice) -> Sentence:
         en = f"{who.en} {negated(dice, do(who))} have {english.article(kin)}"
         return state(en, f"{who.zh}没有{zh}")
     number = dice.pick((1, 1, 2, 3))
-    kins = (
-        english.article(kin) if number == 1 else f"{english.cardinal(number)} {english.plural(kin)}"
-    )
+    kins = english.article(kin) if number == 1 else f"{cardinal(number)} {english.plural(kin)}"
     return state(f"{who.en} {have(who)} {kins}", f"{who.zh}有{chinese.count(number)}个{zh}")
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dragoman.data.grammar import chinese, english
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.doing import Action
-from dragoman.data.grammar.lexicon import Adjective, Noun
-from dragoman.data.grammar.phrases import Both, Subject, Thing
+from tools.grammar import chinese, english
+from tools.grammar.doing import Action
+from tools.grammar.lexicon import Adjective, Noun
+from tools.grammar.phrases import Both, Subject, Thing
+
+from dragoman.data.numbers import Dice
+from dragoman.data.spoken import cardinal
 
 
 class Sentence(NamedTuple):
@@ -144,7 +146,7 @@ _EXCESS = frozenset(
 def age(number: int) -> Both:
     """eight years / 八岁, two years / 两岁."""
     return (
-        f"{english.cardinal(number)} year{'s' if number > 1 else ''}",
+        f"{cardinal(number)} year{'s' if number > 1 else ''}",
         f"{chinese.count(number)}岁",
     )
 

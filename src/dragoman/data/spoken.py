@@ -1,9 +1,30 @@
 """Numbers in English words, as they are read in America: "one hundred four" without an "and"."""
 
-from dragoman.data.grammar.english import cardinal as below_hundred
+__all__ = ["cardinal", "decimal", "digits", "ordinal", "ordinal_figures", "plural", "year"]
 
-__all__ = ["cardinal", "decimal", "digits", "ordinal", "plural", "year"]
-
+_UNITS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _SCALES = ((10**9, "billion"), (10**6, "million"), (10**3, "thousand"), (10**2, "hundred"))
 _ORDINALS = {
     "one": "first",
@@ -14,21 +35,25 @@ _ORDINALS = {
     "nine": "ninth",
     "twelve": "twelfth",
 }
+_SUFFIXES = {1: "st", 2: "nd", 3: "rd"}
 
 
 def cardinal(number: int) -> str:
-    """A whole number below 10^12: 1204 -> "one thousand two hundred four"."""
+    """An integer below 10^12: 1204 -> "one thousand two hundred four"."""
     if number < 0:
         return f"minus {cardinal(-number)}"
     for size, name in _SCALES:
         if number >= size:
             head, rest = divmod(number, size)
             return f"{cardinal(head)} {name}" + (f" {cardinal(rest)}" if rest else "")
-    return below_hundred(number)
+    if number < len(_UNITS):
+        return _UNITS[number]
+    tens, unit = divmod(number, 10)
+    return _TENS[tens - 2] + (f"-{_UNITS[unit]}" if unit else "")
 
 
 def ordinal(number: int) -> str:
-    """The place in a row: 21 -> "twenty-first", 1204 -> "one thousand two hundred fourth"."""
+    """The position in a row: 21 -> "twenty-first", 1204 -> "one thousand two hundred fourth"."""
     words = cardinal(number)
     cut = max(words.rfind(" "), words.rfind("-")) + 1
     head, last = words[:cut], words[cut:]
@@ -37,13 +62,19 @@ def ordinal(number: int) -> str:
     return head + (f"{last[:-1]}ieth" if last.endswith("y") else f"{last}th")
 
 
+def ordinal_figures(number: int) -> str:
+    """The position in a row, in figures: 1 -> "1st", 12 -> "12th", 123 -> "123rd"."""
+    is_teen = 11 <= number % 100 <= 13
+    return f"{number}{'th' if is_teen else _SUFFIXES.get(number % 10, 'th')}"
+
+
 def digits(figures: str) -> str:
     """Each digit by itself: "0142" -> "zero one four two"."""
-    return " ".join(below_hundred(int(figure)) for figure in figures)
+    return " ".join(_UNITS[int(figure)] for figure in figures)
 
 
 def decimal(figures: str) -> str:
-    """A number, perhaps with a point: "3.14" -> "three point one four"."""
+    """A number, with or without a decimal point: "3.14" -> "three point one four"."""
     whole, point, part = figures.partition(".")
     return cardinal(int(whole)) + (f" point {digits(part)}" if point else "")
 
@@ -54,8 +85,8 @@ def year(number: int) -> str:
     if century == 20 and rest < 10:
         return cardinal(number)
     if rest == 0:
-        return f"{below_hundred(century)} hundred"
-    return f"{below_hundred(century)} {'oh ' if rest < 10 else ''}{below_hundred(rest)}"
+        return f"{cardinal(century)} hundred"
+    return f"{cardinal(century)} {'oh ' if rest < 10 else ''}{cardinal(rest)}"
 
 
 def plural(words: str) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.doing import action
-from dragoman.data.grammar.lexicon import Mass, Noun, Title, lexicon
-from dragoman.data.grammar.phrases import (
+from tools.grammar.doing import action
+from tools.grammar.lexicon import Mass, Noun, Title, lexicon
+from tools.grammar.phrases import (
     NO_PHRASE,
     Both,
     bare,
@@ -17,7 +16,9 @@ from dragoman.data.grammar.phrases import (
     somebody,
     somebody_else,
 )
-from dragoman.data.grammar.sentence import Sentence, acts, be, do, negated, present, state
+from tools.grammar.sentence import Sentence, acts, be, do, negated, present, state
+
+from dragoman.data.numbers import Dice
 
 
 def habit(dice: Dice) -> Sentence:

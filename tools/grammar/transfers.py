@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.data.grammar import english
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.doing import (
+from tools.grammar import english
+from tools.grammar.doing import (
     Action,
     action,
     activity,
@@ -14,9 +13,9 @@ from dragoman.data.grammar.doing import (
     transitive,
     travel,
 )
-from dragoman.data.grammar.existence import spot
-from dragoman.data.grammar.lexicon import Noun, Verb, lexicon
-from dragoman.data.grammar.phrases import (
+from tools.grammar.existence import spot
+from tools.grammar.lexicon import Noun, Verb, lexicon
+from tools.grammar.phrases import (
     NO_PHRASE,
     Subject,
     Thing,
@@ -30,8 +29,10 @@ from dragoman.data.grammar.phrases import (
     somebody_else,
     the,
 )
-from dragoman.data.grammar.sentence import Sentence, ask, be, dated, negated, present, state, was
-from dragoman.data.grammar.times import future_time, past_time
+from tools.grammar.sentence import Sentence, ask, be, dated, negated, present, state, was
+from tools.grammar.times import future_time, past_time
+
+from dragoman.data.numbers import Dice
 
 
 def disposal(dice: Dice, verb: Verb) -> Action:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.doing import (
+from tools.grammar.doing import (
     Action,
     acquisition,
     action,
@@ -17,10 +16,12 @@ from dragoman.data.grammar.doing import (
     transitive,
     travel,
 )
-from dragoman.data.grammar.lexicon import lexicon
-from dragoman.data.grammar.phrases import Both, counted, somebody, somebody_else
-from dragoman.data.grammar.sentence import Sentence, be, dated, have, negated, state, was
-from dragoman.data.grammar.times import clock, future_time, long_span, past_time, short_span
+from tools.grammar.lexicon import lexicon
+from tools.grammar.phrases import Both, counted, somebody, somebody_else
+from tools.grammar.sentence import Sentence, be, dated, have, negated, state, was
+from tools.grammar.times import clock, future_time, long_span, past_time, short_span
+
+from dragoman.data.numbers import Dice
 
 
 def past(dice: Dice) -> Sentence:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dragoman.data.grammar import chinese, english
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.lexicon import Adjective, Mass, Noun, Title, lexicon
+from tools.grammar import chinese, english
+from tools.grammar.lexicon import Adjective, Mass, Noun, Title, lexicon
+
+from dragoman.data.numbers import Dice
+from dragoman.data.spoken import cardinal
 
 Both = tuple[str, str]
 """The same phrase in English and Chinese."""
@@ -88,7 +90,7 @@ def group(noun: Noun) -> Subject:
 
 def other(dice: Dice) -> Subject:
     """Anybody but a pronoun."""
-    return dice.weighted(((name, 4.0), (relative, 4.0), (role, 3.0)))(dice)
+    return dice.pick((*[name] * 4, *[relative] * 4, *[role] * 3))(dice)
 
 
 def somebody(dice: Dice) -> Subject:
@@ -138,7 +140,7 @@ def portion(dice: Dice, word: Mass) -> Thing:
     if number == 1:
         cup = f"{english.article(word.container)} of {word.en}"
         return Thing(cup, zh, "counted", word, plural=False)
-    cups = f"{english.cardinal(number)} {english.plural(word.container)} of {word.en}"
+    cups = f"{cardinal(number)} {english.plural(word.container)} of {word.en}"
     return Thing(cups, zh, "counted", word, plural=True)
 
 
@@ -155,7 +157,7 @@ def counted(dice: Dice, word: Noun) -> Thing:
         many, many_zh = "several", f"几{word.measure}"
     else:
         number = dice.pick(_FEW if word.kind in _LARGE else _SOME)
-        many, many_zh = english.cardinal(number), f"{chinese.count(number)}{word.measure}"
+        many, many_zh = cardinal(number), f"{chinese.count(number)}{word.measure}"
     return Thing(
         f"{many} {en}{word.plural}", f"{many_zh}{zh}{word.zh}", "counted", word, plural=True
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dragoman.data.grammar import english
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.lexicon import Mass, Place, Verb, lexicon
-from dragoman.data.grammar.phrases import NO_PHRASE, Both, Subject, somebody_else, thing
+from tools.grammar import english
+from tools.grammar.lexicon import Mass, Place, Verb, lexicon
+from tools.grammar.phrases import NO_PHRASE, Both, Subject, somebody_else, thing
+
+from dragoman.data.numbers import Dice
 
 
 class Action(NamedTuple):

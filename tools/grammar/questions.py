@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dragoman.data.grammar import english
-from dragoman.data.grammar.descriptions import goods
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.doing import action, future_action, link, past_action
-from dragoman.data.grammar.lexicon import Mass, Title, lexicon
-from dragoman.data.grammar.phrases import (
+from tools.grammar import english
+from tools.grammar.descriptions import goods
+from tools.grammar.doing import action, future_action, link, past_action
+from tools.grammar.lexicon import Mass, Title, lexicon
+from tools.grammar.phrases import (
     NO_PHRASE,
     asked_about,
     definite,
@@ -16,9 +15,11 @@ from dragoman.data.grammar.phrases import (
     somebody,
     unqualified,
 )
-from dragoman.data.grammar.sentence import Sentence, ask, be, do, have, occupied
-from dragoman.data.grammar.statements import ability, tastes
-from dragoman.data.grammar.times import future_time, past_time
+from tools.grammar.sentence import Sentence, ask, be, do, have, occupied
+from tools.grammar.statements import ability, tastes
+from tools.grammar.times import future_time, past_time
+
+from dragoman.data.numbers import Dice
 
 
 def habit_question(dice: Dice) -> Sentence:

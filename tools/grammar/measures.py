@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dragoman.data.grammar import english
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.lexicon import lexicon
-from dragoman.data.grammar.phrases import name, possessive, pronoun, relative, somebody
-from dragoman.data.grammar.sentence import Sentence, age, be, present, state, was
-from dragoman.data.grammar.times import clock, date, day
+from tools.grammar import english
+from tools.grammar.lexicon import lexicon
+from tools.grammar.phrases import name, possessive, pronoun, relative, somebody
+from tools.grammar.sentence import Sentence, age, be, present, state, was
+from tools.grammar.times import clock, date, day
+
+from dragoman.data.numbers import Dice
 
 
 def years(dice: Dice) -> Sentence:

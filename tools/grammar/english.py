@@ -1,4 +1,4 @@
-"""English word forms: regular by rule, irregular from a table; and numbers in words."""
+"""English word forms: regular by rule, irregular from a table."""
 
 from __future__ import annotations
 
@@ -55,30 +55,6 @@ _IRREGULAR: dict[str, tuple[str, ...]] = {
     "write": ("wrote", "written"),
 }
 _VOWELS = "aeiou"
-_UNITS = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_SUFFIX = {1: "st", 2: "nd", 3: "rd"}
 
 
 @cache
@@ -131,23 +107,6 @@ def article(phrase: str) -> str:
     sounded_y = first.startswith(("uni", "use", "eu"))
     vowel = silent_h or (first[0] in _VOWELS and not sounded_y)
     return f"{'an' if vowel else 'a'} {phrase}"
-
-
-@cache
-def cardinal(number: int) -> str:
-    """A number below one hundred in words: 21 -> "twenty-one"."""
-    if number < 20:
-        return _UNITS[number]
-    tens, unit = divmod(number, 10)
-    return _TENS[tens - 2] + (f"-{_UNITS[unit]}" if unit else "")
-
-
-@cache
-def ordinal(day: int) -> str:
-    """A day of the month in figures: 1 -> "1st", 12 -> "12th", 23 -> "23rd"."""
-    if 11 <= day <= 13:
-        return f"{day}th"
-    return f"{day}{_SUFFIX.get(day % 10, 'th')}"
 
 
 def superlative(comparative: str) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dragoman.data.grammar import english
-from dragoman.data.grammar.descriptions import goods
-from dragoman.data.grammar.dice import Dice
-from dragoman.data.grammar.doing import acquisition, action, activity, link, place, travel
-from dragoman.data.grammar.existence import sibling
-from dragoman.data.grammar.lexicon import Noun, lexicon
-from dragoman.data.grammar.phrases import NO_PHRASE, Both, asked_about, definite
-from dragoman.data.grammar.sentence import Sentence, ask, be, do, have
-from dragoman.data.grammar.times import future_time, past_time
+from tools.grammar import english
+from tools.grammar.descriptions import goods
+from tools.grammar.doing import acquisition, action, activity, link, place, travel
+from tools.grammar.existence import sibling
+from tools.grammar.lexicon import Noun, lexicon
+from tools.grammar.phrases import NO_PHRASE, Both, asked_about, definite
+from tools.grammar.sentence import Sentence, ask, be, do, have
+from tools.grammar.times import future_time, past_time
+
+from dragoman.data.numbers import Dice
 
 
 def what_question(dice: Dice) -> Sentence:

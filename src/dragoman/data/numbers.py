@@ -1,0 +1,338 @@
+"""Pairs for a text-to-text model: numbers, dates, times and money in figures, and in English words.
+
+An *expression* is something in figures with its reading: `21st` and `twenty-first`. The figures
+alone decide the words. Where one spelling has two readings, a kind of expression avoids one of
+them: counts from 1,000 on have a comma, years have none and stand in a sentence.
+"""
+
+from calendar import monthrange
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import NamedTuple, TypeVar
+from zlib import crc32
+
+from dragoman.data.spoken import cardinal, decimal, digits, ordinal, ordinal_figures, plural, year
+
+T = TypeVar("T")
+
+
+class Dice:
+    """Random choices that are the same on every platform and in every version of Python.
+
+    They come from `Random.random()` alone, the one stream that Python promises to keep.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed).random
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of the options, each as likely as the others."""
+        return options[int(self.random() * len(options))]
+
+    def chance(self, probability: float) -> bool:
+        """True with this probability."""
+        return self.random() < probability
+
+    def number(self, low: int, high: int) -> int:
+        """An integer from low to high, both included."""
+        return low + int(self.random() * (high - low + 1))
+
+
+# ---------------------------------------------------------------- kinds of expressions
+
+
+class Expression(NamedTuple):
+    """Something in figures, and how it is read."""
+
+    figures: str
+    words: str
+
+
+Kind = Callable[[Dice], Expression]
+
+_FRACTIONS = {2: "half", 4: "quarter"}
+_MONEY = {"$": ("dollar", "cent"), "€": ("euro", "cent"), "£": ("pound", "penny")}
+_PLURALS = {"penny": "pence", "half": "halves", "foot": "feet"}
+_MONTHS = (  # those of `calendar` are in the language of the process
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+_LENGTHS = (("km", "kilometer"), ("m", "meter"), ("ft", "foot"))
+_MEASURES = (*_LENGTHS, ("cm", "centimeter"), ("kg", "kilogram"), ("l", "liter"))
+
+
+def count(dice: Dice) -> Expression:
+    """1,204 -> one thousand two hundred four."""
+    number = _of_any_size(dice, 7)
+    return Expression(f"{number:,}", cardinal(number))
+
+
+def rank(dice: Dice) -> Expression:
+    """21st -> twenty-first."""
+    number = max(1, _of_any_size(dice, 3))
+    return Expression(ordinal_figures(number), ordinal(number))
+
+
+def fraction(dice: Dice) -> Expression:
+    """3/4 -> three quarters."""
+    below = dice.number(2, 12)
+    above = dice.number(1, below - 1)
+    name = _FRACTIONS.get(below) or ordinal(below)
+    return Expression(f"{above}/{below}", f"{cardinal(above)} {_counted(name, above)}")
+
+
+def with_point(dice: Dice) -> Expression:
+    """3.14 -> three point one four."""
+    figures = _with_point(dice, 3, 3)
+    return Expression(figures, decimal(figures))
+
+
+def percentage(dice: Dice) -> Expression:
+    """4.5% -> four point five percent."""
+    figures = _with_point(dice, 2, 1) if dice.chance(0.5) else f"{dice.number(0, 100)}"
+    return Expression(f"{figures}%", f"{decimal(figures)} percent")
+
+
+def money(dice: Dice) -> Expression:
+    """$12.50 -> twelve dollars and fifty cents; €3.5 million -> three point five million euros."""
+    sign = dice.pick("$€£")
+    large, small = _MONEY[sign]
+    if dice.chance(0.15):
+        figures, scale = _with_point(dice, 2, 1), dice.pick(("million", "billion"))
+        return Expression(f"{sign}{figures} {scale}", f"{decimal(figures)} {scale} {plural(large)}")
+    whole = _of_any_size(dice, 5)
+    part = dice.number(1, 99) if whole == 0 or dice.chance(0.6) else 0
+    amounts = [(whole, large)] * (whole > 0) + [(part, small)] * (part > 0)
+    words = " and ".join(f"{cardinal(amount)} {_counted(name, amount)}" for amount, name in amounts)
+    return Expression(f"{sign}{whole:,}" + (f".{part:02}" if part else ""), words)
+
+
+def temperature(dice: Dice) -> Expression:
+    """-5 °C -> minus five degrees Celsius."""
+    degrees = dice.number(-40, 45)
+    words = f"{cardinal(degrees)} {_counted('degree', abs(degrees))} Celsius"
+    return Expression(f"{degrees} °C", words)
+
+
+def distance(dice: Dice) -> Expression:
+    """12 km -> twelve kilometers."""
+    return _measured(dice, *dice.pick(_LENGTHS))
+
+
+def measure(dice: Dice) -> Expression:
+    """3.5 kg -> three point five kilograms."""
+    return _measured(dice, *dice.pick(_MEASURES))
+
+
+def _measured(dice: Dice, unit: str, name: str) -> Expression:
+    if dice.chance(0.3):
+        figures = _with_point(dice, 2, 2)
+        return Expression(f"{figures} {unit}", f"{decimal(figures)} {_counted(name, 0)}")
+    number = max(1, _of_any_size(dice, 4))
+    return Expression(f"{number:,} {unit}", f"{cardinal(number)} {_counted(name, number)}")
+
+
+def date(dice: Dice) -> Expression:
+    """1994-07-03 -> July third, nineteen ninety-four; also 7/3/1994, July 3, 1994, 3 July 1994."""
+    of_year, month = dice.number(1800, 2060), dice.number(1, 12)
+    day = dice.number(1, monthrange(of_year, month)[1])
+    name = _MONTHS[month - 1]
+    forms = (
+        f"{of_year}-{month:02}-{day:02}",
+        f"{month}/{day}/{of_year}",
+        f"{name} {day}, {of_year}",
+        f"{day} {name} {of_year}",
+    )
+    return Expression(dice.pick(forms), f"{name} {ordinal(day)}, {year(of_year)}")
+
+
+def day_of_year(dice: Dice) -> Expression:
+    """July 3 and July 3rd -> July third."""
+    month = dice.number(1, 12)
+    day = dice.number(1, monthrange(2000, month)[1])
+    name = _MONTHS[month - 1]
+    figures = dice.pick((f"{name} {day}", f"{name} {ordinal_figures(day)}"))
+    return Expression(figures, f"{name} {ordinal(day)}")
+
+
+def year_alone(dice: Dice) -> Expression:
+    """1994 -> nineteen ninety-four."""
+    number = dice.number(1100, 2099)
+    return Expression(f"{number}", year(number))
+
+
+def decade(dice: Dice) -> Expression:
+    """1990s -> nineteen nineties."""
+    tens = dice.number(17, 20) * 10 + dice.number(2, 9)  # the first two of a century have no name
+    return Expression(f"{tens}0s", plural(year(tens * 10)))
+
+
+def time(dice: Dice) -> Expression:
+    """3:45 pm and 15:45 -> three forty-five p.m."""
+    hour, minute = dice.number(0, 23), dice.pick((0, 15, 30, 45, dice.number(0, 59)))
+    half, of_clock = ("am", "pm")[hour >= 12], (hour + 11) % 12 + 1
+    past = f" {'oh ' if minute < 10 else ''}{cardinal(minute)}" if minute else ""
+    figures = [f"{of_clock}:{minute:02} {half}", f"{hour:02}:{minute:02}"]
+    if not minute:
+        figures.append(f"{of_clock} {half}")
+    return Expression(dice.pick(figures), f"{cardinal(of_clock)}{past} {half[0]}.m.")
+
+
+def telephone(dice: Dice) -> Expression:
+    """555-0142 -> five five five, zero one four two."""
+    groups = [f"{dice.number(0, 999):03}", f"{dice.number(0, 9999):04}"]
+    if dice.chance(0.4):
+        groups.insert(0, f"{dice.number(200, 999)}")
+    return Expression("-".join(groups), ", ".join(map(digits, groups)))
+
+
+def score(dice: Dice) -> Expression:
+    """3-2 -> three to two."""
+    high = dice.number(0, 130)
+    low = dice.number(0, high)
+    return Expression(f"{high}-{low}", f"{cardinal(high)} to {cardinal(low)}")
+
+
+def _of_any_size(dice: Dice, most: int) -> int:
+    """A number of up to `most` digits, each number of digits as likely as any other."""
+    return dice.number(0, 10 ** dice.number(1, most) - 1)
+
+
+def _with_point(dice: Dice, before: int, behind: int) -> str:
+    """Figures with a decimal point, whose last digit is not zero."""
+    part = [dice.number(0, 9) for _ in range(dice.number(0, behind - 1))]
+    return f"{_of_any_size(dice, before)}." + "".join(map(str, [*part, dice.number(1, 9)]))
+
+
+def _counted(name: str, number: int) -> str:
+    """The name of as many: one dollar, two dollars, three halves."""
+    return name if number == 1 else _PLURALS.get(name) or plural(name)
+
+
+# ---------------------------------------------------------------- pairs
+
+
+class WrittenOut(NamedTuple):
+    """A sentence with figures, and the same as one reads it."""
+
+    src: str
+    tgt: str
+
+
+_ALONE: tuple[Kind, ...] = (
+    count,
+    rank,
+    fraction,
+    with_point,
+    percentage,
+    money,
+    measure,
+    temperature,
+    date,
+    day_of_year,
+    time,
+    telephone,
+)
+"""Kinds that need no sentence to be understood."""
+
+_SENTENCES: tuple[tuple[str, tuple[Kind, ...]], ...] = (
+    ("{who} was born on {0}.", (date,)),
+    ("The shop in {where} opened on {0}.", (date,)),
+    ("We meet on {0} at {1}.", (day_of_year, time)),
+    ("The party is on {0}.", (day_of_year,)),
+    ("The bridge of {where} was built in {0}.", (year_alone,)),
+    ("In {0} {who} moved to {where}.", (year_alone,)),
+    ("{who} grew up in the {0}.", (decade,)),
+    ("The music of the {0} is back.", (decade,)),
+    ("The train to {where} leaves at {0}.", (time,)),
+    ("{who} called at {0}.", (time,)),
+    ("It opens at {0} and closes at {1}.", (time, time)),
+    ("{who} paid {0} for it.", (money,)),
+    ("The ticket to {where} costs {0}.", (money,)),
+    ("The price rose from {0} to {1}.", (money, money)),
+    ("{who} owes me {0}.", (money,)),
+    ("{where} has {0} inhabitants.", (count,)),
+    ("{who} sold {0} books.", (count,)),
+    ("There were {0} people in {where}.", (count,)),
+    ("About {0} of the {1} voters stayed at home.", (percentage, count)),
+    ("{0} of all visitors come from {where}.", (percentage,)),
+    ("{who} lives on the {0} floor.", (rank,)),
+    ("This is the {0} time that {who} is late.", (rank,)),
+    ("{who} ate {0} of the cake.", (fraction,)),
+    ("It is {0} from here to {where}.", (distance,)),
+    ("{who} bought {0} of it.", (measure,)),
+    ("In {where} it was {0} at {1}.", (temperature, time)),
+    ("The value is {0}.", (with_point,)),
+    ("Call {who} at {0}.", (telephone,)),
+    ("{where} won {0}.", (score,)),
+    ("They lost {0} on {1}.", (score, date)),
+)
+_WHO = [
+    "Ada",
+    "Ben",
+    "Clara",
+    "Mr. Novak",
+    "Dr. Ito",
+    "my sister",
+    "Noor",
+    "the baker",
+    "Sam",
+    "my aunt",
+]
+_WHERE = ["Oslo", "Lima", "New York", "Cairo", "Kyoto", "the old town", "Porto", "Graz", "York"]
+
+_WITHHELD_ONE_IN = 20
+_FEWEST_FIGURES = 3
+
+
+def numbers_corpus(
+    train_size: int, valid_size: int, *, seed: int
+) -> tuple[list[WrittenOut], list[WrittenOut]]:
+    """Distinct pairs for training and for validation; a seed gives the same pairs everywhere.
+
+    Each validation sentence has an expression, "$12.50", that no training sentence has.
+    """
+    train: list[WrittenOut] = []
+    valid: list[WrittenOut] = []
+    dice, seen = Dice(seed), set[str]()
+    while len(train) < train_size or len(valid) < valid_size:
+        pair, found = _sentence(dice)
+        if pair.src not in seen:
+            seen.add(pair.src)
+            novel = any(withheld(expression.figures) for expression in found)
+            part, size = (valid, valid_size) if novel else (train, train_size)
+            if len(part) < size:
+                part.append(pair)
+    return train, valid
+
+
+def withheld(figures: str) -> bool:
+    """Whether an expression is kept for validation: one in twenty, chosen by its checksum.
+
+    Those of fewer than three figures never are: they are few, and many have a reading of their own.
+    """
+    enough = sum(map(str.isdecimal, figures)) >= _FEWEST_FIGURES
+    return enough and crc32(figures.encode()) % _WITHHELD_ONE_IN == 0
+
+
+def _sentence(dice: Dice) -> tuple[WrittenOut, list[Expression]]:
+    """An expression alone, or a sentence around one or two."""
+    if dice.chance(0.3):
+        alone = dice.pick(_ALONE)(dice)
+        return WrittenOut(alone.figures, alone.words), [alone]
+    template, wanted = dice.pick(_SENTENCES)
+    found = [kind(dice) for kind in wanted]
+    who, where = dice.pick(_WHO), dice.pick(_WHERE)
+    src, tgt = (template.format(*(e[side] for e in found), who=who, where=where) for side in (0, 1))
+    tgt = tgt.replace("m..", "m.")  # "p.m." ends a sentence by itself
+    return WrittenOut(src[:1].upper() + src[1:], tgt[:1].upper() + tgt[1:]), found
