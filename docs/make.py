@@ -4,7 +4,7 @@
     python docs/make.py pages       the reference of the command line and of a recipe's keys, from
                                     the verbs' help texts and the dataclasses' sentences
     python docs/make.py site        build/site in English and build/site/zh in Chinese, by Zensical
-    python docs/make.py pictures    docs/images/, each drawn by one function of `dragoman.lens`;
+    python docs/make.py pictures    docs/images/, each drawn by one function of `docs/figures/`;
                                     only when asked for, since processors round differently
 
 The site has every page of docs/ (Chinese ones lie in docs/zh/ under the same names; what is not
@@ -39,7 +39,6 @@ from typing import Any
 
 import tomlkit
 
-from dragoman import lens
 from dragoman.files.writing import replacing
 from reference import recipe_page
 from staging import DOCS, ROOT, Tree, Wrong, find_pages, stage, stage_sources
@@ -55,24 +54,6 @@ ASSETS = (
     distribution("ziamath").locate_file("ziamath/fonts/STIXTwoMath-Regular.ttf"),
 )
 """What lies beside the pages. Of ziamath nothing is used but STIX Two (SIL Open Font Licence)."""
-
-PICTURES = {
-    "activations.png": "plot_activations",
-    "cache-growth.png": "plot_cache_growth",
-    "label-smoothing.png": "plot_label_smoothing",
-    "mistakes.png": "plot_mistakes",
-    "norm-placement.png": "plot_norm_placement",
-    "patterns.png": "plot_patterns",
-    "positions.png": "plot_positions",
-    "reach.png": "plot_reach",
-    "rotary-angles.png": "plot_rotary_angles",
-    "schedules.png": "plot_schedules",
-    "sinusoidal.png": "plot_sinusoidal",
-    "sinusoidal-distances.png": "plot_sinusoidal_distances",
-    "softmax-saturation.png": "plot_softmax_saturation",
-    "softmax-temperature.png": "plot_softmax_temperature",
-}
-"""The pictures that need no model: their file in docs/images/, and their function in the lens."""
 
 
 def cli_page() -> str:
@@ -108,8 +89,10 @@ def make_pages() -> None:
 
 def make_pictures() -> None:
     """Draw the pictures that need no model."""
-    for name, plot in PICTURES.items():
-        getattr(lens, plot)(DOCS / "images" / name)
+    from figures import FIGURES
+
+    for name, plot in FIGURES.items():
+        plot(DOCS / "images" / name)
         print(f"docs/images/{name}")
 
 

@@ -103,7 +103,7 @@ def _too_long(folder: "Folder", length: int, most: int) -> InputError:
 def _translation(folder: "Folder", subject: "Subject", text: str, choices: Choices) -> "Inspection":
     from dragoman.lens.inspecting import inspect_translation
     from dragoman.lens.parts import ALTERNATIVES, Searched
-    from dragoman.lens.search_record import Observed
+    from dragoman.lens.search import Observed
     from dragoman.models import EncoderDecoder
     from dragoman.tasks.lines import one_line
     from dragoman.tasks.translate.translator import Translator
@@ -128,7 +128,7 @@ def _continuation(
     from dragoman.decode import Hypothesis
     from dragoman.lens.inspecting import inspect_continuation
     from dragoman.lens.parts import ALTERNATIVES, Searched
-    from dragoman.lens.search_record import Observed
+    from dragoman.lens.search import Observed
     from dragoman.tasks.generate.generator import Generator
 
     generator = Generator.of(folder)

@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 
 from dragoman.decode.ranking import IMPOSSIBLE
-from dragoman.lens.attribution import gradient_input, rollout
-from dragoman.lens.beam_tree import beam_tree
 from dragoman.lens.inspection import (
     Alternative,
     Attribution,
@@ -31,7 +29,9 @@ from dragoman.lens.parts import (
     logit_step,
     searched_steps,
 )
+from dragoman.lens.search import beam_tree
 from dragoman.lens.trace import Traced, trace_continuation, trace_text, trace_translation
+from dragoman.lens.weights import gradient_input, rollout
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead
 from dragoman.text.tokenizer import MASK, Tokenizer

@@ -1,7 +1,7 @@
-"""What ``dragoman inspect MODEL TEXT`` finds: plain data that terminal, pictures and pages share.
+"""What `dragoman inspect MODEL TEXT` finds: plain data that terminal, pictures and pages share.
 
-``Inspection.to_dict()`` is the JSON of ``--json`` (docs/formats.md). Two lists of tokens carry
-everything else, those of ``src`` and of ``tgt``; what counts tokens counts in them:
+`Inspection.to_dict()` is the JSON of `--json` (docs/formats.md). Two lists of tokens carry
+everything else, those of `src` and of `tgt`; what counts tokens counts in them:
 
     kind              src.tokens                           tgt.tokens
     encoder-decoder   the source's, its end of sentence    the translation's, its end of sentence
@@ -10,13 +10,13 @@ everything else, those of ``src`` and of ``tgt``; what counts tokens counts in t
     encoder-only      the text's, between its two ends     none
 
 A row of an attention map is a query. In the maps "decoder" and "cross" of an encoder-decoder, row t
-is the step that writes ``tgt.tokens[t]``; its keys in "decoder" are the tokens that were *read*:
-the begin of sentence and then ``tgt.tokens``, so key s is ``tgt.tokens[s - 1]``. In all other maps
-query t and key t are ``src.tokens[t]``. A decoder-only model does not read the last token that it
-writes, so its map may be one token shorter than ``src.tokens``.
+is the step that writes `tgt.tokens[t]`; its keys in "decoder" are the tokens that were *read*:
+the begin of sentence and then `tgt.tokens`, so key s is `tgt.tokens[s - 1]`. In all other maps
+query t and key t are `src.tokens[t]`. A decoder-only model does not read the last token that it
+writes, so its map may be one token shorter than `src.tokens`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -53,14 +53,10 @@ class Sentence:
     tokens: tuple[str, ...]
     """Its pieces, with those that are no text."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {"text": self.text, "tokens": list(self.tokens)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSummary:
-    """What one head does on this text, in four numbers and a word (``lens.summaries``)."""
+    """What one head does on this text, in four numbers and a word (`lens.summaries`)."""
 
     entropy: float
     """How spread out its weights are, in nats, averaged over the queries."""
@@ -73,16 +69,6 @@ class HeadSummary:
     """The share that goes to tokens that are no text: begin and end of sentence."""
     kind: HeadKind
     """The word for it."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "entropy": _rounded(self.entropy),
-            "previous": _rounded(self.previous),
-            "diagonal": _rounded(self.diagonal),
-            "separator": _rounded(self.separator),
-            "kind": self.kind,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -126,22 +112,6 @@ class AttentionMap:
             return f"head {self.heads[0]}"
         return f"mean of heads {', '.join(map(str, self.heads))}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: weights with four digits."""
-        return {
-            "name": self.name,
-            "queries": self.queries,
-            "keys": self.keys,
-            "query_tokens": list(self.query_tokens),
-            "key_tokens": list(self.key_tokens),
-            "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "layers": list(self.layers),
-            "heads": list(self.heads),
-            "weights": _rounded_array(self.weights_LHTS),
-            "summaries": [[head.to_dict() for head in layer] for layer in self.summaries],
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Alignment:
@@ -151,13 +121,6 @@ class Alignment:
     """Target token, source token and weight; not for the end of the sentence."""
     weights_TS: np.ndarray
     """The last layer's cross-attention, averaged over its heads: what the links are read from."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "links": [[t, s, _rounded(weight)] for t, s, weight in self.links],
-            "weights": _rounded_array(self.weights_TS),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,31 +138,17 @@ class Step:
     """One choice of a token, and what else there was to choose."""
 
     index: int
-    """The place of the token in ``tgt.tokens``, or in ``src.tokens`` where there is no target."""
+    """The place of the token in `tgt.tokens`, or in `src.tokens` where there is no target."""
     token: str
     """The token that stands there; at a masked place of an encoder the most probable one."""
     log_prob: float
     """The natural logarithm of its probability."""
     entropy: float
     """Of the whole distribution, in nats: 0 where the model is sure."""
-    alternatives: tuple[Alternative, ...]
-    """The most probable tokens, best first; the one that stands there may be among them."""
     given: bool = False
     """Whether the token was in the text already, and not chosen by the model (decoder-only)."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "index": self.index,
-            "token": self.token,
-            "log_prob": _rounded(self.log_prob, 6),
-            "entropy": _rounded(self.entropy, 6),
-            "given": self.given,
-            "alternatives": [
-                {"token": other.token, "prob": _rounded(other.prob, 6)}
-                for other in self.alternatives
-            ],
-        }
+    alternatives: tuple[Alternative, ...]
+    """The most probable tokens, best first; the one that stands there may be among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,13 +162,13 @@ class Node:
     step: int
     """Tokens of the prefix: 0 for the root."""
     rank: int
-    """Its place among the continuations of its step, 0 for the best by ``log_prob``."""
+    """Its place among the continuations of its step, 0 for the best by `log_prob`."""
     token: str
     """The token that it adds."""
     log_prob: float
     """The sum over the prefix, natural logarithm."""
     score: float | None
-    """``log_prob`` over the length penalty, where the prefix is complete."""
+    """`log_prob` over the length penalty, where the prefix is complete."""
     state: NodeState
     """"chosen": part of the best hypothesis. "finished": complete, and not the best. "open": goes
     on, and a later node tells how it ends. "pruned": left out of the beam. "beaten": still open
@@ -228,21 +177,6 @@ class Node:
     """What became of it and why, one sentence."""
     why_zh: str
     """The same in Chinese."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "id": self.id,
-            "parent": self.parent,
-            "step": self.step,
-            "rank": self.rank,
-            "token": self.token,
-            "log_prob": _rounded(self.log_prob, 6),
-            "score": None if self.score is None else _rounded(self.score, 6),
-            "state": self.state,
-            "why": self.why,
-            "why_zh": self.why_zh,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,14 +190,6 @@ class BeamTree:
     nodes: tuple[Node, ...]
     """The root first, then step by step, and within a step by rank."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "beam_size": self.beam_size,
-            "length_penalty": self.length_penalty,
-            "nodes": [node.to_dict() for node in self.nodes],
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
@@ -272,18 +198,8 @@ class Prediction:
     labels: tuple[Alternative, ...] = ()
     """The labels of a classifier with their probabilities, most probable first."""
     tags: tuple[str | None, ...] = ()
-    """The tag at each of ``src.tokens`` of a tagger; None where it says none: a word is tagged at
+    """The tag at each of `src.tokens` of a tagger; None where it says none: a word is tagged at
     its first token."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: only what there is."""
-        if self.tags:
-            return {"tags": list(self.tags)}
-        return {
-            "labels": [
-                {"label": label.token, "prob": _rounded(label.prob, 6)} for label in self.labels
-            ]
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,11 +211,7 @@ class Attribution:
     "gradient-input": what the label's logit changes by, to first order, with a token's vector
     taken away; either sign."""
     scores: tuple[float, ...]
-    """One for each of ``src.tokens``."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {"method": self.method, "scores": [_rounded(score, 6) for score in self.scores]}
+    """One for each of `src.tokens`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,10 +222,6 @@ class Note:
     """One sentence."""
     zh: str
     """The same in Chinese."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {"en": self.en, "zh": self.zh}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,33 +252,43 @@ class Inspection:
     """Of an encoder with a head."""
     attributions: tuple[Attribution, ...] = ()
     """Of a classifier."""
-    notes: tuple[Note, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
     """What was cut or left out."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Plain data for JSON: attention weights with four digits, probabilities with six."""
+        found = {"format": FORMAT, **_plain(self)}
+        languages = {"src": found.pop("src_lang"), "tgt": found.pop("tgt_lang")}
+        head = {name: found.pop(name) for name in ("format", "kind", "model")}
+        return {**head, "languages": languages, **found}
+
+
+def _plain(value: Any, digits: int = 6) -> Any:  # noqa: ANN401 -- whatever a field holds
+    """A value as JSON has it: a dataclass as a dict by its fields, an array as lists."""
+    if isinstance(value, np.ndarray):
+        return (np.round(value.astype(np.float64), 4) + 0.0).tolist()  # "+ 0.0": never "-0.0"
+    if isinstance(value, float):
+        return round(value, digits) + 0.0
+    if isinstance(value, tuple):
+        return [_plain(each, digits) for each in value]
+    if isinstance(value, Prediction):
+        return _plain_prediction(value)
+    if is_dataclass(value):
+        digits = 4 if isinstance(value, HeadSummary | Alignment) else digits
         return {
-            "format": FORMAT,
-            "kind": self.kind,
-            "model": self.model,
-            "languages": {"src": self.src_lang, "tgt": self.tgt_lang},
-            "src": self.src.to_dict(),
-            "tgt": None if self.tgt is None else self.tgt.to_dict(),
-            "attention": [each.to_dict() for each in self.attention],
-            "alignment": None if self.alignment is None else self.alignment.to_dict(),
-            "steps": [step.to_dict() for step in self.steps],
-            "beam": None if self.beam is None else self.beam.to_dict(),
-            "prediction": None if self.prediction is None else self.prediction.to_dict(),
-            "attributions": [each.to_dict() for each in self.attributions],
-            "notes": [note.to_dict() for note in self.notes],
+            _KEYS.get(f.name, f.name): _plain(getattr(value, f.name), digits) for f in fields(value)
         }
+    return value
 
 
-def _rounded(value: float, digits: int = 4) -> float:
-    """Without "-0.0"."""
-    return round(float(value), digits) + 0.0
+def _plain_prediction(prediction: Prediction) -> dict[str, Any]:
+    """Tags or labels, whichever there are."""
+    if prediction.tags:
+        return {"tags": list(prediction.tags)}
+    return {
+        "labels": [{"label": each.token, "prob": _plain(each.prob)} for each in prediction.labels]
+    }
 
 
-def _rounded_array(values: np.ndarray) -> list[Any]:
-    rounded: list[Any] = (np.round(values.astype(np.float64), 4) + 0.0).tolist()
-    return rounded
+_KEYS = {"weights_LHTS": "weights", "weights_TS": "weights"}
+"""Fields that have another name in the JSON."""

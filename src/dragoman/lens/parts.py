@@ -8,11 +8,10 @@ from torch import Tensor
 
 from dragoman.decode import Hypothesis
 from dragoman.decode.ranking import IMPOSSIBLE, top_tokens
-from dragoman.lens.beam_tree import MOST_PRUNED
 from dragoman.lens.inspection import Alignment, Alternative, AttentionMap, Note, Step
-from dragoman.lens.search_record import Observed
-from dragoman.lens.summaries import summarise
+from dragoman.lens.search import MOST_PRUNED, Observed
 from dragoman.lens.trace import ALL, MapName, Traced, Wanted
+from dragoman.lens.weights import summarise
 from dragoman.text.tokenizer import SPECIALS, Tokenizer
 from dragoman.wording import counted
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import NullFormatter
 
-from dragoman.lens.picture import blank, save
+from dragoman.lens.pictures import blank, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

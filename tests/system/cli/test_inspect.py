@@ -24,7 +24,7 @@ from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
 from dragoman.cli.inspect_text import Choices, inspect_folder
-from dragoman.lens.attribution import gradient_input
+from dragoman.lens.weights import gradient_input
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig, ReadingDefaults, save_model
 from dragoman.models.heads import NoHead

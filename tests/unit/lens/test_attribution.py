@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.tasks.readers import CLASSIFY, make_model
 from torch import Tensor
 
-from dragoman.lens.attribution import gradient_input, rollout
+from dragoman.lens.weights import gradient_input, rollout
 
 
 def random_attention(seed: int, layers: int, size: int) -> Tensor:

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.image import imread
 from tests.unit.lens.inspections import MADE, chosen, translation
 
-from dragoman.lens.heads import figure_of, plot_heads
+from dragoman.lens.pictures import figure_of, plot_heads
 
 
 @pytest.mark.parametrize("name", MADE)

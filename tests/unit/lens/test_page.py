@@ -15,8 +15,7 @@ from tests.unit.lens.inspections import MADE, classification, continuation, tran
 from dragoman.errors import DragomanError, InputError
 from dragoman.lens import page as package
 from dragoman.lens.inspection import Inspection, Sentence
-from dragoman.lens.page import write_page
-from dragoman.lens.page.write import MAX_WEIGHTS, SCRIPTS, as_json, page
+from dragoman.lens.page import MAX_WEIGHTS, SCRIPTS, as_json, page, write_page
 
 STATIC = Path(package.__file__).parent
 LABELS = json.loads((STATIC / "labels.json").read_text(encoding="utf-8"))

@@ -1,20 +1,145 @@
-"""The picture of the position schemes."""
+"""The picture of attention: what is written, with which glyphs, and what is refused."""
 
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.unit.train.made import file_size_limit
 
 pytest.importorskip("matplotlib", reason="pictures need the extra dragoman[plot]")
 
+from matplotlib.font_manager import fontManager
+from matplotlib.ft2font import FT2Font
 from matplotlib.image import imread
 
-from dragoman.lens.positions import plot_positions
+from dragoman.errors import DragomanError, InputError
+from dragoman.lens.fonts import label
+from dragoman.lens.pictures import blank, heat_map, plot_alignment, save
+
+SRC, TGT = ["I", "like", "tea", "."], ["我", "喜欢", "茶", "。"]
+WEIGHTS = np.eye(4)
 
 
-def test_four_schemes_in_one_picture(tmp_path: Path) -> None:
-    """One PNG, wide enough to be read, in which something is drawn, and nothing beside it."""
-    plot_positions(tmp_path / "positions.png")
-    picture = imread(tmp_path / "positions.png")
-    assert picture.shape[1] > 900
-    assert picture[..., :3].std() > 0.1
-    assert [path.name for path in tmp_path.iterdir()] == ["positions.png"]
+def test_picture_is_a_png_without_warning(tmp_path: Path) -> None:
+    """Chinese labels give a picture and no warning, whatever fonts the machine has."""
+    path = plot_alignment(WEIGHTS, SRC, TGT, tmp_path / "new" / "attention.png", title="我喜欢茶")
+    assert path == tmp_path / "new" / "attention.png"
+    assert [file.name for file in path.parent.iterdir()] == ["attention.png"]
+    height, width, _ = imread(path).shape
+    assert min(height, width) > 300
+
+
+def test_rows_are_targets_and_source_stands_on_top() -> None:
+    """Row t, column s is how much target token t took from source token s."""
+    weights_TS = np.array([[0.0, 1.0, 0.0], [0.25, 0.25, 0.5]])
+    axes = heat_map(weights_TS, ["a", "b", "c"], ["x", "y"], "").axes[0]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["x", "y"]
+    assert axes.xaxis.get_ticks_position() == "top"
+    drawn = axes.images[0].get_array()
+    assert drawn is not None
+    np.testing.assert_array_equal(np.asarray(drawn), weights_TS)
+
+
+def test_tokens_are_literal_text(tmp_path: Path) -> None:
+    """Signs that matplotlib reads as formulas, spaces and line ends do no harm."""
+    tokens = ["$x_1$", "$", "$\\frac{$", "\n"]
+    path = plot_alignment(WEIGHTS, tokens, tokens, tmp_path / "a.png", title="$5^")
+    assert path.stat().st_size > 1000
+
+
+def test_each_label_has_a_font_with_its_characters() -> None:
+    """A label is drawn with a font that has all its glyphs, or spelt in code points."""
+    for text in ("tea", "我喜欢茶", "T恤", "ｘ𓀀", ""):
+        shown, font = label(text)
+        glyphs = FT2Font(str(font.get_file())).get_charmap()
+        assert all(ord(char) in glyphs for char in shown), text
+        assert shown == text or "U+" in shown
+
+
+def test_plain_labels_keep_matplotlibs_font() -> None:
+    """Text that needs no other font looks as in any picture of matplotlib."""
+    assert label("attention")[1].get_file() == fontManager.findfont("DejaVu Sans")
+
+
+def test_long_sentences_keep_to_a_printable_size() -> None:
+    """A picture grows with its tokens, up to a limit."""
+    few, many = (heat_map(np.eye(n), ["a"] * n, ["b"] * n, "") for n in (3, 300))
+    assert few.get_figwidth() < many.get_figwidth() <= 40
+
+
+def test_global_state_of_pyplot_is_left_alone(tmp_path: Path) -> None:
+    """Drawing opens no figure: pyplot is not even imported."""
+    code = (
+        "import sys, pathlib, numpy; from dragoman.lens.pictures import plot_alignment as plot;"
+        "plot(numpy.eye(2), ['a', 'b'], ['我', '的'], pathlib.Path(sys.argv[1]));"
+        "assert 'matplotlib.pyplot' not in sys.modules and 'torch' not in sys.modules"
+    )
+    path = tmp_path / "a.png"
+    _python(code, str(path))
+    assert path.exists()
+
+
+def test_missing_matplotlib_is_said_with_its_cure(tmp_path: Path) -> None:
+    """Without matplotlib the error names the command that installs it."""
+    code = (
+        "import sys, numpy; sys.modules['matplotlib'] = None;"
+        "from dragoman.errors import InputError;"
+        "import dragoman.lens\n"
+        "try: dragoman.lens.plot_alignment(numpy.eye(1), ['a'], ['b'], sys.argv[1])\n"
+        "except InputError as error: sys.stdout.write(str(error))"
+    )
+    assert "pip install 'dragoman[plot]'" in _python(code, str(tmp_path / "a.png"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unwritable_path_is_the_users_mistake(tmp_path: Path) -> None:
+    """A folder in the picture's place, or a file in a folder's place, is said in one sentence."""
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for path in (tmp_path / "folder.png", tmp_path / "file" / "a.png"):
+        with pytest.raises(InputError, match="cannot write the picture"):
+            plot_alignment(WEIGHTS, SRC, TGT, path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "folder.png"]
+
+
+def test_shapes_are_checked_at_the_door(tmp_path: Path) -> None:
+    """The error shows both shapes."""
+    with pytest.raises(ValueError, match=r"\(4, 4\).*\(T, S\) = \(1, 4\)"):
+        plot_alignment(WEIGHTS, SRC, ["我"], tmp_path / "a.png")
+    with pytest.raises(ValueError, match="shape"):
+        plot_alignment(np.zeros((0, 4)), SRC, [], tmp_path / "a.png")
+
+
+def _python(code: str, argument: str) -> str:
+    """Runs the code in a fresh interpreter, warnings as errors, and returns what it prints."""
+    path = {"PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-W", "error", "-c", code, argument]
+    return subprocess.run(command, env=path, capture_output=True, check=True, text=True).stdout
+
+
+def test_the_same_figure_has_the_same_bytes(tmp_path: Path) -> None:
+    """Neither a clock nor matplotlib's version gets into the file."""
+    figure = blank(2.0, 1.0)
+    figure.text(0.5, 0.5, "text")
+    first, second = (save(figure, tmp_path / name) for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+    assert b"Software" not in first.read_bytes()
+
+
+def test_an_old_picture_stays_when_writing_fails(tmp_path: Path) -> None:
+    """Whoever looks finds a whole file; nothing half-written stays."""
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"old")
+    with file_size_limit(100), pytest.raises(DragomanError, match="File too large"):
+        save(blank(2.0, 1.0), path)
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["picture.png"]
+
+
+def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
+    """In a sentence that says what to do."""
+    with pytest.raises(InputError, match="choose another path"):
+        save(blank(2.0, 1.0), tmp_path)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dragoman.lens.inspection import HeadKind, HeadSummary
-from dragoman.lens.summaries import summarise
+from dragoman.lens.weights import summarise
 
 SIZES = st.integers(1, 9)
 

@@ -1,16 +1,125 @@
 """An inspection as one HTML file that a browser opens from anywhere, without a network.
 
-    write       ``write_page``: puts the parts below and the data into one file
     template.html, page.css, labels.json (every word of the page, in English and Chinese)
     base.js     words, elements, arrow keys       sentence.js  who looks at whom, on the sentence
     heads.js    the heads of every layer          open_head.js one head, large
     search.js   step by step: alternatives        beam.js      the tree of beam search
     encoder.js  labels, tags, what mattered       main.js      the page itself
 
-The scripts are plain JavaScript without a library. They are joined in the order of
-``write.SCRIPTS`` and see each other's functions.
+The scripts are plain JavaScript without a library. They are joined in the order of `SCRIPTS`
+and see each other's functions.
 """
 
-from dragoman.lens.page.write import write_page
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
-__all__ = ["write_page"]
+import numpy as np
+
+from dragoman.errors import InputError
+from dragoman.files.writing import replacing
+from dragoman.lens.inspection import AttentionMap, Inspection
+from dragoman.version import __version__
+
+__all__ = ["MAX_WEIGHTS", "SCRIPTS", "write_page"]
+
+MAX_WEIGHTS = 4_000_000
+"""The most attention weights of one page; it is then about 12 MB large and opens in seconds."""
+
+ONE = 10_000
+"""What stands in the page for a weight of 1: four digits, and no decimal point."""
+
+SCRIPTS = (
+    "base.js",
+    "sentence.js",
+    "heads.js",
+    "open_head.js",
+    "search.js",
+    "beam.js",
+    "encoder.js",
+    "main.js",
+)
+"""The scripts in the order in which they are joined."""
+
+_HARMLESS = str.maketrans(
+    {
+        "<": r"\u003c",  # no "</script>" and no "<!--" inside the data
+        ">": r"\u003e",
+        "&": r"\u0026",
+        "\u2028": r"\u2028",  # ends a line in scripts, though not in JSON
+        "\u2029": r"\u2029",
+    }
+)
+
+
+def write_page(inspection: Inspection, path: Path) -> Path:
+    """Writes what was found about a text as one HTML page, which needs no other file.
+
+    Missing folders of the path are made; the file appears whole or not at all. The page states a
+    content security policy that allows its own script and style, by their hashes, and nothing else:
+    neither a connection nor anything that a token could say. Returns the path.
+
+    Raises InputError when the weights are more than `MAX_WEIGHTS` or the path cannot be written,
+    DragomanError when writing fails, for example on a full disk.
+    """
+    count = sum(each.weights_LHTS.size for each in inspection.attention)
+    if count > MAX_WEIGHTS:
+        message = (
+            f"the page {path} would hold {count:,} attention weights, and {MAX_WEIGHTS:,} is the "
+            "most that a browser shows well; take a shorter text, or fewer layers or heads"
+        )
+        raise InputError(message)
+    text = page(inspection)
+    with replacing(path, "page") as part:
+        part.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+def page(inspection: Inspection) -> str:
+    """The page's HTML."""
+    style = _part("page.css")
+    script = "(() => {\n'use strict';\n" + "\n".join(map(_part, SCRIPTS)) + "\n})();\n"
+    parts = {
+        "STYLE_HASH": _hash(style),
+        "SCRIPT_HASH": _hash(script),
+        "STYLE": style,
+        "LABELS": as_json(json.loads(_part("labels.json"))),
+        "DATA": as_json(_data(inspection)),
+        "SCRIPT": script,
+    }
+    pieces = _part("template.html").split("%%")  # text and names in turn; the data is not searched
+    return "".join(parts[piece] if n % 2 else piece for n, piece in enumerate(pieces))
+
+
+def as_json(value: Any) -> str:  # noqa: ANN401 -- whatever JSON can hold
+    """JSON that may stand inside a script element, whatever texts it holds.
+
+    Raises ValueError for NaN and infinities, which are not JSON.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_HARMLESS)
+
+
+def _data(inspection: Inspection) -> dict[str, Any]:
+    found = inspection.to_dict()
+    for plain, each in zip(found["attention"], inspection.attention, strict=True):
+        plain["weights"] = _whole(each)
+    return {**found, "one": ONE, "dragoman": __version__}
+
+
+def _whole(attention: AttentionMap) -> list[Any]:
+    """The weights as whole numbers, `ONE` for 1: half the size of decimal fractions."""
+    weights: list[Any] = np.rint(attention.weights_LHTS * ONE).astype(np.int64).tolist()
+    return weights
+
+
+def _part(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """What a content security policy calls a script or a style by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

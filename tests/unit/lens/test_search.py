@@ -18,9 +18,8 @@ from tests.unit.decode.tables import (
 )
 
 from dragoman.decode import Beam, Greedy, Hypothesis, Sample, search
-from dragoman.lens.beam_tree import MOST_PRUNED, beam_tree
 from dragoman.lens.inspection import BeamTree, Node
-from dragoman.lens.search_record import Observed
+from dragoman.lens.search import MOST_PRUNED, Observed, beam_tree
 
 SEEDS = st.integers(0, 2**32)
 SRC = (5, EOS)

@@ -1,4 +1,4 @@
-"""The pictures of the paper walk: what they claim holds, and each becomes one file."""
+"""The figures of the paper walk: what they claim holds, and each becomes one file."""
 
 import math
 from itertools import pairwise
@@ -9,25 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.train.made import file_size_limit
 
 pytest.importorskip("matplotlib", reason="pictures need the extra dragoman[plot]")
 
 from matplotlib.image import imread
 
-from dragoman import lens
-from dragoman.errors import DragomanError, InputError
-from dragoman.lens.activations import SHOWN, values_and_slopes
-from dragoman.lens.caches import cache_growth, stored_bytes
-from dragoman.lens.mistakes import LENGTH, PADDED, allowed, weights_by_mistake
-from dragoman.lens.norms import layer_sizes
-from dragoman.lens.picture import blank, save
-from dragoman.lens.reach import KINDS, RECURRENT, gradients_by_distance, steps_between
-from dragoman.lens.rotary import turned_pairs
-from dragoman.lens.schedules import NOAM, OTHERS, STEPS, rates
-from dragoman.lens.sinusoidal import row_distances
-from dragoman.lens.smoothing import VOCABULARY, smoothed_losses
-from dragoman.lens.softmax import SCORES, saturation, softmax_of
 from dragoman.nn import (
     Causal,
     LinearAttention,
@@ -36,58 +22,46 @@ from dragoman.nn import (
     sinusoidal_table,
 )
 from dragoman.train.config import TrainConfig
-
-QUICK = (
-    "plot_activations",
-    "plot_cache_growth",
-    "plot_label_smoothing",
-    "plot_mistakes",
-    "plot_patterns",
-    "plot_rotary_angles",
-    "plot_sinusoidal",
-    "plot_sinusoidal_distances",
-    "plot_softmax_temperature",
+from figures import FIGURES
+from figures.attention import (
+    KINDS,
+    LENGTH,
+    PADDED,
+    RECURRENT,
+    SCORES,
+    allowed,
+    gradients_by_distance,
+    saturation,
+    softmax_of,
+    steps_between,
+    weights_by_mistake,
 )
-SLOW = ("plot_norm_placement", "plot_reach", "plot_schedules", "plot_softmax_saturation")
+from figures.layers import (
+    ACTIVATIONS_SHOWN,
+    cache_growth,
+    layer_sizes,
+    stored_bytes,
+    values_and_slopes,
+)
+from figures.positions import row_distances, turned_pairs
+from figures.training import NOAM, OTHERS, STEPS, VOCABULARY, rates, smoothed_losses
+
+SLOW = {"norm-placement.png", "reach.png", "schedules.png", "softmax-saturation.png"}
 
 
 @pytest.mark.parametrize(
-    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in FIGURES],
 )
 def test_each_picture_is_one_file(name: str, tmp_path: Path) -> None:
     """It returns its path, and there is a PNG in which something is drawn, and nothing else."""
-    path = getattr(lens, name)(tmp_path / "new" / "picture.png")
+    path = FIGURES[name](tmp_path / "new" / "picture.png")
     assert path == tmp_path / "new" / "picture.png"
     assert [file.name for file in path.parent.iterdir()] == ["picture.png"]
     picture = imread(path)
     assert picture.shape[1] > 900
     assert picture[..., :3].std() > 0.03
     assert picture[0, 0, :3].tolist() == [1.0, 1.0, 1.0]
-
-
-def test_the_same_figure_has_the_same_bytes(tmp_path: Path) -> None:
-    """Neither a clock nor matplotlib's version gets into the file."""
-    figure = blank(2.0, 1.0)
-    figure.text(0.5, 0.5, "text")
-    first, second = (save(figure, tmp_path / name) for name in ("a", "b"))
-    assert first.read_bytes() == second.read_bytes()
-    assert b"Software" not in first.read_bytes()
-
-
-def test_an_old_picture_stays_when_writing_fails(tmp_path: Path) -> None:
-    """Whoever looks finds a whole file; nothing half-written stays."""
-    path = tmp_path / "picture.png"
-    path.write_bytes(b"old")
-    with file_size_limit(100), pytest.raises(DragomanError, match="File too large"):
-        save(blank(2.0, 1.0), path)
-    assert path.read_bytes() == b"old"
-    assert [file.name for file in tmp_path.iterdir()] == ["picture.png"]
-
-
-def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
-    """In a sentence that says what to do."""
-    with pytest.raises(InputError, match="choose another path"):
-        save(blank(2.0, 1.0), tmp_path)
 
 
 @settings(deadline=None, max_examples=6)
@@ -260,7 +234,7 @@ def test_activations_and_slopes_are_those_of_their_formulas() -> None:
     differ by less than 0.0005.
     """
     x = torch.linspace(-5, 5, 1001, dtype=torch.float64)
-    drawn = {name: values_and_slopes(name, x) for name, _, _ in SHOWN}
+    drawn = {name: values_and_slopes(name, x) for name, _, _ in ACTIVATIONS_SHOWN}
     normal = torch.distributions.Normal(0.0, 1.0)
     torch.testing.assert_close(drawn["gelu"][0], x * normal.cdf(x))
     torch.testing.assert_close(drawn["gelu"][1], normal.cdf(x) + x * normal.log_prob(x).exp())

@@ -1,0 +1,50 @@
+"""The figures of the textbook, drawn from the package's own parts; none needs a trained model.
+
+    attention    softmax and temperature, who sees whom, reach, common mistakes
+    positions    the sinusoidal table, rotary angles, four schemes side by side
+    layers       the place of the norm, activations, the growth of caches
+    training     learning rates, label smoothing
+
+`python docs/make.py pictures` writes them all. For one of them, in Python, with `docs` on the path:
+`figures.positions.plot_sinusoidal("sinusoidal.png")`. They need matplotlib, which
+`pip install '.[plot]'` in a checkout brings.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from figures.attention import (
+    plot_mistakes,
+    plot_patterns,
+    plot_reach,
+    plot_softmax_saturation,
+    plot_softmax_temperature,
+)
+from figures.layers import plot_activations, plot_cache_growth, plot_norm_placement
+from figures.positions import (
+    plot_positions,
+    plot_rotary_angles,
+    plot_sinusoidal,
+    plot_sinusoidal_distances,
+)
+from figures.training import plot_label_smoothing, plot_schedules
+
+__all__ = ["FIGURES"]
+
+FIGURES: dict[str, Callable[[Path | str], Path]] = {
+    "activations.png": plot_activations,
+    "cache-growth.png": plot_cache_growth,
+    "label-smoothing.png": plot_label_smoothing,
+    "mistakes.png": plot_mistakes,
+    "norm-placement.png": plot_norm_placement,
+    "patterns.png": plot_patterns,
+    "positions.png": plot_positions,
+    "reach.png": plot_reach,
+    "rotary-angles.png": plot_rotary_angles,
+    "schedules.png": plot_schedules,
+    "sinusoidal.png": plot_sinusoidal,
+    "sinusoidal-distances.png": plot_sinusoidal_distances,
+    "softmax-saturation.png": plot_softmax_saturation,
+    "softmax-temperature.png": plot_softmax_temperature,
+}
+"""Each file in docs/images/ that needs no model, and the function that draws it."""
