@@ -157,6 +157,8 @@ def _run(block: Block, folder: Path, environment: dict[str, str]) -> str:
             if target != "demo":
                 return "make"
             command = ["dragoman", "demo", *SHORT]
+        case [".venv/bin/dragoman", *_]:
+            command = ["/bin/sh", "-c", block.text.removeprefix(".venv/bin/")]
         case [".", activate]:
             assert activate == ".venv/bin/activate"  # the Makefile's environment
             return "."

@@ -32,7 +32,7 @@ else:
             from dragoman.lens import pictures
         except ModuleNotFoundError as error:
             if error.name and error.name.partition(".")[0] == "matplotlib":
-                message = "pictures need matplotlib; install it with: pip install 'dragoman[plot]'"
+                message = "pictures need matplotlib; in a checkout: pip install '.[plot]'"
                 raise InputError(message) from error
             raise
         return getattr(pictures, name)

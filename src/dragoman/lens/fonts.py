@@ -6,7 +6,7 @@ warnings. So every label gets the first font file that has all its characters:
 1. matplotlib's own font;
 2. a font of the machine that is made for Chinese, Japanese or Korean;
 3. Noto Sans SC (SIL Open Font Licence), which the package ``zhplot`` carries and
-   ``pip install 'dragoman[plot]'`` brings; only its file is used, the package is not imported,
+   the extra `plot` brings; only its file is used, the package is not imported,
    because importing it changes matplotlib's global settings;
 4. any other font of the machine; of matplotlib's own none, as its "Last Resort" font draws a
    frame for every character and others hold signs of formulas at the places of letters.

@@ -241,9 +241,9 @@ def test_the_demo_names_what_brings_pictures(
     said = io.StringIO()
 
     def missing(*_: object, **__: object) -> None:
-        raise InputError("install it with: pip install 'dragoman[plot]'")
+        raise InputError("in a checkout: pip install '.[plot]'")
 
     monkeypatch.setattr("dragoman.lens.plot_alignment", missing, raising=False)
     translator = dragoman.load(model, device="cpu")
     demo._draw(translator, LINES[0], tmp_path / "a.png", Console(file=said, width=200))
-    assert "5. No picture: install it with: pip install 'dragoman[plot]'" in said.getvalue()
+    assert "5. No picture: in a checkout: pip install '.[plot]'" in said.getvalue()

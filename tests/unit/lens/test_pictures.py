@@ -91,7 +91,7 @@ def test_missing_matplotlib_is_said_with_its_cure(tmp_path: Path) -> None:
         "try: dragoman.lens.plot_alignment(numpy.eye(1), ['a'], ['b'], sys.argv[1])\n"
         "except InputError as error: sys.stdout.write(str(error))"
     )
-    assert "pip install 'dragoman[plot]'" in _python(code, str(tmp_path / "a.png"))
+    assert "pip install '.[plot]'" in _python(code, str(tmp_path / "a.png"))
     assert list(tmp_path.iterdir()) == []
 
 
