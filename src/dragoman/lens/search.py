@@ -47,8 +47,6 @@ class Expansion:
     """That sum, normalised for length."""
     ended: tuple[bool, ...]
     """Whether the new row is complete."""
-    open: tuple[bool, ...]
-    """Whether the search goes on with it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,7 +125,6 @@ class _ObservedFrontier:
                 log_probs_N=advance.log_probs_N.cpu(),
                 scores=tuple(advance.scores_N.tolist()),
                 ended=tuple(advance.ended_N.tolist()),
-                open=tuple(advance.open_N.tolist()),
             )
         )
         return advance
