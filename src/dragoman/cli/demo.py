@@ -114,7 +114,7 @@ def _train(texts: Path, model: Path, settings: Sequence[str], console: "Console"
     recipe = load_recipe("demo", (*data, *settings, f"out={model}"))
     result = train(recipe, console=console)
     if result.interrupted:
-        console.print("Stopped and saved; the same command goes on from there.")
+        console.print("Stopped and saved; the same command resumes from there.")
         raise typer.Exit(INTERRUPTED)
     steps, planned = result.progress.step, recipe.train.max_steps
     if planned is not None and steps < planned:

@@ -5,7 +5,7 @@ warnings. So every label gets the first font file that has all its characters:
 
 1. matplotlib's own font;
 2. a font of the machine that is made for Chinese, Japanese or Korean;
-3. Noto Sans SC (SIL Open Font Licence), which the package ``zhplot`` carries and
+3. Noto Sans SC (SIL Open Font Licence), which the package `zhplot` carries and
    the extra `plot` brings; only its file is used, the package is not imported,
    because importing it changes matplotlib's global settings;
 4. any other font of the machine; of matplotlib's own none, as its "Last Resort" font draws a
@@ -91,7 +91,7 @@ def _installed() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 @cache
 def _carried() -> tuple[str, ...]:
-    """Font files in the package ``zhplot``, if it is installed."""
+    """Font files in the package `zhplot`, if it is installed."""
     spec = find_spec("zhplot")
     folders = spec.submodule_search_locations if spec else None
     return tuple(

@@ -1,7 +1,7 @@
-"""From a text to its ``Inspection``: one function for each variant of the Transformer.
+"""From a text to its `Inspection`: one function for each variant of the Transformer.
 
-Whoever calls them has run the task itself (a translation, a continuation, a label), a search under
-the eyes of ``Observed``, and hands in what came out. Here the model reads it once more, watched.
+The caller has run the task itself (a translation, a continuation, a label), with its search
+recorded by `Observed`, and passes what came out. Here the model reads it once more, watched.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,13 +43,13 @@ NO_GAP = Note(
     'drinks tea."',
     zh=f"文本中没有可供模型填补的空位：用 {MASK} 代替一个词，例如“The {MASK} drinks tea.”。",
 )
-"""Said of a text that a masked language model reads whole."""
+"""The note on a text without a gap, which a masked language model cannot fill."""
 
 
 def inspect_translation(
     model: EncoderDecoder, subject: Subject, text: str, src_ids: Sequence[int], found: Searched
 ) -> Inspection:
-    """Look at a translation of a text, whose ids come without eos; ``found`` by a beam."""
+    """Look at a translation of a text, whose ids come without eos; `found` by a beam."""
     src_tokenizer, tgt_tokenizer = subject.src_tokenizer, subject.tgt_tokenizer
     src_ids = [*src_ids, src_tokenizer.eos_id]
     read_ids = [tgt_tokenizer.bos_id, *found.ids[:-1]]
@@ -82,9 +82,9 @@ def inspect_continuation(
     found: Searched,
     never: Sequence[int] = (),
 ) -> Inspection:
-    """Look at a prompt and what the model wrote behind it.
+    """Look at a prompt and what the model wrote after it.
 
-    ``found.text`` is both, and ``never`` are the ids that the model may not write.
+    `found.text` is both, and `never` are the ids that the model may not write.
     """
     tokenizer = subject.tgt_tokenizer
     traced, logits_PV = trace_continuation(model, prompt_ids, found.ids[:-1], subject.wanted)
@@ -115,7 +115,7 @@ def inspect_reading(
 ) -> Inspection:
     """Look at a text that an encoder reads, whose ids come with both ends.
 
-    ``head`` is the one of the config; ``tags`` are those of the tokens, where it is a tagger's.
+    `head` is the one of the config; `tags` are those of the tokens, where it is a tagger's.
     """
     tokenizer = subject.src_tokenizer
     labelled = isinstance(head, ClassificationHead)

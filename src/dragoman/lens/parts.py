@@ -1,4 +1,4 @@
-"""The parts of an ``Inspection`` that all variants of the Transformer share."""
+"""The parts of an `Inspection` that all variants of the Transformer share."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 ALTERNATIVES = 5
-"""The most probable tokens that are told at each step."""
+"""Number of alternatives reported at each step."""
 
 _NAMES: dict[MapName, tuple[str, str]] = {
     "encoder": ("encoder", "编码器"),
@@ -38,36 +38,36 @@ _NAMES: dict[MapName, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is looked at, and how much of it."""
+    """The model to inspect, and how much of it."""
 
     model: str
-    """Where the model lies."""
+    """Path of the model folder."""
     src_tokenizer: Tokenizer
-    """Of what it reads."""
+    """The tokenizer of the source."""
     tgt_tokenizer: Tokenizer
-    """Of what it writes."""
+    """The tokenizer of the target."""
     src_lang: str | None = None
-    """The language that it reads, where known."""
+    """Code of the source language, if known."""
     tgt_lang: str | None = None
-    """The language that it writes, where known."""
+    """Code of the target language, if known."""
     wanted: Wanted = ALL
-    """The layers and heads whose attention is wanted."""
+    """The layers and heads whose attention is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """What a watched search found."""
+    """The result of a recorded search."""
 
     notes: Observed
-    """What it saw."""
+    """The record of its steps."""
     best: Hypothesis
-    """What it chose."""
+    """The best hypothesis."""
     text: str
-    """The same as text."""
+    """The best hypothesis as text."""
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """All that was written, the end where the model wrote one."""
+        """All ids that were written, with eos if the model wrote it."""
         end = (self.notes.eos_id,) if self.best.stopped == "eos" else ()
         return (*self.best.ids, *end)
 
@@ -81,7 +81,7 @@ def attention_map(
     tokens: tuple[Sequence[str], Sequence[str]],
     lists: tuple[Literal["src", "tgt"], Literal["src", "tgt"]] = ("src", "src"),
 ) -> AttentionMap:
-    """A map with its summaries; ``tokens`` stand at rows and columns, which count in ``lists``."""
+    """A map with its summaries; `tokens` stand at rows and columns, which count in `lists`."""
     query_tokens, key_tokens = tokens
     separators = [token in SPECIALS for token in key_tokens]
     return AttentionMap(
@@ -103,7 +103,7 @@ def alignment_of(cross: Traced, *, ended: bool) -> Alignment:
     """The last layer's cross-attention, averaged over its heads, and where each token looks most.
 
     As in translating: the ends of the sentences have no links, nor has a token that looks most at
-    the end. ``ended`` says whether the last row is such an end.
+    the end. `ended` says whether the last row is such an end.
     """
     weights_TS = cross.means[cross.num_layers - 1]
     end = weights_TS.shape[1] - 1
@@ -119,9 +119,9 @@ def alignment_of(cross: Traced, *, ended: bool) -> Alignment:
 
 
 def searched_steps(found: Searched, tokenizer: Tokenizer, first: int) -> Iterator[Step]:
-    """Each token that was written, and what its row could have written instead.
+    """Each token that was written, and its alternatives.
 
-    ``first`` is the place of the first one in its list of tokens.
+    `first` is the index of the first one in its list of tokens.
     """
     rows = found.notes.rows_of(found.ids)
     columns = zip(found.ids, found.best.token_log_probs, rows, found.notes.expansions, strict=False)
@@ -141,7 +141,7 @@ def searched_steps(found: Searched, tokenizer: Tokenizer, first: int) -> Iterato
 def logit_step(
     logits_V: Tensor, index: int, tokenizer: Tokenizer, given: int | None = None
 ) -> Step:
-    """The step at a place with these logits: of the token that stands there, or the best one."""
+    """The step at a position with these logits: of the given token, or else the best one."""
     log_probs_V = logits_V.float().log_softmax(0)
     values_Nk, tokens_Nk = top_tokens(log_probs_V[None], min(ALTERNATIVES, len(log_probs_V)))
     id_ = int(tokens_Nk[0, 0]) if given is None else given
@@ -159,7 +159,7 @@ def logit_step(
 def _alternatives(
     log_probs_k: Tensor, tokens_k: Tensor, tokenizer: Tokenizer
 ) -> tuple[Alternative, ...]:
-    """The best tokens with their probabilities; those that cannot be are left out."""
+    """The best tokens with their probabilities, without impossible ones."""
     pairs = zip(tokenizer.tokens(tokens_k.tolist()), log_probs_k.tolist(), strict=True)
     probs = log_probs_k.exp().tolist()
     return tuple(
@@ -173,7 +173,7 @@ def _alternatives(
 
 
 def cut_maps(traced: Mapping[MapName, Traced]) -> Iterator[Note]:
-    """What of the attention is there, where that is not all of it."""
+    """A note on which attention was kept, if not all of it."""
     kept_en, kept_zh = [], []
     for name, each in traced.items():
         layers, heads = each.kept
@@ -191,7 +191,7 @@ def cut_maps(traced: Mapping[MapName, Traced]) -> Iterator[Note]:
 
 
 def _some(numbers: Sequence[int], total: int, word: str) -> str:
-    """The numbers that are there, of how many."""
+    """The kept numbers, out of how many."""
     if len(numbers) == total:
         return f"all {total} {word}s"
     return f"{word}{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))} of {total}"
@@ -205,7 +205,7 @@ def _some_zh(numbers: Sequence[int], total: int, word: str) -> str:
 
 
 def cut_search(found: Searched, *, tree: bool) -> Iterator[Note]:
-    """What the length limit cut, and what the tree leaves out."""
+    """Notes on what the length limit cut, and on what the tree leaves out."""
     if found.best.stopped == "length":
         limit = found.notes.max_length
         tokens = counted(limit, "token")

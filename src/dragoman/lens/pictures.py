@@ -47,7 +47,7 @@ def blank(width: float, height: float) -> Figure:
 def save(figure: Figure, path: Path | str) -> Path:
     """Write a PNG, whole or not at all; the same figure gives the same bytes.
 
-    Missing folders are made. Returns the path. Raises ``InputError`` if nothing can be written
+    Missing folders are made. Returns the path. Raises `InputError` if nothing can be written
     there.
     """
     target = Path(path)
@@ -75,8 +75,8 @@ def plot_alignment(
     from each source token (white is 0, the darkest blue is 1). Missing folders of the path are
     made; the file appears whole or not at all.
 
-    ``weights_TS`` has shape (T, S): T target tokens, S source tokens. Returns the path. Raises
-    ``InputError`` if nothing can be written there, ``ValueError`` on shapes that do not fit.
+    `weights_TS` has shape (T, S): T target tokens, S source tokens. Returns the path. Raises
+    `InputError` if nothing can be written there, `ValueError` on shapes that do not fit.
     """
     expected = (len(tgt_tokens), len(src_tokens))
     if weights_TS.shape != expected or 0 in expected:
@@ -154,7 +154,7 @@ def plot_heads(inspection: Inspection, path: Path | str) -> Path:
 
 
 def figure_of(inspection: Inspection) -> Figure:
-    """The figure of ``plot_heads``: as large as its tokens and heads need, up to a limit."""
+    """The figure of `plot_heads`: as large as its tokens and heads need, up to a limit."""
     weights_TS, rows, columns, title = _main(inspection)
     most_heads = max((len(each.heads) for each in inspection.attention), default=0)
     width = max(2.5 + _MAIN_INCHES_A_TOKEN * len(columns), 0.8 + _INCHES_A_HEAD * most_heads, 6.0)

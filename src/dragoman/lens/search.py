@@ -1,7 +1,7 @@
 """What a search saw, recorded from outside, and the tree of a beam search.
 
-`Observed` is a strategy that asks another one and keeps notes. The loop of decoding does not know
-of it, the one that is asked is not changed, so the result is that of the search without it.
+`Observed` is a strategy that wraps another one and records each step. Neither the decoding loop nor
+the wrapped strategy knows of it, so the result is that of the search without it.
 
 `beam_tree` makes a tree of these notes: every prefix that was looked at, and what became of it. At
 each step each open prefix is continued by its most probable tokens; of all these continuations the
@@ -29,18 +29,18 @@ MOST_PRUNED = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """One step: what each of the N rows could go on with, and what was chosen."""
+    """One step: the best continuations of each of the N rows, and what was chosen."""
 
     top_log_probs_Nk: Tensor
     """The log-probabilities of the most probable next tokens of each row, best first."""
     top_tokens_Nk: Tensor
     """Those tokens."""
     entropies: tuple[float, ...]
-    """Of each row's whole distribution, in nats."""
+    """Entropy of each row's whole distribution, in nats."""
     tokens: tuple[int, ...]
     """The token that each new row took."""
     parents: tuple[int, ...]
-    """The row that it goes on from."""
+    """The row that each new row continues."""
     log_probs_N: Tensor
     """The sum over each new row's tokens."""
     scores: tuple[float, ...]
@@ -51,16 +51,16 @@ class Expansion:
 
 @dataclass(slots=True, kw_only=True)
 class Observed:
-    """A strategy that does what another one does, for a single sentence, and keeps notes."""
+    """A strategy that delegates to another one, for a single sentence, and records each step."""
 
     strategy: Beam | Greedy | Sample
-    """Who decides."""
+    """The strategy that decides."""
     alternatives: int = 5
-    """How many of the most probable tokens of each row are noted, at least."""
+    """Minimum number of most probable tokens recorded for each row."""
     eos_id: int = -1
     """The token that completes a hypothesis; known when the search begins."""
     max_length: int = 0
-    """Most tokens; known when the search begins."""
+    """Maximum number of tokens; known when the search begins."""
     expansions: list[Expansion] = field(default_factory=list)
     """The steps so far."""
 
@@ -101,14 +101,14 @@ class Observed:
 
 
 class _ObservedFrontier:
-    """A frontier that is asked, and whose answers are noted."""
+    """A frontier that records the answers of the one it wraps."""
 
     def __init__(self, frontier: Frontier, notes: Observed) -> None:
         self._frontier = frontier
         self._notes = notes
 
     def advance(self, log_probs_NV: Tensor) -> Advance:
-        """Let the other one choose, and note what there was to choose from."""
+        """Let the wrapped frontier choose, and record what there was to choose from."""
         wanted = max(self._notes.alternatives, self._notes.beam_size)
         values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(wanted, log_probs_NV.shape[1]))
         entropies_N = torch.special.entr(log_probs_NV.exp()).sum(1)
@@ -130,7 +130,7 @@ class _ObservedFrontier:
         return advance
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Pass it on."""
+        """Pass it to the wrapped frontier."""
         self._frontier.keep(sentences_K)
 
 

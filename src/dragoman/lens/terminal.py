@@ -22,16 +22,16 @@ from dragoman.lens.inspection import (
 
 __all__ = ["lines_of", "table", "width_of"]
 
-WORTH_SAYING = 0.1
-"""The least share of attention that is told."""
+SMALLEST_SHARE = 0.1
+"""Smallest share of attention that is printed."""
 LINKS = 3
-"""Most tokens that are told of a row."""
+"""Maximum number of tokens printed for a row."""
 BEGINNING = 40
-"""Tokens of a long hypothesis that are told."""
+"""Maximum number of tokens printed for a hypothesis."""
 BAR = 20
-"""Letters of the longest bar."""
+"""Length of the longest bar in characters."""
 LISTED = 24
-"""Most heads that are told one by one, where a part was chosen."""
+"""Maximum number of heads listed one by one, if only some were chosen."""
 
 
 def lines_of(inspection: Inspection) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _steps(inspection: Inspection) -> Iterator[str]:
 
 
 def _looks(inspection: Inspection) -> Mapping[int, np.ndarray]:
-    """For the place of each step the weights over ``src.tokens``: the last layer's mean."""
+    """For the place of each step the weights over `src.tokens`: the last layer's mean."""
     if inspection.alignment is not None:
         return dict(enumerate(inspection.alignment.weights_TS))
     if not inspection.attention:
@@ -137,7 +137,7 @@ def _shares(weights_S: np.ndarray | None, tokens: Sequence[str]) -> str:
     if weights_S is None:
         return ""
     order = np.argsort(-weights_S, kind="stable")[:LINKS]
-    best = [index for index in order if weights_S[index] >= WORTH_SAYING] or order[:1]
+    best = [index for index in order if weights_S[index] >= SMALLEST_SHARE] or order[:1]
     return ", ".join(f"{_piece(tokens[index])} {weights_S[index]:.0%}" for index in best)
 
 
@@ -190,7 +190,7 @@ def _beam(tree: BeamTree) -> Iterator[str]:
 
 
 def table(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
-    """Rows as lines, their cells in columns; those of the columns ``right`` end together."""
+    """Rows as lines, their cells in columns; those of the columns `right` end together."""
     widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = []

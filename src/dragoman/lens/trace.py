@@ -1,15 +1,15 @@
 """Attention as it happens: the weights of every layer and head, watched from outside.
 
-``watched`` makes a view of a model (the same weights in modules of its own) and hangs a hook before
-each attention of the view; the model itself, which other threads may use, has none. The hook is
-given what the module is given: the input of the queries, keys and values as ``project_kv`` and the
-cache made them, the mask, the places. From these ``MultiHeadAttention.weights`` computes the
-weights of the wanted heads by the formula as it stands; the module then runs its fast path and
-knows of nothing. So the path that decoding uses has no flag for this, and costs nothing while
-nobody watches. Where nobody asks for a layer it has no hook.
+`watched` makes a view of a model (the same weights in modules of its own) and registers a hook
+before each attention of the view; the model itself, which other threads may use, has none. The hook
+is given what the module is given: the input of the queries, keys and values as `project_kv` and the
+cache made them, the mask, the positions. From these `MultiHeadAttention.weights` computes the
+weights of the wanted heads by the formula; the module then runs its fast path, unaware of it. So
+decoding has no flag for this, and no cost when nothing is watched. A layer that is not wanted has
+no hook.
 
-The three ``trace_`` functions let a model read what it has read before, each the way its task does:
-token by token with a cache where it writes, at once where it only reads.
+The three `trace_` functions let a model read again what it has read before, each the way its task
+does: token by token with a cache if it writes, all at once if it only reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ then heads."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which layers and heads somebody wants to see, by their numbers from 0."""
+    """Which layers and heads to keep, by their numbers from 0."""
 
     layers: Sequence[int] | None = None
     """All, unless given."""
@@ -75,7 +75,7 @@ class Traced:
     """One kind of attention of a model, while it read one text."""
 
     kept: Kept
-    """Which layers and heads ``weights_LHTS`` has."""
+    """Which layers and heads `weights_LHTS` has."""
     num_layers: int
     """How many layers there are."""
     num_heads: int
@@ -169,7 +169,7 @@ def watched(
 ) -> tuple[ModelT, dict[MapName, dict[int, Watch]]]:
     """Return a view of the model, and a watch for each watched layer of each kind of attention.
 
-    Every weight is kept, or those that ``kept`` names; ``averaged`` are the layers whose mean over
+    Every weight is kept, or those that `kept` names; `averaged` are the layers whose mean over
     all heads is wanted. What the view reads must be one row, and one text.
     """
     view = evaluation_view(model)
@@ -192,7 +192,7 @@ def choose_kept(
     wanted: Wanted = ALL,
     most: int = MOST_WEIGHTS,
 ) -> Kept:
-    """The layers and heads that there is room for, of a map of ``size`` weights a head.
+    """The layers and heads that there is room for, of a map of `size` weights a head.
 
     Of the wanted layers (the last one, where there is none of them) as many as fit with all wanted
     heads, evenly spread, their last one always; where not even one fits, its first wanted heads.
@@ -222,7 +222,7 @@ def trace_translation(
 ) -> dict[MapName, Traced]:
     """Attention while a translation is written, token by token with the cache of decoding.
 
-    ``src_ids`` end with eos; ``read_ids`` are bos and the translation, all but its last token. The
+    `src_ids` end with eos; `read_ids` are bos and the translation, all but its last token. The
     last cross-attention has its mean over all heads, which is the word alignment.
     """
     S, T = len(src_ids), len(read_ids)
@@ -242,9 +242,9 @@ def trace_continuation(
     read_ids: Sequence[int],
     wanted: Wanted = ALL,
 ) -> tuple[dict[MapName, Traced], Tensor]:
-    """Attention while a text is gone on with, and the logits (P, V) after each prompt token.
+    """Attention while a text is continued, and the logits (P, V) after each prompt token.
 
-    The prompt is read at once, as in generating; ``read_ids``, which follow, token by token.
+    The prompt is read at once, as in generating; `read_ids`, which follow, token by token.
     """
     length = len(prompt_ids) + len(read_ids)
     kept = _kept(model, {"decoder": length * length}, wanted)
@@ -263,7 +263,7 @@ def trace_text(
 ) -> tuple[dict[MapName, Traced], Tensor]:
     """Attention while a text is read, and what the head makes of it, without the batch axis.
 
-    ``averaged`` asks for the mean over all heads of every layer, which rollout goes through.
+    `averaged` asks for the mean over all heads of every layer, which rollout goes through.
     """
     kept = _kept(model, {"encoder": len(ids) ** 2}, wanted)
     layers = range(len(attentions(model)["encoder"])) if averaged else ()
