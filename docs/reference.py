@@ -10,11 +10,12 @@ from dataclasses import MISSING, asdict, is_dataclass
 from functools import cache
 from itertools import pairwise
 from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from dragoman.models.heads import Head
 from dragoman.nn.patterns import AttentionPattern
 from dragoman.nn.position import PositionScheme, RotaryScaling
+from dragoman.ranges import Range
 from dragoman.settings.fields import keys_of
 from dragoman.tasks.task import TASKS, find_task
 
@@ -120,7 +121,7 @@ def recipe_page(language: Literal["en", "zh"]) -> str:
 
 def rows(cls: type, base: object, path: str, language: str) -> Iterator[Row]:
     """The keys of a dataclass and of the sections in it, with the defaults that `base` has."""
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls, include_extras=True)
     for name, field in keys_of(cls).items():
         default = field.default if base is MISSING else getattr(base, name)
         if default is MISSING and field.default_factory is not MISSING:
@@ -143,6 +144,9 @@ def _section(hint: Any) -> type | None:  # noqa: ANN401
 
 def _type(hint: Any, language: str) -> str:  # noqa: ANN401
     words = WORDS[language]
+    if get_origin(hint) is Annotated:
+        number, limits = get_args(hint)
+        return f"{_type(number, language)} {_range(limits, language)}"
     arguments = tuple(arm for arm in get_args(hint) if arm is not NoneType)
     titles = CHOICES.get(arguments)
     if titles is not None:
@@ -152,11 +156,17 @@ def _type(hint: Any, language: str) -> str:  # noqa: ANN401
         return words["or"].join(f"`{json.dumps(value)}`" for value in arguments)
     if get_origin(hint) is tuple:
         return words["list"].format(_type(arguments[0], language))
-    if is_dataclass(hint) or get_origin(hint) is Mapping:
-        return words["table"]
-    if arguments:
+    is_table = is_dataclass(hint) or get_origin(hint) is Mapping
+    if arguments and not is_table:
         return words["or"].join(_type(argument, language) for argument in arguments)
-    return words[hint.__name__]
+    return words["table" if is_table else hint.__name__]
+
+
+def _range(limits: Range, language: str) -> str:
+    """The bounds of a number, as in mathematics: `≥ 1`."""
+    bounds = {"≥": limits.least, ">": limits.above, "≤": limits.most, "<": limits.below}
+    comma = ", " if language == "en" else "，"
+    return comma.join(f"{sign} {bound:g}" for sign, bound in bounds.items() if bound is not None)
 
 
 def _default(value: object, language: str) -> str:

@@ -175,7 +175,7 @@ def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Pat
         (["demo", "demo"], "one recipe at a time"),
         (["demo", "train.max_step=3"], "max_steps"),
         (["demo", "train.max_steps=many"], "max_steps"),
-        (["demo", "train.patience=0"], "patience = 0 must be at least 1"),
+        (["demo", "train.patience=0"], "train.patience is 0; it must be at least 1"),
         (["demo"], "data.src"),
         (["--src", "a.src", "--tgt", "a.tgt"], "a.src"),
         (["demo", "--out", "A"], "--out A and out="),
@@ -184,7 +184,10 @@ def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Pat
             "--tgt b and data.tgt=c set the same key; give one of them",
         ),
         ([__file__, __file__], f"--src {__file__} --tgt {__file__} --out DIR"),
-        (["demo", "train.learning_rate=1e400"], "learning_rate = inf must be above 0 and finite"),
+        (
+            ["demo", "train.learning_rate=1e400"],
+            "train.learning_rate is inf; it must be above 0 and finite",
+        ),
     ],
 )
 def test_wrong_command(

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.errors import InputError
+from dragoman.ranges import Count, Probability, check_ranges
 
 __all__ = [
     "BatchConfig",
@@ -53,21 +54,15 @@ LONGEST = (1 << 19) - 1
 class BatchConfig:
     """How examples are put into batches under a budget of tokens."""
 
-    max_tokens: int = 4096
+    max_tokens: Count = 4096
     """Tokens of a batch, source and target, with padding; a longer example makes one alone."""
-    max_length: int = 256
+    max_length: Count = 256
     """Pairs with more tokens on a side are left out of training; longer single texts are cut."""
-    subword_sampling: float = 0.0
+    subword_sampling: Probability = 0.0
     """Probability that a piece is taken apart, drawn anew each epoch; 0.1 suits small corpora."""
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1 or self.max_length < 1:
-            raise InputError(
-                f"max_tokens ({self.max_tokens}) and max_length ({self.max_length}) must be above "
-                "zero."
-            )
-        if not 0.0 <= self.subword_sampling <= 1.0:
-            raise InputError(f"subword_sampling is {self.subword_sampling}, not in [0, 1].")
+        check_ranges(self)
 
 
 @dataclass(frozen=True, slots=True)

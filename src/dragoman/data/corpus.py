@@ -1,6 +1,5 @@
 """Where pairs of sentences come from: parallel files, a TSV, JSON lines; what is found there."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -9,6 +8,7 @@ from typing import Literal
 
 from dragoman.errors import InputError
 from dragoman.files.reading import read_lines, read_records, text_at
+from dragoman.ranges import Positive, check_ranges
 from dragoman.wording import counted
 
 __all__ = [
@@ -104,7 +104,7 @@ class CorpusConfig:
     """Where the source is in a JSON object; dots lead into inner objects: "translation.en"."""
     tgt_key: str = "tgt"
     """Where the target is in a JSON object."""
-    weight: float = 1.0
+    weight: Positive = 1.0
     """How often an epoch passes over the corpus; 0.5 takes a random half each time."""
 
     def __post_init__(self) -> None:
@@ -114,11 +114,7 @@ class CorpusConfig:
                 f"The corpus {self.name or '(unnamed)'} must have src and tgt, or tsv, or jsonl: "
                 "exactly one of the three."
             )
-        if not 0.0 < self.weight < math.inf:
-            raise InputError(
-                f"The weight of the corpus {self.label} is {self.weight}; it must be a number "
-                "above 0."
-            )
+        check_ranges(self)
 
     @property
     def label(self) -> str:

@@ -17,13 +17,14 @@ from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 from zlib import crc32
 
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
 from dragoman.data.prepare import Encoder, RaggedWriter, id_type, kept, special_ids
 from dragoman.errors import InputError
 from dragoman.files.reading import longest_line, read_text
+from dragoman.ranges import Range, check_ranges
 from dragoman.wording import counted
 
 __all__ = [
@@ -63,14 +64,13 @@ class TextEncoder(Encoder, Protocol):
 class HoldOut:
     """What of the text is kept for validation."""
 
-    share: float = 0.1
+    share: Annotated[float, Range(above=0, below=1)] = 0.1
     """The share of each file's characters, or of the documents."""
     by: Literal["end", "documents"] = "end"
     """"end": the last part of each file; "documents": documents drawn from everywhere."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.share < 1.0:
-            raise InputError(f"The share to hold out is {self.share}, not between 0 and 1.")
+        check_ranges(self)
 
 
 class Part(NamedTuple):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from dragoman.data.numbers import numbers_corpus
-from dragoman.errors import InputError
 from dragoman.files.writing import replacing
+from dragoman.ranges import Count, check_ranges
 
 __all__ = ["EXAMPLE", "DemoCorpus", "MadeConfig", "Pair", "demo_corpus", "write_made"]
 
@@ -64,18 +64,16 @@ class MadeConfig:
 
     name: Literal["numbers"] = "numbers"
     """numbers: sentences with figures, dates, times and money, and the same written out."""
-    train: int = 40_000
+    train: Count = 40_000
     """Number of training pairs."""
-    valid: int = 1_000
+    valid: Count = 1_000
     """Number of validation pairs: each has an expression that no training pair has."""
     seed: int = 1
     """Random seed of the pairs."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a corpus without pairs."""
-        for name, count in (("train", self.train), ("valid", self.valid)):
-            if count < 1:
-                raise InputError(f"made.{name} = {count} must be at least 1")
+        check_ranges(self)
 
 
 def write_made(config: MadeConfig, folder: Path) -> dict[str, Path]:

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from dragoman.decode.protocol import Advance
 from dragoman.decode.ranking import IMPOSSIBLE, top_tokens
-from dragoman.decode.score import check_alpha, length_penalty
+from dragoman.decode.score import length_penalty
 from dragoman.errors import InputError
+from dragoman.ranges import Count, NonNegative, check_ranges
 
 __all__ = ["Beam"]
 
@@ -28,21 +29,19 @@ __all__ = ["Beam"]
 class Beam:
     """The ``beam_size`` best prefixes at each step, the ``n_best`` best sequences at the end."""
 
-    beam_size: int = 5
+    beam_size: Count = 5
     """Slots for hypotheses of each sentence, W."""
-    length_penalty: float = 0.6
+    length_penalty: NonNegative = 0.6
     """The exponent alpha of the score: 0 compares sums, greater values favour longer outputs."""
-    n_best: int = 1
+    n_best: Count = 1
     """Hypotheses to return for each sentence, best first."""
 
     def __post_init__(self) -> None:
-        check_alpha(self.length_penalty)
-        if self.beam_size < 1:
-            raise InputError(f"beam_size is {self.beam_size}; it must be 1 or more.")
-        if not 1 <= self.n_best <= self.beam_size:
+        check_ranges(self)
+        if self.n_best > self.beam_size:
             raise InputError(
                 f"n_best is {self.n_best} with beam_size {self.beam_size}; "
-                "it must be at least 1 and at most beam_size."
+                "it must be at most beam_size"
             )
 
     def begin(self, max_B: Tensor, eos_id: int) -> "BeamFrontier":

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from dragoman.decode.protocol import Advance
-from dragoman.decode.score import check_alpha, length_penalty
+from dragoman.decode.score import length_penalty
+from dragoman.ranges import NonNegative, check_ranges
 
 __all__ = ["Chooser", "Greedy", "SingleFrontier"]
 
@@ -26,11 +27,11 @@ class Chooser(Protocol):
 class Greedy:
     """``y_t = argmax_v log p(v | y_<t, x)``; among equals the lower id. Equal to a beam of 1."""
 
-    length_penalty: float = 0.6
+    length_penalty: NonNegative = 0.6
     """The exponent alpha of the score; it cannot change what is chosen."""
 
     def __post_init__(self) -> None:
-        check_alpha(self.length_penalty)
+        check_ranges(self)
 
     @property
     def beam_size(self) -> int:

@@ -17,6 +17,7 @@ The log-probabilities of the result are the model's, whatever the options here.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -24,8 +25,7 @@ from torch import Tensor
 
 from dragoman.decode.greedy import SingleFrontier
 from dragoman.decode.ranking import top_tokens
-from dragoman.decode.score import check_alpha
-from dragoman.errors import InputError
+from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
 
 __all__ = ["Sample"]
 
@@ -34,34 +34,24 @@ __all__ = ["Sample"]
 class Sample:
     """Draw every token; the neutral values of the options draw from the whole distribution."""
 
-    temperature: float = 1.0
+    temperature: Positive = 1.0
     """Below 1 sharpens the distribution, above 1 flattens it; more than 0 (0 would be Greedy)."""
-    top_k: int | None = None
+    top_k: Count | None = None
     """Most tokens to draw from; all unless given."""
-    top_p: float = 1.0
+    top_p: Annotated[float, Range(above=0, most=1)] = 1.0
     """Probability that the tokens to draw from have together, in (0, 1]."""
-    min_p: float = 0.0
+    min_p: BelowOne = 0.0
     """Least probability of a token as a share of the greatest, in [0, 1)."""
-    seed: int = 0
+    seed: Index = 0
     """Decides all random numbers, together with the numbers of the sequences."""
     numbers: tuple[int, ...] | None = None
     """The number of each sequence of the batch among all that share the seed; 0, 1, 2 ... unless
     given."""
-    length_penalty: float = 0.6
+    length_penalty: NonNegative = 0.6
     """The exponent alpha of the score; it cannot change what is chosen."""
 
     def __post_init__(self) -> None:
-        check_alpha(self.length_penalty)
-        if not 0.0 < self.temperature < float("inf"):
-            raise InputError(f"temperature is {self.temperature}; it must be a number above 0.")
-        if self.top_k is not None and self.top_k < 1:
-            raise InputError(f"top_k is {self.top_k}; it must be 1 or more.")
-        if not 0.0 < self.top_p <= 1.0:
-            raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1.")
-        if not 0.0 <= self.min_p < 1.0:
-            raise InputError(f"min_p is {self.min_p}; it must be at least 0 and below 1.")
-        if self.seed < 0:
-            raise InputError(f"seed is {self.seed}; it must be 0 or more.")
+        check_ranges(self)
 
     @property
     def beam_size(self) -> int:

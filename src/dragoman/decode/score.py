@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.errors import InputError
+from dragoman.ranges import NonNegative, check_range
 
-__all__ = ["Forced", "check_alpha", "force", "length_penalty", "score_pairs"]
+__all__ = ["Forced", "force", "length_penalty", "score_pairs"]
 
 LARGEST = torch.finfo(torch.float32).max
 
@@ -31,15 +31,6 @@ def length_penalty(length: int, alpha: float) -> float:
     base = (5 + length) / 6
     fits = alpha * math.log(base) < math.log(LARGEST)
     return float(np.float32(base**alpha if fits else LARGEST))
-
-
-def check_alpha(alpha: float) -> None:
-    """Raise InputError unless 0 <= alpha < infinity.
-
-    Exact early stopping needs a penalty that does not fall with the length.
-    """
-    if not 0 <= alpha < float("inf"):
-        raise InputError(f"length_penalty is {alpha}; it must be 0 or a positive number.")
 
 
 def score_pairs(logits_BTV: Tensor, tgt_out_BT: Tensor, pad_id: int) -> Tensor:
@@ -85,7 +76,7 @@ def force(
     ``forward`` maps ``(src_BS, tgt_in_BT)`` to ``logits_BTV``; ``pair`` holds src_BS, tgt_in_BT
     (bos + y) and tgt_out_BT (y + eos).
     """
-    check_alpha(alpha)
+    check_range("length_penalty", alpha, NonNegative)
     src_BS, tgt_in_BT, tgt_out_BT = pair
     token_log_probs_BT = score_pairs(forward(src_BS, tgt_in_BT), tgt_out_BT, pad_id)
     log_prob_B = token_log_probs_BT.double().sum(1)

@@ -11,6 +11,7 @@ from dragoman.errors import InputError
 from dragoman.models.heads import Head, NoHead
 from dragoman.nn.patterns import AttentionPattern
 from dragoman.nn.shape import LayerShape
+from dragoman.ranges import Count, Positive
 
 Tying = Literal["none", "target-output", "source-target", "all"]
 
@@ -25,9 +26,9 @@ class EncoderDecoderConfig(LayerShape):
     """Rows of the source embedding; training sets it from the tokenizer."""
     tgt_vocab_size: int = 0
     """Rows of the target embedding and of the output; training sets it from the tokenizer."""
-    num_encoder_layers: int = 6
+    num_encoder_layers: Count = 6
     """Depth of the encoder."""
-    num_decoder_layers: int = 6
+    num_decoder_layers: Count = 6
     """Depth of the decoder."""
     encoder_patterns: tuple[AttentionPattern, ...] = ()
     """Self-attention of the encoder's layers, repeated from the first; full unless given."""
@@ -41,9 +42,9 @@ class EncoderDecoderConfig(LayerShape):
     """Which of the source, target and output matrices are one; `all` needs a joint vocabulary."""
     output_bias: bool = False
     """Whether the output layer has a bias."""
-    logit_scale: float = 1.0
+    logit_scale: Positive = 1.0
     """On the last hidden states (T5 with tied matrices: d_model^-0.5)."""
-    logit_soft_cap: float | None = None
+    logit_soft_cap: Positive | None = None
     """Bound of the logits, c tanh(logit / c); none unless given."""
     pad_id: int = 0
     """Padding."""
@@ -55,8 +56,6 @@ class EncoderDecoderConfig(LayerShape):
     def __post_init__(self) -> None:
         """Refuse what cannot be built, naming both options of a conflict."""
         LayerShape.__post_init__(self)
-        self._check_counts("num_encoder_layers", "num_decoder_layers")
-        self._check_sizes("logit_scale", "logit_soft_cap")
         self._check_patterns("encoder_patterns", self.encoder_patterns)
         self._check_patterns("decoder_patterns", self.decoder_patterns)
         _check_causal(self.decoder_patterns, "decoder_patterns")
@@ -82,7 +81,7 @@ class DecoderOnlyConfig(LayerShape):
     """Which of the variants this is."""
     vocab_size: int = 0
     """Rows of the embedding and of the output; training sets it from the tokenizer."""
-    num_layers: int = 6
+    num_layers: Count = 6
     """Depth."""
     patterns: tuple[AttentionPattern, ...] = ()
     """Self-attention of the layers, repeated from the first; causal unless given."""
@@ -94,9 +93,9 @@ class DecoderOnlyConfig(LayerShape):
     """Whether the embedding and the output are one matrix."""
     output_bias: bool = False
     """Whether the output layer has a bias."""
-    logit_scale: float = 1.0
+    logit_scale: Positive = 1.0
     """On the last hidden states."""
-    logit_soft_cap: float | None = None
+    logit_soft_cap: Positive | None = None
     """Bound of the logits, c tanh(logit / c); none unless given."""
     pad_id: int = 0
     """Padding; -1 where the vocabulary has none."""
@@ -108,8 +107,6 @@ class DecoderOnlyConfig(LayerShape):
     def __post_init__(self) -> None:
         """Refuse what cannot be built."""
         LayerShape.__post_init__(self)
-        self._check_counts("num_layers")
-        self._check_sizes("logit_scale", "logit_soft_cap")
         self._check_patterns("patterns", self.patterns)
         _check_causal(self.patterns, "patterns")
 
@@ -122,7 +119,7 @@ class EncoderOnlyConfig(LayerShape):
     """Which of the variants this is."""
     vocab_size: int = 0
     """Rows of the embedding; training sets it from the tokenizer."""
-    num_layers: int = 6
+    num_layers: Count = 6
     """Depth."""
     patterns: tuple[AttentionPattern, ...] = ()
     """Self-attention of the layers, repeated from the first; full unless given."""
@@ -144,7 +141,6 @@ class EncoderOnlyConfig(LayerShape):
     def __post_init__(self) -> None:
         """Refuse what cannot be built."""
         LayerShape.__post_init__(self)
-        self._check_counts("num_layers")
         self._check_patterns("patterns", self.patterns)
 
 

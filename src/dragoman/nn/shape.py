@@ -1,6 +1,5 @@
 """What every layer of a stack is built from: the part that the configs of all models share."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,6 +19,7 @@ from dragoman.nn.position import (
     Rotary,
     Sinusoidal,
 )
+from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
 NormPosition = Literal["post", "pre", "deepnorm"]
 
@@ -32,15 +32,15 @@ class LayerShape:
     `torch.nn.Transformer`: the paper's formulas have biases in the feed-forward network only.
     """
 
-    d_model: int = 512
+    d_model: Count = 512
     """Width of the residual stream."""
-    num_heads: int = 8
+    num_heads: Count = 8
     """Attention heads."""
-    num_kv_heads: int | None = None
+    num_kv_heads: Count | None = None
     """Key-value heads, shared by groups of query heads; as many as heads unless given."""
-    head_dim: int | None = None
+    head_dim: Count | None = None
     """Width of a head; d_model / num_heads unless given."""
-    d_ff: int = 2048
+    d_ff: Count = 2048
     """Width of the feed-forward network."""
     activation: Activation = "relu"
     """Activation of the feed-forward network."""
@@ -54,15 +54,15 @@ class LayerShape:
     """Whether the projections of the feed-forward network have one; as `bias` unless given."""
     qk_norm: bool = False
     """RMSNorm over each head's queries and keys."""
-    attention_scale: float | None = None
+    attention_scale: Positive | None = None
     """On the scores; head_dim^-0.5 unless given (T5 has 1)."""
-    score_soft_cap: float | None = None
+    score_soft_cap: Positive | None = None
     """Bound of the scores, c tanh(score / c); none unless given."""
     positions: PositionScheme = field(default_factory=Sinusoidal)
     """How a token's place is told."""
     norm: NormName = "layer"
     """LayerNorm or RMSNorm."""
-    norm_eps: float = 1e-5
+    norm_eps: Positive = 1e-5
     """Added to the variance inside the root."""
     norm_position: NormPosition = "post"
     """Post-norm as in the paper, pre-norm, or DeepNorm for deep post-norm stacks."""
@@ -70,18 +70,18 @@ class LayerShape:
     """A last norm on each stack; unless given, pre-norm stacks have it and post-norm ones not."""
     init: InitName = "xavier"
     """How matrices are drawn: Xavier-uniform, or as GPT-2 scaled by depth."""
-    dropout: float = 0.1
+    dropout: BelowOne = 0.1
     """On sublayer outputs and on the sums of embeddings and positions."""
-    attention_dropout: float = 0.0
+    attention_dropout: BelowOne = 0.0
     """On attention weights."""
-    ffn_dropout: float = 0.0
+    ffn_dropout: BelowOne = 0.0
     """Inside the feed-forward network."""
-    layer_drop: float = 0.0
+    layer_drop: BelowOne = 0.0
     """Probability that training leaves a layer out."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be built, naming both options of a conflict."""
-        self._check_numbers()
+        """Raise InputError for what cannot be built, naming both options of a conflict."""
+        check_ranges(self)
         if self.head_dim is None and self.d_model % self.num_heads:
             raise InputError(
                 f"d_model = {self.d_model} is not a multiple of num_heads = {self.num_heads}; "
@@ -104,15 +104,6 @@ class LayerShape:
             raise InputError(
                 'head_dim = 2 has one frequency, which scaling "dynamic" cannot change'
             )
-
-    def _check_numbers(self) -> None:
-        """Refuse a number that is out of its range by itself."""
-        self._check_counts("d_model", "num_heads", "num_kv_heads", "head_dim", "d_ff")
-        for name in ("dropout", "attention_dropout", "ffn_dropout", "layer_drop"):
-            p: float = getattr(self, name)
-            if not 0.0 <= p < 1.0:
-                raise InputError(f"{name} = {p} is not a probability below 1")
-        self._check_sizes("attention_scale", "score_soft_cap", "norm_eps")
 
     def _check_patterns(self, name: str, patterns: tuple[AttentionPattern, ...]) -> None:
         """Refuse what linear attention, which has no scores, would leave out without a word."""
@@ -137,18 +128,6 @@ class LayerShape:
                     f"{here} has {len(pattern.decay)} numbers as decay, but there are {heads} "
                     "key-value heads: give one for each"
                 )
-
-    def _check_counts(self, *names: str) -> None:
-        for name in names:
-            count: int | None = getattr(self, name)
-            if count is not None and count < 1:
-                raise InputError(f"{name} = {count} is not at least 1")
-
-    def _check_sizes(self, *names: str) -> None:
-        for name in names:
-            size: float | None = getattr(self, name)
-            if size is not None and not 0.0 < size < math.inf:
-                raise InputError(f"{name} = {size} is not a finite number above 0")
 
     @property
     def width(self) -> int:

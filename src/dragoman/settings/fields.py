@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path, PurePath
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from dragoman.errors import InputError, nearest
+from dragoman.ranges import check_range
 from dragoman.settings.source import Place
 
 T = TypeVar("T")
@@ -76,6 +77,8 @@ def _convert(expected: Any, value: object, at: Place, base: object) -> object:  
     if is_dataclass(expected) and isinstance(expected, type):
         return section(expected, value, at, base)
     origin, arguments = get_origin(expected), get_args(expected)
+    if origin is Annotated:
+        return _within(expected, _convert(arguments[0], value, at, base), at)
     if origin in {Union, UnionType}:
         return _union(arguments, value, at, base)
     if origin is list or (origin is tuple and arguments[1:] == (...,)):
@@ -88,6 +91,15 @@ def _convert(expected: Any, value: object, at: Place, base: object) -> object:  
             raise must_be(at, "a section", value)
         return {k: _convert(arguments[1], v, at.child(k), MISSING) for k, v in value.items()}
     return _leaf(expected, value, at)
+
+
+def _within(expected: Any, value: object, at: Place) -> object:  # noqa: ANN401
+    """The value, which must be in the range that its type declares."""
+    try:
+        check_range(at.key, value, expected)
+    except InputError as error:
+        raise at.error(str(error)) from error
+    return value
 
 
 def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> object:
@@ -182,6 +194,8 @@ _NAMES: Mapping[Any, str] = {
 
 
 def _wanted(expected: Any) -> str:  # noqa: ANN401
+    if get_origin(expected) is Annotated:
+        return _wanted(get_args(expected)[0])
     if get_origin(expected) is Literal:
         return " or ".join(_show(choice) for choice in get_args(expected))
     if get_origin(expected) in {tuple, list}:

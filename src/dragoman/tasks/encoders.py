@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batches import BatchConfig
-from dragoman.errors import InputError
 from dragoman.models import EncoderOnlyConfig
+from dragoman.ranges import BelowOne
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.wording import counted
 
@@ -18,14 +18,8 @@ __all__ = ["NoisyBatchConfig", "describe", "hide_tokens"]
 class NoisyBatchConfig(BatchConfig):
     """How texts are put into batches, and how much of them is hidden."""
 
-    token_dropout: float = 0.0
+    token_dropout: BelowOne = 0.0
     """Probability that training hides a token, so that no single one decides."""
-
-    def __post_init__(self) -> None:
-        """Refuse what is no probability."""
-        BatchConfig.__post_init__(self)
-        if not 0.0 <= self.token_dropout < 1.0:
-            raise InputError(f"token_dropout is {self.token_dropout}, not in [0, 1).")
 
 
 def hide_tokens(ids_BL: Tensor, probability: float, tokenizer: Tokenizer) -> Tensor:

@@ -18,12 +18,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
+from dragoman.ranges import Count, Range, check_ranges
 from dragoman.text.tokenizer import BYTES, SPECIALS, Tokenizer, is_special
 
 __all__ = ["TokenizerConfig", "train_tokenizer"]
@@ -64,12 +65,13 @@ class TokenizerConfig:
     """Further special tokens, such as "<mask>", which masked language models need."""
     joint: bool = True
     """One tokenizer for both languages, which lets the embeddings be shared."""
-    character_coverage: float = 0.9999
+    character_coverage: Annotated[float, Range(above=0, most=1)] = 0.9999
     """The share of the text's characters that get a place of their own; the rest is bytes."""
-    max_texts: int = 1_000_000
+    max_texts: Count = 1_000_000
     """Learn from at most this many texts, evenly spaced over the corpus."""
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         if self.model not in {"bpe", "unigram", "characters"}:
             raise InputError(
                 f'The tokenizer model {self.model!r} is none of "bpe", "unigram", "characters".'
@@ -86,13 +88,6 @@ class TokenizerConfig:
                 f"The specials {', '.join(self.specials)} must be different from each other and "
                 'from <pad>, <unk>, <s>, </s> and bytes, and of the form "<name>".'
             )
-        if not 0.0 < self.character_coverage <= 1.0:
-            raise InputError(
-                f"The character_coverage {self.character_coverage} is not in (0, 1]; "
-                "0.9999 leaves one character in ten thousand to bytes."
-            )
-        if self.max_texts < 1:
-            raise InputError(f"max_texts is {self.max_texts}; give at least 1.")
 
     @property
     def first(self) -> tuple[str, ...]:

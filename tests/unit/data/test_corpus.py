@@ -269,7 +269,7 @@ def test_a_corpus_has_exactly_one_layout(layout: dict[str, str]) -> None:
 @pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
 def test_a_weight_is_a_number_above_zero(weight: float) -> None:
     """A corpus that is never read is a mistake, and so is one that is read without end."""
-    with pytest.raises(InputError, match=f"weight of the corpus spam is {weight}"):
+    with pytest.raises(InputError, match=f"weight is {weight}; it must be above 0"):
         CorpusConfig(name="spam", tsv="a", weight=weight)
 
 

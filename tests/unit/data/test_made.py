@@ -28,7 +28,7 @@ def test_another_seed_writes_other_pairs(tmp_path: Path) -> None:
 
 def test_a_corpus_needs_pairs() -> None:
     """A count below 1 is refused by its key."""
-    with pytest.raises(InputError, match=r"made\.train = 0"):
+    with pytest.raises(InputError, match="train is 0; it must be at least 1"):
         MadeConfig(train=0)
-    with pytest.raises(InputError, match=r"made\.valid = -1"):
+    with pytest.raises(InputError, match="valid is -1; it must be at least 1"):
         MadeConfig(valid=-1)

@@ -214,19 +214,19 @@ def test_an_unknown_preset_names_the_nearest() -> None:
             ('tie_embeddings = "source-target"', "src_vocab_size = 5", "tgt_vocab_size = 6"),
         ),
         ({"pad_id": 3, "eos_id": 3}, ("pad_id = 3", "eos_id = 3")),
-        ({"num_heads": 0}, ("num_heads = 0",)),
-        ({"num_kv_heads": 0}, ("num_kv_heads = 0",)),
-        ({"head_dim": 0}, ("head_dim = 0",)),
-        ({"d_ff": -1}, ("d_ff = -1",)),
-        ({"num_encoder_layers": 0}, ("num_encoder_layers = 0",)),
-        ({"num_decoder_layers": 0}, ("num_decoder_layers = 0",)),
-        ({"dropout": 1.0}, ("dropout = 1.0",)),
-        ({"attention_dropout": -0.1}, ("attention_dropout = -0.1",)),
-        ({"ffn_dropout": 2.0}, ("ffn_dropout = 2.0",)),
-        ({"norm_eps": 0.0}, ("norm_eps = 0.0",)),
-        ({"attention_scale": math.inf}, ("attention_scale = inf",)),
-        ({"score_soft_cap": math.nan}, ("score_soft_cap = nan",)),
-        ({"logit_scale": 0.0}, ("logit_scale = 0.0",)),
+        ({"num_heads": 0}, ("num_heads is 0; it must be",)),
+        ({"num_kv_heads": 0}, ("num_kv_heads is 0; it must be",)),
+        ({"head_dim": 0}, ("head_dim is 0; it must be",)),
+        ({"d_ff": -1}, ("d_ff is -1; it must be",)),
+        ({"num_encoder_layers": 0}, ("num_encoder_layers is 0; it must be",)),
+        ({"num_decoder_layers": 0}, ("num_decoder_layers is 0; it must be",)),
+        ({"dropout": 1.0}, ("dropout is 1.0; it must be",)),
+        ({"attention_dropout": -0.1}, ("attention_dropout is -0.1; it must be",)),
+        ({"ffn_dropout": 2.0}, ("ffn_dropout is 2.0; it must be",)),
+        ({"norm_eps": 0.0}, ("norm_eps is 0.0; it must be",)),
+        ({"attention_scale": math.inf}, ("attention_scale is inf; it must be",)),
+        ({"score_soft_cap": math.nan}, ("score_soft_cap is nan; it must be",)),
+        ({"logit_scale": 0.0}, ("logit_scale is 0.0; it must be",)),
     ],
     ids=str,
 )
@@ -242,7 +242,7 @@ def test_what_cannot_be_built_is_named(options: dict[str, object], named: tuple[
 def test_a_cap_of_the_logits_is_a_number_above_zero(cap: float) -> None:
     """Any other makes NaN of the logits, which nobody would see before the first loss."""
     for config in (DecoderOnlyConfig, EncoderDecoderConfig):
-        with pytest.raises(InputError, match=f"logit_soft_cap = {cap} "):
+        with pytest.raises(InputError, match=f"logit_soft_cap is {cap}; it must be"):
             config(logit_soft_cap=cap)
 
 

@@ -33,7 +33,7 @@ def test_defaults_that_no_call_could_use_are_refused(
     """Before a model is trained that would then not load; the least value is taken."""
     assert getattr(defaults(**{name: least}), name) == least
     for value in (least - 1, float("nan")):
-        with pytest.raises(InputError, match=f"{name} is {value}; it must be {least} or more"):
+        with pytest.raises(InputError, match=f"{name} is {value}; it must be at least {least}"):
             defaults(**{name: value})
     with pytest.raises(InputError, match=rf"{name} is {1 << 63}; it must be less than 2\^63"):
         defaults(**{name: 1 << 63})
@@ -42,7 +42,9 @@ def test_defaults_that_no_call_could_use_are_refused(
 def test_a_beam_that_no_call_could_use_is_refused() -> None:
     """As wide as a call may ask for, and no wider."""
     assert DecodingDefaults(beam_size=WIDEST).beam_size == WIDEST
-    with pytest.raises(InputError, match=f"beam_size is {WIDEST + 1}; it must be at most {WIDEST}"):
+    with pytest.raises(
+        InputError, match=f"beam_size is {WIDEST + 1}; it must be at least 1 and at most {WIDEST}"
+    ):
         DecodingDefaults(beam_size=WIDEST + 1)
 
 

@@ -23,6 +23,7 @@ from dragoman.data.batches import Stream, fingerprint_of, padded
 from dragoman.data.dataset import Ragged, Splits, gather, sampled
 from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
+from dragoman.ranges import Count, Probability, check_ranges
 
 __all__ = ["LanguageBatch", "PackConfig", "PackedBatches", "evaluation_batches"]
 
@@ -33,25 +34,19 @@ Places = npt.NDArray[np.int64]
 class PackConfig:
     """How a text is put into batches for a language model."""
 
-    length: int = 256
+    length: Count = 256
     """Ids that the model sees at once."""
-    rows: int = 32
+    rows: Count = 32
     """Rows of that length in a batch; packed documents share one row as long as all of them."""
     packing: Literal["stream", "documents"] = "stream"
     """"stream": windows of the whole text; "documents": whole documents, apart from each other."""
-    stride: int | None = None
+    stride: Count | None = None
     """By how much windows advance in validation; half of length unless given."""
-    subword_sampling: float = 0.0
+    subword_sampling: Probability = 0.0
     """Probability that a piece is taken apart into two, anew in each epoch; 0.1 suits few texts."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.subword_sampling <= 1.0:
-            raise InputError(f"subword_sampling is {self.subword_sampling}, not in [0, 1].")
-        if min(self.length, self.rows, self.step) < 1:
-            raise InputError(
-                f"length ({self.length}), rows ({self.rows}) and stride ({self.stride}) must be "
-                "above zero."
-            )
+        check_ranges(self)
         if self.step > self.length:
             raise InputError(
                 f"stride ({self.stride}) is above length ({self.length}): ids would be left out."

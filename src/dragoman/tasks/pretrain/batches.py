@@ -8,7 +8,7 @@ no mask will be seen later. The choice is drawn anew each epoch (RoBERTa, Liu et
 
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from torch import Tensor
 from dragoman.data.batches import BatchConfig, Planned, Stream, fingerprint_of, framed, plan_epoch
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
 from dragoman.errors import InputError
+from dragoman.ranges import Probability, Range, check_ranges
 
 __all__ = [
     "NO_TARGET",
@@ -39,20 +40,18 @@ MASK = "<mask>"
 class MaskConfig:
     """What is hidden, and how."""
 
-    share: float = 0.15
+    share: Annotated[float, Range(above=0, most=1)] = 0.15
     """The share of a text's tokens that are to be predicted."""
-    masked: float = 0.8
+    masked: Probability = 0.8
     """Of these, the share that becomes the mask token."""
-    random: float = 0.1
+    random: Probability = 0.1
     """Of these, the share that becomes a random piece; the rest stays as it is."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.share <= 1.0:
-            raise InputError(f"share is {self.share}, not in (0, 1].")
-        if min(self.masked, self.random) < 0.0 or self.masked + self.random > 1.0:
+        check_ranges(self)
+        if self.masked + self.random > 1.0:
             raise InputError(
-                f"masked ({self.masked}) and random ({self.random}) must not be negative, nor more "
-                "than 1 together."
+                f"masked ({self.masked}) and random ({self.random}) are more than 1 together"
             )
 
 

@@ -274,5 +274,5 @@ def test_fine_tuning_keeps_the_way_of_generating(recipe: GenerateRecipe) -> None
 
 def test_a_share_to_hold_out_is_a_share() -> None:
     """Between nothing and all."""
-    with pytest.raises(InputError, match=r"share to hold out is 1\.0"):
+    with pytest.raises(InputError, match=r"share is 1\.0; it must be above 0 and below 1"):
         HoldOut(share=1.0)

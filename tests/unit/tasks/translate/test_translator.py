@@ -350,7 +350,7 @@ def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
 )
 def test_an_impossible_option_is_named(option: str) -> None:
     """One sentence with the option and its bound."""
-    with pytest.raises(InputError, match=f"{option} is 0; it must be 1 or more"):
+    with pytest.raises(InputError, match=f"{option} is 0; it must be at least 1"):
         DecodingOptions(**{option: 0})
 
 
@@ -358,7 +358,7 @@ def test_a_beam_that_nobody_would_wait_for_is_refused() -> None:
     """The widest one is taken, one more is not, in translating and in generating."""
     assert DecodingOptions(beam_size=WIDEST).beam_size == WIDEST
     assert GenerationOptions(beam_size=WIDEST, temperature=0).beam_size == WIDEST
-    too_wide = f"beam_size is {WIDEST + 1}; it must be at most {WIDEST}"
+    too_wide = f"beam_size is {WIDEST + 1}; it must be at least 1 and at most {WIDEST}"
     with pytest.raises(InputError, match=too_wide):
         DecodingOptions(beam_size=WIDEST + 1)
     with pytest.raises(InputError, match=too_wide):

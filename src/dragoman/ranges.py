@@ -1,0 +1,102 @@
+"""The range of a setting, declared beside the field.
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class TrainConfig:
+        max_steps: Count | None = None
+        dropout: Annotated[float, Range(least=0, below=1)] = 0.1
+
+        def __post_init__(self) -> None:
+            check_ranges(self)
+
+Values that are read from a recipe are checked where they are read, so that the error names the line
+of the key; values that Python code gives are checked by ``check_ranges``.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from dragoman.errors import InputError
+
+__all__ = [
+    "BelowOne",
+    "Count",
+    "Index",
+    "NonNegative",
+    "Positive",
+    "Probability",
+    "Range",
+    "check_range",
+    "check_ranges",
+]
+
+LARGEST = (1 << 63) - 1
+"""The largest integer that torch and NumPy both hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Finite numbers between two bounds; of an integer also that it fits 64 bits."""
+
+    least: float | None = None
+    """The smallest value."""
+    above: float | None = None
+    """All values are greater than this."""
+    most: float | None = None
+    """The largest value."""
+    below: float | None = None
+    """All values are less than this."""
+    why: str = ""
+    """The reason for the bounds, for the message."""
+
+    def __str__(self) -> str:
+        bounds = {"at least": self.least, "above": self.above}
+        bounds |= {"at most": self.most, "below": self.below}
+        return " and ".join(f"{word} {n:g}" for word, n in bounds.items() if n is not None)
+
+    def __contains__(self, value: float) -> bool:
+        return (
+            float("-inf") < value < float("inf")
+            and (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+        )
+
+
+Count = Annotated[int, Range(least=1)]
+Index = Annotated[int, Range(least=0)]
+Positive = Annotated[float, Range(above=0)]
+NonNegative = Annotated[float, Range(least=0)]
+Probability = Annotated[float, Range(least=0, most=1)]
+BelowOne = Annotated[float, Range(least=0, below=1)]
+
+
+def check_ranges(settings: object) -> None:
+    """Raise InputError for a field of the dataclass whose value is out of its declared range."""
+    for name, expected in _ranged(type(settings)).items():  # type: ignore[arg-type] # it is hashable
+        value = getattr(settings, name)
+        if value is not None:
+            check_range(name, value, expected)
+
+
+def check_range(name: str, value: Any, expected: Any) -> None:  # noqa: ANN401 -- what was given is checked
+    """Raise InputError unless the value is a number in the range of an ``Annotated`` type."""
+    number, *notes = get_args(expected)
+    if isinstance(value, int) and value > LARGEST:
+        raise InputError(f"{name} is {value}; it must be less than 2^63")
+    for limits in notes:
+        if value not in limits:
+            why = f": {limits.why}" if limits.why else ""
+            finite = " and finite" * (value == float("inf"))
+            raise InputError(f"{name} is {value}; it must be {limits}{finite}{why}")
+    if number is int and not isinstance(value, int):
+        raise InputError(f"{name} is {value}; it must be a whole number")
+
+
+@cache
+def _ranged(cls: type) -> dict[str, Any]:
+    """The fields that declare a range, and their types; of ``Count | None``, ``Count``."""
+    hints = get_type_hints(cls, include_extras=True)
+    arms = ((name, arm) for name, hint in hints.items() for arm in (hint, *get_args(hint)))
+    return {name: arm for name, arm in arms if get_origin(arm) is Annotated}

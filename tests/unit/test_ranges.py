@@ -1,0 +1,79 @@
+"""Ranges of settings, declared beside the field."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+
+from dragoman.errors import InputError
+from dragoman.ranges import Count, Positive, Range, check_ranges
+from dragoman.settings import load_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oven:
+    """Settings with ranges."""
+
+    loaves: Count = 1
+    minutes: Positive | None = None
+    share: Annotated[float, Range(above=0, most=1, why="it is a share")] = 0.5
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bakery:
+    """A section with ranges, and a list of numbers with one."""
+
+    oven: Oven = Oven()
+    weights: tuple[Positive, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("loaves", 0, "loaves is 0; it must be at least 1"),
+        ("loaves", 1.5, "loaves is 1.5; it must be a whole number"),
+        ("loaves", 1 << 63, "it must be less than 2^63"),
+        ("minutes", 0.0, "minutes is 0.0; it must be above 0"),
+        ("minutes", math.inf, "minutes is inf; it must be above 0 and finite"),
+        ("minutes", math.nan, "minutes is nan; it must be above 0"),
+        ("share", 1.01, "share is 1.01; it must be above 0 and at most 1: it is a share"),
+    ],
+)
+def test_a_value_out_of_range_is_rejected(name: str, value: float, message: str) -> None:
+    """The message has the name, the value, what is allowed and why."""
+    with pytest.raises(InputError) as caught:
+        Oven(**{name: value})  # type: ignore[arg-type]
+    assert message in str(caught.value)
+
+
+def test_the_bounds_are_accepted() -> None:
+    """Also a field that is not set, and an integer where a number is expected."""
+    assert Oven(loaves=(1 << 63) - 1, minutes=None, share=1).share == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[oven]\nshare = 1\nloaves = 0", "line 3: oven.loaves is 0; it must be at least 1"),
+        ("[oven]\nloaves = 1.5", "line 2: oven.loaves must be an integer, not 1.5"),
+        ("weights = [1.0, -1.0]", "line 1: weights.1 is -1.0; it must be above 0"),
+    ],
+)
+def test_an_error_names_the_line_of_the_key(tmp_path: Path, text: str, message: str) -> None:
+    """Not only that of its section; and a wrong type is an error before its range is."""
+    (tmp_path / "bakery.toml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_settings(Bakery, tmp_path / "bakery.toml")
+    assert str(caught.value).endswith(message)
+
+
+def test_an_override_out_of_range_is_named(tmp_path: Path) -> None:
+    """By what was typed."""
+    (tmp_path / "bakery.toml").write_text("")
+    with pytest.raises(InputError, match=r"override oven.loaves=0: oven.loaves is 0; it must be"):
+        load_settings(Bakery, tmp_path / "bakery.toml", ["oven.loaves=0"])
