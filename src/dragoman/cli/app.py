@@ -12,15 +12,14 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.classify import classify
 from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
+from dragoman.cli.label import classify, tag
 from dragoman.cli.pipes import say
 from dragoman.cli.score import score
-from dragoman.cli.tag import tag
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.usage import UsageError, told

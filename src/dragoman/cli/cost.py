@@ -187,7 +187,7 @@ def _rates(work: "Work", device: str | None, devices: Path | None) -> "Rates":
 
 
 def _measure(work: "Work") -> Any:  # noqa: ANN401 (imported when needed)
-    from dragoman.cli.talk import talk
+    from dragoman.cli.pipes import talk
     from dragoman.cost.measure import measure
 
     console = talk()

@@ -33,7 +33,7 @@ def demo(
 
     dragoman demo --out runs/demo
     """
-    from dragoman.cli.talk import talk
+    from dragoman.cli.pipes import talk
     from dragoman.data.made import EXAMPLE, demo_corpus
     from dragoman.tasks.translate.translator import Translator
 

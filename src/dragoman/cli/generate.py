@@ -3,25 +3,17 @@
 import json
 import re
 import secrets
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.pipes import (
-    is_typed,
-    lines_from,
-    progress_of,
-    say,
-    to_stdout,
-)
+from dragoman.cli import options as opt
+from dragoman.cli.output import Lines
+from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.errors import InputError
-from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.tasks.generate.generator import Generator
@@ -35,40 +27,36 @@ ESCAPES = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 """What may follow a backslash, and what the two stand for."""
 
 
-def _option(text: str) -> Any:  # noqa: ANN401 -- as typer's own
-    return typer.Option(help=text)
-
-
 def generate(  # noqa: PLR0913 -- the options of the verb
-    model: Annotated[Path, typer.Argument(help="The model folder.")],
+    model: opt.ModelFolder,
     prompt: Annotated[
-        str | None, typer.Argument(help="What to go on from; unless given, lines of stdin.")
+        str | None, typer.Argument(help="The text to continue; else lines of standard input.")
     ] = None,
     *,
-    file: Annotated[Path | None, _option("Prompts, one a line (.gz, .xz, .zst too).")] = None,
-    max_tokens: Annotated[int | None, _option("Most tokens to generate.")] = None,
-    temperature: Annotated[
-        float | None, _option("Below 1 is safer, above 1 bolder; 0 draws nothing.")
-    ] = None,
-    top_k: Annotated[int | None, _option("Draw from the k most probable.")] = None,
-    top_p: Annotated[float, _option("Draw from the fewest of this probability.")] = 1.0,
-    min_p: Annotated[float, _option("Draw from those of this share of the greatest.")] = 0.0,
-    seed: Annotated[int | None, _option("Repeats a text; drawn, and said, unless given.")] = None,
-    stop: Annotated[list[str] | None, _option("End before it; may be given again.")] = None,
-    samples: Annotated[int, _option("Texts for each prompt.")] = 1,
-    beam_size: Annotated[int, _option("With temperature 0: hypotheses kept.")] = 1,
-    repetition_penalty: Annotated[float, _option("Above 1 shuns tokens that were there.")] = 1.0,
-    no_repeat_ngrams: Annotated[int, _option("No so many tokens come twice in a row.")] = 0,
-    max_batch_tokens: Annotated[int | None, _option("Less needs less memory.")] = None,
+    file: Annotated[Path | None, opt.option("Prompts, one per line (.gz, .xz, .zst too).")] = None,
+    max_tokens: Annotated[int | None, opt.option("Maximum number of tokens to generate.")] = None,
+    temperature: Annotated[float | None, opt.option("Sampling temperature; 0 is greedy.")] = None,
+    top_k: Annotated[int | None, opt.option("Sample from the k most probable tokens.")] = None,
+    top_p: Annotated[float, opt.option("Nucleus sampling threshold.")] = 1.0,
+    min_p: Annotated[
+        float, opt.option("Keep tokens at least this fraction as likely as the top one.")
+    ] = 0.0,
+    seed: Annotated[int | None, opt.option("Random seed; chosen and printed if omitted.")] = None,
+    stop: Annotated[list[str] | None, opt.option("Stop before this string; repeatable.")] = None,
+    samples: Annotated[int, opt.option("Number of texts for each prompt.")] = 1,
+    beam_size: Annotated[int, opt.option("Beam size; above 1 with --temperature 0 only.")] = 1,
+    repetition_penalty: Annotated[float, opt.option("Above 1, repetition is less likely.")] = 1.0,
+    no_repeat_ngrams: Annotated[int, opt.option("Never repeat an n-gram of this length.")] = 0,
+    max_batch_tokens: Annotated[int | None, opt.BATCH_TOKENS] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="An object a line: text, tokens, scores, flags.")
+        bool, typer.Option("--json", help="Print a JSON object per text: tokens, scores, flags.")
     ] = False,
-    device: Annotated[str, _option("cpu, cuda or auto.")] = "auto",
+    device: opt.Device = "auto",
 ) -> None:
-    r"""Go on from a prompt; the text appears behind it as it grows.
+    r"""Continue a prompt. The text is printed as it is generated.
 
-    From a file or a pipe, or with --samples, each text is a line of its own. In such lines, in
-    prompts and in stop strings a line break is written \n.
+    With prompts from a file or a pipe, or with --samples, each text is printed on a line of its
+    own. In these lines, in prompts and in stop strings \n stands for a line break.
 
     dragoman generate runs/shakespeare "ROMEO:" --temperature 0.8 --stop "\n\n"
 
@@ -77,24 +65,25 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     if prompt is not None and file is not None:
         raise InputError(f"There is a prompt and --file {file}; give one of them.")
     if samples < 1:
-        raise InputError(f"samples is {samples}; it must be 1 or more.")
+        raise InputError(f"samples is {samples}; it must be at least 1")
     from dragoman.tasks.generate.generator import Generator
 
     generator = Generator.load(model, device=device)
-    base = generator.options
-    options = replace(
-        base,
-        max_tokens=base.max_tokens if max_tokens is None else max_tokens,
-        temperature=base.temperature if temperature is None else temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        seed=secrets.randbelow(1_000_000) if seed is None else seed,
-        stop=tuple(_unescape(string) for string in stop or ()),
-        beam_size=beam_size,
-        repetition_penalty=repetition_penalty,
-        no_repeat_ngrams=no_repeat_ngrams,
-        max_batch_tokens=base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens,
+    options = opt.override(
+        generator.options,
+        {
+            "max_tokens": max_tokens,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "seed": secrets.randbelow(1_000_000) if seed is None else seed,
+            "stop": tuple(_unescape(string) for string in stop or ()),
+            "beam_size": beam_size,
+            "repetition_penalty": repetition_penalty,
+            "no_repeat_ngrams": no_repeat_ngrams,
+            "max_batch_tokens": max_batch_tokens,
+        },
     )
     typed = prompt is None and is_typed(file)
     with _prompts(prompt, file) as given:
@@ -105,7 +94,8 @@ def generate(  # noqa: PLR0913 -- the options of the verb
             _show(generator, prompts, options)
         else:
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
-            _list(results, _to_json if as_json else _to_line, quiet=typed)
+            show = _to_json if as_json else _to_line
+            Lines(prompts, typed).write(results, show, _endings, what="text")
 
 
 @contextmanager
@@ -128,20 +118,9 @@ def _show(generator: "Generator", prompts: Iterable[str], options: "GenerationOp
             write("\n")
 
 
-def _list(
-    results: Iterator["Generation"], line: Callable[["Generation"], str], *, quiet: bool
-) -> None:
-    """Write a line for each prompt, then say how many there were and why they ended."""
-    start = perf_counter()
-    ends: Counter[str] = Counter()
-    flags: Counter[str] = Counter()
-    with to_stdout() as write, progress_of(results, "texts", quiet=quiet) as shown:
-        for result in shown:
-            write(line(result))
-            ends[f"ended by {result.stopped}"] += 1
-            flags.update(result.flags)
-    notes = "".join(f", {count:,} {what}" for what, count in sorted((ends + flags).items()))
-    say(f"{counted(ends.total(), 'text')} in {perf_counter() - start:.1f} s{notes}")
+def _endings(result: "Generation") -> tuple[str, ...]:
+    """What the summary counts."""
+    return (f"ended by {result.stopped}", *result.flags)
 
 
 def _to_json(result: "Generation") -> str:

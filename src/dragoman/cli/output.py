@@ -1,34 +1,43 @@
-"""The file of ``--output``: whole in the end; until then its results are in ``FILE.partial``."""
+"""Lines in, results out: what the verbs share that answer each line of a file.
+
+The file of ``--output`` is whole in the end; until then its results are in ``FILE.partial``.
+"""
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, BinaryIO, TypeVar
+from time import perf_counter
+from typing import BinaryIO, TypeVar
 
-import typer
-
-from dragoman.cli.pipes import Write, say, to_stdout
+from dragoman.cli.pipes import (
+    Write,
+    check_output,
+    file_or_text,
+    is_typed,
+    lines_from,
+    progress_of,
+    say,
+    to_stdout,
+)
 from dragoman.errors import InputError
 from dragoman.files.locks import locked
 from dragoman.files.writing import replacing
 from dragoman.wording import counted
 
-__all__ = ["Output", "OutputOption", "ResumeOption", "digest_of"]
-
-OutputOption = Annotated[Path | None, typer.Option(help="Write to this file, not stdout.")]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Continue an interrupted --output where it stopped.")
-]
+__all__ = ["Lines", "Output", "each_line"]
 
 Item = TypeVar("Item")
+WINDOW = 4096
+"""Lines taken at a time: bounds the memory, whatever the size of the file."""
 
 
-def digest_of(model: Path) -> str:
+def _digest_of(model: Path) -> str:
     """Tell one model folder from another: its ``config.json`` has the hash of its weights."""
     try:
         config = (model / "config.json").read_bytes()
@@ -193,3 +202,79 @@ class Output:
 def _write(stream: BinaryIO, result: str) -> None:
     stream.write(f"{result}\n".encode())
     stream.flush()
+
+
+def listed(counts: Counter[str]) -> str:
+    """The counts in alphabetical order, each behind a comma."""
+    return "".join(f", {count:,} {what}" for what, count in sorted(counts.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The input of a verb, and where its results go."""
+
+    lines: Iterator[str]
+    """All lines."""
+    typed: bool
+    """Whether somebody types them, and waits for each answer."""
+    out: Output = Output(None, {})
+    """Where the results go."""
+
+    @property
+    def rest(self) -> Iterator[str]:
+        """The lines whose results are not in the output yet."""
+        return self.out.skip(self.lines)
+
+    @property
+    def window(self) -> int:
+        """Number of lines to take at a time."""
+        return 1 if self.typed else WINDOW
+
+    def write(
+        self,
+        results: Iterable[Item],
+        show: Callable[[Item], str],
+        count: Callable[[Item], Iterable[str]],
+        *,
+        what: str = "line",
+        summary: Callable[[Counter[str]], str] = listed,
+    ) -> None:
+        """Write each result as it comes, then report how many there were and how long it took.
+
+        ``show`` makes the text of a result. ``count`` names what to count of it, such as its flags,
+        and ``summary`` words those counts.
+        """
+        start, number, counts = perf_counter(), 0, Counter[str]()
+        with (
+            self.out.writing() as write,
+            progress_of(results, f"{what}s", quiet=self.typed) as shown,
+        ):
+            for result in shown:
+                write(show(result))
+                number += 1
+                counts.update(count(result))
+        taken = perf_counter() - start
+        say(f"{counted(number, what)} in {taken:.1f} s{summary(counts)}")
+
+
+@contextmanager
+def each_line(
+    model: Path,
+    file: str | None,
+    options: Mapping[str, object],
+    *,
+    output: Path | None,
+    resume: bool,
+    starts: Callable[[bytes, bytes], bool] | None = None,
+) -> Iterator[Lines]:
+    """Open the input, and the output or what an interrupted command has left of it.
+
+    ``options`` are those that results depend on, by their names; ``starts`` as ``Output.find`` has
+    it. Raises InputError for an input that cannot be read and an output that cannot be wanted.
+    """
+    given = file_or_text(file)
+    check_output(output, model, given)
+    command = {"model": _digest_of(model), **options}
+    out = Output.find(output, command, resume=resume, starts=starts)
+    with lines_from(given) as lines:
+        yield Lines(lines, is_typed(given), out)

@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 
 import typer
 
 from dragoman.errors import InputError
 from dragoman.files.reading import decode_lines, open_bytes
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 __all__ = [
-    "FileOrText",
     "Talk",
     "Write",
     "check_output",
@@ -26,16 +28,13 @@ __all__ = [
     "open_stdout",
     "progress_of",
     "say",
+    "talk",
     "to_stdout",
 ]
 
 Item = TypeVar("Item")
 COMPRESSED = (".gz", ".xz", ".zst")
 """Endings of what is read by decompressing it."""
-FileOrText = Annotated[
-    str | None,
-    typer.Argument(help="A file of lines (.gz, .xz, .zst too), or a text; else stdin."),
-]
 SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
 """How a text ends, and no name of a file."""
 PATH_LIKE = re.compile(r"[/\\]|\.\w+$")
@@ -84,6 +83,18 @@ def _silence(stream: TextIO) -> None:
 def say(text: str) -> None:
     """Talk: a line on standard error."""
     Talk(sys.stderr).write(f"{text}\n")
+
+
+def talk(*, stderr: bool = True) -> "Console":
+    """Make the console that a command talks on; data goes to standard output by itself.
+
+    Nobody need listen: what cannot be written is dropped.
+    """
+    from rich.console import Console
+
+    stream = Talk(sys.stderr if stderr else open_stdout())
+    file = cast("TextIO", stream)  # as far as rich needs one
+    return Console(file=file, highlight=False, soft_wrap=not stream.isatty())
 
 
 def file_or_text(given: str | None) -> Path | str | None:
@@ -221,8 +232,6 @@ def progress_of(
     would wait for it where Python finds the generator, maybe as it exits: for ever.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from dragoman.cli.talk import talk
 
     console = talk()
     if quiet or not console.is_terminal:

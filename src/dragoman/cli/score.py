@@ -1,4 +1,4 @@
-"""``dragoman score``: what a model thinks of given translations, or of texts behind prompts."""
+"""``dragoman score``: the log-probability of given translations, or of texts after prompts."""
 
 import json
 import math
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli import options as opt
 from dragoman.cli.pipes import say, to_stdout
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.errors import InputError
@@ -18,16 +19,16 @@ WINDOW = 4096
 
 
 def score(
-    model: Annotated[Path, typer.Argument(help="The model folder.")],
+    model: opt.ModelFolder,
     *,
-    src: Annotated[Path, typer.Option(help="Sources or prompts, lines (.gz, .xz, .zst too).")],
-    tgt: Annotated[Path, typer.Option(help="What follows from each, line by line.")],
+    src: Annotated[Path, opt.option("Sources or prompts, one per line (.gz, .xz and .zst too).")],
+    tgt: Annotated[Path, opt.option("The text that follows each, line by line.")],
     as_json: Annotated[
-        bool, typer.Option("--json", help="An object a line, with the value of each token.")
+        bool, typer.Option("--json", help="Print a JSON object per pair, with each token's score.")
     ] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    device: opt.Device = "auto",
 ) -> None:
-    """Print the log-probability of each pair: its sum, a tab, its mean over the tokens.
+    """Print the log-probability of each pair. The sum over its tokens, a tab, the mean over them.
 
     dragoman score runs/en-zh --src a.en --tgt a.zh
     """

@@ -49,7 +49,7 @@ def train(
 
     dragoman train scaling-sweep --out runs/sweep
     """
-    from dragoman.cli.talk import talk
+    from dragoman.cli.pipes import talk
     from dragoman.tasks.recipes import load_sweep
     from dragoman.tasks.task import find_task
 

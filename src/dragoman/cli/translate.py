@@ -1,27 +1,13 @@
 """``dragoman translate``: lines to lines."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
-from time import perf_counter
+from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.output import Output, OutputOption, ResumeOption, digest_of
-from dragoman.cli.pipes import (
-    FileOrText,
-    Write,
-    check_output,
-    file_or_text,
-    is_typed,
-    lines_from,
-    progress_of,
-    say,
-)
-from dragoman.wording import counted
+from dragoman.cli import options as opt
+from dragoman.cli.output import each_line
 
 if TYPE_CHECKING:
     from dragoman.tasks.results import Translation
@@ -37,69 +23,58 @@ FLAGS = {
 
 
 def translate(  # noqa: PLR0913 -- the options of the verb
-    model: Annotated[Path, typer.Argument(help="The model folder.")],
-    file: FileOrText = None,
+    model: opt.ModelFolder,
+    file: opt.FileOrText = None,
     *,
-    beam_size: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    beam_size: opt.BeamSize = None,
     n_best: Annotated[
-        int, typer.Option(help="Translations of each line: LINE<tab>SCORE<tab>TEXT, best first.")
+        int,
+        opt.option("Number of translations of each line: LINE<tab>SCORE<tab>TEXT, best first."),
     ] = 1,
-    length_penalty: Annotated[float | None, typer.Option(help="Above 0 favours length.")] = None,
-    max_batch_tokens: Annotated[int | None, typer.Option(help="Less needs less memory.")] = None,
+    length_penalty: opt.LengthPenalty = None,
+    max_batch_tokens: Annotated[int | None, opt.BATCH_TOKENS] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="An object a line: scores, tokens, alignment, flags.")
+        bool,
+        typer.Option(
+            "--json", help="Print a JSON object per line: scores, tokens, alignment, flags."
+        ),
     ] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    output: OutputOption = None,
-    resume: ResumeOption = False,
+    device: opt.Device = "auto",
+    output: opt.OutputFile = None,
+    resume: opt.Resume = False,
 ) -> None:
-    """Translate lines: as many lines out as in, in the same order.
+    """Translate lines of text. Prints one line for each, in the same order.
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
-    given = file_or_text(file)
-    check_output(output, model, given)
-    starts = _is_next if n_best > 1 and not as_json else None
-    command = {
-        "model": digest_of(model),
+    decoding = {
         "--beam-size": beam_size,
         "--n-best": n_best,
         "--length-penalty": length_penalty,
         "--json": as_json,
     }
-    out = Output.find(output, command, resume=resume, starts=starts)
-    with lines_from(given) as lines:
+    starts = _is_next if n_best > 1 and not as_json else None
+    with each_line(model, file, decoding, output=output, resume=resume, starts=starts) as given:
         from dragoman.tasks.translate.translator import Translator
 
         translator = Translator.load(model, device=device)
         base = translator.options
-        budget = base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens
-        options = replace(
+        options = opt.override(
             base,
-            beam_size=max(base.beam_size, n_best) if beam_size is None else beam_size,
-            n_best=n_best,
-            length_penalty=base.length_penalty if length_penalty is None else length_penalty,
-            max_batch_tokens=budget,
+            {
+                "beam_size": max(base.beam_size, n_best) if beam_size is None else beam_size,
+                "n_best": n_best,
+                "length_penalty": length_penalty,
+                "max_batch_tokens": max_batch_tokens,
+            },
         )
-        typed = is_typed(given)
-        results = translator.stream(out.skip(lines), options, window=1 if typed else 4096)
-        with out.writing() as write, progress_of(results, "lines", quiet=typed) as shown:
-            summary = _print(shown, write, n_best=n_best, as_json=as_json, before=out.results)
-        say(summary)
-
-
-def _print(
-    results: Iterable["Translation"], write: Write, *, n_best: int, as_json: bool, before: int
-) -> str:
-    """Write all lines, numbered from ``before``; gives how many there were, and their flags."""
-    start = perf_counter()
-    count = 0
-    flagged: Counter[str] = Counter()
-    for count, translation in enumerate(results, start=1):
-        write(_shown(translation, before + count, n_best, as_json=as_json))
-        flagged.update(translation.flags)
-    notes = "".join(f", {count:,} {FLAGS[flag]}" for flag, count in sorted(flagged.items()))
-    return f"{counted(count, 'line')} in {perf_counter() - start:.1f} s{notes}"
+        results = translator.stream(given.rest, options, window=given.window)
+        numbers = count(given.out.results + 1)
+        given.write(
+            results,
+            lambda result: _shown(result, next(numbers), n_best, as_json=as_json),
+            lambda result: (FLAGS[flag] for flag in result.flags),
+        )
 
 
 def _shown(translation: "Translation", number: int, n_best: int, *, as_json: bool) -> str:
