@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError, InputError, nearest
-from dragoman.settings import load_settings, parse_settings, read_settings, to_plain
+from dragoman.plain import to_plain
+from dragoman.settings import load_settings, parse_settings, read_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

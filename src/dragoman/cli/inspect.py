@@ -131,7 +131,7 @@ def _inspect_folder(model: Path, *, as_json: bool) -> None:
     """Check that a model folder is whole, and tell what it holds."""
     from dragoman.models import count_parameters
     from dragoman.models.folder import load_model
-    from dragoman.settings import to_plain
+    from dragoman.plain import to_plain
 
     loaded, config = load_model(model)
     parts = count_parameters(config.model)

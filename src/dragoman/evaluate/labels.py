@@ -10,10 +10,11 @@ and 0 where nothing is divided by nothing.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 from dragoman.errors import InputError
+from dragoman.plain import Plain
 
 __all__ = ["LabelScores", "Measures", "check_same_length", "label_scores"]
 
@@ -43,7 +44,7 @@ class Measures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelScores:
+class LabelScores(Plain):
     """What a classifier is worth on a test set."""
 
     accuracy: float
@@ -54,10 +55,6 @@ class LabelScores:
     """The accuracy of giving every text the label that is most frequent here."""
     labels: Mapping[str, Measures]
     """Each label by itself, in alphabetical order."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 def label_scores(right: Sequence[str], predicted: Sequence[str]) -> LabelScores:

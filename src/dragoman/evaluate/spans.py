@@ -5,9 +5,8 @@ tasks (Tjong Kim Sang and De Meulder, 2003, section 2.2), which nervaluate calls
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 from nervaluate.entities import EvaluationResult
 from nervaluate.evaluator import Evaluator
@@ -15,13 +14,14 @@ from nervaluate.evaluator import Evaluator
 from dragoman.data.schemes import detect_scheme
 from dragoman.errors import InputError
 from dragoman.evaluate.labels import Measures, check_same_length
+from dragoman.plain import Plain
 from dragoman.wording import counted
 
 __all__ = ["TagScores", "tag_scores"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TagScores:
+class TagScores(Plain):
     """What a tagger is worth on a test set."""
 
     accuracy: float
@@ -30,10 +30,6 @@ class TagScores:
     """All spans together; None where tags stand for single words."""
     types: Mapping[str, Measures]
     """Each type of span by itself, in alphabetical order."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
 
     @property
     def figures(self) -> dict[str, float]:

@@ -4,12 +4,13 @@ The figures are those of sacreBLEU's own command on the same files, to the last 
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from dragoman.errors import InputError, nearest
+from dragoman.plain import Plain
 from dragoman.wording import counted
 
 __all__ = ["Scores", "bleu_tokenizer", "evaluate"]
@@ -27,7 +28,7 @@ READINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
+class Scores(Plain):
     """What a set of translations is worth. Scores without signatures cannot be compared."""
 
     bleu: float
@@ -40,10 +41,6 @@ class Scores:
     """How BLEU was computed."""
     chrf_signature: str
     """How chrF was computed."""
-
-    def to_dict(self) -> dict[str, float | str]:
-        """Plain data for JSON."""
-        return asdict(self)
 
     @property
     def reading(self) -> str:

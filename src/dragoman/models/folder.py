@@ -48,7 +48,8 @@ from dragoman.models.defaults import (
 )
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.models.stored import build_empty, reading
-from dragoman.settings import parse_settings, to_plain
+from dragoman.plain import to_plain
+from dragoman.settings import parse_settings
 from dragoman.version import __version__
 
 __all__ = [

@@ -15,15 +15,13 @@ gives no other key. A section that names only some of its keys keeps the rest of
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
-from enum import Enum
-from pathlib import Path, PurePath
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from dragoman.errors import InputError
-from dragoman.settings.fields import keys_of, must_be, not_among, section
+from dragoman.plain import to_plain
+from dragoman.settings.fields import must_be, not_among, section
 from dragoman.settings.source import Place, Source, lay_over, parse_toml, read_text
 
 __all__ = [
@@ -32,7 +30,6 @@ __all__ = [
     "override_settings",
     "parse_settings",
     "read_settings",
-    "to_plain",
 ]
 
 C = TypeVar("C")
@@ -100,29 +97,3 @@ def override_settings(settings: T, overrides: Sequence[str]) -> T:
     data = to_plain(settings)
     laid = tuple(lay_over(data, override) for override in overrides)
     return section(type(settings), data, Place(Source("the settings", "", laid)), None)
-
-
-def to_plain(settings: object) -> dict[str, Any]:
-    """The dataclass as dicts, lists, strings, numbers and None: what JSON can hold.
-
-    ``parse_settings(type(s), to_plain(s), origin) == s`` for all settings ``s``.
-    """
-    if not is_dataclass(settings) or isinstance(settings, type):
-        raise TypeError(f"to_plain takes a dataclass instance, not {settings!r}")
-    return {
-        field.name: _plain(getattr(settings, field.name)) for field in keys_of(settings).values()
-    }
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401 -- any JSON value
-    if is_dataclass(value):
-        return to_plain(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, PurePath):
-        return str(value)
-    if isinstance(value, Enum):
-        return value.value
-    return msgspec.to_builtins(value)

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
+
+from dragoman.plain import Plain
 
 __all__ = ["Alignment", "Generation", "Scored", "Translation"]
 
@@ -38,8 +40,10 @@ class Alignment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translation:
+class Translation(Plain):
     """One line's translation. ``str(translation)`` is its text, which never has a line break."""
+
+    json_keys = ("text", "score", "log_prob", "tokens", "token_log_probs", "flags", "alternatives")
 
     text: str
     """The translation; empty for a line without a letter or sign."""
@@ -78,22 +82,21 @@ class Translation:
             weights_TS=torch.block_diag(*weights) if weights else torch.zeros(0, 0),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, the alignment aside."""
-        return {
-            "text": self.text,
-            "score": self.score,
-            "log_prob": self.log_prob,
-            "tokens": list(self.tokens),
-            "token_log_probs": list(self.token_log_probs),
-            "flags": list(self.flags),
-            "alternatives": [other.to_dict() for other in self.alternatives],
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generation:
+class Generation(Plain):
     """What a model has gone on with. ``str(generation)`` is its text, without the prompt."""
+
+    json_keys = (
+        "prompt",
+        "text",
+        "stopped",
+        "log_prob",
+        "score",
+        "tokens",
+        "token_log_probs",
+        "flags",
+    )
 
     prompt: str
     """What it goes on from."""
@@ -118,22 +121,9 @@ class Generation:
     def __str__(self) -> str:
         return self.text
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "prompt": self.prompt,
-            "text": self.text,
-            "stopped": self.stopped,
-            "log_prob": self.log_prob,
-            "score": self.score,
-            "tokens": list(self.tokens),
-            "token_log_probs": list(self.token_log_probs),
-            "flags": list(self.flags),
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class Scored(Plain):
     """What the model thinks of a translation that is given."""
 
     log_prob: float
@@ -144,12 +134,3 @@ class Scored:
     """Its pieces, the end of sentence last."""
     token_log_probs: tuple[float, ...]
     """One for each."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "log_prob": self.log_prob,
-            "score": self.score,
-            "tokens": list(self.tokens),
-            "token_log_probs": list(self.token_log_probs),
-        }

@@ -13,7 +13,8 @@ import msgspec
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.locks import locked
 from dragoman.files.writing import write_durably
-from dragoman.settings import parse_settings, to_plain
+from dragoman.plain import to_plain
+from dragoman.settings import parse_settings
 from dragoman.train.checkpoint import checkpoints, read_state
 from dragoman.train.loop import Progress
 from dragoman.train.recipe import RunRecipe

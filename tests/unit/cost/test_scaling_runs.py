@@ -16,7 +16,7 @@ from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, count_parameters
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary
-from dragoman.settings import to_plain
+from dragoman.plain import to_plain
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.train.config import TrainConfig
 

@@ -37,7 +37,8 @@ from dragoman.nn import (
 from dragoman.nn.patterns import AttentionPattern, distances, seen_keys
 from dragoman.nn.patterns.dense import dense_attention
 from dragoman.nn.position import ALiBiBias
-from dragoman.settings import load_settings, parse_settings, read_settings, to_plain
+from dragoman.plain import to_plain
+from dragoman.settings import load_settings, parse_settings, read_settings
 
 WRITTEN: dict[str, AttentionPattern] = {
     '{kind = "full"}': Full(),

@@ -15,7 +15,7 @@ from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.folder import FolderConfig
-from dragoman.settings import to_plain
+from dragoman.plain import to_plain
 from dragoman.tasks.recipes import load_recipe, shipped_recipes
 from dragoman.tasks.task import TASKS, find_task
 from dragoman.tasks.translate.auto import auto_recipe

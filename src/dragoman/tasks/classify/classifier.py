@@ -9,14 +9,15 @@ same bit for bit for any batch size and any order.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, overload
+from typing import overload
 
 import torch
 from torch import Tensor
 
 from dragoman.models.heads import ClassificationHead
+from dragoman.plain import Plain
 from dragoman.tasks.lines import as_texts, to_chunks, windows
 from dragoman.tasks.reading import EncoderReader
 
@@ -24,7 +25,7 @@ __all__ = ["Classification", "Classifier"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Classification:
+class Classification(Plain):
     """What kind of text a text is. ``str(classification)`` is its label."""
 
     label: str
@@ -39,10 +40,6 @@ class Classification:
 
     def __str__(self) -> str:
         return self.label
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 class Classifier(EncoderReader):

@@ -13,10 +13,10 @@ probabilities are the same bit for bit for any batch size and any order.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from math import prod
-from typing import Any, overload
+from typing import overload
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ from dragoman.errors import InputError
 from dragoman.models.bio import best_tags
 from dragoman.models.folder import Words
 from dragoman.models.heads import TaggingHead
+from dragoman.plain import Plain
 from dragoman.tasks.lines import as_texts, windows
 from dragoman.tasks.reading import EncoderReader
 
@@ -115,7 +116,7 @@ class TaggedSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tagging:
+class Tagging(Plain):
     """The words of a text with their tags."""
 
     text: str
@@ -126,10 +127,6 @@ class Tagging:
     """What they form, in order; none where tags stand for single words."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (no word), "split" (a long text was read in parts)."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 class Tagger(EncoderReader):

@@ -1,0 +1,52 @@
+"""Dataclasses as plain data: the dicts, lists, strings, numbers and None that JSON can hold."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import PurePath
+from typing import Any, ClassVar
+
+__all__ = ["Plain", "to_plain"]
+
+
+class Plain:
+    """What a dataclass extends to have ``to_dict``, which ``--json`` prints."""
+
+    __slots__ = ()
+
+    json_keys: ClassVar[tuple[str, ...]] = ()
+    """Fields and properties to include, in this order; all fields if there are none."""
+    json_digits: ClassVar[int | None] = None
+    """Digits behind the decimal point of the dataclass's own numbers; all if None."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        names = self.json_keys or _names(self)
+        return {name: _plain(getattr(self, name), self.json_digits) for name in names}
+
+
+def to_plain(value: object) -> dict[str, Any]:
+    """Return all fields of a dataclass as plain data.
+
+    For settings, ``parse_settings(type(s), to_plain(s), origin) == s``.
+    """
+    if not is_dataclass(value) or isinstance(value, type):
+        raise TypeError(f"to_plain takes a dataclass instance, not {value!r}")
+    return {name: _plain(getattr(value, name)) for name in _names(value)}
+
+
+def _plain(value: object, digits: int | None = None) -> Any:  # noqa: ANN401 -- any JSON value
+    if isinstance(value, Plain):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: _plain(item, digits) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, digits) for item in value]
+    if is_dataclass(value):
+        return to_plain(value)
+    if isinstance(value, float) and digits is not None:
+        return round(float(value), digits) + 0.0  # without -0.0
+    return str(value) if isinstance(value, PurePath) else value
+
+
+def _names(value: Any) -> tuple[str, ...]:  # noqa: ANN401 -- a dataclass
+    return tuple(field.name for field in fields(value))

@@ -1,0 +1,58 @@
+"""Dataclasses as plain data."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from dragoman.plain import Plain, to_plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf(Plain):
+    """A record whose numbers are rounded."""
+
+    json_digits = 2
+
+    weight: float = 1 / 3
+    count: int = 7
+    by_name: Mapping[str, float] = field(default_factory=lambda: {"a": -0.001})
+    path: Path = Path("a/b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree(Plain):
+    """A record that chooses its keys, a property among them, and holds another."""
+
+    json_keys = ("total", "leaves")
+
+    leaves: tuple[Leaf, ...] = (Leaf(),)
+    hidden: float = 1 / 3
+
+    @property
+    def total(self) -> float:
+        """Not rounded: the digits are those of the leaves."""
+        return self.hidden
+
+
+def test_keys_stand_in_their_order_and_numbers_are_rounded() -> None:
+    """Each record rounds its own numbers, and never to -0.0."""
+    assert json.dumps(Tree().to_dict()) == (
+        '{"total": 0.3333333333333333, "leaves": '
+        '[{"weight": 0.33, "count": 7, "by_name": {"a": 0.0}, "path": "a/b"}]}'
+    )
+
+
+def test_to_plain_has_all_fields_of_a_dataclass() -> None:
+    """Whatever a record inside it chooses for itself; what is no dataclass is a bug."""
+
+    @dataclass
+    class Settings:
+        trees: list[Tree]
+        rate: float = 1 / 3
+
+    assert to_plain(Settings([Tree()])) == {"trees": [Tree().to_dict()], "rate": 1 / 3}
+    with pytest.raises(TypeError, match="dataclass instance"):
+        to_plain(Settings)
