@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from benchmarks.paired import Figures, environment, paired, show
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import autocast, causal_mask, sinusoidal_table
-from dragoman.tasks.translate.batches import Batch
+from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.config import TrainConfig
 from dragoman.train.objective import summed_loss
 from dragoman.train.optimizer import make_optimizer
@@ -63,26 +63,26 @@ class PeerModel(nn.Module):
         return self.dropout(self.embedding(ids) * scale + table[: ids.shape[1]])
 
 
-def make_batches(vocab_size: int, max_tokens: int, device: torch.device) -> list[Batch]:
+def make_batches(vocab_size: int, max_tokens: int, device: torch.device) -> list[PairBatch]:
     """One batch of each length, of about ``max_tokens`` source and target tokens."""
     generator = torch.Generator().manual_seed(1)
     batches = []
     for length in LENGTHS:
         size = (max(1, max_tokens // (2 * length)), length)
         src, tgt_in, tgt_out = torch.randint(4, vocab_size, (3, *size), generator=generator)
-        batch = Batch(
+        batch = PairBatch(
             src_BS=src,
             tgt_in_BT=tgt_in,
             tgt_out_BT=tgt_out,
-            num_src_tokens=src.numel(),
-            num_tgt_tokens=tgt_out.numel(),
+            num_targets=tgt_out.numel(),
+            num_tokens=src.numel() + tgt_out.numel(),
             indices=np.arange(size[0]),
         )
         batches.append(batch.to(device))
     return batches
 
 
-def our_epoch(stepper: Stepper[Batch], batches: Sequence[Batch]) -> int:
+def our_epoch(stepper: Stepper[PairBatch], batches: Sequence[PairBatch]) -> int:
     """Our step on every batch; returns the tokens."""
     return sum(stepper([batch], 1e-4).num_tokens for batch in batches)
 
@@ -91,7 +91,7 @@ def peer_epoch(
     model: PeerModel,
     optimizer: torch.optim.Optimizer,
     precision: Callable[[], torch.autocast],
-    batches: Sequence[Batch],
+    batches: Sequence[PairBatch],
 ) -> int:
     """The usual step on every batch; returns the tokens."""
     for batch in batches:
@@ -104,7 +104,7 @@ def peer_epoch(
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         loss.item()
-    return sum(batch.num_src_tokens + batch.num_tgt_tokens for batch in batches)
+    return sum(batch.num_tokens for batch in batches)
 
 
 def main(arguments: Sequence[str]) -> dict[str, Figures]:
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     precision = partial(autocast, chosen.precision, device)
     model, peer = EncoderDecoder(config).to(device), PeerModel(config).to(device)
     settings = TrainConfig(max_steps=1)
-    stepper: Stepper[Batch] = Stepper(
+    stepper: Stepper[PairBatch] = Stepper(
         model=model,
         optimizer=make_optimizer(model, settings),
         precision=precision,

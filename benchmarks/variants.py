@@ -37,7 +37,7 @@ from dragoman.nn import (
     Sinusoidal,
 )
 from dragoman.nn.patterns import Fixed, LinearAttention, Longformer, SlidingWindow, Strided
-from dragoman.tasks.generate.batches import PackConfig, evaluation_batches
+from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.task import train
 from dragoman.text.tokenizer import Tokenizer
@@ -148,7 +148,7 @@ def _step(model: DecoderOnly, ids_BL: torch.Tensor) -> int:
 @torch.inference_mode()
 def nats_per_char(model: DecoderOnly, held: DocumentDataset, length: int) -> float:
     """The loss over the whole held-out text, read in windows of `length`."""
-    batches = evaluation_batches(held, PackConfig(length=length, rows=2048 // length))
+    batches = PackedBatches(held, PackConfig(length=length, rows=2048 // length)).fixed()
     return sum(next_token_loss(model, batch, 0.0).item() for batch in batches) / held.num_chars
 
 

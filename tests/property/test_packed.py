@@ -5,13 +5,13 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.data.batches import Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
 from dragoman.tasks.generate.batches import (
     LanguageBatch,
     PackConfig,
     PackedBatches,
-    evaluation_batches,
 )
 
 PAD, BOS, EOS = 0, 2, 3
@@ -49,7 +49,7 @@ def test_validation_predicts_everything_once(
         packing=data.draw(packings),  # type: ignore[arg-type]
         stride=data.draw(st.integers(1, length)),
     )
-    batches = list(evaluation_batches(dataset, config))
+    batches = list(PackedBatches(dataset, config).fixed())
     ids = dataset.documents.ids
     assert predicted(batches) == Counter(ids[ids != BOS].tolist())
     assert sum(b.num_targets for b in batches) == int((ids != BOS).sum())
@@ -70,7 +70,7 @@ def test_an_epoch_of_documents_holds_each_once(
     """
     dataset = made(lengths)
     config = PackConfig(length=length, rows=rows, packing="documents")
-    stream = PackedBatches(dataset, config, seed=seed)
+    stream = Stream(PackedBatches(dataset, config), seed=seed)
     batches = [next(stream) for _ in range(stream.num_batches)]
     ids = dataset.documents.ids
     assert predicted(batches) == Counter(ids[ids != BOS].tolist())

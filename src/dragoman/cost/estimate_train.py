@@ -29,7 +29,7 @@ from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn.precision import Precision
 from dragoman.tasks.generate.batches import LanguageBatch
 from dragoman.tasks.generate.recipe import GenerateRecipe
-from dragoman.tasks.translate.batches import Batch
+from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.train.objective import CHUNK
 from dragoman.train.recipe import RunRecipe
@@ -166,7 +166,7 @@ def _validated(
     shapes, lengths = list[Shape](), list[int]()
     for batch in batches:
         shapes.append(_shape_of(batch))
-        if isinstance(batch, Batch):
+        if isinstance(batch, PairBatch):
             each_B = (batch.src_BS != config.pad_id).sum(1) - 1
             lengths += each_B[torch.from_numpy(batch.indices < limit)].tolist()
     return max(shapes, key=_tokens, default=None), translated_shape(config, lengths)
@@ -260,7 +260,7 @@ def _gigabytes(count: float) -> str:
 
 def _largest(batches: Stream[Any], seed: int) -> Shape:
     """The shape of the largest batch of the first epoch."""
-    epoch = batches.draw(np.random.default_rng([seed, 0]))
+    epoch = batches.source.draw(np.random.default_rng([seed, 0]))
     numbers = np.unique(np.linspace(0, len(epoch) - 1, LOOKED_AT).astype(int))
     shapes = [_shape_of(epoch[int(number)]) for number in numbers]
     return max(shapes, key=_tokens)
@@ -272,7 +272,7 @@ def _tokens(shape: Shape) -> int:
 
 def _shape_of(batch: Any) -> Shape:  # noqa: ANN401 (each task has its own class)
     match batch:
-        case Batch(src_BS=src_BS, tgt_in_BT=tgt_BT):
+        case PairBatch(src_BS=src_BS, tgt_in_BT=tgt_BT):
             return Shape(rows=len(src_BS), src_length=src_BS.shape[1], length=tgt_BT.shape[1])
         case LanguageBatch(inputs_BL=ids_BL, document_lengths=documents):
             return Shape(rows=len(ids_BL), length=ids_BL.shape[1], documents=documents)

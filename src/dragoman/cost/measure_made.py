@@ -1,16 +1,15 @@
 """A job without data: batches of a recipe's shape whose ids are drawn at random."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.cost.estimate_recipe import Work
-from dragoman.data.batches import Stream
+from dragoman.data.batches import Batch, Stream
 from dragoman.models import (
     DecoderOnly,
     EncoderDecoder,
@@ -33,45 +32,30 @@ AN_EPOCH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MadeBatch:
+class MadeBatch(Batch):
     """Full rows of ids, without padding. In the names of tensors: B rows, S source, L length."""
 
     src_BS: Tensor
     """Source ids; no column where there is no source."""
     ids_BL: Tensor
     """Target ids, or the text."""
-    num_targets: int
-    """Predictions that the loss sums over."""
-    indices: npt.NDArray[np.int64]
-    """The numbers of the rows."""
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens of both sides."""
-        return self.src_BS.numel() + self.ids_BL.numel()
-
-    def to(self, device: torch.device | str) -> "MadeBatch":
-        """The same batch on another device."""
-        return replace(self, src_BS=self.src_BS.to(device), ids_BL=self.ids_BL.to(device))
 
 
-class MadeBatches(Stream[MadeBatch]):
+@dataclass(frozen=True, slots=True)
+class MadeBatches:
     """Batches of one shape without end."""
 
-    padding = 0.0
-
-    def __init__(self, work: Work, vocab: tuple[int, int]) -> None:
-        self._work, self._vocab = work, vocab
-        super().__init__(seed=1)
+    work: Work
+    vocab: tuple[int, int]
 
     @property
     def fingerprint(self) -> str:
         """The shape is all that there is."""
-        return repr(self._work.shape)
+        return repr(self.work.shape)
 
     def draw(self, rng: np.random.Generator) -> "_Epoch":
         """Draw an epoch, whose batches are made when they are asked for."""
-        return _Epoch(self._work, self._vocab, int(rng.integers(1 << 30)))
+        return _Epoch(self.work, self.vocab, int(rng.integers(1 << 30)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +76,13 @@ class _Epoch:
             for size, length in ((src_vocab, shape.src_length), (vocab, shape.length))
         )
         targets = shape.targets or shape.rows * shape.length
-        return MadeBatch(src_BS=src, ids_BL=ids, num_targets=targets, indices=np.arange(shape.rows))
+        return MadeBatch(
+            src_BS=src,
+            ids_BL=ids,
+            num_targets=targets,
+            num_tokens=src.numel() + ids.numel(),
+            indices=np.arange(shape.rows),
+        )
 
 
 class _Nothing:
@@ -110,7 +100,7 @@ class MadeJob:
     work: Work
     config: FolderConfig
     model: Model
-    batches: MadeBatches
+    batches: Stream[MadeBatch]
     tokenizers: tuple[Saves, Saves] = (_Nothing(), _Nothing())
 
     def loss(self, batch: MadeBatch) -> Tensor:
@@ -130,7 +120,7 @@ class MadeJob:
         shape = self.work.shape
         with evaluating(self.model) as device:
             for number in range(-(-1000 // shape.rows)):
-                self.loss(self.batches.draw(np.random.default_rng(0))[number].to(device))
+                self.loss(self.batches.source.draw(np.random.default_rng(0))[number].to(device))
         return Validation(loss=0.0)
 
     def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
@@ -145,7 +135,7 @@ def made_job(work: Work) -> MadeJob:
         work=work,
         config=FolderConfig(model=work.config),
         model=build(work.config),
-        batches=MadeBatches(work, _vocabularies(work.config)),
+        batches=Stream(MadeBatches(work, _vocabularies(work.config)), seed=1),
     )
 
 

@@ -9,34 +9,38 @@ other, up one strip and down the next, so that neighbours have nearly the same t
 where a strip ends. Then the row is cut: each batch takes as many of the following pairs as the
 budget allows.
 
-A stream goes on exactly where it was saved. In the names of tensors: B sequences, L positions.
+A dataset says how long its examples are and how some of them become a batch of tensors; `Stream`
+draws its epochs and goes on exactly where it was saved. In the names of tensors: B sequences, L
+positions.
 """
 
 import hashlib
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import astuple, dataclass, fields, replace
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.dataset import Ragged, SpecialIds, Splits, sampled
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
 
 __all__ = [
+    "Batch",
     "BatchConfig",
+    "BatchSource",
     "Epoch",
+    "Examples",
     "Plan",
     "Planned",
+    "SequenceBatches",
     "Stream",
     "ended",
     "fingerprint_of",
-    "fixed_batches",
     "framed",
     "padded",
     "plan_batches",
@@ -45,6 +49,8 @@ __all__ = [
 
 
 Lengths = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int64]
+"""Numbers of examples."""
 
 LONGEST = (1 << 19) - 1
 """Lengths beyond it are not told apart when pairs are put in order."""
@@ -139,6 +145,26 @@ def _cut(
     return Plan(order, np.array(bounds), int(src.sum() + tgt.sum()), num_padded)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Examples as tensors; each task adds its own."""
+
+    num_targets: int
+    """Predictions that the loss sums over: what the mean of a step is taken of."""
+    num_tokens: int
+    """Tokens without padding, for the speed."""
+    indices: Rows
+    """Which examples of the dataset these are."""
+
+    def to(self, device: torch.device | str) -> Self:
+        """Return the same batch with every tensor on another device."""
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in values.items():
+            if isinstance(value, Tensor):
+                values[name] = value.to(device, non_blocking=True)
+        return replace(self, **values)
+
+
 BatchT = TypeVar("BatchT")
 BatchT_co = TypeVar("BatchT_co", covariant=True)
 
@@ -151,32 +177,35 @@ class Epoch(Protocol[BatchT_co]):
         """The share of padding in all tokens."""
 
     def __len__(self) -> int:
-        """How many batches there are."""
+        """Return the number of batches."""
 
     def __getitem__(self, number: int, /) -> BatchT_co:
         """Make a batch; the same number gives the same batch."""
 
 
-class Stream(Iterator[BatchT], ABC):
-    """Training batches without end, in an order that a seed decides.
-
-    An epoch follows from seed and number alone, so that ``state_dict`` needs no more than two
-    counters to go on exactly where it was. A class for a kind of data says how an epoch is drawn.
-    """
-
-    def __init__(self, *, seed: int) -> None:
-        self._seed = seed
-        self._fingerprint = self.fingerprint  # of large data it takes a while
-        self._begin(epoch=0)
-
-    @abstractmethod
-    def draw(self, rng: np.random.Generator) -> Epoch[BatchT]:
-        """Choose and order the batches of an epoch."""
+class BatchSource(Protocol[BatchT_co]):
+    """A dataset and the settings of its batches."""
 
     @property
-    @abstractmethod
     def fingerprint(self) -> str:
         """A hash of all that decides the batches, the seed aside."""
+
+    def draw(self, rng: np.random.Generator) -> Epoch[BatchT_co]:
+        """Choose and order the batches of an epoch."""
+
+
+class Stream(Iterator[BatchT]):
+    """Training batches without end, in an order that a seed decides.
+
+    An epoch follows from seed and number alone, so that `state_dict` needs no more than two
+    counters to go on exactly where it was.
+    """
+
+    def __init__(self, source: BatchSource[BatchT], *, seed: int) -> None:
+        self.source = source
+        self._seed = seed
+        self._fingerprint = source.fingerprint  # of large data it takes a while
+        self._begin(epoch=0)
 
     def __next__(self) -> BatchT:
         while self.position >= len(self._drawn):
@@ -186,7 +215,7 @@ class Stream(Iterator[BatchT], ABC):
 
     @property
     def num_batches(self) -> int:
-        """Batches of the present epoch."""
+        """The number of batches of the present epoch."""
         return len(self._drawn)
 
     @property
@@ -195,7 +224,7 @@ class Stream(Iterator[BatchT], ABC):
         return self._drawn.padding
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the stream is: plain numbers and a text, fit for JSON."""
+        """Return where the stream is: plain numbers and a text, fit for JSON."""
         return {
             "seed": self._seed,
             "epoch": self.epoch,
@@ -204,10 +233,10 @@ class Stream(Iterator[BatchT], ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state_dict`` was taken, with its seed.
+        """Go on where `state_dict` was taken, with its seed.
 
         Raises InputError when the data or the settings of batches are no longer the same, and
-        ValueError for a state that ``state_dict`` never returns.
+        ValueError for a state that `state_dict` never returns.
         """
         place = (state["seed"], state["epoch"], state["position"])
         if not all(isinstance(number, int) and number >= 0 for number in place):
@@ -223,20 +252,20 @@ class Stream(Iterator[BatchT], ABC):
 
     def _begin(self, epoch: int) -> None:
         self.epoch, self.position = epoch, 0
-        self._drawn = self.draw(np.random.default_rng([self._seed, epoch]))
+        self._drawn = self.source.draw(np.random.default_rng([self._seed, epoch]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned(Generic[BatchT]):
     """An epoch whose batches a plan has put together."""
 
-    rows: npt.NDArray[np.int64]
+    rows: Rows
     """The examples of the epoch by number; one that comes twice stands here twice."""
     plan: Plan
-    """Which places of ``rows`` share a batch."""
+    """Which places of `rows` share a batch."""
     order: npt.NDArray[np.int64]
     """The batches of the plan in the order in which they come."""
-    make: Callable[[npt.NDArray[np.int64]], BatchT]
+    collate: Callable[[Rows], BatchT]
     """From ascending numbers of examples to their tensors."""
 
     @property
@@ -248,34 +277,64 @@ class Planned(Generic[BatchT]):
         return len(self.plan)
 
     def __getitem__(self, number: int, /) -> BatchT:
-        return self.make(np.sort(self.rows[self.plan[int(self.order[number])]]))
+        return self.collate(np.sort(self.rows[self.plan[int(self.order[number])]]))
+
+
+class Examples(Protocol[BatchT_co]):
+    """Single sequences that can be put into batches."""
+
+    @property
+    def lengths(self) -> Lengths:
+        """The tokens of each in a batch, bos and eos counted."""
+
+    def collate(self, rows: Rows) -> BatchT_co:
+        """Turn the examples with these numbers into tensors."""
+
+
+def plan_epoch(
+    examples: Examples[BatchT], max_tokens: int, rng: np.random.Generator
+) -> Planned[BatchT]:
+    """An epoch of single sequences, each once, those of like length together."""
+    lengths = examples.lengths
+    plan = plan_batches(lengths, np.zeros_like(lengths), max_tokens, rng)
+    rows, order = np.arange(len(lengths)), rng.permutation(len(plan))
+    return Planned(rows=rows, plan=plan, order=order, collate=examples.collate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceBatches(Generic[BatchT]):
+    """Batches of single sequences, those of like length together."""
+
+    sequences: Ragged
+    """The pieces that subword sampling takes apart, of texts or of words."""
+    examples: Callable[[Ragged], Examples[BatchT]]
+    """From those pieces, perhaps sampled, to the examples of an epoch."""
+    content_hash: str
+    """A hash of all that decides the examples, the settings aside."""
+    config: BatchConfig
+    splits: Splits | None = None
+    """Needed for subword sampling only."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the dataset and the settings."""
+        return fingerprint_of(self.content_hash, astuple(self.config))
+
+    def draw(self, rng: np.random.Generator) -> Planned[BatchT]:
+        """Sample the pieces, plan the batches, shuffle them."""
+        pieces = sampled(self.sequences, self.splits, self.config.subword_sampling, rng)
+        return plan_epoch(self.examples(pieces), self.config.max_tokens, rng)
+
+    def fixed(self) -> Iterator[BatchT]:
+        """All examples, each once, always in the same batches: what is measured on."""
+        examples = self.examples(self.sequences)
+        epoch = plan_epoch(examples, self.config.max_tokens, np.random.default_rng(0))
+        return (epoch[number] for number in range(len(epoch)))
 
 
 def fingerprint_of(*decides: object) -> str:
     """A hash of values that JSON can hold."""
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:32]
-
-
-def plan_epoch(
-    lengths: npt.NDArray[np.int64],
-    max_tokens: int,
-    rng: np.random.Generator,
-    make: Callable[[npt.NDArray[np.int64]], BatchT],
-) -> Planned[BatchT]:
-    """An epoch of single sequences, each once, those of like length together."""
-    plan = plan_batches(lengths, np.zeros_like(lengths), max_tokens, rng)
-    rows, order = np.arange(len(lengths)), rng.permutation(len(plan))
-    return Planned(rows=rows, plan=plan, order=order, make=make)
-
-
-def fixed_batches(
-    lengths: npt.NDArray[np.int64],
-    max_tokens: int,
-    make: Callable[[npt.NDArray[np.int64]], BatchT],
-) -> Iterator[BatchT]:
-    """All sequences, each once, always in the same batches: what is measured on."""
-    epoch = plan_epoch(lengths, max_tokens, np.random.default_rng(0), make)
-    return (epoch[number] for number in range(len(epoch)))
 
 
 def padded(ragged: Ragged, padding: int, *, before: int = 0, after: int = 0) -> Tensor:

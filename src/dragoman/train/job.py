@@ -5,14 +5,11 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-import torch
 from torch import Tensor, nn
 
-from dragoman.data.batches import Stream
+from dragoman.data.batches import Batch, Stream
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig, Saves
 from dragoman.train.validate import Validation
@@ -21,26 +18,7 @@ Say = Callable[[str], None]
 """Where a run says what it decides."""
 
 
-class TrainingBatch(Protocol):
-    """A part of a step."""
-
-    @property
-    def num_targets(self) -> int:
-        """Predictions that the loss sums over: what the step's mean is taken of."""
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens without padding, for the speed."""
-
-    @property
-    def indices(self) -> npt.NDArray[np.int64]:
-        """Which examples these are, for the message about a loss that is not finite."""
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same batch on another device."""
-
-
-BatchT = TypeVar("BatchT", bound=TrainingBatch)
+BatchT = TypeVar("BatchT", bound=Batch)
 
 Check = Callable[[ModelConfig, Stream[Any], Iterable[Any]], None]
 """Takes a model's config, its batches and those of its validation before the weights are drawn.

@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
+from dragoman.data.batches import Batch
 from dragoman.errors import DragomanError, is_out_of_memory
 from dragoman.models.folder import load_model, save_model
 from dragoman.nn import Decoder, Encoder
@@ -31,7 +32,7 @@ from dragoman.train.checkpoint import (
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
-from dragoman.train.job import Check, Job, Say, TrainingBatch, unchecked
+from dragoman.train.job import Check, Job, Say, unchecked
 from dragoman.train.loop import Interrupt, Progress, fit, stop_rule
 from dragoman.train.observers import Saver, Validator
 from dragoman.train.optimizer import (
@@ -298,7 +299,7 @@ class Parts:
                 self.export(averaged, progress)
         end_card(self.folder.path)
 
-    def _too_large(self, batches: Sequence[TrainingBatch]) -> str:
+    def _too_large(self, batches: Sequence[Batch]) -> str:
         """What to do where a step with these batches, or a validation, has no memory."""
         limits = to_plain(self.recipe).get("batch", {})
         keys = [key for key in ("max_tokens", "rows") if key in limits]

@@ -267,6 +267,11 @@ def test_what_is_far_from_plain_is_refused_too(
 class Unasked:
     """Batches that nobody may look at."""
 
+    @property
+    def source(self) -> "Unasked":
+        """What would be looked at."""
+        return self
+
     def draw(self, rng: np.random.Generator) -> Sequence[object]:
         """Fail."""
         raise AssertionError(f"asked with {rng}")

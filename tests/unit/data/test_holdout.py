@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data.batches import BatchConfig
+from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.corpus import Finding
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.data.holdout import hold_out, leave_out
-from dragoman.tasks.translate.batches import Batches
+from dragoman.tasks.translate.batches import PairBatches
 
 Rows = Sequence[Sequence[int]]
 
@@ -90,7 +90,7 @@ def test_a_corpus_too_small_to_share(src: list[list[int]]) -> None:
     rest, held = hold_out(dataset_of(src), 1000, 100, seed=1)
     assert sources(held) == [(4, 5)]
     assert sources(rest, usable=True) == [(4, 5)] * len(src)
-    assert next(Batches([rest], BatchConfig(), seed=1)).num_tgt_tokens == 3 * len(src)
+    assert next(Stream(PairBatches([rest], BatchConfig()), seed=1)).num_targets == 3 * len(src)
 
 
 def test_other_corpora_lose_held_out_sources_too() -> None:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.unit.data.streams import epoch_of
 
-from dragoman.data.batches import BatchConfig
+from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelled, read_labelled
 from dragoman.errors import InputError
-from dragoman.tasks.classify.batches import ClassBatch, ClassBatches, evaluation_batches
+from dragoman.tasks.classify.batches import class_batches
 
 MakeEncoder = Callable[..., Any]
 
@@ -38,14 +39,6 @@ def made(count: int = 200) -> LabelledDataset:
         labels=("a", "b", "c"),
         special=SpecialIds(0, 2, 3),
     )
-
-
-def epoch_of(stream: ClassBatches) -> list[ClassBatch]:
-    """The batches up to the end of the epoch that the next one belongs to."""
-    epoch = [next(stream)]
-    while stream.position < stream.num_batches:
-        epoch.append(next(stream))
-    return epoch
 
 
 def test_a_tsv_is_label_tab_text(make_encoder: MakeEncoder, tmp_path: Path) -> None:
@@ -176,7 +169,7 @@ def test_rows_are_framed_and_cut(max_length: int) -> None:
     dataset = made()
     config = BatchConfig(max_tokens=300, max_length=max_length)
     seen = Counter[int]()
-    for batch in epoch_of(ClassBatches(dataset, config, seed=1)):
+    for batch in epoch_of(Stream(class_batches(dataset, config), seed=1)):
         assert batch.ids_BL.numel() <= 300
         assert batch.num_targets == len(batch.indices) == len(batch.ids_BL)
         assert batch.num_tokens == int((batch.ids_BL != 0).sum())
@@ -192,22 +185,22 @@ def test_rows_are_framed_and_cut(max_length: int) -> None:
 def test_evaluation_holds_all_texts_in_fixed_batches() -> None:
     """Every text once, in the same batches each time."""
     config = BatchConfig(max_tokens=300)
-    first, second = (list(evaluation_batches(made(), config)) for _ in range(2))
+    first, second = (list(class_batches(made(), config).fixed()) for _ in range(2))
     assert sorted(i for batch in first for i in batch.indices.tolist()) == list(range(200))
     assert all(torch.equal(a.ids_BL, b.ids_BL) for a, b in zip(first, second, strict=True))
     short = BatchConfig(max_tokens=300, max_length=10)
-    assert max(batch.ids_BL.shape[1] for batch in evaluation_batches(made(), short)) == 12
+    assert max(batch.ids_BL.shape[1] for batch in class_batches(made(), short).fixed()) == 12
 
 
 @pytest.mark.parametrize("after", [0, 3, 40])
 def test_resuming_goes_on_with_the_same_batches(after: int) -> None:
     """A state that went through JSON continues exactly, whatever seed the new stream had."""
     config = BatchConfig(max_tokens=300)
-    running = ClassBatches(made(), config, seed=5)
+    running = Stream(class_batches(made(), config), seed=5)
     for _ in range(after):
         next(running)
     state = json.loads(json.dumps(running.state_dict()))
-    resumed = ClassBatches(made(), config, seed=99)
+    resumed = Stream(class_batches(made(), config), seed=99)
     resumed.load_state_dict(state)
     for _ in range(2 * running.num_batches):
         one, two = next(running), next(resumed)
@@ -218,7 +211,7 @@ def test_resuming_goes_on_with_the_same_batches(after: int) -> None:
 def test_resuming_with_other_data_is_refused() -> None:
     """Other texts, labels or settings would give other batches."""
     config = BatchConfig(max_tokens=300)
-    state = ClassBatches(made(), config, seed=5).state_dict()
+    state = Stream(class_batches(made(), config), seed=5).state_dict()
     relabelled = made()
     relabelled.targets[7] += 1
     for dataset, changed in [
@@ -227,13 +220,11 @@ def test_resuming_with_other_data_is_refused() -> None:
         (made(), BatchConfig(max_tokens=301)),
     ]:
         with pytest.raises(InputError, match="have changed"):
-            ClassBatches(dataset, changed, seed=5).load_state_dict(state)
+            Stream(class_batches(dataset, changed), seed=5).load_state_dict(state)
 
 
-def test_a_batch_moves_and_a_part_is_taken() -> None:
-    """Tensors move with the batch; the examples at some rows keep their labels."""
-    moved = next(ClassBatches(made(), BatchConfig(), seed=0)).to("meta")
-    assert {moved.ids_BL.device.type, moved.labels_B.device.type} == {"meta"}
+def test_a_part_is_taken() -> None:
+    """The examples at some rows keep their labels."""
     part = made().take(np.array([5, 3]))
     assert part.targets.tolist() == [2, 0]
     assert set(part.texts[0].tolist()) == {9}

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
+from tests.unit.data.streams import Doubling, epoch_of
 
-from dragoman.data.batches import BatchConfig
+from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.dataset import Ragged
 from dragoman.data.prepare import special_ids
 from dragoman.data.tagged import TaggedDataset, TaggedLayout, load_tagged, read_tagged
 from dragoman.errors import InputError
-from dragoman.tasks.tag.batches import NO_TAG, TagBatch, TagBatches, evaluation_batches
+from dragoman.tasks.tag.batches import NO_TAG, tag_batches
 
 MakeEncoder = Callable[..., Any]
 
@@ -32,22 +32,6 @@ Dee NNP I-NP B-PER
 in IN I-PP O
 Ulm NNP I-NP I-LOC
 """
-
-
-class Doubling:
-    """Subword sampling by protocol: each id is doubled with the probability."""
-
-    def sample(
-        self,
-        ids: npt.NDArray[np.integer],
-        offsets: npt.NDArray[np.int64],
-        *,
-        probability: float,
-        rng: np.random.Generator,
-    ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
-        """Double ids."""
-        lengths = 1 + (rng.random(len(ids)) < probability)
-        return np.repeat(ids, lengths), np.concatenate([[0], np.cumsum(lengths)])[offsets]
 
 
 def written(folder: Path, text: str) -> Path:
@@ -74,14 +58,6 @@ def made(make_encoder: MakeEncoder, count: int = 60) -> TaggedDataset:
         malformed=0,
         special=special_ids(make_encoder()),
     )
-
-
-def epoch_of(stream: TagBatches) -> list[TagBatch]:
-    """The batches up to the end of the epoch that the next one belongs to."""
-    epoch = [next(stream)]
-    while stream.position < stream.num_batches:
-        epoch.append(next(stream))
-    return epoch
 
 
 def test_a_conll_file_becomes_bio(make_encoder: MakeEncoder, tmp_path: Path) -> None:
@@ -171,7 +147,7 @@ def test_first_pieces_carry_the_tags(
     dataset = made(make_encoder)
     config = BatchConfig(max_tokens=100, max_length=limit, subword_sampling=sampling)
     seen = Counter[int]()
-    for batch in epoch_of(TagBatches(dataset, config, seed=1, splits=Doubling())):
+    for batch in epoch_of(Stream(tag_batches(dataset, config, splits=Doubling()), seed=1)):
         assert batch.ids_BL.numel() <= 100 or len(batch.ids_BL) == 1
         assert batch.ids_BL.shape[1] <= limit + 2
         assert batch.num_tokens == int((batch.ids_BL != 0).sum())
@@ -196,7 +172,9 @@ def test_a_sentence_is_parted_only_when_it_must_be(make_encoder: MakeEncoder) ->
     lengths = np.diff(dataset.pieces.offsets[dataset.sentences])
     limit = int(np.sort(lengths)[-5])
     parts = [
-        row for b in evaluation_batches(dataset, BatchConfig(max_length=limit)) for row in b.indices
+        row
+        for b in tag_batches(dataset, BatchConfig(max_length=limit)).fixed()
+        for row in b.indices
     ]
     assert sorted(parts) == sorted([*range(len(dataset)), *np.nonzero(lengths > limit)[0].tolist()])
     assert (
@@ -208,7 +186,7 @@ def test_predictions_find_their_words(make_encoder: MakeEncoder) -> None:
     """What a model says at first pieces, put back by the recipe in TagBatch, is in order."""
     dataset = made(make_encoder)
     predicted = np.full(len(dataset.tags), -9)
-    for batch in evaluation_batches(dataset, BatchConfig(max_tokens=80, max_length=9)):
+    for batch in tag_batches(dataset, BatchConfig(max_tokens=80, max_length=9)).fixed():
         choices_BL = (batch.ids_BL - 4) % 3  # a perfect model of these data
         predicted[batch.words] = choices_BL[batch.tags_BL >= 0]
     assert predicted.tolist() == dataset.tags.tolist()
@@ -219,11 +197,11 @@ def test_a_sentence_without_words_has_no_place_in_a_batch(make_encoder: MakeEnco
     """Predictions come back with as many tags as words; of no sentence there is no batch."""
     dataset = replace(made(make_encoder, 3), sentences=np.array([0, 2, 2, 3]))
     dataset = replace(dataset, pieces=dataset.pieces.take(np.arange(3)), tags=np.zeros(3, int))
-    (batch,) = evaluation_batches(dataset, BatchConfig())
+    (batch,) = tag_batches(dataset, BatchConfig()).fixed()
     assert sorted(batch.indices.tolist()) == [0, 2]
     assert dataset.by_sentence(dataset.tags) == [["O", "O"], [], ["O"]]
     nothing = dataset.take(np.array([], dtype=np.int64))
-    assert list(evaluation_batches(nothing, BatchConfig())) == []
+    assert list(tag_batches(nothing, BatchConfig()).fixed()) == []
 
 
 def test_a_word_without_pieces_is_a_bug(tmp_path: Path) -> None:
@@ -244,11 +222,11 @@ def test_resuming_goes_on_with_the_same_batches(make_encoder: MakeEncoder, after
     """A state that went through JSON continues exactly; with other tags it is refused."""
     config = BatchConfig(max_tokens=100, subword_sampling=0.3)
     dataset, splits = made(make_encoder), Doubling()
-    running = TagBatches(dataset, config, seed=5, splits=splits)
+    running = Stream(tag_batches(dataset, config, splits=splits), seed=5)
     for _ in range(after):
         next(running)
     state = json.loads(json.dumps(running.state_dict()))
-    resumed = TagBatches(dataset, config, seed=99, splits=splits)
+    resumed = Stream(tag_batches(dataset, config, splits=splits), seed=99)
     resumed.load_state_dict(state)
     for _ in range(2 * running.num_batches):
         one, two = next(running), next(resumed)
@@ -256,14 +234,12 @@ def test_resuming_goes_on_with_the_same_batches(make_encoder: MakeEncoder, after
         assert torch.equal(one.tags_BL, two.tags_BL)
     dataset.tags[3] += 1
     with pytest.raises(InputError, match="have changed"):
-        TagBatches(dataset, config, seed=5, splits=splits).load_state_dict(state)
+        Stream(tag_batches(dataset, config, splits=splits), seed=5).load_state_dict(state)
 
 
-def test_a_batch_moves_and_a_part_is_taken(make_encoder: MakeEncoder) -> None:
-    """Tensors move with the batch; chosen sentences keep words and tags."""
+def test_a_part_is_taken(make_encoder: MakeEncoder) -> None:
+    """Chosen sentences keep words and tags."""
     dataset = made(make_encoder)
-    moved = next(TagBatches(dataset, BatchConfig(), seed=0)).to("meta")
-    assert {moved.ids_BL.device.type, moved.tags_BL.device.type} == {"meta"}
     rows = np.array([7, 2, 30, 11])
     part = dataset.take(rows)
     assert part.by_sentence(part.tags) == [dataset.by_sentence(dataset.tags)[i] for i in rows]

@@ -14,7 +14,7 @@ from rich.console import Console
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.tasks.translate.batches import Batch
+from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Progress
 from dragoman.train.objective import summed_loss
@@ -48,7 +48,7 @@ def make_model(
 
 def make_stepper(
     model: EncoderDecoder, config: TrainConfig = CONFIG, smoothing: float = 0.1
-) -> Stepper[Batch]:
+) -> Stepper[PairBatch]:
     """What takes steps with `model`, with the optimizer of `config`."""
     return Stepper(
         model=model,
@@ -59,7 +59,7 @@ def make_stepper(
     )
 
 
-def batch_loss(model: EncoderDecoder, smoothing: float, batch: Batch) -> Tensor:
+def batch_loss(model: EncoderDecoder, smoothing: float, batch: PairBatch) -> Tensor:
     """The sum over the target's tokens, as the job of translating takes it."""
     return summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, smoothing)
 
@@ -69,15 +69,16 @@ def no_autocast() -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], first: int = 0) -> Batch:
+def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], first: int = 0) -> PairBatch:
     """Pairs of ids, padded, numbered from `first`."""
     tgt_out = [[*tgt, EOS] for _, tgt in pairs]
-    return Batch(
+    num_targets = sum(map(len, tgt_out))
+    return PairBatch(
         src_BS=_padded([[*src, EOS] for src, _ in pairs]),
         tgt_in_BT=_padded([[BOS, *tgt] for _, tgt in pairs]),
         tgt_out_BT=_padded(tgt_out),
-        num_src_tokens=sum(len(src) + 1 for src, _ in pairs),
-        num_tgt_tokens=sum(map(len, tgt_out)),
+        num_targets=num_targets,
+        num_tokens=num_targets + sum(len(src) + 1 for src, _ in pairs),
         indices=np.arange(first, first + len(pairs)),
     )
 

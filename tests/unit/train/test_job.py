@@ -3,10 +3,9 @@
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 import torch.nn.functional as F
@@ -14,7 +13,7 @@ from safetensors.torch import load_file
 from tests.unit.train.made import make_console
 from torch import Tensor
 
-from dragoman.data.batches import Stream
+from dragoman.data.batches import Batch, Stream
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig, load_model
@@ -51,26 +50,11 @@ class ParityRecipe(RunRecipe):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class Rows(Batch):
     """Rows of ids and their labels."""
 
     ids_BL: Tensor
     labels_B: Tensor
-    indices: npt.NDArray[np.int64]
-
-    @property
-    def num_targets(self) -> int:
-        """One for each row."""
-        return len(self.labels_B)
-
-    @property
-    def num_tokens(self) -> int:
-        """All ids."""
-        return self.ids_BL.numel()
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same rows there."""
-        return replace(self, ids_BL=self.ids_BL.to(device), labels_B=self.labels_B.to(device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +69,16 @@ class Pass:
 
     def __getitem__(self, number: int, /) -> Rows:
         ids_BL = self.ids_NBL[number]
-        return Rows(ids_BL=ids_BL, labels_B=ids_BL[:, 0] % 2, indices=np.arange(8) + 8 * number)
+        return Rows(
+            ids_BL=ids_BL,
+            labels_B=ids_BL[:, 0] % 2,
+            num_targets=len(ids_BL),
+            num_tokens=ids_BL.numel(),
+            indices=np.arange(8) + 8 * number,
+        )
 
 
-class Drawn(Stream[Rows]):
+class Drawn:
     """Rows of random ids."""
 
     fingerprint = "always the same"
@@ -112,7 +102,7 @@ class ParityJob:
 
     config: FolderConfig
     model: EncoderOnly
-    batches: Drawn
+    batches: Stream[Rows]
     tokenizers: tuple[Words, Words]
 
     def loss(self, batch: Rows) -> Tensor:
@@ -147,7 +137,7 @@ def go(recipe: ParityRecipe, kind: type[ParityJob] = ParityJob) -> tuple[TrainRe
         job = kind(
             config=FolderConfig(model=recipe.model),
             model=begin_model(EncoderOnly, recipe.model, recipe),
-            batches=Drawn(seed=recipe.train.seed),
+            batches=Stream(Drawn(), seed=recipe.train.seed),
             tokenizers=(words, words),
         )
         result = run_job(job, recipe, folder, console=console, started=time.monotonic())

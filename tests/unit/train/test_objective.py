@@ -82,7 +82,7 @@ def test_without_gradients_the_loss_has_the_same_bits(dtype: torch.dtype) -> Non
     """A validation computes what training computes, and multiplies once instead of three times."""
     model = make_model(replace(TINY, bias=True), torch.float32).to(dtype)
     batch = make_batch(random_pairs(200))
-    assert batch.num_tgt_tokens > CHUNK
+    assert batch.num_targets > CHUNK
 
     def loss() -> Tensor:
         return summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
@@ -94,7 +94,7 @@ def test_without_gradients_the_loss_has_the_same_bits(dtype: torch.dtype) -> Non
             losses.append(loss().detach())
         flops[learning] = counter.get_total_flops()
     assert torch.equal(*losses)
-    once = 2 * batch.num_tgt_tokens * TINY.d_model * VOCAB
+    once = 2 * batch.num_targets * TINY.d_model * VOCAB
     assert flops[True] - flops[False] == 2 * once
 
 
@@ -107,7 +107,7 @@ def test_whole_model_with_tied_weights(dtype: torch.dtype, cap: float | None) ->
     """
     model = make_model(replace(TINY, logit_soft_cap=cap), dtype)
     batch = make_batch(random_pairs(60))
-    assert batch.num_tgt_tokens != batch.tgt_out_BT.numel()
+    assert batch.num_targets != batch.tgt_out_BT.numel()
     ours = summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
     logits_MV = model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1)
     # torch's own way of leaving padding out: ignore_index

@@ -62,7 +62,7 @@ def test_loss_is_the_mean_over_all_tokens() -> None:
         real_BT = batch.tgt_out_BT != PAD
         logits = model(batch.src_BS, batch.tgt_in_BT)[real_BT]
         sums.append(reference_loss(logits, batch.tgt_out_BT[real_BT], 0.1).item())
-    expected = sum(sums) / sum(batch.num_tgt_tokens for batch in batches)
+    expected = sum(sums) / sum(batch.num_targets for batch in batches)
     result = make_stepper(model)(batches, 1e-3)
     assert result.loss == pytest.approx(expected, rel=1e-12)
     assert result.learning_rate == 1e-3

@@ -11,7 +11,7 @@ from tests.unit.train import encoder_recipes
 from tests.unit.train.made import TINY
 from torch import Tensor, nn
 
-from dragoman.data.batches import BatchConfig
+from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.dataset import TextDataset
 from dragoman.data.documents import HoldOut, prepare_documents
@@ -126,7 +126,7 @@ def translate(folder: Path) -> Case:
         decoding=DecodingDefaults(**decoding),  # type: ignore[arg-type]
     )
 
-    def read(model: EncoderDecoder, part: translate_.Batch) -> tuple[Tensor, Tensor]:
+    def read(model: EncoderDecoder, part: translate_.PairBatch) -> tuple[Tensor, Tensor]:
         real_BT = part.tgt_out_BT != 0
         return model(part.src_BS, part.tgt_in_BT)[real_BT], part.tgt_out_BT[real_BT]
 
@@ -139,8 +139,8 @@ def translate(folder: Path) -> Case:
         config = replace(recipe.model, src_vocab_size=size, tgt_vocab_size=size)
         return Hand(
             build=lambda: EncoderDecoder(config),
-            batches=translate_.Batches([rest], settings, seed=SEED, splits=splits),
-            validation=list(translate_.evaluation_batches(held, 90)),
+            batches=Stream(translate_.PairBatches([rest], settings, splits=splits), seed=SEED),
+            validation=list(translate_.PairBatches([held], BatchConfig(max_tokens=90)).fixed()),
             read=read,
         )
 
@@ -188,8 +188,10 @@ def generate(folder: Path) -> Case:
         config = replace(recipe.model, vocab_size=pieces.vocab_size)
         return Hand(
             build=lambda: DecoderOnly(config),
-            batches=generate_.PackedBatches(rest, settings, seed=SEED, splits=pieces.splits()),
-            validation=list(generate_.evaluation_batches(held, settings)),
+            batches=Stream(
+                generate_.PackedBatches(rest, settings, splits=pieces.splits()), seed=SEED
+            ),
+            validation=list(generate_.PackedBatches(held, settings).fixed()),
             read=read,
         )
 
@@ -230,10 +232,13 @@ def pretrain(folder: Path) -> Case:
         config = replace(recipe.model, vocab_size=pieces.vocab_size)
         return Hand(
             build=lambda: EncoderOnly(config),
-            batches=pretrain_.MaskedBatches(
-                rest, settings, vocabulary, masking, seed=SEED, splits=pieces.splits()
+            batches=Stream(
+                pretrain_.MaskedBatches(
+                    rest, settings, vocabulary, masking, splits=pieces.splits()
+                ),
+                seed=SEED,
             ),
-            validation=list(pretrain_.evaluation_batches(held, settings, vocabulary, masking)),
+            validation=list(pretrain_.MaskedBatches(held, settings, vocabulary, masking).fixed()),
             read=read,
         )
 
@@ -271,8 +276,8 @@ def classify(folder: Path) -> Case:
         config = replace(recipe.model, vocab_size=pieces.vocab_size, head=head)
         return Hand(
             build=lambda: EncoderOnly(config),
-            batches=classify_.ClassBatches(rest, BATCH, seed=SEED, splits=pieces.splits()),
-            validation=list(classify_.evaluation_batches(held, BATCH)),
+            batches=Stream(classify_.class_batches(rest, BATCH, splits=pieces.splits()), seed=SEED),
+            validation=list(classify_.class_batches(held, BATCH).fixed()),
             read=read,
         )
 
@@ -304,8 +309,8 @@ def tag(folder: Path) -> Case:
         config = replace(recipe.model, vocab_size=pieces.vocab_size, head=head)
         return Hand(
             build=lambda: EncoderOnly(config),
-            batches=tag_.TagBatches(rest, BATCH, seed=SEED, splits=pieces.splits()),
-            validation=list(tag_.evaluation_batches(held, BATCH)),
+            batches=Stream(tag_.tag_batches(rest, BATCH, splits=pieces.splits()), seed=SEED),
+            validation=list(tag_.tag_batches(held, BATCH).fixed()),
             read=read,
         )
 

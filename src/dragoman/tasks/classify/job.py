@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from dragoman.data.batches import Stream
 from dragoman.data.holdout import hold_out_rows, say_held_out
 from dragoman.data.labelled import LabelledDataset, load_labelled, read_labelled
 from dragoman.models import EncoderOnly
 from dragoman.models.folder import FolderConfig, ReadingDefaults
-from dragoman.tasks.classify.batches import ClassBatch, ClassBatches, evaluation_batches
+from dragoman.tasks.classify.batches import ClassBatch, class_batches
 from dragoman.tasks.classify.recipe import ClassifyRecipe
 from dragoman.tasks.encoders import describe, hide_tokens
 from dragoman.text.tokenizer import Tokenizer
@@ -33,7 +34,7 @@ class ClassifyJob:
     config: FolderConfig
     model: EncoderOnly
     tokenizer: Tokenizer
-    batches: ClassBatches
+    batches: Stream[ClassBatch]
     validation: tuple[ClassBatch, ...]
 
     @property
@@ -91,14 +92,10 @@ def assemble(
         head=replace(recipe.head, labels=training.labels),
     )
     batch = recipe.batch
-    batches = ClassBatches(
-        training,
-        batch,
-        seed=recipe.train.seed,
-        splits=tokenizer.splits() if batch.subword_sampling else None,
-    )
+    splits = tokenizer.splits() if batch.subword_sampling else None
+    batches = Stream(class_batches(training, batch, splits), seed=recipe.train.seed)
     check_tokens(architecture, tokenizer)
-    validated = tuple(evaluation_batches(validation, batch))
+    validated = tuple(class_batches(validation, batch).fixed())
     check(architecture, batches, validated)
     return ClassifyJob(
         recipe=recipe,

@@ -1,13 +1,13 @@
 r"""Batches for language models: the stream of ids in windows, or whole documents in long rows.
 
-    stream      rows of ``length`` ids, cut from the stream wherever a row ends; the documents of a
+    stream      rows of `length` ids, cut from the stream wherever a row ends; the documents of a
                 row see each other
-    documents   one row of ``rows * length`` ids, filled with whole documents, which do not see each
+    documents   one row of `rows * length` ids, filled with whole documents, which do not see each
                 other: their lengths say where one ends (Krell et al. 2021 pack so)
 
 The target of a position is the next id. In the validation each id is predicted once, with at least
-``length - stride`` ids before it (where there are so many): windows advance by ``stride`` and only
-their last ``stride`` predictions count.
+`length - stride` ids before it (where there are so many): windows advance by `stride` and only
+their last `stride` predictions count.
 """
 
 from collections.abc import Iterator
@@ -16,16 +16,15 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
-from dragoman.data.batches import Stream, fingerprint_of, padded
+from dragoman.data.batches import Batch, fingerprint_of, padded
 from dragoman.data.dataset import Ragged, Splits, gather, sampled
 from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
 
-__all__ = ["LanguageBatch", "PackConfig", "PackedBatches", "evaluation_batches"]
+__all__ = ["LanguageBatch", "PackConfig", "PackedBatches"]
 
 Places = npt.NDArray[np.int64]
 
@@ -59,8 +58,11 @@ class PackConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageBatch:
-    """Rows of text and what comes next. In the names of tensors: B rows, L positions."""
+class LanguageBatch(Batch):
+    """Rows of text and what comes next. In the names of tensors: B rows, L positions.
+
+    `indices` says where in the stream of ids each window begins.
+    """
 
     inputs_BL: Tensor
     """Ids, then padding."""
@@ -68,61 +70,43 @@ class LanguageBatch:
     """The next id at each position; padding where nothing is to be predicted."""
     document_lengths: tuple[int, ...] | None
     """The lengths of the packed documents, which fill the one row, padding as the last; or None."""
-    num_tokens: int
-    """Ids without padding."""
-    num_targets: int
-    """Predictions that the loss sums over."""
-    indices: npt.NDArray[np.int64]
-    """Where in the stream of ids each window begins."""
-
-    def to(self, device: torch.device | str) -> "LanguageBatch":
-        """The same batch on another device."""
-        return replace(
-            self,
-            inputs_BL=self.inputs_BL.to(device, non_blocking=True),
-            targets_BL=self.targets_BL.to(device, non_blocking=True),
-        )
 
 
-class PackedBatches(Stream[LanguageBatch]):
-    """Training batches of text without end.
+@dataclass(frozen=True, slots=True)
+class PackedBatches:
+    """Batches of text.
 
-    ``stream``: an epoch passes over the text once, from a place drawn anew, in windows in random
-    order; what is left over at both ends is less than a window. ``documents``: an epoch holds each
-    document once, in random order; one over ``length`` comes in parts. ``splits`` are needed for
-    subword sampling only: the whole text is sampled before an epoch, which keeps it in memory.
+    `stream`: an epoch passes over the text once, from a place drawn anew, in windows in random
+    order; what is left over at both ends is less than a window. `documents`: an epoch holds each
+    document once, in random order; one over `length` comes in parts. The whole text is sampled
+    before an epoch, which keeps it in memory.
     """
 
-    def __init__(
-        self,
-        dataset: DocumentDataset,
-        config: PackConfig,
-        *,
-        seed: int,
-        splits: Splits | None = None,
-    ) -> None:
-        num_ids = len(dataset.documents.ids)
-        if config.packing == "stream" and num_ids <= config.length:
-            raise InputError(
-                f"{dataset.name} has {num_ids:,} tokens, too few for one window of length = "
-                f"{config.length:,}; give more text or a smaller length."
-            )
-        self._dataset = dataset
-        self._config = config
-        self._splits = splits
-        super().__init__(seed=seed)
+    dataset: DocumentDataset
+    config: PackConfig
+    splits: Splits | None = None
+    """Needed for subword sampling only."""
 
     @property
     def fingerprint(self) -> str:
         """A hash of the dataset and the settings."""
-        return fingerprint_of(self._dataset.content_hash, astuple(self._config))
+        return fingerprint_of(self.dataset.content_hash, astuple(self.config))
 
     def draw(self, rng: np.random.Generator) -> "_Windows":
-        """Choose the windows of the epoch and put them into batches."""
-        length, probability = self._config.length, self._config.subword_sampling
-        documents = sampled(self._dataset.documents, self._splits, probability, rng)
-        dataset = replace(self._dataset, documents=documents)
-        if self._config.packing == "stream":
+        """Choose the windows of the epoch and put them into batches.
+
+        Raises InputError for a text that is shorter than one window.
+        """
+        length, num_ids = self.config.length, len(self.dataset.documents.ids)
+        if self.config.packing == "stream" and num_ids <= length:
+            raise InputError(
+                f"{self.dataset.name} has {num_ids:,} tokens, too few for one window of length = "
+                f"{length:,}; give more text or a smaller length."
+            )
+        probability = self.config.subword_sampling
+        documents = sampled(self.dataset.documents, self.splits, probability, rng)
+        dataset = replace(self.dataset, documents=documents)
+        if self.config.packing == "stream":
             last = len(documents.ids) - 1  # which is a target only
             first = rng.integers(min(length, last - length + 1))
             ends = np.arange(first + length, last + 1, length)
@@ -131,29 +115,28 @@ class PackedBatches(Stream[LanguageBatch]):
             _, ends, lengths = _advancing(documents, length, length)
         order = rng.permutation(len(ends))
         ends, lengths = ends[order], lengths[order]
-        return _Windows.of(dataset, self._config, ends - lengths, lengths, lengths)
+        return _Windows.of(dataset, self.config, ends - lengths, lengths, lengths)
 
+    def fixed(self) -> Iterator[LanguageBatch]:
+        """The whole text, each id but the first of a sequence predicted once, always the same way.
 
-def evaluation_batches(dataset: DocumentDataset, config: PackConfig) -> Iterator[LanguageBatch]:
-    """The whole text, each id but the first of a sequence predicted once, always the same way.
-
-    A sequence is the text, or with packed documents each of them. Divide the sum of the losses by
-    ``dataset.num_chars`` for a figure per character.
-    """
-    sequences = dataset.documents
-    if config.packing == "stream":
-        sequences = Ragged(sequences.ids, sequences.offsets[[0, -1]])
-    firsts, ends, fresh = _advancing(sequences, config.length, config.step)
-    starts = np.maximum(firsts, ends - config.length)
-    windows = _Windows.of(dataset, config, starts, ends - starts, fresh)
-    return (windows[number] for number in range(len(windows)))
+        A sequence is the text, or with packed documents each of them. Divide the sum of the losses
+        by `dataset.num_chars` for a figure per character.
+        """
+        sequences = self.dataset.documents
+        if self.config.packing == "stream":
+            sequences = Ragged(sequences.ids, sequences.offsets[[0, -1]])
+        firsts, ends, fresh = _advancing(sequences, self.config.length, self.config.step)
+        starts = np.maximum(firsts, ends - self.config.length)
+        windows = _Windows.of(self.dataset, self.config, starts, ends - starts, fresh)
+        return (windows[number] for number in range(len(windows)))
 
 
 def _advancing(sequences: Ragged, length: int, step: int) -> tuple[Places, Places, Places]:
     """Windows over each sequence: its first id, where the window ends, what is new in it.
 
-    The first window of a sequence has up to ``length`` new predictions, each later one up to
-    ``step``. Places are those of inputs, of which a sequence has one less than ids.
+    The first window of a sequence has up to `length` new predictions, each later one up to
+    `step`. Places are those of inputs, of which a sequence has one less than ids.
     """
     inputs = sequences.lengths - 1
     counts = np.where(inputs > 0, 1 + np.maximum(0, inputs - length + step - 1) // step, 0)
@@ -167,9 +150,9 @@ def _advancing(sequences: Ragged, length: int, step: int) -> tuple[Places, Place
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """An epoch of windows: the last ``fresh[i]`` targets of window i count.
+    """An epoch of windows: the last `fresh[i]` targets of window i count.
 
-    Batch k holds the windows ``bounds[k]`` to ``bounds[k + 1] - 1``.
+    Batch k holds the windows `bounds[k]` to `bounds[k + 1] - 1`.
     """
 
     dataset: DocumentDataset

@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from dragoman.data.batches import Stream
 from dragoman.data.documents import DocumentDataset, DocumentTexts, prepare_documents
 from dragoman.models import DecoderOnly
 from dragoman.models.folder import FolderConfig
-from dragoman.tasks.generate.batches import LanguageBatch, PackedBatches, evaluation_batches
+from dragoman.tasks.generate.batches import LanguageBatch, PackedBatches
 from dragoman.tasks.generate.perplexity import text_loss
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.text.tokenizer import Tokenizer
@@ -27,7 +28,7 @@ class GenerateJob:
     config: FolderConfig
     model: DecoderOnly
     tokenizer: Tokenizer
-    batches: PackedBatches
+    batches: Stream[LanguageBatch]
     validation: DocumentDataset
 
     @property
@@ -84,9 +85,10 @@ def assemble(
             say(sentence)
     splits = tokenizer.splits() if recipe.batch.subword_sampling else None
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
-    batches = PackedBatches(training, recipe.batch, seed=recipe.train.seed, splits=splits)
+    source = PackedBatches(training, recipe.batch, splits)
+    batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, tokenizer)
-    check(architecture, batches, evaluation_batches(held, recipe.batch))
+    check(architecture, batches, PackedBatches(held, recipe.batch).fixed())
     return GenerateJob(
         recipe=recipe,
         config=FolderConfig(model=architecture, generation=recipe.generating),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly
-from dragoman.tasks.generate.batches import PackConfig, evaluation_batches
+from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.train.objective import next_token_loss
 from dragoman.train.validate import evaluating
 
@@ -54,7 +54,7 @@ def text_loss(model: DecoderOnly, dataset: DocumentDataset, config: PackConfig) 
     """
     nats, num_tokens = 0.0, 0
     with evaluating(model) as device:
-        for batch in evaluation_batches(dataset, config):
+        for batch in PackedBatches(dataset, config).fixed():
             nats += next_token_loss(model, batch.to(device), 0.0).item()
             num_tokens += batch.num_targets
     if not num_tokens:

@@ -7,7 +7,7 @@ no mask will be seen later. The choice is drawn anew each epoch (RoBERTa, Liu et
 """
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import Annotated, Protocol
 
 import numpy as np
@@ -15,7 +15,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, Planned, Stream, fingerprint_of, framed, plan_epoch
+from dragoman.data.batches import (
+    Batch,
+    BatchConfig,
+    Planned,
+    fingerprint_of,
+    framed,
+    plan_epoch,
+)
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
 from dragoman.errors import InputError
 from dragoman.ranges import Probability, Range, check_ranges
@@ -26,11 +33,10 @@ __all__ = [
     "MaskedBatch",
     "MaskedBatches",
     "Vocabulary",
-    "evaluation_batches",
 ]
 
 NO_TARGET = -1
-"""Stands in ``targets_BL`` where nothing is to be predicted."""
+"""Stands in `targets_BL` where nothing is to be predicted."""
 
 MASK = "<mask>"
 """The name of the mask token, as tokenizers have it."""
@@ -83,27 +89,93 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaskedBatch:
-    """Padded texts with hidden tokens. In the names of tensors: B texts, L positions."""
+class MaskedBatch(Batch):
+    """Padded texts with hidden tokens. In the names of tensors: B texts, L positions.
+
+    One that came in parts may stand in `indices` again.
+    """
 
     ids_BL: Tensor
     """bos, piece ids, some of them hidden, eos, padding."""
     targets_BL: Tensor
-    """What stood at the chosen places, ``NO_TARGET`` elsewhere."""
-    num_tokens: int
-    """Tokens without padding, with bos and eos."""
-    num_targets: int
-    """The predictions that the loss sums over."""
-    indices: npt.NDArray[np.int64]
-    """Which texts these are; one that came in parts may come again."""
+    """What stood at the chosen places, `NO_TARGET` elsewhere."""
 
-    def to(self, device: torch.device | str) -> "MaskedBatch":
-        """The same batch on another device."""
-        return replace(
-            self,
-            ids_BL=self.ids_BL.to(device, non_blocking=True),
-            targets_BL=self.targets_BL.to(device, non_blocking=True),
-        )
+
+@dataclass(frozen=True, slots=True)
+class MaskedBatches:
+    """Batches of partly hidden texts, those of like length together."""
+
+    dataset: TextDataset
+    config: BatchConfig
+    vocabulary: Vocabulary
+    masking: MaskConfig
+    splits: Splits | None = None
+    """Needed for subword sampling only."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the texts and the settings."""
+        settings = [astuple(part) for part in (self.config, self.vocabulary, self.masking)]
+        return fingerprint_of(self.dataset.content_hash, settings)
+
+    def draw(self, rng: np.random.Generator) -> "_Hiding":
+        """Sample the pieces, plan the batches, shuffle them, and draw what hides their tokens."""
+        if not len(self.dataset.texts.ids):
+            raise InputError(f"There is nothing to learn from: {self.dataset.name} holds no text.")
+        texts = sampled(self.dataset.texts, self.splits, self.config.subword_sampling, rng)
+        planned = self._planned(texts, rng)
+        return self._hiding(planned, key=int(rng.integers(1 << 62)))
+
+    def fixed(self) -> Iterator[MaskedBatch]:
+        """All texts, each once, always in the same batches with the same tokens hidden."""
+        planned = self._planned(self.dataset.texts, np.random.default_rng(0))
+        epoch = self._hiding(planned, key=0)
+        return (epoch[number] for number in range(len(epoch)))
+
+    def _planned(
+        self, texts: Ragged, rng: np.random.Generator
+    ) -> Planned[tuple[Ragged, npt.NDArray[np.int64]]]:
+        parts = _Parts.of_texts(texts, self.dataset.special, self.config.max_length)
+        return plan_epoch(parts, self.config.max_tokens, rng)
+
+    def _hiding(
+        self, planned: Planned[tuple[Ragged, npt.NDArray[np.int64]]], key: int
+    ) -> "_Hiding":
+        return _Hiding(planned, self.dataset.special, self.vocabulary, self.masking, key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Texts without bos and eos, those over the limit in parts."""
+
+    ids: npt.NDArray[np.integer]
+    starts: npt.NDArray[np.int64]
+    """Where in the ids each part begins."""
+    counts: npt.NDArray[np.int64]
+    """Ids of each part."""
+    of: npt.NDArray[np.int64]
+    """The number of the text that each part is of."""
+
+    @classmethod
+    def of_texts(cls, texts: Ragged, special: SpecialIds, limit: int) -> "_Parts":
+        filled = np.nonzero(texts.lengths)[0]
+        starts, stops = texts.offsets[filled], texts.offsets[filled + 1]
+        starts = starts + (texts.ids[starts] == special.bos_id)
+        lengths = np.maximum(0, stops - (texts.ids[stops - 1] == special.eos_id) - starts)
+        counts = -(-lengths // limit)
+        of = np.repeat(np.arange(len(filled)), counts)
+        number = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+        lengths = np.minimum(lengths[of] - number * limit, limit)
+        return cls(texts.ids, starts[of] + number * limit, lengths, filled[of])
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each part, with bos and eos."""
+        return self.counts + 2
+
+    def collate(self, rows: npt.NDArray[np.int64]) -> tuple[Ragged, npt.NDArray[np.int64]]:
+        """The ids of the parts with these numbers, and the numbers of their texts."""
+        return gather(self.ids, self.starts[rows], self.counts[rows]), self.of[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,71 +234,3 @@ def _hidden(
     pieces_BL = rng.integers(*vocabulary.pieces, original_BL.shape)
     replaced_BL = np.where(lots_BL < config.masked + config.random, pieces_BL, original_BL)
     return np.where(lots_BL < config.masked, vocabulary.mask_id, replaced_BL)
-
-
-class MaskedBatches(Stream[MaskedBatch]):
-    """Training batches of partly hidden texts without end, those of like length together.
-
-    ``splits`` are needed for subword sampling only.
-    """
-
-    def __init__(
-        self,
-        dataset: TextDataset,
-        config: BatchConfig,
-        vocabulary: Vocabulary,
-        masking: MaskConfig,
-        *,
-        seed: int,
-        splits: Splits | None = None,
-    ) -> None:
-        if not len(dataset.texts.ids):
-            raise InputError(f"There is nothing to learn from: {dataset.name} holds no text.")
-        self._dataset = dataset
-        self._config = config
-        self._vocabulary = vocabulary
-        self._masking = masking
-        self._splits = splits
-        super().__init__(seed=seed)
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the texts and the settings."""
-        settings = [astuple(part) for part in (self._config, self._vocabulary, self._masking)]
-        return fingerprint_of(self._dataset.content_hash, settings)
-
-    def draw(self, rng: np.random.Generator) -> _Hiding:
-        """Sample the pieces, plan the batches, shuffle them, and draw what hides their tokens."""
-        texts = sampled(self._dataset.texts, self._splits, self._config.subword_sampling, rng)
-        drawn = _planned(texts, self._dataset.special, self._config, rng)
-        key = int(rng.integers(1 << 62))
-        return _Hiding(drawn, self._dataset.special, self._vocabulary, self._masking, key)
-
-
-def evaluation_batches(
-    dataset: TextDataset, config: BatchConfig, vocabulary: Vocabulary, masking: MaskConfig
-) -> Iterator[MaskedBatch]:
-    """All texts, each once, always in the same batches with the same tokens hidden."""
-    drawn = _planned(dataset.texts, dataset.special, config, np.random.default_rng(0))
-    epoch = _Hiding(drawn, dataset.special, vocabulary, masking, key=0)
-    return (epoch[number] for number in range(len(epoch)))
-
-
-def _planned(
-    texts: Ragged, special: SpecialIds, config: BatchConfig, rng: np.random.Generator
-) -> Planned[tuple[Ragged, npt.NDArray[np.int64]]]:
-    """Plan batches of texts without bos and eos, in parts where they are over the limit."""
-    filled = np.nonzero(texts.lengths)[0]
-    starts, stops = texts.offsets[filled], texts.offsets[filled + 1]
-    starts = starts + (texts.ids[starts] == special.bos_id)
-    lengths = np.maximum(0, stops - (texts.ids[stops - 1] == special.eos_id) - starts)
-    counts = -(-lengths // config.max_length)
-    of = np.repeat(np.arange(len(filled)), counts)
-    number = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
-    starts = starts[of] + number * config.max_length
-    lengths = np.minimum(lengths[of] - number * config.max_length, config.max_length)
-
-    def taken(rows: npt.NDArray[np.int64]) -> tuple[Ragged, npt.NDArray[np.int64]]:
-        return gather(texts.ids, starts[rows], lengths[rows]), filled[of[rows]]
-
-    return plan_epoch(lengths + 2, config.max_tokens, rng, taken)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from dragoman.data.batches import Stream
 from dragoman.data.dataset import TextDataset
 from dragoman.data.documents import prepare_documents
 from dragoman.data.holdout import hold_out_rows, say_held_out
@@ -13,12 +14,7 @@ from dragoman.data.tagged import load_tagged
 from dragoman.models import EncoderOnly
 from dragoman.models.folder import FolderConfig
 from dragoman.tasks.encoders import describe
-from dragoman.tasks.pretrain.batches import (
-    MaskedBatch,
-    MaskedBatches,
-    Vocabulary,
-    evaluation_batches,
-)
+from dragoman.tasks.pretrain.batches import MaskedBatch, MaskedBatches, Vocabulary
 from dragoman.tasks.pretrain.recipe import MaskedRecipe, UnlabelledFiles
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, unchecked
@@ -37,7 +33,7 @@ class MaskedJob:
     config: FolderConfig
     model: EncoderOnly
     tokenizer: Tokenizer
-    batches: MaskedBatches
+    batches: Stream[MaskedBatch]
     validation: tuple[MaskedBatch, ...]
 
     @property
@@ -93,16 +89,12 @@ def assemble(
     say(say_held_out(texts.name, len(held), len(texts) - len(rest) - len(held), "text"))
     vocabulary = Vocabulary.of(tokenizer)
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
-    batches = MaskedBatches(
-        replace(texts, texts=texts.texts.take(rest)),
-        batch,
-        vocabulary,
-        recipe.masking,
-        seed=recipe.train.seed,
-        splits=tokenizer.splits() if batch.subword_sampling else None,
-    )
+    splits = tokenizer.splits() if batch.subword_sampling else None
+    learned = replace(texts, texts=texts.texts.take(rest))
+    source = MaskedBatches(learned, batch, vocabulary, recipe.masking, splits)
+    batches = Stream(source, seed=recipe.train.seed)
     held_out = replace(texts, texts=texts.texts.take(held))
-    validation = tuple(evaluation_batches(held_out, batch, vocabulary, recipe.masking))
+    validation = tuple(MaskedBatches(held_out, batch, vocabulary, recipe.masking).fixed())
     check_tokens(architecture, tokenizer)
     check(architecture, batches, validation)
     return MaskedJob(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
+from dragoman.data.batches import Stream
 from dragoman.data.holdout import hold_out_rows, say_held_out
 from dragoman.data.tagged import TaggedDataset, load_tagged, read_tagged
 from dragoman.errors import InputError
@@ -14,7 +15,7 @@ from dragoman.models import EncoderOnly
 from dragoman.models.bio import best_tags
 from dragoman.models.folder import FolderConfig, ReadingDefaults
 from dragoman.tasks.encoders import describe, hide_tokens
-from dragoman.tasks.tag.batches import NO_TAG, TagBatch, TagBatches, evaluation_batches
+from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
 from dragoman.tasks.tag.recipe import TagRecipe
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, unchecked
@@ -40,7 +41,7 @@ class TagJob:
     config: FolderConfig
     model: EncoderOnly
     tokenizer: Tokenizer
-    batches: TagBatches
+    batches: Stream[TagBatch]
     validation: TaggedDataset
     validation_batches: tuple[TagBatch, ...]
     score: Callable[[Tags, Tags], Mapping[str, float]] = score_tags
@@ -106,14 +107,10 @@ def assemble(
         head=replace(recipe.head, labels=training.labels),
     )
     batch = recipe.batch
-    batches = TagBatches(
-        training,
-        batch,
-        seed=recipe.train.seed,
-        splits=tokenizer.splits() if batch.subword_sampling else None,
-    )
+    splits = tokenizer.splits() if batch.subword_sampling else None
+    batches = Stream(tag_batches(training, batch, splits), seed=recipe.train.seed)
     check_tokens(architecture, tokenizer)
-    validation_batches = tuple(evaluation_batches(validation, batch))
+    validation_batches = tuple(tag_batches(validation, batch).fixed())
     check(architecture, batches, validation_batches)
     return TagJob(
         recipe=recipe,

@@ -1,27 +1,33 @@
-"""Batches of pairs: their tensors, their endless stream in training, their fixed row in validation.
+"""Batches of pairs: drawn anew for each epoch in training, always the same in validation.
 
 In the names of tensors: B pairs, S source and T target positions.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, Planned, Stream, ended, fingerprint_of, plan_batches
+from dragoman.data.batches import (
+    Batch,
+    BatchConfig,
+    Planned,
+    ended,
+    fingerprint_of,
+    plan_batches,
+)
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, Splits, sampled
 from dragoman.errors import InputError
 
-__all__ = ["Batch", "Batches", "Splits", "evaluation_batches"]
+__all__ = ["PairBatch", "PairBatches"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """Padded pairs as the model takes them."""
+class PairBatch(Batch):
+    """Padded pairs as the model takes them; `indices` counts them over all corpora in order."""
 
     src_BS: Tensor
     """Source ids and eos."""
@@ -29,130 +35,100 @@ class Batch:
     """bos and target ids: what the decoder is given."""
     tgt_out_BT: Tensor
     """Target ids and eos: what it shall predict."""
-    num_src_tokens: int
-    """Source tokens without padding, with eos."""
-    num_tgt_tokens: int
-    """Target tokens without padding, with eos: the predictions that the loss sums over."""
-    indices: npt.NDArray[np.int64]
-    """Which pairs these are, counted over all corpora in order."""
-
-    @property
-    def num_targets(self) -> int:
-        """Predictions that the loss sums over."""
-        return self.num_tgt_tokens
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens of both sides, without padding."""
-        return self.num_src_tokens + self.num_tgt_tokens
-
-    def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on another device."""
-        return replace(
-            self,
-            src_BS=self.src_BS.to(device, non_blocking=True),
-            tgt_in_BT=self.tgt_in_BT.to(device, non_blocking=True),
-            tgt_out_BT=self.tgt_out_BT.to(device, non_blocking=True),
-        )
 
 
-class Batches(Stream[Batch]):
-    """Training batches of pairs without end.
+@dataclass(frozen=True, slots=True)
+class PairBatches:
+    """Batches of the pairs of one or more corpora.
 
-    An epoch passes over each corpus as often as its weight says. ``splits`` (of source and target)
-    are needed for subword sampling only: the whole epoch is sampled before its batches are
-    planned, which keeps the budget exact.
+    An epoch of training passes over each corpus as often as its weight says. The whole epoch is
+    sampled before its batches are planned, which keeps the budget exact.
     """
 
-    def __init__(
-        self,
-        datasets: Sequence[PairDataset],
-        config: BatchConfig,
-        *,
-        seed: int,
-        splits: tuple[Splits, Splits] | None = None,
-    ) -> None:
-        self._datasets = datasets
-        self._config = config
-        self._splits = splits
-        self._first = np.cumsum([0, *map(len, datasets)])
-        self._usable = [np.nonzero(d.usable(config.max_length))[0] for d in datasets]
-        if not any(map(len, self._usable)):
-            names = ", ".join(dataset.name for dataset in datasets)
-            raise InputError(
-                f"There is nothing to train on: every pair of {names} is empty on a side or "
-                f"longer than max_length = {config.max_length} tokens."
-            )
-        if len({dataset.special for dataset in datasets}) > 1:
-            raise ValueError("the datasets were made with different tokenizers")
-        if config.subword_sampling and splits is None:
-            raise ValueError("subword sampling needs the splits of both tokenizers")
-        super().__init__(seed=seed)
+    datasets: Sequence[PairDataset]
+    config: BatchConfig
+    splits: tuple[Splits, Splits] | None = None
+    """Of source and target; needed for subword sampling only."""
 
     @property
     def fingerprint(self) -> str:
         """A hash of the corpora, their weights and the settings."""
-        content = [[dataset.content_hash, dataset.weight] for dataset in self._datasets]
-        return fingerprint_of(content, astuple(self._config))
+        content = [[dataset.content_hash, dataset.weight] for dataset in self.datasets]
+        return fingerprint_of(content, astuple(self.config))
 
-    def draw(self, rng: np.random.Generator) -> Planned[Batch]:
-        """Choose the pairs of the epoch, sample their pieces, plan the batches, shuffle them."""
+    def draw(self, rng: np.random.Generator) -> Planned[PairBatch]:
+        """Choose the pairs of the epoch, sample their pieces, plan the batches, shuffle them.
+
+        Raises InputError where no pair can be learned from.
+        """
+        usable = [np.nonzero(d.usable(self.config.max_length))[0] for d in self.datasets]
+        if not any(map(len, usable)):
+            names = ", ".join(dataset.name for dataset in self.datasets)
+            raise InputError(
+                f"There is nothing to train on: every pair of {names} is empty on a side or "
+                f"longer than max_length = {self.config.max_length} tokens."
+            )
+        if len({dataset.special for dataset in self.datasets}) > 1:
+            raise ValueError("the datasets were made with different tokenizers")
+        first = np.cumsum([0, *map(len, self.datasets)])
         rows = np.concatenate(
             [
-                first + usable[_passes(len(usable), dataset.weight, rng)]
-                for first, usable, dataset in zip(
-                    self._first, self._usable, self._datasets, strict=False
-                )
+                start + chosen[_passes(len(chosen), dataset.weight, rng)]
+                for start, chosen, dataset in zip(first, usable, self.datasets, strict=False)
             ]
         )
         sides = self._sampled_sides(rng)
         src_lengths, tgt_lengths = (
             np.concatenate([ragged.lengths for ragged in side])[rows] + 1 for side in sides
         )
-        plan = plan_batches(src_lengths, tgt_lengths, self._config.max_tokens, rng)
-        order = rng.permutation(len(plan))
-        return Planned(rows=rows, plan=plan, order=order, make=partial(self._batch, sides))
+        plan = plan_batches(src_lengths, tgt_lengths, self.config.max_tokens, rng)
+        collate = partial(_collate, first, sides, self.datasets[0].special)
+        return Planned(rows=rows, plan=plan, order=rng.permutation(len(plan)), collate=collate)
+
+    def fixed(self) -> Iterator[PairBatch]:
+        """All pairs of the only corpus, each once, always in the same batches."""
+        (dataset,) = self.datasets
+        lengths = dataset.src.lengths + 1, dataset.tgt.lengths + 1
+        plan = plan_batches(*lengths, self.config.max_tokens, np.random.default_rng(0))
+        for number in range(len(plan)):
+            rows = plan[number]
+            yield _make_batch(dataset.src.take(rows), dataset.tgt.take(rows), dataset.special, rows)
 
     def _sampled_sides(self, rng: np.random.Generator) -> tuple[list[Ragged], list[Ragged]]:
         """The ids of source and target of each corpus, sampled if that was asked for."""
-        of_src, of_tgt = self._splits or (None, None)
-        probability = self._config.subword_sampling
+        of_src, of_tgt = self.splits or (None, None)
+        probability = self.config.subword_sampling
         return (
-            [sampled(d.src, of_src, probability, rng) for d in self._datasets],
-            [sampled(d.tgt, of_tgt, probability, rng) for d in self._datasets],
+            [sampled(d.src, of_src, probability, rng) for d in self.datasets],
+            [sampled(d.tgt, of_tgt, probability, rng) for d in self.datasets],
         )
 
-    def _batch(
-        self, sides: tuple[list[Ragged], list[Ragged]], rows: npt.NDArray[np.int64]
-    ) -> Batch:
-        """The pairs with the ascending numbers ``rows``, counted over all corpora."""
-        bounds = np.searchsorted(rows, self._first)
-        src, tgt = (
-            Ragged.concatenate(
-                [
-                    ragged.take(rows[bounds[i] : bounds[i + 1]] - self._first[i])
-                    for i, ragged in enumerate(side)
-                    if bounds[i] < bounds[i + 1]
-                ]
-            )
-            for side in sides
+
+def _collate(
+    first: npt.NDArray[np.int64],
+    sides: tuple[list[Ragged], list[Ragged]],
+    special: SpecialIds,
+    rows: npt.NDArray[np.int64],
+) -> PairBatch:
+    """The pairs with the ascending numbers `rows`; those of corpus i begin at `first[i]`."""
+    bounds = np.searchsorted(rows, first)
+    src, tgt = (
+        Ragged.concatenate(
+            [
+                ragged.take(rows[bounds[i] : bounds[i + 1]] - first[i])
+                for i, ragged in enumerate(side)
+                if bounds[i] < bounds[i + 1]
+            ]
         )
-        return _make_batch(src, tgt, self._datasets[0].special, rows)
-
-
-def evaluation_batches(dataset: PairDataset, max_tokens: int) -> Iterator[Batch]:
-    """All pairs of a corpus, each once, always in the same batches; nothing is left out."""
-    rng = np.random.default_rng(0)
-    plan = plan_batches(dataset.src.lengths + 1, dataset.tgt.lengths + 1, max_tokens, rng)
-    for number in range(len(plan)):
-        rows = plan[number]
-        yield _make_batch(dataset.src.take(rows), dataset.tgt.take(rows), dataset.special, rows)
+        for side in sides
+    )
+    return _make_batch(src, tgt, special, rows)
 
 
 def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Numbers below ``count``, each as often as the whole part of ``weight``, and a random share.
+    """Numbers below `count`, each as often as the whole part of `weight`, and a random share.
 
-    The share is the fraction of ``weight``, rounded up or down by chance.
+    The share is the fraction of `weight`, rounded up or down by chance.
     """
     whole = int(weight)
     extra = int((weight - whole) * count + rng.random())
@@ -161,16 +137,17 @@ def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[
 
 def _make_batch(
     src: Ragged, tgt: Ragged, special: SpecialIds, indices: npt.NDArray[np.int64]
-) -> Batch:
+) -> PairBatch:
     tgt_out_BT = ended(tgt, special)
     tgt_in_BT = tgt_out_BT.roll(1, dims=1)
     tgt_in_BT[tgt_in_BT == special.eos_id] = special.pad_id
     tgt_in_BT[:, 0] = special.bos_id
-    return Batch(
+    num_targets = len(tgt.ids) + len(tgt)
+    return PairBatch(
         src_BS=ended(src, special),
         tgt_in_BT=tgt_in_BT,
         tgt_out_BT=tgt_out_BT,
-        num_src_tokens=len(src.ids) + len(src),
-        num_tgt_tokens=len(tgt.ids) + len(tgt),
+        num_targets=num_targets,
+        num_tokens=len(src.ids) + len(src) + num_targets,
         indices=indices,
     )

@@ -8,10 +8,11 @@ from typing import Protocol
 
 from torch import Tensor
 
+from dragoman.data.batches import Stream
 from dragoman.evaluate import bleu_tokenizer, evaluate
 from dragoman.models import EncoderDecoder
 from dragoman.models.folder import FolderConfig, read_config
-from dragoman.tasks.translate.batches import Batch, Batches, evaluation_batches
+from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts, Tokenizers, read_texts
 from dragoman.tasks.translate.translator import Translator
@@ -87,8 +88,8 @@ class TranslateJob:
     config: FolderConfig
     model: EncoderDecoder
     texts: Texts
-    batches: Batches
-    validation: tuple[Batch, ...]
+    batches: Stream[PairBatch]
+    validation: tuple[PairBatch, ...]
     score: Score
 
     @property
@@ -96,7 +97,7 @@ class TranslateJob:
         """Of source and target."""
         return self.texts.tokenizers.src, self.texts.tokenizers.tgt
 
-    def loss(self, batch: Batch) -> Tensor:
+    def loss(self, batch: PairBatch) -> Tensor:
         """Sum the smoothed cross-entropy over the target's tokens."""
         smoothing = self.recipe.train.label_smoothing
         return summed_loss(self.model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, smoothing)
@@ -159,9 +160,10 @@ def assemble(
         tgt_lang=recipe.data.tgt_lang,
     )
     splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
-    batches = Batches(texts.training, recipe.batch, seed=recipe.train.seed, splits=splits)
+    source = PairBatches(texts.training, recipe.batch, splits)
+    batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, src, tgt)
-    validation = tuple(evaluation_batches(texts.validation, recipe.batch.max_tokens))
+    validation = tuple(PairBatches([texts.validation], recipe.batch).fixed())
     check(architecture, batches, validation)
     if recipe.start.model is not None:
         _compare_directions(read_config(Path(recipe.start.model)), config, say)
@@ -187,7 +189,7 @@ def _compare_directions(start: FolderConfig, config: FolderConfig, say: Say) -> 
 
 
 def validate(
-    model: EncoderDecoder, batches: Sequence[Batch], score: Callable[[], Judgement]
+    model: EncoderDecoder, batches: Sequence[PairBatch], score: Callable[[], Judgement]
 ) -> Validation:
     """Measure a model on fixed batches, in evaluation mode, and leave it in training mode."""
     with evaluating(model) as device:
@@ -205,7 +207,7 @@ def validate(
     )
 
 
-def _source_gain(model: EncoderDecoder, batches: Sequence[Batch]) -> float | None:
+def _source_gain(model: EncoderDecoder, batches: Sequence[PairBatch]) -> float | None:
     """How much the loss grows, in nats per token, when each sentence gets another one's source.
 
     Measured on one batch, whose sources are passed on by one place; None for a batch of one pair.
@@ -217,5 +219,5 @@ def _source_gain(model: EncoderDecoder, batches: Sequence[Batch]) -> float | Non
     return (swapped - _summed_loss(model, sample.src_BS, sample)) / sample.num_targets
 
 
-def _summed_loss(model: EncoderDecoder, src_BS: Tensor, batch: Batch) -> float:
+def _summed_loss(model: EncoderDecoder, src_BS: Tensor, batch: PairBatch) -> float:
     return summed_loss(model, src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.0).item()

@@ -7,7 +7,9 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
+from tests.unit.data.streams import epoch_of
 
+from dragoman.data.batches import Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
@@ -15,7 +17,6 @@ from dragoman.tasks.generate.batches import (
     LanguageBatch,
     PackConfig,
     PackedBatches,
-    evaluation_batches,
 )
 from dragoman.text.splits import SubwordSplits
 
@@ -36,14 +37,6 @@ def made(count: int = 40, longest: int = 60) -> DocumentDataset:
     )
 
 
-def epoch_of(stream: PackedBatches) -> list[LanguageBatch]:
-    """The batches up to the end of the epoch that the next one belongs to."""
-    epoch = [next(stream)]
-    while stream.position < stream.num_batches:
-        epoch.append(next(stream))
-    return epoch
-
-
 def targets_of(batches: list[LanguageBatch]) -> Counter[int]:
     """How often each id is predicted."""
     return Counter(int(t) for b in batches for t in b.targets_BL.flatten() if t != PAD)
@@ -60,7 +53,7 @@ def test_stream_windows_are_shifted_pairs() -> None:
     """Targets are what follows in the stream, but for bos, which nothing predicts."""
     dataset, config = made(), PackConfig(length=16, rows=4)
     ids = dataset.documents.ids
-    for batch in epoch_of(PackedBatches(dataset, config, seed=1)):
+    for batch in epoch_of(Stream(PackedBatches(dataset, config), seed=1)):
         assert_consistent(batch)
         assert batch.document_lengths is None
         assert batch.inputs_BL.shape[1] == 16
@@ -76,7 +69,7 @@ def test_stream_windows_are_shifted_pairs() -> None:
 def test_an_epoch_of_the_stream_passes_over_it_once(length: int) -> None:
     """No prediction comes twice, and less than a window is left out in all at both ends."""
     dataset = made()
-    batches = PackedBatches(dataset, PackConfig(length=length, rows=3), seed=2)
+    batches = Stream(PackedBatches(dataset, PackConfig(length=length, rows=3)), seed=2)
     firsts = set()
     for _ in range(4):
         epoch = epoch_of(batches)
@@ -92,7 +85,7 @@ def test_an_epoch_of_the_stream_passes_over_it_once(length: int) -> None:
 
 def test_windows_come_in_random_order() -> None:
     """The order differs from the text's and from epoch to epoch."""
-    batches = PackedBatches(made(200), PackConfig(length=16, rows=1), seed=2)
+    batches = Stream(PackedBatches(made(200), PackConfig(length=16, rows=1)), seed=2)
     orders = [[int(b.indices[0]) for b in epoch_of(batches)] for _ in range(2)]
     assert orders[0] != sorted(orders[0])
     assert orders[0] != orders[1]
@@ -101,7 +94,9 @@ def test_windows_come_in_random_order() -> None:
 def test_packed_documents_fill_one_row() -> None:
     """Every document is whole between two borders, the lengths fill the row, padding is last."""
     dataset = made(40, longest=14)
-    batches = PackedBatches(dataset, PackConfig(length=16, rows=4, packing="documents"), seed=1)
+    batches = Stream(
+        PackedBatches(dataset, PackConfig(length=16, rows=4, packing="documents")), seed=1
+    )
     known = {tuple(dataset.documents[i].tolist()) for i in range(len(dataset))}
     found = []
     told, epoch = batches.padding, epoch_of(batches)
@@ -128,7 +123,9 @@ def test_packed_documents_fill_one_row() -> None:
 def test_long_documents_come_in_parts() -> None:
     """Each id of each document is predicted once an epoch; no part is over the length."""
     dataset = made()
-    batches = PackedBatches(dataset, PackConfig(length=16, rows=2, packing="documents"), seed=1)
+    batches = Stream(
+        PackedBatches(dataset, PackConfig(length=16, rows=2, packing="documents")), seed=1
+    )
     for _ in range(2):
         epoch = epoch_of(batches)
         ids = dataset.documents.ids
@@ -146,7 +143,7 @@ def test_validation_predicts_each_id_once_with_context(
     dataset = made(12)
     config = PackConfig(length=length, rows=3, packing=packing, stride=stride)  # type: ignore[arg-type]
     ids = dataset.documents.ids
-    first, second = (list(evaluation_batches(dataset, config)) for _ in range(2))
+    first, second = (list(PackedBatches(dataset, config).fixed()) for _ in range(2))
     assert targets_of(first) == Counter(ids[ids != BOS].tolist())
     assert all(torch.equal(a.inputs_BL, b.inputs_BL) for a, b in zip(first, second, strict=True))
     starts = dataset.documents.offsets if packing == "documents" else np.array([0])
@@ -185,18 +182,18 @@ def split_rows(batch: LanguageBatch) -> list[tuple[list[int], list[int]]]:
 def test_resuming_goes_on_with_the_same_batches(packing: str, after: int) -> None:
     """A state that went through JSON continues exactly; with other data it is refused."""
     config = PackConfig(length=16, rows=4, packing=packing)  # type: ignore[arg-type]
-    running = PackedBatches(made(), config, seed=5)
+    running = Stream(PackedBatches(made(), config), seed=5)
     for _ in range(after):
         next(running)
     state = json.loads(json.dumps(running.state_dict()))
-    resumed = PackedBatches(made(), config, seed=99)
+    resumed = Stream(PackedBatches(made(), config), seed=99)
     resumed.load_state_dict(state)
     for _ in range(2 * running.num_batches):
         one, two = next(running), next(resumed)
         assert torch.equal(one.inputs_BL, two.inputs_BL)
         assert one.document_lengths == two.document_lengths
     with pytest.raises(InputError, match="have changed"):
-        PackedBatches(made(41), config, seed=5).load_state_dict(state)
+        Stream(PackedBatches(made(41), config), seed=5).load_state_dict(state)
 
 
 @pytest.mark.parametrize("packing", ["stream", "documents"])
@@ -211,7 +208,7 @@ def test_an_epoch_is_sampled_anew(packing: Literal["stream", "documents"]) -> No
 
     def sampled(probability: float) -> list[LanguageBatch]:
         config = PackConfig(length=16, rows=4, packing=packing, subword_sampling=probability)
-        stream = PackedBatches(dataset, config, seed=3, splits=splits)
+        stream = Stream(PackedBatches(dataset, config, splits=splits), seed=3)
         return epoch_of(stream) + epoch_of(stream)
 
     whole = targets_of(sampled(1.0))
@@ -221,10 +218,10 @@ def test_an_epoch_is_sampled_anew(packing: Literal["stream", "documents"]) -> No
     split = {token - 1000 for token in some[0] if token >= 1000}
     assert 0 < len(split) < len(whole)
     config = PackConfig(length=16, rows=4, packing=packing, subword_sampling=0.3)
-    plain = targets_of(list(evaluation_batches(dataset, config)))
+    plain = targets_of(list(PackedBatches(dataset, config).fixed()))
     assert max(plain) <= largest
     with pytest.raises(ValueError, match="needs the splits"):
-        PackedBatches(dataset, config, seed=3)
+        Stream(PackedBatches(dataset, config), seed=3)
 
 
 def test_a_text_shorter_than_a_window_is_refused() -> None:
@@ -232,17 +229,11 @@ def test_a_text_shorter_than_a_window_is_refused() -> None:
     dataset = made(1, longest=5)
     count = len(dataset.documents.ids)
     with pytest.raises(InputError, match=f"made has {count} tokens.*length = {count}"):
-        PackedBatches(dataset, PackConfig(length=count), seed=0)
-    (batch,) = epoch_of(PackedBatches(dataset, PackConfig(length=count - 1), seed=0))
+        Stream(PackedBatches(dataset, PackConfig(length=count)), seed=0)
+    (batch,) = epoch_of(Stream(PackedBatches(dataset, PackConfig(length=count - 1)), seed=0))
     assert batch.num_tokens == count - 1
     config = PackConfig(length=count + 9, packing="documents")
-    assert next(PackedBatches(dataset, config, seed=0)).num_targets == count - 1
-
-
-def test_a_batch_moves_to_a_device() -> None:
-    """Both tensors move."""
-    moved = next(PackedBatches(made(), PackConfig(), seed=0)).to("meta")
-    assert {moved.inputs_BL.device.type, moved.targets_BL.device.type} == {"meta"}
+    assert next(Stream(PackedBatches(dataset, config), seed=0)).num_targets == count - 1
 
 
 @pytest.mark.parametrize(

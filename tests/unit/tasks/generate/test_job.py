@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from tests.unit.train.made import make_console
 from torch import Tensor
 
+from dragoman.data.batches import Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset, HoldOut
 from dragoman.errors import InputError
@@ -86,7 +87,7 @@ def test_packed_documents_cost_what_they_cost_alone(name: str) -> None:
     """In one row, in any order, with padding at the end: the sum, and its gradients, in float64."""
     model, dataset = make_model(name), made()
     config = PackConfig(length=40, rows=2, packing="documents")
-    stream = PackedBatches(dataset, config, seed=1)
+    stream = Stream(PackedBatches(dataset, config), seed=1)
     batches = [next(stream) for _ in range(stream.num_batches)]
     assert len(batches) > 1
     found = torch.stack([next_token_loss(model, batch, 0.0) for batch in batches]).sum()
@@ -104,7 +105,7 @@ def test_packed_documents_cost_what_they_cost_alone(name: str) -> None:
 def test_the_loss_of_a_stream_is_that_of_its_windows(name: str, smoothing: float) -> None:
     """Each window by the definition; where bos would be predicted, nothing is."""
     model, dataset = make_model(name), made()
-    batch = next(PackedBatches(dataset, PackConfig(length=16, rows=4), seed=1))
+    batch = next(Stream(PackedBatches(dataset, PackConfig(length=16, rows=4)), seed=1))
     logits_BLV = model(batch.inputs_BL)
     expected = F.cross_entropy(
         logits_BLV.flatten(0, 1),

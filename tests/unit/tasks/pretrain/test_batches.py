@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.unit.data.streams import epoch_of
 
-from dragoman.data.batches import BatchConfig
+from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
 from dragoman.data.documents import prepare_documents
 from dragoman.data.labelled import LabelledLayout, load_labelled
@@ -21,7 +22,6 @@ from dragoman.tasks.pretrain.batches import (
     MaskedBatch,
     MaskedBatches,
     Vocabulary,
-    evaluation_batches,
 )
 from dragoman.text.tokenizer import MASK
 from dragoman.text.train import TokenizerConfig, train_tokenizer
@@ -44,17 +44,9 @@ def made(count: int = 150, longest: int = 60) -> TextDataset:
     )
 
 
-def stream_of(dataset: TextDataset, masking: MaskConfig, seed: int = 1) -> MaskedBatches:
+def stream_of(dataset: TextDataset, masking: MaskConfig, seed: int = 1) -> Stream[MaskedBatch]:
     """A stream over the made texts."""
-    return MaskedBatches(dataset, CONFIG, VOCABULARY, masking, seed=seed)
-
-
-def epoch_of(stream: MaskedBatches) -> list[MaskedBatch]:
-    """The batches up to the end of the epoch that the next one belongs to."""
-    epoch = [next(stream)]
-    while stream.position < stream.num_batches:
-        epoch.append(next(stream))
-    return epoch
+    return Stream(MaskedBatches(dataset, CONFIG, VOCABULARY, masking), seed=seed)
 
 
 def restored(batch: MaskedBatch) -> torch.Tensor:
@@ -153,7 +145,7 @@ def test_resuming_goes_on_with_the_same_batches(after: int) -> None:
 def test_validation_hides_always_the_same() -> None:
     """Every text once, with the same targets each time."""
     first, second = (
-        list(evaluation_batches(made(), CONFIG, VOCABULARY, MaskConfig())) for _ in range(2)
+        list(MaskedBatches(made(), CONFIG, VOCABULARY, MaskConfig()).fixed()) for _ in range(2)
     )
     assert sorted(i for batch in first for i in batch.indices.tolist()) == list(range(150))
     for one, two in zip(first, second, strict=True):
@@ -166,7 +158,7 @@ def test_long_texts_come_in_parts() -> None:
     dataset = made(40)
     config = BatchConfig(max_tokens=300, max_length=16)
     found: dict[int, Counter[int]] = {}
-    for batch in evaluation_batches(dataset, config, VOCABULARY, MaskConfig()):
+    for batch in MaskedBatches(dataset, config, VOCABULARY, MaskConfig()).fixed():
         assert batch.ids_BL.shape[1] <= 18
         for row, index in zip(restored(batch), batch.indices.tolist(), strict=True):
             found.setdefault(index, Counter()).update(row[row > MASK_ID].tolist())
@@ -210,7 +202,7 @@ def test_texts_of_all_kinds_of_files(tmp_path: Path) -> None:
     assert vocabulary == Vocabulary(260, (261, tokenizer.vocab_size))
     for dataset, texts in zip([*parts, joined], [*expected, [*chain(*expected)]], strict=True):
         found = {}
-        for batch in evaluation_batches(dataset, CONFIG, vocabulary, MaskConfig()):
+        for batch in MaskedBatches(dataset, CONFIG, vocabulary, MaskConfig()).fixed():
             for row, index in zip(restored(batch), batch.indices.tolist(), strict=True):
                 found[index] = tokenizer.decode(row.tolist())
         assert [found[i] for i in range(len(texts))] == texts
@@ -235,9 +227,3 @@ def test_impossible_settings_are_refused(change: dict[str, float]) -> None:
     """The setting is named."""
     with pytest.raises(InputError, match=next(iter(change))):
         MaskConfig(**change)
-
-
-def test_a_batch_moves_to_a_device() -> None:
-    """Both tensors move."""
-    moved = next(stream_of(made(), MaskConfig())).to("meta")
-    assert {moved.ids_BL.device.type, moved.targets_BL.device.type} == {"meta"}

@@ -11,7 +11,7 @@ from tests.unit.train.made import make_console
 
 from dragoman.errors import InputError
 from dragoman.models.heads import ClassificationHead
-from dragoman.tasks.tag.batches import NO_TAG, evaluation_batches
+from dragoman.tasks.tag.batches import NO_TAG, tag_batches
 from dragoman.tasks.tag.job import TagJob, assemble
 from dragoman.tasks.tag.recipe import TagRecipe
 from dragoman.tasks.tag.tagger import Tagger
@@ -53,7 +53,7 @@ def test_the_measure_is_the_mean_over_words(recipe: TagRecipe) -> None:
     job.model.eval()
     losses = []
     with torch.inference_mode():
-        for batch in evaluation_batches(job.validation, replace(recipe.batch, max_tokens=1)):
+        for batch in tag_batches(job.validation, replace(recipe.batch, max_tokens=1)).fixed():
             log_probs_BLC = job.model(batch.ids_BL).log_softmax(-1)
             for row, tags in zip(log_probs_BLC, batch.tags_BL, strict=True):
                 losses += [-row[i, t].item() for i, t in enumerate(tags) if t != NO_TAG]

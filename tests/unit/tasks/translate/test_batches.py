@@ -8,51 +8,27 @@ from trace import Trace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
+from tests.unit.data.streams import Doubling, epoch_of
 
-from dragoman.data.batches import BatchConfig, ended, plan_batches
+from dragoman.data.batches import BatchConfig, Stream, ended, plan_batches
 from dragoman.data.corpus import CorpusConfig, CorpusTexts, Finding
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
-from dragoman.tasks.translate.batches import Batch, Batches, evaluation_batches
+from dragoman.tasks.translate.batches import PairBatch, PairBatches
 
 MakeDataset = Callable[..., PairDataset]
 SPECIAL = SpecialIds(0, 2, 3)
 
 
-class Doubling:
-    """Subword sampling by protocol: each id is doubled with the probability."""
-
-    def sample(
-        self,
-        ids: npt.NDArray[np.integer],
-        offsets: npt.NDArray[np.int64],
-        *,
-        probability: float,
-        rng: np.random.Generator,
-    ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
-        """Double ids."""
-        lengths = 1 + (rng.random(len(ids)) < probability)
-        return np.repeat(ids, lengths), np.concatenate([[0], np.cumsum(lengths)])[offsets]
-
-
-def epoch_of(batches: Batches) -> list[Batch]:
-    """The batches up to the end of the epoch that the next one belongs to."""
-    epoch = [next(batches)]
-    while batches.position < batches.num_batches:
-        epoch.append(next(batches))
-    return epoch
-
-
-def pairs_of(batches: list[Batch]) -> Counter[int]:
+def pairs_of(batches: list[PairBatch]) -> Counter[int]:
     """How often each pair occurs."""
     return Counter(int(index) for batch in batches for index in batch.indices)
 
 
-def same(one: Batch, two: Batch) -> bool:
+def same(one: PairBatch, two: PairBatch) -> bool:
     """Whether two batches have equal tensors."""
     return torch.equal(one.src_BS, two.src_BS) and torch.equal(one.tgt_out_BT, two.tgt_out_BT)
 
@@ -71,26 +47,14 @@ def small_dataset() -> PairDataset:
 
 def test_tensors_of_a_batch() -> None:
     """Source: ids, eos, padding. Target in: bos, ids. Target out: ids, eos."""
-    (batch,) = evaluation_batches(small_dataset(), max_tokens=100)
+    (batch,) = PairBatches([small_dataset()], BatchConfig(max_tokens=100)).fixed()
     rows = {int(index): row for row, index in enumerate(batch.indices)}
     order = [rows[0], rows[1], rows[2]]
     assert batch.src_BS[order].tolist() == [[11, 12, 13, 3], [3, 0, 0, 0], [14, 3, 0, 0]]
     assert batch.tgt_in_BT[order].tolist() == [[2, 21, 0], [2, 22, 0], [2, 23, 24]]
     assert batch.tgt_out_BT[order].tolist() == [[21, 3, 0], [22, 3, 0], [23, 24, 3]]
-    assert (batch.num_src_tokens, batch.num_tgt_tokens) == (7, 7)
+    assert (batch.num_tokens, batch.num_targets) == (14, 7)
     assert batch.src_BS.dtype == torch.int64
-
-
-def test_a_batch_moves_to_a_device() -> None:
-    """All three tensors move; the rest stays."""
-    (batch,) = evaluation_batches(small_dataset(), max_tokens=100)
-    moved = batch.to("meta")
-    assert {
-        moved.src_BS.device.type,
-        moved.tgt_in_BT.device.type,
-        moved.tgt_out_BT.device.type,
-    } == {"meta"}
-    assert moved.num_tgt_tokens == batch.num_tgt_tokens
 
 
 def test_sequences_end_in_eos_and_padding() -> None:
@@ -101,7 +65,7 @@ def test_sequences_end_in_eos_and_padding() -> None:
 
 def test_an_epoch_holds_every_pair_once(make_dataset: MakeDataset) -> None:
     """Nothing is lost and nothing comes twice, in each of several epochs."""
-    batches = Batches([make_dataset(500)], BatchConfig(max_tokens=300), seed=1)
+    batches = Stream(PairBatches([make_dataset(500)], BatchConfig(max_tokens=300)), seed=1)
     for epoch in range(3):
         assert pairs_of(epoch_of(batches)) == Counter(range(500))
         assert batches.epoch == epoch
@@ -110,7 +74,7 @@ def test_an_epoch_holds_every_pair_once(make_dataset: MakeDataset) -> None:
 def test_pairs_keep_their_ids(make_dataset: MakeDataset) -> None:
     """What stands in a row are the ids of the pair that indices names, from any corpus."""
     datasets = [make_dataset(40, "a"), make_dataset(70, "b")]
-    for batch in epoch_of(Batches(datasets, BatchConfig(max_tokens=200), seed=0)):
+    for batch in epoch_of(Stream(PairBatches(datasets, BatchConfig(max_tokens=200)), seed=0)):
         for row, index in enumerate(batch.indices):
             dataset, i = (datasets[0], index) if index < 40 else (datasets[1], index - 40)
             for ids_BL, side in ((batch.src_BS, dataset.src), (batch.tgt_out_BT, dataset.tgt)):
@@ -123,24 +87,26 @@ def test_pairs_keep_their_ids(make_dataset: MakeDataset) -> None:
 def test_no_batch_is_over_the_budget(make_dataset: MakeDataset, sampling: float) -> None:
     """Padded source and target tokens together stay within max_tokens, with sampling too."""
     config = BatchConfig(max_tokens=300, subword_sampling=sampling)
-    batches = Batches([make_dataset(500)], config, seed=1, splits=(Doubling(), Doubling()))
+    batches = Stream(
+        PairBatches([make_dataset(500)], config, splits=(Doubling(), Doubling())), seed=1
+    )
     for batch in epoch_of(batches):
         assert batch.src_BS.numel() + batch.tgt_out_BT.numel() <= 300
 
 
 def test_a_pair_over_the_budget_goes_alone(make_dataset: MakeDataset) -> None:
     """A budget that no pair meets gives batches of one."""
-    batches = Batches([make_dataset(50)], BatchConfig(max_tokens=1), seed=1)
+    batches = Stream(PairBatches([make_dataset(50)], BatchConfig(max_tokens=1)), seed=1)
     epoch = epoch_of(batches)
     assert [len(batch.indices) for batch in epoch] == [1] * 50
 
 
 def test_padding_is_counted(make_dataset: MakeDataset) -> None:
     """The share that the stream tells is the share in its tensors."""
-    batches = Batches([make_dataset(500)], BatchConfig(max_tokens=300), seed=1)
+    batches = Stream(PairBatches([make_dataset(500)], BatchConfig(max_tokens=300)), seed=1)
     told, epoch = batches.padding, epoch_of(batches)
     padded = sum(batch.src_BS.numel() + batch.tgt_out_BT.numel() for batch in epoch)
-    real = sum(batch.num_src_tokens + batch.num_tgt_tokens for batch in epoch)
+    real = sum(batch.num_tokens for batch in epoch)
     assert told == pytest.approx(1 - real / padded)
 
 
@@ -155,7 +121,7 @@ def test_padding_on_real_data_is_under_five_percent(multi30k: Path, tmp_path: Pa
     splits = tokenizer.splits()
     for sampling in (0.0, 0.1):
         config = BatchConfig(max_tokens=4096, subword_sampling=sampling)
-        batches = Batches([dataset], config, seed=1, splits=(splits, splits))
+        batches = Stream(PairBatches([dataset], config, splits=(splits, splits)), seed=1)
         for _ in range(3):
             assert batches.padding < 0.05
             epoch_of(batches)
@@ -166,7 +132,8 @@ def test_a_seed_decides_everything(make_dataset: MakeDataset) -> None:
     config = BatchConfig(max_tokens=300, subword_sampling=0.2)
     splits = (Doubling(), Doubling())
     one, two, other = (
-        Batches([make_dataset(200)], config, seed=seed, splits=splits) for seed in (5, 5, 6)
+        Stream(PairBatches([make_dataset(200)], config, splits=splits), seed=seed)
+        for seed in (5, 5, 6)
     )
     count = 2 * one.num_batches
     firsts = [next(one) for _ in range(count)]
@@ -176,7 +143,7 @@ def test_a_seed_decides_everything(make_dataset: MakeDataset) -> None:
 
 def test_epochs_differ_in_batches_and_in_their_order(make_dataset: MakeDataset) -> None:
     """From one epoch to the next other pairs share a batch, and long and short come mixed."""
-    batches = Batches([make_dataset(2000)], BatchConfig(max_tokens=1000), seed=3)
+    batches = Stream(PairBatches([make_dataset(2000)], BatchConfig(max_tokens=1000)), seed=3)
     first, second = epoch_of(batches), epoch_of(batches)
     groups = [{tuple(sorted(b.indices.tolist())) for b in epoch} for epoch in (first, second)]
     assert len(groups[0] & groups[1]) < len(groups[0]) / 4
@@ -193,11 +160,11 @@ def test_resuming_goes_on_with_the_same_batches(
     """A state that went through JSON, loaded into a stream with another seed, continues exactly."""
     config = BatchConfig(max_tokens=300, subword_sampling=sampling)
     datasets, splits = [make_dataset(200, weight=1.5)], (Doubling(), Doubling())
-    running = Batches(datasets, config, seed=5, splits=splits)
+    running = Stream(PairBatches(datasets, config, splits=splits), seed=5)
     for _ in range(after):
         next(running)
     state = json.loads(json.dumps(running.state_dict()))
-    resumed = Batches(datasets, config, seed=99, splits=splits)
+    resumed = Stream(PairBatches(datasets, config, splits=splits), seed=99)
     resumed.load_state_dict(state)
     assert (resumed.epoch, resumed.position) == (running.epoch, running.position)
     assert all(same(next(running), next(resumed)) for _ in range(2 * running.num_batches))
@@ -206,20 +173,20 @@ def test_resuming_goes_on_with_the_same_batches(
 def test_resuming_with_other_data_is_refused(make_dataset: MakeDataset) -> None:
     """Another corpus, weight or setting would give other batches than the run had."""
     config = BatchConfig(max_tokens=300)
-    state = Batches([make_dataset(200)], config, seed=5).state_dict()
+    state = Stream(PairBatches([make_dataset(200)], config), seed=5).state_dict()
     for dataset, changed in [
         (make_dataset(201), config),
         (make_dataset(200, weight=2.0), config),
         (make_dataset(200), BatchConfig(max_tokens=301)),
     ]:
         with pytest.raises(InputError, match="have changed"):
-            Batches([dataset], changed, seed=5).load_state_dict(state)
+            Stream(PairBatches([dataset], changed), seed=5).load_state_dict(state)
 
 
 def test_a_weight_is_the_number_of_passes(make_dataset: MakeDataset) -> None:
     """Weight 2 gives every pair twice; 0.25 a quarter of the pairs once, others each epoch."""
     datasets = [make_dataset(100, "a", 2.0), make_dataset(400, "b", 0.25)]
-    batches = Batches(datasets, BatchConfig(max_tokens=500), seed=1)
+    batches = Stream(PairBatches(datasets, BatchConfig(max_tokens=500)), seed=1)
     quarters = []
     for _ in range(2):
         counts = pairs_of(epoch_of(batches))
@@ -233,7 +200,7 @@ def test_a_weight_is_the_number_of_passes(make_dataset: MakeDataset) -> None:
 
 def test_a_small_weight_is_met_on_average(make_dataset: MakeDataset) -> None:
     """One pair with weight 0.5 comes in about half of the epochs, and empty epochs are passed."""
-    batches = Batches([make_dataset(1, weight=0.5)], BatchConfig(), seed=1)
+    batches = Stream(PairBatches([make_dataset(1, weight=0.5)], BatchConfig()), seed=1)
     for _ in range(100):
         next(batches)
     assert 120 < batches.epoch < 300
@@ -242,25 +209,27 @@ def test_a_small_weight_is_met_on_average(make_dataset: MakeDataset) -> None:
 def test_long_and_empty_pairs_are_left_out_of_training(make_dataset: MakeDataset) -> None:
     """What the report says is used is what an epoch holds."""
     dataset = make_dataset(300)
-    batches = Batches([dataset], BatchConfig(max_tokens=300, max_length=12), seed=1)
+    batches = Stream(PairBatches([dataset], BatchConfig(max_tokens=300, max_length=12)), seed=1)
     counts = pairs_of(epoch_of(batches))
     assert set(counts) == set(np.nonzero(dataset.usable(12))[0].tolist())
     assert len(counts) == dataset.report(12).num_used < 300
-    assert set(pairs_of(epoch_of(Batches([small_dataset()], BatchConfig(), seed=0)))) == {0, 2}
+    assert set(
+        pairs_of(epoch_of(Stream(PairBatches([small_dataset()], BatchConfig()), seed=0)))
+    ) == {0, 2}
 
 
 def test_nothing_left_to_train_on_is_refused() -> None:
     """When the limit leaves no pair, corpus and limit are named."""
     with pytest.raises(InputError, match=r"three .*max_length = 1 "):
-        Batches([small_dataset()], BatchConfig(max_length=1), seed=0)
+        Stream(PairBatches([small_dataset()], BatchConfig(max_length=1)), seed=0)
 
 
 def test_sampling_lengthens_and_changes_each_epoch(make_dataset: MakeDataset) -> None:
     """Sampled epochs have more tokens than the corpus, and differ from each other."""
     dataset = make_dataset(200)
     config = BatchConfig(max_tokens=300, subword_sampling=0.3)
-    batches = Batches([dataset], config, seed=1, splits=(Doubling(), Doubling()))
-    tokens = [sum(b.num_src_tokens for b in epoch_of(batches)) for _ in range(2)]
+    batches = Stream(PairBatches([dataset], config, splits=(Doubling(), Doubling())), seed=1)
+    tokens = [sum(b.num_tokens - b.num_targets for b in epoch_of(batches)) for _ in range(2)]
     assert min(tokens) > int(dataset.src.lengths.sum()) + 200
     assert tokens[0] != tokens[1]
 
@@ -268,10 +237,14 @@ def test_sampling_lengthens_and_changes_each_epoch(make_dataset: MakeDataset) ->
 def test_evaluation_holds_all_pairs_in_fixed_batches(make_dataset: MakeDataset) -> None:
     """Every pair once, also empty and long ones, in the same batches each time."""
     dataset = make_dataset(300)
-    first, second = (list(evaluation_batches(dataset, 200)) for _ in range(2))
+    first, second = (
+        list(PairBatches([dataset], BatchConfig(max_tokens=200)).fixed()) for _ in range(2)
+    )
     assert pairs_of(first) == Counter(range(300))
     assert all(same(one, two) for one, two in zip(first, second, strict=True))
-    assert pairs_of(list(evaluation_batches(small_dataset(), 5))) == Counter(range(3))
+    assert pairs_of(
+        list(PairBatches([small_dataset()], BatchConfig(max_tokens=5)).fixed())
+    ) == Counter(range(3))
 
 
 def test_an_epoch_is_planned_at_once() -> None:
@@ -295,4 +268,4 @@ def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
 def test_sampling_without_splits_is_a_bug(make_dataset: MakeDataset) -> None:
     """Sampling that was asked for is never silently left out."""
     with pytest.raises(ValueError, match="splits"):
-        Batches([make_dataset(9)], BatchConfig(subword_sampling=0.1), seed=0)
+        Stream(PairBatches([make_dataset(9)], BatchConfig(subword_sampling=0.1)), seed=0)

@@ -48,7 +48,7 @@ def test_loss_is_the_mean_over_tokens_without_smoothing() -> None:
     for src, tgt in pairs:  # one by one: no padding anywhere
         one = make_batch([(src, tgt)])
         total += reference_loss(model(one.src_BS, one.tgt_in_BT)[0], one.tgt_out_BT[0], 0.0).item()
-        count += one.num_tgt_tokens
+        count += one.num_targets
     assert validation.loss == pytest.approx(total / count, rel=1e-10)
     assert validation.scores == {"bleu": 7.0}
     assert validation.to_dict() | {"source_gain": 0} == {
