@@ -16,8 +16,8 @@ from dragoman.version import __version__
 TYPE_CHECKING = False  # as typing's, which takes longer to import than all else here
 if TYPE_CHECKING:
     from dragoman.tasks.classify.classifier import Classification, Classifier
+    from dragoman.tasks.folders import load
     from dragoman.tasks.generate.generator import Generator
-    from dragoman.tasks.loading import load
     from dragoman.tasks.results import Alignment, Generation, Scored, Translation
     from dragoman.tasks.tag.tagger import TaggedSpan, TaggedWord, Tagger, Tagging
     from dragoman.tasks.translate.translator import Translator
@@ -25,7 +25,7 @@ else:
     _ROOMS = {
         "classify.classifier": ("Classification", "Classifier"),
         "generate.generator": ("Generator",),
-        "loading": ("load",),
+        "folders": ("load",),
         "results": ("Alignment", "Generation", "Scored", "Translation"),
         "tag.tagger": ("TaggedSpan", "TaggedWord", "Tagger", "Tagging"),
         "translate.translator": ("Translator",),

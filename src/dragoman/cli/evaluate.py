@@ -1,14 +1,18 @@
-"""``dragoman evaluate``: how good a model is, by what its kind is for."""
+"""`dragoman evaluate`: how good a model is, by what its task is for."""
 
+import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dragoman.cli.evaluate_encoder import evaluate_labelled, evaluate_tagged
-from dragoman.cli.evaluate_text import evaluate_text
-from dragoman.cli.evaluate_translation import Decoding, evaluate_translations
+from dragoman.cli.pipes import check_output, progress_of, say, to_stdout
 from dragoman.errors import InputError
+from dragoman.files.writing import replacing
+
+if TYPE_CHECKING:
+    from dragoman.tasks.evaluation import Report
+    from dragoman.tasks.task import Task
 
 
 def _option(text: str) -> Any:  # noqa: ANN401 -- as typer's own
@@ -48,47 +52,51 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman evaluate runs/sst2 --data test.tsv
     """
-    kind = _kind(model)
-    _check_files(model, kind, {"--src": src, "--ref": ref, "--text": text, "--data": data})
-    if src is not None and ref is not None:
-        decoding = Decoding(
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            max_batch_tokens=max_batch_tokens,
-            device=device,
-        )
-        evaluate_translations(
-            model, (src, ref), decoding, hyp=hyp, tokenize=tokenize, as_json=as_json
-        )
-    elif text is not None:
-        evaluate_text(model, text, split=split, as_json=as_json, device=device)
-    elif data is not None:
-        measure = evaluate_tagged if kind == "tag" else evaluate_labelled
-        measure(model, data, layout=layout or (), as_json=as_json, device=device)
-
-
-FILES = {
-    "encoder-decoder": ("--src", "--ref"),
-    "decoder-only": ("--text",),
-    "classify": ("--data",),
-    "tag": ("--data",),
-}
-"""What a model of each kind is measured on."""
-
-
-def _kind(model: Path) -> str:
-    """The kind of a folder's model; of an encoder that of its head."""
-    from dragoman.models import EncoderOnlyConfig
     from dragoman.models.folder import read_config
+    from dragoman.tasks.evaluation import EvaluationData
+    from dragoman.tasks.task import task_of
 
-    config = read_config(model).model
-    return config.head.kind if isinstance(config, EncoderOnlyConfig) else config.kind
+    files = {"src": src, "ref": ref, "text": text, "data": data}
+    task = task_of(read_config(model))
+    if task is None or task.evaluate is None:
+        raise InputError(f"{model} holds a model that answers nothing, so nothing is measured.")
+    _check_files(model, task, [name for name, file in files.items() if file is not None])
+    check_output(hyp, model, src, ref, option="--hyp")
+    decoding = {
+        "beam_size": beam_size,
+        "length_penalty": length_penalty,
+        "max_batch_tokens": max_batch_tokens,
+    }
+    test = EvaluationData(
+        **files,
+        tokenize=tokenize,
+        decoding={name: value for name, value in decoding.items() if value is not None},
+        split=split,
+        layout=layout or (),
+        device=device,
+        progress=progress_of,
+    )
+    report = task.evaluate(model, test)
+    try:
+        if hyp is not None and report.answers:
+            with replacing(hyp, "output") as part:
+                answers = "".join(f"{answer}\n" for answer in report.answers)
+                part.write_text(answers, encoding="utf-8", newline="\n")
+    finally:  # a full disk takes no scores along
+        _print(report, as_json=as_json)
 
 
-def _check_files(model: Path, kind: str, given: dict[str, Path | None]) -> None:
-    """Raise InputError unless the files that the kind is measured on are given, and no others."""
-    if kind not in FILES:
-        raise InputError(f"{model} holds an encoder that answers nothing, so nothing is measured.")
-    if [name for name, file in given.items() if file is not None] != list(FILES[kind]):
-        files = " and ".join(FILES[kind])
+def _check_files(model: Path, task: "Task", given: list[str]) -> None:
+    """Raise InputError unless the files that the task is measured on are given, and no others."""
+    if given != list(task.measured_on):
+        files = " and ".join(f"--{name}" for name in task.measured_on)
         raise InputError(f"{model} is measured on {files}; give {files} and nothing else.")
+
+
+def _print(report: "Report", *, as_json: bool) -> None:
+    figures = json.dumps(report.figures, ensure_ascii=False)
+    with to_stdout() as write:
+        for line in [figures] if as_json else report.lines:
+            write(line)
+    for remark in (*(() if as_json else report.remarks), *report.warnings):
+        say(remark)

@@ -130,14 +130,13 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
 def _inspect_folder(model: Path, *, as_json: bool) -> None:
     """Check that a model folder is whole, and tell what it holds."""
     from dragoman.models import count_parameters
-    from dragoman.models.folder import load_model
-    from dragoman.plain import to_plain
+    from dragoman.models.folder import as_saved, load_model
 
     loaded, config = load_model(model)
     parts = count_parameters(config.model)
     if as_json:
         weights = {name: list(value.shape) for name, value in loaded.named_parameters()}
-        found = to_plain(config) | {
+        found = as_saved(config) | {
             "parameters": parts | {"total": sum(parts.values())},
             "weights": weights,
         }

@@ -34,8 +34,8 @@ def score(
     """
     pairs = read_pairs(CorpusConfig(src=str(src), tgt=str(tgt)))
     ahead = list(islice(pairs, WINDOW))
+    from dragoman.tasks.folders import load
     from dragoman.tasks.generate.generator import Generator
-    from dragoman.tasks.loading import load
     from dragoman.tasks.translate.translator import Translator
 
     scorer = load(model, device=device)

@@ -61,6 +61,7 @@ __all__ = [
     "ReadingDefaults",
     "Saves",
     "Words",
+    "as_saved",
     "load_model",
     "read_config",
     "save_model",
@@ -97,6 +98,8 @@ class FolderConfig:
     """The source language, where known."""
     tgt_lang: str | None = None
     """The target language, where known."""
+    task: str | None = None
+    """The module of a task from outside the package; of the others the model tells."""
     tokenizers: dict[str, str] = field(default_factory=dict)
     """SHA-256 of each tokenizer file that the weights were trained with; saving fills it in."""
     weights_sha256: str | None = None
@@ -150,7 +153,7 @@ def save_model(
             model_sha256=_digest(to_plain(config.model)),
         )
         config = replace(config, replaced_sha256=_replaced(folder, config))
-        text = json.dumps(to_plain(config), indent=2, sort_keys=True, ensure_ascii=False)
+        text = json.dumps(as_saved(config), indent=2, sort_keys=True, ensure_ascii=False)
         (staged / CONFIG).write_text(text + "\n", encoding="utf-8")
         (staged / WEIGHTS).chmod((staged / CONFIG).stat().st_mode)  # the library makes it private
         if card is not None:
@@ -237,6 +240,14 @@ def _sha256(path: Path) -> str:
 def _digest(section: Mapping[str, Any]) -> str:
     """SHA-256 of a section of the config, however it is indented and its keys are ordered."""
     return hashlib.sha256(json.dumps(section, sort_keys=True).encode()).hexdigest()
+
+
+def as_saved(config: FolderConfig) -> dict[str, Any]:
+    """What `config.json` holds of a config: a task only where it is not one of the package's."""
+    plain: dict[str, Any] = to_plain(config)
+    if config.task is None:
+        del plain["task"]
+    return plain
 
 
 # ---------------------------------------------------------------- loading

@@ -1,27 +1,22 @@
-"""A model folder as every task takes it: the model on its device, and its tokenizers."""
+"""From a model folder to the object of its task: the model on its device, and its tokenizers."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.models.build import Model
 from dragoman.models.folder import FolderConfig, load_model, tokenizer_paths
+from dragoman.nn import Precision
+from dragoman.tasks.task import task_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.device import choose_device
 
-__all__ = ["Folder", "check_vocabulary", "read_folder"]
+__all__ = ["Folder", "check_vocabulary", "load", "read_folder"]
 
 ModelT = TypeVar("ModelT", bound=Model)
-
-USES = {
-    "encoder-decoder": "translates (dragoman translate)",
-    "decoder-only": "goes on with texts (dragoman generate)",
-    "encoder-only": "reads texts (dragoman classify, dragoman tag)",
-}
-"""What a model of each kind does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +34,17 @@ class Folder:
     tgt_tokenizer: Tokenizer
     """Of what the model writes; the same object where there is one."""
 
+    @property
+    def does(self) -> str:
+        """What its model does, after "a model that"."""
+        task = task_of(self.config)
+        return "has no head" if task is None else task.does
+
     def model_of(self, variant: type[ModelT]) -> ModelT:
         """Return the model if it is of a variant. Raises InputError for another one."""
         if not isinstance(self.model, variant):
             kind = self.config.model.kind
-            raise InputError(f"{self.path} holds a model of the kind {kind}, which {USES[kind]}.")
+            raise InputError(f"{self.path} holds a model of the kind {kind}, which {self.does}.")
         return self.model
 
 
@@ -72,3 +73,17 @@ def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
             f"The {side} tokenizer has {tokenizer.vocab_size} pieces and the model knows "
             f"{len(matrix)}; they do not belong together."
         )
+
+
+def load(path: str | Path, *, device: str = "auto", precision: Precision = "fp32") -> Any:  # noqa: ANN401 -- the folder decides
+    """Read a model folder and return its Translator, Generator, Classifier or Tagger.
+
+    The folder decides which, so that a type checker cannot know; `Translator.load` and the others
+    promise theirs. `device` is "cpu", "cuda" or "auto" (an accelerator where there is one).
+    Raises InputError when there is no such folder or it cannot be used, and says why.
+    """
+    folder = read_folder(path, device=device)
+    task = task_of(folder.config)
+    if task is None or task.load is None:
+        raise InputError(f"{folder.path} holds a model that {folder.does}.")
+    return task.load(folder, precision)

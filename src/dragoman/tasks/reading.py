@@ -20,20 +20,12 @@ __all__ = ["EncoderReader"]
 
 Answer = TypeVar("Answer")
 
-ENDS = {
-    "classify": "classifies texts (dragoman classify)",
-    "tag": "tags words (dragoman tag)",
-    "masked-language": "guesses hidden words and is there to start from (dragoman train --from)",
-    "none": "has no head",
-}
-"""What an encoder with each head does."""
-
 
 class EncoderReader:
     """An encoder with a head of labels, and its tokenizer; each task says what it makes of them.
 
     The model may be in training, in another thread too (its mode never changes), and on any device.
-    ``reading`` says what a word was in training, and from where on texts are read in parts.
+    `reading` says what a word was in training, and from where on texts are read in parts.
     """
 
     head: ClassVar[type[ClassificationHead | TaggingHead]]
@@ -57,7 +49,7 @@ class EncoderReader:
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32") -> Self:
-        """Read a model folder, as ``dragoman.load``. Raises InputError unless it does the task."""
+        """Read a model folder, as `dragoman.load`. Raises InputError unless it does the task."""
         return cls.of(read_folder(path, device=device), precision)
 
     @classmethod
@@ -67,7 +59,7 @@ class EncoderReader:
         config = folder.config.model
         head = config.head if isinstance(config, EncoderOnlyConfig) else NoHead()
         if not isinstance(head, cls.head):
-            raise InputError(f"{folder.path} holds an encoder that {ENDS[head.kind]}.")
+            raise InputError(f"{folder.path} holds a model that {folder.does}.")
         return cls(
             model, folder.src_tokenizer, head.labels, folder.config.reading, precision=precision
         )

@@ -7,20 +7,25 @@ A task of your own is a module with a value `TASK`; a recipe names it by its dot
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from dragoman.errors import InputError, nearest
-from dragoman.models import EncoderOnlyConfig, ModelConfig
+from dragoman.models import EncoderOnlyConfig
+from dragoman.models.folder import FolderConfig
 from dragoman.nn import Precision
-from dragoman.tasks.folders import Folder
+from dragoman.tasks.evaluation import EvaluationData, Report
 from dragoman.train.job import Check, Job, Say, unchecked
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import TrainResult, run_recipe
 from dragoman.train.runfolder import RunFolder
 
-__all__ = ["TASKS", "Task", "find_task", "model_kind", "task_of", "train"]
+if TYPE_CHECKING:
+    from dragoman.tasks.folders import Folder
+
+__all__ = ["TASKS", "Task", "find_task", "task_of", "train"]
 
 Assemble = Callable[[Any, RunFolder, Say, Check], Job[Any]]
 """Makes the job of a recipe; the check is called before the weights are drawn."""
@@ -35,11 +40,17 @@ class Task:
     assemble: Assemble
     """From a recipe to the job that the engine runs."""
     kind: str
-    """The models that it trains, as `model_kind` names them."""
-    load: Callable[[Folder, Precision], Any] | None
-    """From a model folder to the object that answers; None where a model answers nothing."""
+    """The models that it trains: the `kind` of their config, of an encoder that of its head."""
+    does: str
+    """What a trained model does, after "a model that", with the command for it."""
     use: str
     """The command that a trained model is for; `{folder}` stands for its folder."""
+    load: "Callable[[Folder, Precision], Any] | None" = None
+    """From a model folder to the object that answers; None where a model answers nothing."""
+    evaluate: Callable[[Path, EvaluationData], Report] | None = None
+    """Measures the model in a folder; None where a model answers nothing."""
+    measured_on: tuple[str, ...] = ()
+    """The files of the `EvaluationData` that this needs."""
 
 
 TASKS: Mapping[str, str] = {
@@ -69,14 +80,15 @@ def find_task(name: str) -> Task:
     return task
 
 
-def model_kind(config: ModelConfig) -> str:
-    """Return the variant of a model, or for an encoder the kind of its head."""
-    return config.head.kind if isinstance(config, EncoderOnlyConfig) else config.kind
+def task_of(config: FolderConfig) -> Task | None:
+    """Return the task that a model was trained for; None for an encoder without a head.
 
-
-def task_of(config: ModelConfig) -> Task | None:
-    """Return the task that trains models of this kind; None for an encoder without a head."""
-    kind = model_kind(config)
+    A folder names a task from outside the package; of the others the model tells.
+    """
+    if config.task is not None:
+        return find_task(config.task)
+    model = config.model
+    kind = model.head.kind if isinstance(model, EncoderOnlyConfig) else model.kind
     return next((task for task in map(find_task, TASKS) if task.kind == kind), None)
 
 

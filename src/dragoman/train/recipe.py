@@ -143,6 +143,11 @@ class RunRecipe:
         """What the best model is chosen by; of all but the loss, more is better."""
         return self.train.metric or (*self.metrics, "loss")[0]
 
+    @property
+    def own_task(self) -> str | None:
+        """The module of a task from outside the package, which its model folder must name."""
+        return self.task if "." in self.task else None
+
     def check(self) -> None:
         """Refuse what contradicts itself in this task."""
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -229,7 +229,7 @@ class Parts:
         save_model(
             self.folder.path,
             job.model.state_dict(),
-            job.config,
+            replace(job.config, task=self.recipe.own_task),
             tokenizers=job.tokenizers,
             card=model_card(self.recipe, job.card(validation), job.model, progress, figures),
         )

@@ -1,6 +1,7 @@
 """Classification, as others see it."""
 
 from dragoman.tasks.classify.classifier import Classifier
+from dragoman.tasks.classify.evaluation import evaluate_classifier
 from dragoman.tasks.classify.job import assemble
 from dragoman.tasks.classify.recipe import ClassifyRecipe
 from dragoman.tasks.task import Task
@@ -11,6 +12,9 @@ TASK = Task(
     recipe=ClassifyRecipe,
     assemble=assemble,
     kind="classify",
-    load=Classifier.of,
+    does="classifies texts (dragoman classify)",
     use="dragoman classify {folder} < FILE",
+    load=Classifier.of,
+    evaluate=evaluate_classifier,
+    measured_on=("data",),
 )

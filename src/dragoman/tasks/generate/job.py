@@ -9,7 +9,7 @@ from dragoman.data.documents import DocumentDataset, DocumentTexts, prepare_docu
 from dragoman.models import DecoderOnly
 from dragoman.models.folder import FolderConfig
 from dragoman.tasks.generate.batches import LanguageBatch, PackedBatches
-from dragoman.tasks.generate.perplexity import text_loss
+from dragoman.tasks.generate.evaluation import text_loss
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, unchecked

@@ -1,5 +1,6 @@
 """Generation, as others see it."""
 
+from dragoman.tasks.generate.evaluation import evaluate_generator
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.generate.job import assemble
 from dragoman.tasks.generate.recipe import GenerateRecipe
@@ -11,6 +12,9 @@ TASK = Task(
     recipe=GenerateRecipe,
     assemble=assemble,
     kind="decoder-only",
-    load=Generator.of,
+    does="goes on with texts (dragoman generate)",
     use="dragoman generate {folder} PROMPT",
+    load=Generator.of,
+    evaluate=evaluate_generator,
+    measured_on=("text",),
 )

@@ -10,6 +10,6 @@ TASK = Task(
     recipe=MaskedRecipe,
     assemble=assemble,
     kind="masked-language",
-    load=None,
+    does="guesses hidden words and is there to start from (dragoman train --from)",
     use="dragoman train RECIPE --from {folder}",
 )

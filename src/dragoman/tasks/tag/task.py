@@ -1,5 +1,6 @@
 """Tagging, as others see it."""
 
+from dragoman.tasks.tag.evaluation import evaluate_tagger
 from dragoman.tasks.tag.job import assemble
 from dragoman.tasks.tag.recipe import TagRecipe
 from dragoman.tasks.tag.tagger import Tagger
@@ -11,6 +12,9 @@ TASK = Task(
     recipe=TagRecipe,
     assemble=assemble,
     kind="tag",
-    load=Tagger.of,
+    does="tags words (dragoman tag)",
     use="dragoman tag {folder} < FILE",
+    load=Tagger.of,
+    evaluate=evaluate_tagger,
+    measured_on=("data",),
 )

@@ -1,6 +1,7 @@
 """Translation, as others see it."""
 
 from dragoman.tasks.task import Task
+from dragoman.tasks.translate.evaluation import evaluate_translator
 from dragoman.tasks.translate.job import assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.translator import Translator
@@ -11,6 +12,9 @@ TASK = Task(
     recipe=TranslateRecipe,
     assemble=assemble,
     kind="encoder-decoder",
-    load=Translator.of,
+    does="translates (dragoman translate)",
     use="dragoman translate {folder} < FILE",
+    load=Translator.of,
+    evaluate=evaluate_translator,
+    measured_on=("src", "ref"),
 )

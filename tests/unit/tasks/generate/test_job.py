@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from dragoman.tasks.generate.evaluation import text_loss
 from tests.unit.train.made import make_console
 from torch import Tensor
 
@@ -21,7 +22,6 @@ from dragoman.models.folder import FolderConfig, GenerationDefaults, load_model
 from dragoman.nn import ALiBi, Learned, Rotary
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.job import GenerateJob, assemble
-from dragoman.tasks.generate.perplexity import text_loss
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.task import train
 from dragoman.text.train import TokenizerConfig
