@@ -1,4 +1,4 @@
-"""What ``dragoman train`` says before it begins, and refuses."""
+"""What `dragoman train` prints before it begins, and rejects."""
 
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -16,28 +16,29 @@ LONG = 45 * 60.0
 
 
 def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
-    """Say what a run will take, or the rest of one; gives what refuses batches that do not fit.
+    """Print what a run, or the rest of one, will take; return what rejects batches that do not fit.
 
-    Raises InputError for a model that cannot fit at all. Takes half a second.
+    Raises InputError for a model that cannot fit at all. Takes half a second. The recipe and its
+    folder have been checked.
     """
     from dragoman.cli.cost_show import bytes_said, energy_said, money_said, time_said
     from dragoman.cost.devices import device_table
     from dragoman.cost.estimate import Prices, estimate_training
     from dragoman.cost.estimate_machine import memory_limit, rates_here
-    from dragoman.cost.estimate_recipe import work_of
+    from dragoman.cost.estimate_recipe import UnknownWorkError, work_of
     from dragoman.cost.estimate_train import check_batches, check_states, rough_memory
     from dragoman.train.device import choose_device
-    from dragoman.train.runfolder import check_out
-    from dragoman.train.start import check_start
+    from dragoman.train.job import unchecked
     from dragoman.wording import counted
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
-    check_out(recipe)  # no estimate of a run that cannot begin
-    recipe.data.check()
-    check_start(recipe)
     done, rest = rest_of(recipe)
-    work = work_of(rest)
+    try:
+        work = work_of(rest)
+    except UnknownWorkError as error:
+        console.print(f"No estimate: {error}.", markup=False)
+        return unchecked
     rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
     run = estimate_training(work, rates, Prices())
     what = f"rest of the run (after step {done:,})" if done else "whole run"

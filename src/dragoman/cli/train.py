@@ -1,6 +1,7 @@
 """`dragoman train`: from texts to a model folder."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,7 +51,6 @@ def train(
     dragoman train scaling-sweep --out runs/sweep
     """
     from dragoman.cli.pipes import talk
-    from dragoman.tasks.recipes import load_sweep
     from dragoman.tasks.task import find_task
 
     words = arguments or []
@@ -58,12 +58,12 @@ def train(
     overrides = [word for word in words if "=" in word]
     console = talk()
     _lay_over(overrides, {"--out": out, "--from": start, "--src": src, "--tgt": tgt})
-    recipe = _choose(names, overrides)
+    recipe, runs = _choose(names, overrides)
     if recipe.description:
         console.print(recipe.description)
     if recipe.expect:
         console.print(f"To expect: {recipe.expect}")
-    if names and (runs := load_sweep(names[0], overrides)):
+    if runs:
         _run_sweep(runs, console)
         return
     result = _run(recipe, console)
@@ -89,7 +89,8 @@ def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
     from dragoman.tasks.task import find_task
     from dragoman.tasks.task import train as train_task
 
-    result = train_task(recipe, console=console, check=tell_estimate(recipe, console))
+    estimate = partial(tell_estimate, recipe, console)
+    result = train_task(recipe, console=console, estimate=estimate)
     if result.interrupted:
         console.print(
             f"Saved at step {result.progress.step:,}. The same command goes on from there."
@@ -115,10 +116,12 @@ def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
     console.print(f"\nThe runs are in {folder}. Next:\ndragoman cost --fit {folder}")
 
 
-def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
-    """Find the recipe, or choose one from two files."""
+def _choose(
+    names: Sequence[str], overrides: Sequence[str]
+) -> tuple["RunRecipe", Sequence["RunRecipe"]]:
+    """Find the recipe with the runs of its sweep, if it has one, or choose one from two files."""
     from dragoman.settings import override_settings
-    from dragoman.tasks.recipes import load_recipe
+    from dragoman.tasks.recipes import build_recipe, build_sweep, read_recipe
     from dragoman.tasks.translate.auto import auto_recipe
     from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 
@@ -134,7 +137,8 @@ def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
             f"one recipe at a time, not {', '.join(names)}; settings are written KEY=VALUE"
         )
     if names:
-        return load_recipe(names[0], overrides)
+        read = read_recipe(names[0], overrides)
+        return build_recipe(read), build_sweep(read)
     given = dict(override.split("=", 1) for override in overrides)
     src, tgt = given.get("data.src"), given.get("data.tgt")
     if src is None or tgt is None:
@@ -149,4 +153,4 @@ def _choose(names: Sequence[str], overrides: Sequence[str]) -> "RunRecipe":
             "and --tgt with --out"
         )
     recipe = auto_recipe(DataConfig(src=src, tgt=tgt), "", given.get("start.model"))
-    return override_settings(recipe, overrides)
+    return override_settings(recipe, overrides), ()

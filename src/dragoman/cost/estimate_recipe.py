@@ -82,6 +82,10 @@ class Work:
         return self.recipe.train.accumulate * self.batch_tokens
 
 
+class UnknownWorkError(InputError):
+    """A task whose batches nobody can tell from its recipe."""
+
+
 def vocabulary_of(config: ModelConfig) -> int:
     """Rows of the output matrix: of the vocabulary that the model chooses from."""
     return config.tgt_vocab_size if config.kind == "encoder-decoder" else config.vocab_size
@@ -157,7 +161,7 @@ def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
                 answer=0,
                 beam_size=1,
             )
-    raise InputError(f'the cost of task = "{recipe.task}" is not known')
+    raise UnknownWorkError(f'the cost of task = "{recipe.task}" is not known')
 
 
 def _tokens(length: int | None, key: str, most: int) -> int:

@@ -29,7 +29,14 @@ from dragoman.tasks.task import TASKS, Task, find_task
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import start_from
 
-__all__ = ["build_recipe", "load_recipe", "load_sweep", "read_recipe", "shipped_recipes"]
+__all__ = [
+    "build_recipe",
+    "build_sweep",
+    "load_recipe",
+    "load_sweep",
+    "read_recipe",
+    "shipped_recipes",
+]
 
 TELLING = frozenset({"description", "expect", "out"})
 """Keys that tell of a run and decide nothing in it."""
@@ -106,17 +113,21 @@ def load_sweep(name: str, overrides: Sequence[str] = ()) -> list[RunRecipe]:
     `overrides` are laid over what the runs share. Raises InputError for one that the sweep itself
     sets, and as `load_recipe` does.
     """
-    given = read_recipe(name, overrides)
-    runs = {run: settings for grid in _grids(given, name) for run, settings in _runs(grid)}
+    return build_sweep(read_recipe(name, overrides))
+
+
+def build_sweep(given: Given) -> list[RunRecipe]:
+    """Build the runs of a sweep from a recipe that was read."""
+    runs = {run: settings for grid in _grids(given) for run, settings in _runs(grid)}
     return [_recipe(given, run, settings) for run, settings in runs.items()]
 
 
-def _grids(given: Given, name: str) -> list[Mapping[str, Mapping[str, Settings]]]:
+def _grids(given: Given) -> list[Mapping[str, Mapping[str, Settings]]]:
     grids = given.data.get("sweep", [])
     if not isinstance(grids, list) or not all(_is_grid(grid) for grid in grids):
         raise InputError(
-            f"the sweep of {name} is no list of grids; write [[sweep]] and below it lines such as "
-            "size.small = {model.d_model = 32}"
+            f"the sweep of {given.source.name} is not a list of grids; write [[sweep]] and below "
+            "it lines such as size.small = {model.d_model = 32}"
         )
     return grids
 

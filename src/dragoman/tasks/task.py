@@ -72,8 +72,8 @@ def find_task(name: str) -> Task:
         close = nearest(name, TASKS)
         hint = f"; did you mean {close}?" if close else ""
         raise InputError(
-            f'there is no task "{name}" ({error}){hint}; tasks are {", ".join(TASKS)}, or the '
-            "path of a module with a value TASK"
+            f'there is no task "{name}" ({error}){hint}; tasks are {", ".join(TASKS)}, or the path '
+            "of a module with a value TASK, which Python must find (PYTHONPATH)"
         ) from error
     if not isinstance(task, Task):
         raise InputError(f"TASK of the module {module} is a {type(task).__name__}, not a Task")
@@ -92,9 +92,11 @@ def task_of(config: FolderConfig) -> Task | None:
     return next((task for task in map(find_task, TASKS) if task.kind == kind), None)
 
 
-def train(recipe: RunRecipe, *, console: Console, check: Check = unchecked) -> TrainResult:
+def train(
+    recipe: RunRecipe, *, console: Console, estimate: Callable[[], Check] = lambda: unchecked
+) -> TrainResult:
     """Run a recipe of any task to its end, or go on with the unfinished run in its folder.
 
-    As `train.run.run_recipe`, which says what is raised.
+    As `train.run.run_recipe`, which says what `estimate` is for and what is raised.
     """
-    return run_recipe(recipe, find_task(recipe.task).assemble, console=console, check=check)
+    return run_recipe(recipe, find_task(recipe.task).assemble, console=console, estimate=estimate)

@@ -86,14 +86,14 @@ def run_recipe(
     assemble: Callable[[Any, RunFolder, Say, Check], Job[Any]],
     *,
     console: Console,
-    check: Check = unchecked,
+    estimate: Callable[[], Check] = lambda: unchecked,
 ) -> TrainResult:
     """Run a recipe to its end, or go on with the unfinished run in its folder.
 
-    `assemble` makes the job; `check` may refuse its model with its batches before anything large is
-    made. A run limited by
-    steps that is killed at any moment, and gone on with, ends with the bits of one that was not;
-    under `max_minutes` the falling learning rate follows the clock.
+    `estimate` is called once the run can begin, before a text is read. `assemble` then makes the
+    job, and what `estimate` returned may reject its model and batches before anything large is
+    made. A run limited by steps that is killed at any moment, and gone on with, ends with the bits
+    of one that was not; under `max_minutes` the falling learning rate follows the clock.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
     for a loss that is not finite, a full disk and a lack of memory; the checkpoints written before
     stay whole.
@@ -108,7 +108,7 @@ def run_recipe(
         deterministic(on=recipe.train.deterministic),
         RunFolder.open(Path(recipe.out), recipe) as folder,
     ):
-        job = assemble(recipe, folder, console.print, check)
+        job = assemble(recipe, folder, console.print, estimate())
         if start is not None:
             console.print(copy_weights(*start, job.model, job.config.model, recipe))
             start = None  # frees its memory

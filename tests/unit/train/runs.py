@@ -55,7 +55,9 @@ def train_scored(
     recipe: TranslateRecipe, scorer: Score, console: Console, check: Check = unchecked
 ) -> TrainResult:
     """Train with scores that a test chooses."""
-    return run_recipe(recipe, partial(assemble, score=scorer), console=console, check=check)
+    return run_recipe(
+        recipe, partial(assemble, score=scorer), console=console, estimate=lambda: check
+    )
 
 
 def run(recipe: TranslateRecipe, *bleu: float) -> tuple[TrainResult, str]:

@@ -78,7 +78,7 @@ def test_a_check_comes_before_the_weights(
     monkeypatch.setattr(nn.Embedding, "reset_parameters", too_early)
     console, _ = make_console(terminal=False)
     with pytest.raises(InputError, match="no"):
-        train(any_recipe, console=console, check=refuse)
+        train(any_recipe, console=console, estimate=lambda: refuse)
     [(config, batches, validated)] = asked
     assert config.kind == any_recipe.model.kind
     assert getattr(config, "vocab_size", 1) > 0
