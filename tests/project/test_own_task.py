@@ -1,0 +1,89 @@
+"""A task is one folder: one that lives outside the package is trained, loaded and measured too."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman import load
+from dragoman.errors import InputError
+from dragoman.tasks.task import find_task
+
+RECIPE = """
+task = "mine.own_task"
+[data]
+train = "lines.txt"
+[tokenizer]
+vocab_size = 300
+[batch]
+max_tokens = 200
+[model]
+d_model = 32
+num_heads = 2
+d_ff = 48
+num_layers = 1
+norm_position = "pre"
+dropout = 0.0
+[train]
+max_steps = {steps}
+warmup_steps = 4
+learning_rate = 1e-2
+validate_every = 20
+save_every = 20
+average_last = 1
+device = "cpu"
+precision = "fp32"
+"""
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package `mine`, texts and a recipe."""
+    folder = tmp_path_factory.mktemp("outside")
+    (folder / "mine").mkdir()
+    (folder / "mine" / "__init__.py").touch()
+    source = Path(__file__).with_name("own_task.py").read_text(encoding="utf-8")
+    (folder / "mine" / "own_task.py").write_text(source, encoding="utf-8")
+    lines = [" ".join(["so"] * (1 + number % 2)) for number in range(80)]
+    (folder / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "odd.toml").write_text(RECIPE.format(steps=40), encoding="utf-8")
+    return folder
+
+
+def dragoman(outside: Path, *arguments: str) -> str:
+    """Run a command where `mine` can be imported, and return all that it prints."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(outside), *sys.path))}
+    command = [sys.executable, "-m", "dragoman", *arguments]
+    done = subprocess.run(
+        command, cwd=outside, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_task_from_outside_goes_all_the_way(
+    outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It trains, goes on where it ended, is loaded by what its folder says, and is measured."""
+    said = dragoman(outside, "train", "odd.toml", "--out", "run")
+    assert "odd run" in said.splitlines()
+    said = dragoman(outside, "train", "odd.toml", "--out", "run", "train.max_steps=60")
+    assert "Going on from step 40." in said
+    config = json.loads((outside / "run" / "config.json").read_text(encoding="utf-8"))
+    assert config["task"] == "mine.own_task"
+    said = dragoman(outside, "evaluate", "run", "--data", "lines.txt", "--json")
+    assert json.loads(said) == {"accuracy": 100.0}
+    assert "even" in dragoman(outside, "inspect", "run")
+    monkeypatch.syspath_prepend(outside)
+    oddness = load(outside / "run", device="cpu")
+    assert type(oddness).__module__ == "mine.own_task"
+    assert oddness.is_odd(["so", "so so"]) == [True, False]
+
+
+def test_a_task_that_cannot_be_imported_is_told() -> None:
+    """The message names it, and says where Python must find it."""
+    with pytest.raises(InputError, match=r"no_such_package\.task.*PYTHONPATH"):
+        find_task("no_such_package.task")
