@@ -1,17 +1,41 @@
-"""What the tasks of an encoder share: batches with hidden words, and words for the model card."""
+"""What the tasks of an encoder share in training: recipe, data, job, words for the model card."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig
-from dragoman.models import EncoderOnlyConfig
+from dragoman.data.batches import Batch, BatchConfig, Stream
+from dragoman.data.dataset import Splits, TextDataset
+from dragoman.data.holdout import hold_out_rows, say_held_out
+from dragoman.errors import InputError
+from dragoman.models import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.folder import FolderConfig
+from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
 from dragoman.ranges import BelowOne
 from dragoman.text.tokenizer import MASK, Tokenizer
+from dragoman.train.job import Say
+from dragoman.train.recipe import RunRecipe, TrainingFiles, check_places
 from dragoman.wording import counted
 
-__all__ = ["NoisyBatchConfig", "describe", "hide_tokens"]
+__all__ = [
+    "EncoderJob",
+    "EncoderRecipe",
+    "LabelRecipe",
+    "NoisyBatchConfig",
+    "describe",
+    "hide_tokens",
+    "read_labels",
+    "splits_for",
+]
+
+RecipeT = TypeVar("RecipeT", bound="EncoderRecipe")
+BatchT = TypeVar("BatchT", bound=Batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +44,113 @@ class NoisyBatchConfig(BatchConfig):
 
     token_dropout: BelowOne = 0.0
     """Probability that training hides a token, so that no single one decides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderRecipe(RunRecipe):
+    """A recipe whose model is an encoder with the head of the task."""
+
+    head_type: ClassVar[type[ClassificationHead | TaggingHead | MaskedLanguageHead]]
+
+    batch: BatchConfig
+    """How texts become batches."""
+    model: EncoderOnlyConfig
+    """The architecture."""
+
+    def check(self) -> None:
+        """Raise InputError for another head, and texts that the model has no positions for."""
+        if not isinstance(self.model.head, self.head_type):
+            raise InputError(
+                f'task = "{self.task}" contradicts model.head.kind = "{self.model.head.kind}"; '
+                f'leave the head out, or make it "{self.head_type().kind}"'
+            )
+        length = self.batch.max_length
+        check_places(self.model.positions, length + 2, f"batch.max_length = {length}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelRecipe(EncoderRecipe):
+    """A recipe whose model gives labels."""
+
+    data: TrainingFiles
+    """The examples."""
+    batch: NoisyBatchConfig
+    """How examples become batches."""
+
+    @property
+    def head(self) -> ClassificationHead | TaggingHead:
+        """What the model ends in; where it names no labels, the data decide."""
+        head = self.model.head
+        assert isinstance(head, ClassificationHead | TaggingHead)  # noqa: S101 (it was checked)
+        return head
+
+
+class Labelled(Protocol):
+    """Examples with labels."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels by number."""
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+
+    def report(self, max_length: int) -> Iterator[str]:
+        """Yield sentences on what is in it."""
+
+    def as_texts(self) -> TextDataset:
+        """Return the texts alone."""
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """Return the examples with these numbers."""
+
+
+LabelledT = TypeVar("LabelledT", bound=Labelled)
+
+
+def read_labels(
+    recipe: LabelRecipe, load: Callable[[Path, Sequence[str]], LabelledT], what: str, say: Say
+) -> tuple[LabelledT, LabelledT]:
+    """Read what is learned from, and what validates: a file of its own, or a part held out.
+
+    `load` reads a file given the labels that are known; `what` is the name of an example.
+    """
+    data = recipe.data
+    training = load(data.training, recipe.head.labels)
+    for sentence in training.report(recipe.batch.max_length):
+        say(sentence)
+    if data.validation is not None:
+        return training, load(data.validation, training.labels)
+    rest, held = hold_out_rows(training.as_texts().texts, data.hold_out, recipe.train.seed)
+    left_out = len(training) - len(rest) - len(held)
+    say(say_held_out(training.name, len(held), left_out, what))
+    return training.take(rest), training.take(held)
+
+
+def splits_for(config: BatchConfig, tokenizer: Tokenizer) -> Splits | None:
+    """Return what subword sampling needs; None where nothing is sampled."""
+    return tokenizer.splits() if config.subword_sampling else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderJob(Generic[RecipeT, BatchT]):
+    """An encoder and texts; each task says what the loss is and how it validates."""
+
+    recipe: RecipeT
+    config: FolderConfig
+    model: EncoderOnly
+    tokenizer: Tokenizer
+    batches: Stream[BatchT]
+    validation: tuple[BatchT, ...]
+
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """One for all."""
+        return self.tokenizer, self.tokenizer
 
 
 def hide_tokens(ids_BL: Tensor, probability: float, tokenizer: Tokenizer) -> Tensor:

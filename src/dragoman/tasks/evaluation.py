@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dragoman.data.documents import Split
-from dragoman.evaluate import Measures
+
+if TYPE_CHECKING:  # sacreBLEU is not loaded to translate
+    from dragoman.evaluate import Measures
 
 __all__ = ["EvaluationData", "Progress", "Report", "measures_table"]
 
@@ -75,7 +77,7 @@ class Report:
     """What the model wrote, line by line, where it writes."""
 
 
-def measures_table(kind: str, rows: Mapping[str, Measures]) -> Iterator[str]:
+def measures_table(kind: str, rows: Mapping[str, "Measures"]) -> Iterator[str]:
     """Yield a line for each kind of label, under a line of headings."""
     width = max(len(kind), *map(len, rows))
     yield f"{kind:<{width}}  precision  recall     F1   count"

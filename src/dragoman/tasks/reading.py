@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
-import torch
 from torch import Tensor
 
+from dragoman.data.batches import framed
+from dragoman.data.dataset import Ragged
+from dragoman.data.prepare import special_ids
 from dragoman.decode import schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
@@ -80,12 +82,7 @@ class EncoderReader:
         lengths = [len(row) + 2 for row in rows]
         with inference(self._model, self._precision) as device:
             for batch in schedule(lengths, max_batch_tokens):
-                ids_BL = self._pad([rows[index] for index in batch]).to(device)
+                texts = Ragged.of([rows[index] for index in batch])
+                ids_BL = framed(texts, special_ids(self.tokenizer)).to(device)
                 found |= zip(batch, answer(self._model(ids_BL).float(), batch), strict=True)
         return [found[index] for index in range(len(rows))]
-
-    def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """The rows between bos and eos, padded to a rectangle (B, L)."""
-        bos, eos, pad = self.tokenizer.bos_id, self.tokenizer.eos_id, self.tokenizer.pad_id
-        longest = max(map(len, rows))
-        return torch.tensor([[bos, *row, eos, *[pad] * (longest - len(row))] for row in rows])

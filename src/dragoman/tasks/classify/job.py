@@ -1,19 +1,18 @@
 """Learning to classify: labelled texts, an encoder with a vector for each, judged by accuracy."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from torch import Tensor
 
 from dragoman.data.batches import Stream
-from dragoman.data.holdout import hold_out_rows, say_held_out
 from dragoman.data.labelled import LabelledDataset, load_labelled, read_labelled
 from dragoman.models import EncoderOnly
 from dragoman.models.folder import FolderConfig, ReadingDefaults
 from dragoman.tasks.classify.batches import ClassBatch, class_batches
 from dragoman.tasks.classify.recipe import ClassifyRecipe
-from dragoman.tasks.encoders import describe, hide_tokens
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.tasks.encoders import EncoderJob, describe, hide_tokens, read_labels, splits_for
 from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import reference_loss
 from dragoman.train.runfolder import RunFolder
@@ -27,20 +26,8 @@ ONE_LABEL = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassifyJob:
+class ClassifyJob(EncoderJob[ClassifyRecipe, ClassBatch]):
     """An encoder and labelled texts."""
-
-    recipe: ClassifyRecipe
-    config: FolderConfig
-    model: EncoderOnly
-    tokenizer: Tokenizer
-    batches: Stream[ClassBatch]
-    validation: tuple[ClassBatch, ...]
-
-    @property
-    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """One for all."""
-        return self.tokenizer, self.tokenizer
 
     def loss(self, batch: ClassBatch) -> Tensor:
         """Sum the smoothed cross-entropy over texts, some of whose tokens are hidden."""
@@ -84,16 +71,21 @@ def assemble(
     check: Check = unchecked,
 ) -> ClassifyJob:
     """Read the texts, learn or load the tokenizer, and build model and batches."""
-    tokenizer = begin_tokenizer(recipe, _texts(recipe), folder.training, say)
-    training, validation = _datasets(recipe, tokenizer, say)
+    data, batch = recipe.data, recipe.batch
+    texts = (text for _, _, text in read_labelled(data.training, data.layout))
+    tokenizer = begin_tokenizer(recipe, texts, folder.training, say)
+
+    def load(path: Path, labels: Sequence[str]) -> LabelledDataset:
+        return load_labelled(path, data.layout, tokenizer, labels)
+
+    training, validation = read_labels(recipe, load, "text", say)
     architecture = replace(
         recipe.model,
         vocab_size=recipe.model.vocab_size or tokenizer.vocab_size,
         head=replace(recipe.head, labels=training.labels),
     )
-    batch = recipe.batch
-    splits = tokenizer.splits() if batch.subword_sampling else None
-    batches = Stream(class_batches(training, batch, splits), seed=recipe.train.seed)
+    source = class_batches(training, batch, splits_for(batch, tokenizer))
+    batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, tokenizer)
     validated = tuple(class_batches(validation, batch).fixed())
     check(architecture, batches, validated)
@@ -107,24 +99,3 @@ def assemble(
         batches=batches,
         validation=validated,
     )
-
-
-def _texts(recipe: ClassifyRecipe) -> Iterator[str]:
-    data = recipe.data
-    return (text for _, _, text in read_labelled(data.training, data.layout))
-
-
-def _datasets(
-    recipe: ClassifyRecipe, tokenizer: Tokenizer, say: Say
-) -> tuple[LabelledDataset, LabelledDataset]:
-    """What is learnt from, and what is judged on: a file of its own, or a part held out."""
-    data = recipe.data
-    training = load_labelled(data.training, data.layout, tokenizer, recipe.head.labels)
-    for sentence in training.report(recipe.batch.max_length):
-        say(sentence)
-    if data.validation is not None:
-        return training, load_labelled(data.validation, data.layout, tokenizer, training.labels)
-    rest, held = hold_out_rows(training.texts, data.hold_out, recipe.train.seed)
-    left_out = len(training) - len(rest) - len(held)
-    say(say_held_out(training.name, len(held), left_out, "text"))
-    return training.take(rest), training.take(held)

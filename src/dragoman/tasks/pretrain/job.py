@@ -13,7 +13,7 @@ from dragoman.data.labelled import load_labelled
 from dragoman.data.tagged import load_tagged
 from dragoman.models import EncoderOnly
 from dragoman.models.folder import FolderConfig
-from dragoman.tasks.encoders import describe
+from dragoman.tasks.encoders import EncoderJob, describe, splits_for
 from dragoman.tasks.pretrain.batches import MaskedBatch, MaskedBatches, Vocabulary
 from dragoman.tasks.pretrain.recipe import MaskedRecipe, UnlabelledFiles
 from dragoman.text.tokenizer import Tokenizer
@@ -26,20 +26,8 @@ from dragoman.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaskedJob:
+class MaskedJob(EncoderJob[MaskedRecipe, MaskedBatch]):
     """An encoder and texts."""
-
-    recipe: MaskedRecipe
-    config: FolderConfig
-    model: EncoderOnly
-    tokenizer: Tokenizer
-    batches: Stream[MaskedBatch]
-    validation: tuple[MaskedBatch, ...]
-
-    @property
-    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """One for all."""
-        return self.tokenizer, self.tokenizer
 
     def loss(self, batch: MaskedBatch) -> Tensor:
         """Sum the cross-entropy of what was hidden; the output layer runs there alone."""
@@ -89,9 +77,8 @@ def assemble(
     say(say_held_out(texts.name, len(held), len(texts) - len(rest) - len(held), "text"))
     vocabulary = Vocabulary.of(tokenizer)
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
-    splits = tokenizer.splits() if batch.subword_sampling else None
     learned = replace(texts, texts=texts.texts.take(rest))
-    source = MaskedBatches(learned, batch, vocabulary, recipe.masking, splits)
+    source = MaskedBatches(learned, batch, vocabulary, recipe.masking, splits_for(batch, tokenizer))
     batches = Stream(source, seed=recipe.train.seed)
     held_out = replace(texts, texts=texts.texts.take(held))
     validation = tuple(MaskedBatches(held_out, batch, vocabulary, recipe.masking).fixed())

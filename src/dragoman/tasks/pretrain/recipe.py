@@ -13,10 +13,11 @@ from dragoman.data.tagged import TaggedLayout, read_tagged
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import MaskedLanguageHead
+from dragoman.tasks.encoders import EncoderRecipe
 from dragoman.tasks.pretrain.batches import MaskConfig
 from dragoman.text.tokenizer import MASK
 from dragoman.text.train import TokenizerConfig
-from dragoman.train.recipe import DataFiles, RunRecipe, check_held_out, check_places
+from dragoman.train.recipe import DataFiles, check_held_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +68,10 @@ class UnlabelledFiles(DataFiles):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaskedRecipe(RunRecipe):
+class MaskedRecipe(EncoderRecipe):
     """The hidden tokens of a text, by an encoder, which other recipes then start from."""
 
+    head_type = MaskedLanguageHead
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     task: Literal["pretrain"] = "pretrain"
@@ -93,14 +95,8 @@ class MaskedRecipe(RunRecipe):
         return self.train.metric or "loss"
 
     def check(self) -> None:
-        """Refuse another head, too few positions, and a tokenizer without a mask."""
-        length = self.batch.max_length
-        check_places(self.model.positions, length + 2, f"batch.max_length = {length}")
-        if not isinstance(self.model.head, MaskedLanguageHead):
-            raise InputError(
-                f'task = "pretrain" contradicts model.head.kind = "{self.model.head.kind}"; leave '
-                'the head out, or make it "masked-language"'
-            )
+        """Raise InputError for another head, too few positions, and a tokenizer without a mask."""
+        EncoderRecipe.check(self)
         if self.start.model is None and MASK not in self.tokenizer.specials:
             raise InputError(
                 f'task = "pretrain" needs tokenizer.specials = ["{MASK}"], which stands for what '

@@ -2,22 +2,21 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
 from dragoman.data.batches import Stream
-from dragoman.data.holdout import hold_out_rows, say_held_out
 from dragoman.data.tagged import TaggedDataset, load_tagged, read_tagged
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
 from dragoman.models import EncoderOnly
 from dragoman.models.bio import best_tags
 from dragoman.models.folder import FolderConfig, ReadingDefaults
-from dragoman.tasks.encoders import describe, hide_tokens
+from dragoman.tasks.encoders import EncoderJob, describe, hide_tokens, read_labels, splits_for
 from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
-from dragoman.tasks.tag.recipe import TagRecipe
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.tasks.tag.recipe import TaggedFiles, TagRecipe
 from dragoman.train.job import CardPart, Check, Say, unchecked
 from dragoman.train.objective import reference_loss
 from dragoman.train.runfolder import RunFolder
@@ -34,22 +33,12 @@ def score_tags(right: Tags, predicted: Tags) -> Mapping[str, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TagJob:
+class TagJob(EncoderJob[TagRecipe, TagBatch]):
     """An encoder and tagged sentences."""
 
-    recipe: TagRecipe
-    config: FolderConfig
-    model: EncoderOnly
-    tokenizer: Tokenizer
-    batches: Stream[TagBatch]
-    validation: TaggedDataset
-    validation_batches: tuple[TagBatch, ...]
+    held: TaggedDataset
+    """What validates."""
     score: Callable[[Tags, Tags], Mapping[str, float]] = score_tags
-
-    @property
-    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """One for all."""
-        return self.tokenizer, self.tokenizer
 
     def loss(self, batch: TagBatch) -> Tensor:
         """Sum the smoothed cross-entropy over words, some of whose pieces are hidden."""
@@ -59,19 +48,19 @@ class TagJob:
 
     def measure(self) -> Validation:
         """Find the loss, and how many spans are found with tags that form spans."""
-        loss, predicted = 0.0, np.zeros_like(self.validation.tags)
+        loss, predicted = 0.0, np.zeros_like(self.held.tags)
         with evaluating(self.model) as device:
-            for batch in self.validation_batches:
+            for batch in self.validation:
                 there = batch.to(device)
                 logits_BLC = self.model(there.ids_BL)
                 loss += _summed_loss(logits_BLC, there.tags_BL, 0.0).item()
                 tagged_BL = there.tags_BL != NO_TAG
-                chosen_BL = best_tags(logits_BLC, tagged_BL, self.validation.labels)
+                chosen_BL = best_tags(logits_BLC, tagged_BL, self.held.labels)
                 predicted[batch.words] = chosen_BL[tagged_BL].cpu().numpy()
-        right = self.validation.by_sentence(self.validation.tags)
+        right = self.held.by_sentence(self.held.tags)
         return Validation(
             loss=loss / len(predicted),
-            scores=self.score(right, self.validation.by_sentence(predicted)),
+            scores=self.score(right, self.held.by_sentence(predicted)),
         )
 
     def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
@@ -94,8 +83,13 @@ def assemble(
     check: Check = unchecked,
 ) -> TagJob:
     """Read the sentences, learn or load the tokenizer, and build model and batches."""
-    tokenizer = begin_tokenizer(recipe, _texts(recipe), folder.training, say)
-    training, validation = _datasets(recipe, tokenizer, say)
+    data, batch = recipe.data, recipe.batch
+    tokenizer = begin_tokenizer(recipe, _words(data), folder.training, say)
+
+    def load(path: Path, labels: Sequence[str]) -> TaggedDataset:
+        return load_tagged(path, data.layout, tokenizer, labels)
+
+    training, validation = read_labels(recipe, load, "sentence", say)
     if training.scheme == "plain" and recipe.metric not in ("accuracy", "loss"):
         raise InputError(
             f"{training.name} has tags for single words, no spans, so there is no {recipe.metric}: "
@@ -106,49 +100,31 @@ def assemble(
         vocab_size=recipe.model.vocab_size or tokenizer.vocab_size,
         head=replace(recipe.head, labels=training.labels),
     )
-    batch = recipe.batch
-    splits = tokenizer.splits() if batch.subword_sampling else None
-    batches = Stream(tag_batches(training, batch, splits), seed=recipe.train.seed)
+    source = tag_batches(training, batch, splits_for(batch, tokenizer))
+    batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, tokenizer)
-    validation_batches = tuple(tag_batches(validation, batch).fixed())
-    check(architecture, batches, validation_batches)
+    validated = tuple(tag_batches(validation, batch).fixed())
+    check(architecture, batches, validated)
     return TagJob(
         recipe=recipe,
         config=FolderConfig(
             model=architecture,
             reading=ReadingDefaults(
                 max_tokens=batch.max_length,
-                words="characters" if all(len(word) == 1 for word in _texts(recipe)) else "spaced",
+                words="characters" if all(len(word) == 1 for word in _words(data)) else "spaced",
             ),
         ),
         model=begin_model(EncoderOnly, architecture, recipe),
         tokenizer=tokenizer,
         batches=batches,
-        validation=validation,
-        validation_batches=validation_batches,
+        validation=validated,
+        held=validation,
     )
 
 
-def _texts(recipe: TagRecipe) -> Iterator[str]:
+def _words(data: TaggedFiles) -> Iterator[str]:
     """Each word as it will be encoded: alone."""
-    data = recipe.data
     return (w for s in read_tagged(data.training, data.layout) for w in s.words)
-
-
-def _datasets(
-    recipe: TagRecipe, tokenizer: Tokenizer, say: Say
-) -> tuple[TaggedDataset, TaggedDataset]:
-    """What is learnt from, and what is judged on: a file of its own, or a part held out."""
-    data = recipe.data
-    training = load_tagged(data.training, data.layout, tokenizer, recipe.head.labels)
-    for sentence in training.report(recipe.batch.max_length):
-        say(sentence)
-    if data.validation is not None:
-        return training, load_tagged(data.validation, data.layout, tokenizer, training.labels)
-    rest, held = hold_out_rows(training.as_texts().texts, data.hold_out, recipe.train.seed)
-    left_out = len(training) - len(rest) - len(held)
-    say(say_held_out(training.name, len(held), left_out, "sentence"))
-    return training.take(rest), training.take(held)
 
 
 def _summed_loss(logits_BLC: Tensor, tags_BL: Tensor, smoothing: float) -> Tensor:

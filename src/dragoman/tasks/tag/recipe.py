@@ -4,11 +4,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from dragoman.data.tagged import TaggedLayout
-from dragoman.errors import InputError
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import TaggingHead
-from dragoman.tasks.encoders import NoisyBatchConfig
-from dragoman.train.recipe import RunRecipe, TrainingFiles, check_places
+from dragoman.tasks.encoders import LabelRecipe, NoisyBatchConfig
+from dragoman.train.recipe import TrainingFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +19,10 @@ class TaggedFiles(TrainingFiles):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TagRecipe(RunRecipe):
+class TagRecipe(LabelRecipe):
     """From words to a tag for each, by an encoder."""
 
+    head_type = TaggingHead
     metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "accuracy")
 
     task: Literal["tag"] = "tag"
@@ -33,19 +33,3 @@ class TagRecipe(RunRecipe):
     """How sentences become batches."""
     model: EncoderOnlyConfig = field(default_factory=lambda: EncoderOnlyConfig(head=TaggingHead()))
     """The architecture."""
-
-    @property
-    def head(self) -> TaggingHead:
-        """What the model ends in."""
-        if not isinstance(self.model.head, TaggingHead):
-            raise InputError(
-                f'task = "tag" contradicts model.head.kind = "{self.model.head.kind}"; leave '
-                'the head out, or make it "tag"'
-            )
-        return self.model.head
-
-    def check(self) -> None:
-        """Refuse another head, and texts that the model has no positions for."""
-        _ = self.head
-        length = self.batch.max_length
-        check_places(self.model.positions, length + 2, f"batch.max_length = {length}")

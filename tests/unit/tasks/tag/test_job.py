@@ -53,14 +53,14 @@ def test_the_measure_is_the_mean_over_words(recipe: TagRecipe) -> None:
     job.model.eval()
     losses = []
     with torch.inference_mode():
-        for batch in tag_batches(job.validation, replace(recipe.batch, max_tokens=1)).fixed():
+        for batch in tag_batches(job.held, replace(recipe.batch, max_tokens=1)).fixed():
             log_probs_BLC = job.model(batch.ids_BL).log_softmax(-1)
             for row, tags in zip(log_probs_BLC, batch.tags_BL, strict=True):
                 losses += [-row[i, t].item() for i, t in enumerate(tags) if t != NO_TAG]
     job.model.train()
     found = job.measure()
     assert job.model.training
-    assert len(losses) == len(job.validation.tags)
+    assert len(losses) == len(job.held.tags)
     assert found.loss == pytest.approx(sum(losses) / len(losses), rel=1e-4)
     assert set(found.scores) == {"f1", "precision", "recall", "accuracy"}
 

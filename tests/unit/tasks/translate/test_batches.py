@@ -1,8 +1,8 @@
 """Batches: budget, padding, order, weights, resuming, tensors."""
 
-import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from trace import Trace
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.unit.data.streams import Doubling, epoch_of
+from tests.unit.data.streams import Doubling, assert_resumes, epoch_of, same
 
 from dragoman.data.batches import BatchConfig, Stream, ended, plan_batches
 from dragoman.data.corpus import CorpusConfig, CorpusTexts, Finding
@@ -26,11 +26,6 @@ SPECIAL = SpecialIds(0, 2, 3)
 def pairs_of(batches: list[PairBatch]) -> Counter[int]:
     """How often each pair occurs."""
     return Counter(int(index) for batch in batches for index in batch.indices)
-
-
-def same(one: PairBatch, two: PairBatch) -> bool:
-    """Whether two batches have equal tensors."""
-    return torch.equal(one.src_BS, two.src_BS) and torch.equal(one.tgt_out_BT, two.tgt_out_BT)
 
 
 def small_dataset() -> PairDataset:
@@ -157,30 +152,17 @@ def test_epochs_differ_in_batches_and_in_their_order(make_dataset: MakeDataset) 
 def test_resuming_goes_on_with_the_same_batches(
     make_dataset: MakeDataset, sampling: float, after: int
 ) -> None:
-    """A state that went through JSON, loaded into a stream with another seed, continues exactly."""
+    """A saved stream continues exactly; with another corpus, weight or setting it is refused."""
     config = BatchConfig(max_tokens=300, subword_sampling=sampling)
-    datasets, splits = [make_dataset(200, weight=1.5)], (Doubling(), Doubling())
-    running = Stream(PairBatches(datasets, config, splits=splits), seed=5)
-    for _ in range(after):
-        next(running)
-    state = json.loads(json.dumps(running.state_dict()))
-    resumed = Stream(PairBatches(datasets, config, splits=splits), seed=99)
-    resumed.load_state_dict(state)
-    assert (resumed.epoch, resumed.position) == (running.epoch, running.position)
-    assert all(same(next(running), next(resumed)) for _ in range(2 * running.num_batches))
-
-
-def test_resuming_with_other_data_is_refused(make_dataset: MakeDataset) -> None:
-    """Another corpus, weight or setting would give other batches than the run had."""
-    config = BatchConfig(max_tokens=300)
-    state = Stream(PairBatches([make_dataset(200)], config), seed=5).state_dict()
-    for dataset, changed in [
-        (make_dataset(201), config),
-        (make_dataset(200, weight=2.0), config),
-        (make_dataset(200), BatchConfig(max_tokens=301)),
-    ]:
-        with pytest.raises(InputError, match="have changed"):
-            Stream(PairBatches([dataset], changed), seed=5).load_state_dict(state)
+    splits = (Doubling(), Doubling())
+    dataset = make_dataset(200, weight=1.5)
+    assert_resumes(
+        PairBatches([dataset], config, splits),
+        after,
+        PairBatches([make_dataset(201, weight=1.5)], config, splits),
+        PairBatches([make_dataset(200, weight=2.0)], config, splits),
+        PairBatches([dataset], replace(config, max_tokens=301), splits),
+    )
 
 
 def test_a_weight_is_the_number_of_passes(make_dataset: MakeDataset) -> None:
