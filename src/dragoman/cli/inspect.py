@@ -1,4 +1,4 @@
-"""``dragoman inspect``: what a model folder holds, and what the model does with a text."""
+"""`dragoman inspect`: what a model folder holds, and what the model does with a text."""
 
 import json
 import sys

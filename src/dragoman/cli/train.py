@@ -74,7 +74,7 @@ def train(
 
 
 def _lay_over(overrides: list[str], options: Mapping[str, Path | None]) -> None:
-    """Add the options to the overrides; InputError for a setting that both of them give."""
+    """Add the options to the overrides. Raises InputError for a setting given by both."""
     given = {word.partition("=")[0].strip(): word for word in overrides}
     for option, path in options.items():
         if path is not None:
@@ -142,7 +142,7 @@ def _choose(
     given = dict(override.split("=", 1) for override in overrides)
     src, tgt = given.get("data.src"), given.get("data.tgt")
     if src is None or tgt is None:
-        override_settings(TranslateRecipe(data=DataConfig()), overrides)  # refuses unknown keys
+        override_settings(TranslateRecipe(data=DataConfig()), overrides)  # rejects unknown keys
         if given_one := src or tgt:
             side = "--tgt" if tgt is None else "--src"
             raise InputError(

@@ -73,7 +73,7 @@ class BatchConfig:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Batch ``k`` holds the pairs ``order[bounds[k]:bounds[k + 1]]``."""
+    """Batch `k` holds the pairs `order[bounds[k]:bounds[k + 1]]`."""
 
     order: npt.NDArray[np.int64]
     bounds: npt.NDArray[np.int64]
@@ -97,10 +97,10 @@ class Plan:
 def plan_batches(
     src_lengths: Lengths, tgt_lengths: Lengths, max_tokens: int, rng: np.random.Generator
 ) -> Plan:
-    """Put all pairs into batches of at most ``max_tokens`` source and target tokens with padding.
+    """Put all pairs into batches of at most `max_tokens` source and target tokens with padding.
 
     Lengths are those in the batch, with eos. A pair that is over the budget by itself makes a
-    batch. What differs from one state of ``rng`` to the next: which side makes the strips, the
+    batch. What differs from one state of `rng` to the next: which side makes the strips, the
     order of pairs with equal lengths, and where the first cut falls. The strips are made wider as
     long as that saves padding, which it does when a batch is large for the corpus. Batches come in
     order of length.
@@ -338,9 +338,9 @@ def fingerprint_of(*decides: object) -> str:
 
 
 def padded(ragged: Ragged, padding: int, *, before: int = 0, after: int = 0) -> Tensor:
-    """The sequences with ``padding`` around them to one width; shape (B, L).
+    """The sequences with `padding` around them to one width; shape (B, L).
 
-    At least ``before`` places come before each sequence and ``after`` after it.
+    At least `before` places come before each sequence and `after` after it.
     """
     lengths = ragged.lengths
     within = np.arange(lengths.max(initial=0) + before + after) - before
@@ -360,7 +360,7 @@ def framed(ragged: Ragged, special: SpecialIds) -> Tensor:
     """Each sequence between bos and eos, then padding; shape (B, L).
 
     An encoder that is read off at its first position has bos there, which says nothing by itself:
-    the ``[CLS]`` of Devlin et al. (2019, section 3), the ``<s>`` of RoBERTa.
+    the `[CLS]` of Devlin et al. (2019, section 3), the `<s>` of RoBERTa.
     """
     ids_BL = padded(ragged, special.pad_id, before=1, after=1)
     ids_BL[:, 0] = special.bos_id

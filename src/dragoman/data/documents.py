@@ -92,7 +92,7 @@ def read_documents(
 ) -> Iterator[Part]:
     """The documents of all files, those to hold out marked.
 
-    With ``by = "end"`` a file of n characters is cut at character ``int(n * (1 - share))``: exactly
+    With `by = "end"` a file of n characters is cut at character `int(n * (1 - share))`: exactly
     there where the file is one document, else before the first document that begins there or later.
     A document drawn from everywhere is chosen by a checksum of its text, so that two equal ones are
     on the same side.
@@ -231,7 +231,7 @@ class DocumentDataset:
 
 
 class Documents(NamedTuple):
-    """What is learnt from, and what was held out of it."""
+    """What is learned from, and what was held out of it."""
 
     train: DocumentDataset
     held: DocumentDataset | None

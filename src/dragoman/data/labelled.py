@@ -1,6 +1,6 @@
 """Texts with a label each: read and tokenised.
 
-A file is lines of label, tab, text, or (``.jsonl``) JSON objects; both may be compressed.
+A file is lines of label, tab, text, or (`.jsonl`) JSON objects; both may be compressed.
 """
 
 import hashlib
@@ -136,7 +136,7 @@ class LabelledDataset:
         )
 
     def report(self, max_length: int) -> Iterator[str]:
-        """What is in it, in sentences; ``max_length`` is the limit beyond which texts are cut."""
+        """What is in it, in sentences; `max_length` is the limit beyond which texts are cut."""
         counts = Counter(self.targets.tolist())
         shares = _listed([f"{label} {counts[i]:,}" for i, label in enumerate(self.labels)])
         yield f"{self.name}: {counted(len(self), 'text')}; labels: {shares}."
@@ -151,8 +151,8 @@ def load_labelled(
 ) -> LabelledDataset:
     """Read and tokenise a file.
 
-    The labels are numbered in the order of ``labels``, or else sorted. Raises InputError for a
-    label that is not among those given, and for whatever ``read_labelled`` refuses.
+    The labels are numbered in the order of `labels`, or else sorted. Raises InputError for a
+    label that is not among those given, and for whatever `read_labelled` rejects.
     """
     names: list[str] = []
 

@@ -1,7 +1,7 @@
 """Sentences with a tag for each word: read, made uniform, tokenised.
 
 A file has one word a line, its columns parted by blanks or tabs, and a blank line after each
-sentence (the form of the CoNLL shared tasks; lines that begin with ``-DOCSTART-`` are no words).
+sentence (the form of the CoNLL shared tasks; lines that begin with `-DOCSTART-` are no words).
 Spans come out as BIO, however the file writes them. In Chinese, characters are words.
 """
 
@@ -97,7 +97,7 @@ def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
 class TaggedDataset:
     """Words as piece ids, and their tags as numbers.
 
-    Sentence s holds the words ``sentences[s]`` to ``sentences[s + 1] - 1``.
+    Sentence s holds the words `sentences[s]` to `sentences[s + 1] - 1`.
     """
 
     name: str
@@ -153,7 +153,7 @@ class TaggedDataset:
         )
 
     def report(self, max_length: int) -> Iterator[str]:
-        """What is in it, in sentences; ``max_length`` is the limit beyond which they are cut."""
+        """What is in it, in sentences; `max_length` is the limit beyond which they are cut."""
         yield f"{self.name}: {counted(len(self), 'sentence')}, {counted(len(self.tags), 'word')}."
         if self.scheme == "plain":
             yield f"{self.name}: {counted(len(self.labels), 'tag')}, each for one word."
@@ -161,7 +161,7 @@ class TaggedDataset:
             begins = np.array([label.startswith("B-") for label in self.labels])
             spans = int(begins[self.tags].sum())
             written = {"bio": "BIO", "iob1": "IOB1", "bioes": "BIOES"}[self.scheme]
-            yield f"{self.name}: {counted(spans, 'span')}, written as {written}, learnt as BIO."
+            yield f"{self.name}: {counted(spans, 'span')}, written as {written}, learned as BIO."
         if self.malformed:
             yield (
                 f"{self.name}: {counted(self.malformed, 'tag does', 'tags do')} not follow the "
@@ -179,8 +179,8 @@ def load_tagged(
 ) -> TaggedDataset:
     """Read and tokenise a file; spans become BIO.
 
-    The tags are numbered in the order of ``labels``, or else O first and types sorted. Raises
-    InputError for a tag that is not among those given, and for whatever ``read_tagged`` refuses.
+    The tags are numbered in the order of `labels`, or else O first and types sorted. Raises
+    InputError for a tag that is not among those given, and for whatever `read_tagged` rejects.
     """
     read = list(read_tagged(path, layout))
     if not read:
@@ -191,7 +191,7 @@ def load_tagged(
     types = {tag[2:] for tag in found if tag != "O"}
     ordered = tuple(labels or (sorted(found) if scheme == "plain" else bio_labels(types)))
     numbers = {name: number for number, name in enumerate(ordered)}
-    _refuse_unknown(path, read, tags, numbers)
+    _check_known(path, read, tags, numbers)
     return TaggedDataset(
         name=str(path),
         pieces=_pieces(chain.from_iterable(s.words for s in read), encoder),
@@ -224,7 +224,7 @@ def _unified(
     return unified, malformed
 
 
-def _refuse_unknown(
+def _check_known(
     path: Path,
     sentences: Sequence[TaggedSentence],
     tags: Sequence[Sequence[str]],

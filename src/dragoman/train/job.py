@@ -1,4 +1,4 @@
-"""What a run needs to know of a task: what is learnt, from what, and how it is judged.
+"""What a run needs to know of a task: what is learned, from what, and how it is validated.
 
 `train.run` runs any `Job`; each task assembles one from its recipe.
 """
@@ -23,12 +23,12 @@ BatchT = TypeVar("BatchT", bound=Batch)
 Check = Callable[[ModelConfig, Stream[Any], Iterable[Any]], None]
 """Takes a model's config, its batches and those of its validation before the weights are drawn.
 
-Raises InputError to refuse them.
+Raises InputError to reject them.
 """
 
 
 def unchecked(config: ModelConfig, batches: Stream[Any], validation: Iterable[Any]) -> None:
-    """Refuse nothing."""
+    """Accept everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class CardPart:
     title: str
     """What it is."""
     data: tuple[str, ...]
-    """What it learnt from and was judged on, a line each."""
+    """What it was trained and validated on, a line each."""
     architecture: str
     """Kind, layers and widths, as the rest of a sentence after the number of parameters."""
     judged: str

@@ -35,7 +35,7 @@ class Progress:
     """Validations since the best one."""
 
     def __post_init__(self) -> None:
-        """Refuse what no run has saved."""
+        """Raise ValueError for values that no run has saved."""
         counts = (self.step, self.tokens, self.best_step, self.validated_step, self.stale)
         if min(counts) < 0 or not 0.0 <= self.seconds < math.inf:
             raise ValueError(f"no run stands at {self}")
@@ -52,7 +52,7 @@ class Progress:
 
 
 class Observer(Protocol):
-    """Is told of every step; what it does with that (save, validate, show) is its own affair."""
+    """Called after every step, to save, validate or report."""
 
     def stepped(self, progress: Progress, result: StepResult) -> None:
         """A step was taken."""
@@ -62,7 +62,7 @@ class Observer(Protocol):
 
 
 class Interrupt:
-    """Remembers that somebody wants the run to stop; the loop asks between steps."""
+    """Remembers that the run shall stop; the loop asks between steps."""
 
     def __init__(self) -> None:
         self.pressed = False

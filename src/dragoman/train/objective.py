@@ -7,7 +7,7 @@ position is
     log sum_v exp(z_v)  -  (1 - eps) z_y  -  eps / V * sum_v z_v
     gradient in z:  softmax(z) - (1 - eps) onehot(y) - eps / V
 
-Losses are sums over tokens. Whoever takes a step divides by the tokens of the whole step.
+Losses are sums over tokens. The step divides by the tokens of the whole step.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,34 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.models import EncoderOnly
+from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Documents
 
 CHUNK = 512  # positions whose logits exist at a time
-
-
-class Decoding(Protocol):
-    """What the objective asks of every decoder."""
-
-    pad_id: int
-    logit_soft_cap: float | None
-
-    @property
-    def output(self) -> nn.Linear:
-        """The last layer, from hidden states to logits."""
-
-    def project(self, hidden_BLD: Tensor) -> Tensor:
-        """Turn hidden states into logits."""
-
-
-class LanguageModel(Decoding, Protocol):
-    """What it asks of a decoder-only model."""
-
-    def hidden(
-        self, ids_BL: Tensor, mask_BL: Tensor | None = None, documents: Documents | None = None
-    ) -> Tensor:
-        """Return the last hidden states `(B, L, D)`."""
 
 
 class TextRows(Protocol):
@@ -63,7 +40,7 @@ class TextRows(Protocol):
         """The lengths of the documents that fill the one row; None where rows are one text each."""
 
 
-def next_token_loss(model: LanguageModel, batch: TextRows, smoothing: float) -> Tensor:
+def next_token_loss(model: DecoderOnly, batch: TextRows, smoothing: float) -> Tensor:
     """Sum the loss over the batch's targets; packed documents do not see each other."""
     lengths = batch.document_lengths
     documents = None if lengths is None else Documents(lengths)
@@ -98,15 +75,8 @@ def _at_targets(
     return head.output, head.features(model.hidden(ids_BL)[chosen_BL]), targets_BL[chosen_BL]
 
 
-class Seq2Seq(Decoding, Protocol):
-    """What it asks of an encoder-decoder."""
-
-    def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
-        """Return the last hidden states `(B, T, D)`."""
-
-
 def summed_loss(
-    model: Seq2Seq, src_BS: Tensor, tgt_in_BT: Tensor, tgt_out_BT: Tensor, smoothing: float
+    model: EncoderDecoder, src_BS: Tensor, tgt_in_BT: Tensor, tgt_out_BT: Tensor, smoothing: float
 ) -> Tensor:
     """Sum the loss over the target's tokens; the output layer never runs on padding."""
     real_BT = tgt_out_BT != model.pad_id
@@ -115,7 +85,7 @@ def summed_loss(
 
 
 def _decoder_loss(
-    model: Decoding, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
+    model: DecoderOnly | EncoderDecoder, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
 ) -> Tensor:
     if model.logit_soft_cap is None:
         return _fused_loss(model.output, hidden_MD, targets_M, smoothing)
@@ -148,7 +118,7 @@ def _fused_loss(
 def _validation_loss(
     output: nn.Linear, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
 ) -> Tensor:
-    """Compute the fused loss, to the bit, where nobody asks for its gradient."""
+    """Compute the fused loss, to the bit, where no gradient is needed."""
     weight, bias = _in_dtype_of(hidden_MD, output.weight, output.bias)
     loss = _zero(hidden_MD)
     with torch.autocast(hidden_MD.device.type, enabled=False):

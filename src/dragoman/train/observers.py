@@ -23,7 +23,7 @@ class Validator:
     keep: Callable[[Validation], None]
     """Keeps the model as it is now: it is the best so far."""
     reporters: Sequence[Reporter]
-    """Are told."""
+    """Called after each validation."""
 
     def begin(self, progress: Progress) -> None:
         """Validate what a run starts from: a model that it may not come to surpass."""

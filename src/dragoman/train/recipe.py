@@ -67,7 +67,7 @@ class DataFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartConfig:
-    """What a run begins with instead of drawn weights: fine-tuning."""
+    """What a run starts from instead of random weights: fine-tuning."""
 
     model: str | None = None
     """Model folder whose weights, architecture and tokenizers the run starts from."""
@@ -75,7 +75,7 @@ class StartConfig:
     """Parts that stay as they are there, by the beginning of their names, such as "encoder"."""
 
     def __post_init__(self) -> None:
-        """Refuse to freeze what was drawn at random."""
+        """Raise InputError for freezing random weights."""
         if self.freeze and self.model is None:
             raise InputError(
                 f'freeze = ["{self.freeze[0]}", ...] without model would keep random weights; '
@@ -84,7 +84,7 @@ class StartConfig:
 
 
 def check_held_out(count: int) -> None:
-    """Refuse to take no text, or fewer, for validation."""
+    """Raise InputError unless at least one text is held out for validation."""
     if count < 1:
         raise InputError(
             f"hold_out = {count} is not at least 1: validation needs texts that training never sees"
@@ -92,7 +92,7 @@ def check_held_out(count: int) -> None:
 
 
 def check_places(positions: PositionScheme, length: int, said: str) -> None:
-    """Refuse texts of more tokens than the model has learned positions for, bos and eos counted."""
+    """Raise InputError for texts longer than the learned positions, bos and eos counted."""
     if isinstance(positions, Learned) and length > positions.max_length:
         raise InputError(
             f"{said}, so up to {length} tokens, contradicts model.positions.max_length = "
@@ -108,7 +108,7 @@ class RunRecipe:
     """What the task measures beside the loss; the best model is chosen by the first."""
 
     task: str
-    """What is learnt; chooses the class of the recipe."""
+    """The task: translate, generate, pretrain, classify or tag, or the module of your own."""
     description: str = ""
     """What this trains, in a sentence."""
     expect: str = ""
@@ -127,14 +127,14 @@ class RunRecipe:
     """What it starts from."""
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
+        """Raise InputError for a metric that the task lacks, and what `check` rejects."""
         known = (*self.metrics, "loss")
         if self.metric not in known:
             close = nearest(self.metric, known)
             hint = f"; did you mean {close}?" if close else ""
             raise InputError(
-                f'train.metric = "{self.metric}" is nothing that task = "{self.task}" measures: '
-                f"that is {', '.join(known)}{hint}"
+                f'train.metric = "{self.metric}" is not measured by task = "{self.task}"; choose '
+                f"from {', '.join(known)}{hint}"
             )
         self.check()
 
@@ -149,7 +149,7 @@ class RunRecipe:
         return self.task if "." in self.task else None
 
     def check(self) -> None:
-        """Refuse what contradicts itself in this task."""
+        """Raise InputError for settings that contradict each other in this task."""
 
     def taking_over(self, folder: FolderConfig) -> Self:  # noqa: ARG002 (for those who extend it)
         """Return the recipe with what a model folder decides beside the architecture."""
@@ -168,7 +168,7 @@ class TrainingFiles(DataFiles):
     """Examples taken from `train` where no validation file is given; at most a tenth."""
 
     def __post_init__(self) -> None:
-        """Refuse to validate by nothing."""
+        """Raise InputError for a validation without texts."""
         if self.valid is None:
             check_held_out(self.hold_out)
 

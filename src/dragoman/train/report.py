@@ -23,7 +23,7 @@ PLAIN_SECONDS = 15.0  # between the lines where there is no terminal
 
 
 class Reporter(Observer, Protocol):
-    """An observer that is also told of validations."""
+    """An observer of validations too."""
 
     def validated(self, progress: Progress, validation: Validation) -> None:
         """A validation was made."""
@@ -124,7 +124,7 @@ class ConsoleReport:
 
     def _line(self, progress: Progress, result: StepResult, speed: float) -> str:
         line = f"step {progress.step:,}: loss {result.loss:.3f}, "
-        if speed:  # not after one step, from which no time can be foretold either
+        if speed:  # not after one step, from which no time can be predicted either
             line += f"{speed:,.0f} tokens/s, "
         line += f"rate {result.learning_rate:.2e}, "
         done = progress.done(self._config)

@@ -90,8 +90,8 @@ class RunFolder:
     def open(cls, path: Path, recipe: RunRecipe) -> Iterator["RunFolder"]:
         """Begin a run in a new or empty folder, or go on with the same run in an old one.
 
-        While it is open, no other process can open it. A new run that is refused (InputError)
-        before it has learnt anything leaves no folder.
+        While it is open, no other process can open it. A new run that is rejected (InputError)
+        before its first checkpoint leaves no folder.
         """
         check_out(recipe)
         folder = cls(path)
@@ -112,7 +112,7 @@ class RunFolder:
             try:
                 yield folder
             except InputError:
-                if not begun and not folder._has_learnt:
+                if not begun and not folder._has_learned:
                     shutil.rmtree(new, ignore_errors=True)
                 raise
 
@@ -151,7 +151,7 @@ class RunFolder:
         changed = [
             key for key in sorted(old | new) if key not in FREE and old.get(key) != new.get(key)
         ]
-        if changed and not self._has_learnt:
+        if changed and not self._has_learned:
             _empty(self.training)  # of a run that failed on its first steps
         elif changed:
             key = changed[0]
@@ -183,7 +183,7 @@ class RunFolder:
         return parse_settings(type(recipe), data, str(path))
 
     @property
-    def _has_learnt(self) -> bool:
+    def _has_learned(self) -> bool:
         return (self.path / "config.json").exists() or any(self.checkpoints.glob("step-*"))
 
     def _check_unfinished(self, *, limits_changed: bool) -> None:

@@ -70,7 +70,7 @@ def check_start(recipe: RunRecipe) -> None:
 
 
 def check_tokens(config: ModelConfig, *tokenizers: Tokenizer) -> None:
-    """Refuse a model whose padding or ends are other tokens than those of its texts, or too few."""
+    """Raise InputError where model and tokenizer differ in special tokens or vocabulary size."""
     for tokenizer in tokenizers:
         for name in ("pad_id", "bos_id", "eos_id"):
             wanted, found = getattr(config, name), getattr(tokenizer, name)
@@ -170,7 +170,7 @@ NAME = "tokenizer.json"
 def begin_tokenizer(recipe: RunRecipe, texts: Iterable[str], folder: Path, say: Say) -> Tokenizer:
     """Load the one that the run has kept in `folder`; a run that begins makes and keeps it.
 
-    It is that of the model that the recipe starts from, where there is one, else learnt from the
+    It is that of the model that the recipe starts from, where there is one, else trained on the
     texts, which are read only then.
     """
     kept = folder / NAME
@@ -178,10 +178,10 @@ def begin_tokenizer(recipe: RunRecipe, texts: Iterable[str], folder: Path, say: 
         return Tokenizer.load(kept)
     if recipe.start.model is not None:
         tokenizer = _of_model(Path(recipe.start.model))
-        say(f"The tokenizer is that of {recipe.start.model}; none is learnt.")
+        say(f"The tokenizer is that of {recipe.start.model}; none is trained.")
     else:
         config = recipe.tokenizer
-        say(f"Learning {config.vocab_size:,} pieces ({config.model}) ...")
+        say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
         tokenizer = train_tokenizer(texts, config)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(kept)

@@ -42,7 +42,7 @@ def is_better(new: Mapping[str, float], old: Mapping[str, float] | None, metric:
     """Compare two validations by the loss (less is better) or by a score (more is better).
 
     Of equal scores the smaller loss is better, and scores below 1 (of 100) count as equal: a BLEU
-    of 0.3 is chance while the loss already tells which model has learnt more. NaN, or a score that
+    of 0.3 is chance while the loss already tells which model is better. NaN, or a score that
     is missing, is worse than any number.
     """
     return old is None or _rank(new, metric) > _rank(old, metric)

@@ -69,7 +69,7 @@ def test_a_conll_file_becomes_bio(make_encoder: MakeEncoder, tmp_path: Path) -> 
     assert dataset.pieces[6].tolist() == [ord(char) + 4 for char in "Ulm"]
     assert list(dataset.report(100)) == [
         f"{tmp_path}/words.conll: 2 sentences, 7 words.",
-        f"{tmp_path}/words.conll: 4 spans, written as IOB1, learnt as BIO.",
+        f"{tmp_path}/words.conll: 4 spans, written as IOB1, learned as BIO.",
     ]
 
 

@@ -37,9 +37,9 @@ def tuning(recipe: TranslateRecipe) -> TranslateRecipe:
 
 
 def test_the_tokenizers_are_those_of_the_folder(tuning: TranslateRecipe) -> None:
-    """Nothing is learnt of pieces: the tokenizers are the same files, and this is said."""
+    """No tokenizer is trained: the tokenizers are the same files, and this is said."""
     _, said = run(tuning, 1, 2, 3, 4, 0)
-    assert "none is learnt" in said
+    assert "none is trained" in said
     assert "Learning" not in said
     start = Path(tuning.start.model or "")
     assert read_config(Path(tuning.out)).tokenizers == read_config(start).tokenizers

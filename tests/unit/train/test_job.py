@@ -1,4 +1,4 @@
-"""A run knows no task: a made-up one, that dragoman does not have, is learnt like any other."""
+"""A run knows no task: a made-up one, that dragoman does not have, is learned like any other."""
 
 import time
 from dataclasses import dataclass, field, replace
@@ -196,7 +196,7 @@ def test_it_goes_on_with_the_same_bits(parity: ParityRecipe) -> None:
 )
 def test_a_metric_of_another_task(metric: str, message: str) -> None:
     """A metric that the task does not measure is refused, with those that it does."""
-    with pytest.raises(InputError, match=f'train.metric = "{metric}" is nothing .*{message}'):
+    with pytest.raises(InputError, match=f'train.metric = "{metric}" is not measured .*{message}'):
         ParityRecipe(train=TrainConfig(max_steps=1, metric=metric))
 
 

@@ -9,11 +9,17 @@ import pytest
 import torch
 import torch.nn.functional as F
 from tests.unit.train.made import PAD, TINY, VOCAB, make_batch, make_model, random_pairs
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderOnly, EncoderOnlyConfig
+from dragoman.models import (
+    DecoderOnly,
+    DecoderOnlyConfig,
+    EncoderDecoder,
+    EncoderOnly,
+    EncoderOnlyConfig,
+)
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.tasks.generate.batches import LanguageBatch
 from dragoman.train.objective import (
@@ -142,29 +148,16 @@ def test_padding_changes_nothing() -> None:
 def test_output_layer_never_sees_padding() -> None:
     """What the decoder makes of padding (here NaN) cannot reach the loss or a gradient."""
 
-    class Spoilt(nn.Module):
+    class Spoilt(EncoderDecoder):
         """A model whose hidden states are NaN wherever the target is padding."""
 
-        pad_id = PAD
-        logit_soft_cap: float | None = None
-
-        def __init__(self, tgt_out_BT: Tensor) -> None:
-            super().__init__()
-            self.output = nn.Linear(D, VOCAB)
-            self._real_BT1 = (tgt_out_BT != PAD)[:, :, None]
-
         def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
-            """Random where there is a token."""
-            noise_BTD = torch.randn(*tgt_BT.shape, D) + src_BS[:, :1, None]
-            return torch.where(self._real_BT1, noise_BTD, torch.nan)
-
-        def project(self, hidden_BTD: Tensor) -> Tensor:
-            """Logits."""
-            logits_BTV: Tensor = self.output(hidden_BTD)
-            return logits_BTV
+            """As ever where there is a token."""
+            return torch.where(real_BT1, super().hidden(src_BS, tgt_BT), torch.nan)
 
     batch = make_batch([([4, 5], [6, 7, 8]), ([4], [5])])
-    model = Spoilt(batch.tgt_out_BT)
+    real_BT1 = (batch.tgt_out_BT != PAD)[:, :, None]
+    model = Spoilt(TINY)
     loss = summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
     loss.backward()
     assert loss.isfinite()

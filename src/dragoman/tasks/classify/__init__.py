@@ -1,1 +1,1 @@
-"""Learning to say the label of a text, and saying it."""
+"""Classification: one label for each text."""

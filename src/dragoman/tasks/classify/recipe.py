@@ -1,4 +1,4 @@
-"""The recipe of learning to say what kind of text something is."""
+"""The recipe for learning to label texts."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -26,7 +26,7 @@ class ClassifyRecipe(LabelRecipe):
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     task: Literal["classify"] = "classify"
-    """Learning to say the label of each text."""
+    """Learn the label of each text."""
     data: LabelledFiles = field(default_factory=LabelledFiles)
     """The texts."""
     batch: NoisyBatchConfig = field(default_factory=NoisyBatchConfig)

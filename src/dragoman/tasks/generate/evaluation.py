@@ -61,7 +61,7 @@ class TextLoss:
 
 
 def text_loss(model: DecoderOnly, dataset: DocumentDataset, config: PackConfig) -> TextLoss:
-    """Predict the whole text once, each token with at least ``length - stride`` before it.
+    """Predict the whole text once, each token with at least `length - stride` before it.
 
     Where there are so many, that is. The model is left in training mode.
     """

@@ -1,4 +1,4 @@
-"""The recipe of learning to go on with a text: a language model."""
+"""The recipe for learning to continue a text: a language model."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from dragoman.train.recipe import DataFiles, RunRecipe, check_places
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextFiles(DataFiles):
-    """Texts to go on with."""
+    """Texts to learn from."""
 
     train: tuple[str, ...] = ()
     """Files of text to learn from; .gz, .xz and .zst are read as they are."""
@@ -29,7 +29,7 @@ class TextFiles(DataFiles):
     """What of the training text is kept for validation where no files are given for it."""
 
     def __post_init__(self) -> None:
-        """Refuse two kinds of texts at once."""
+        """Raise InputError for two kinds of texts at once."""
         if self.library and self.train:
             raise InputError(
                 f'library = "{self.library}" contradicts train: name files, or take those'
@@ -71,7 +71,7 @@ class GenerateRecipe(RunRecipe):
     """The next token of a text, by a decoder alone."""
 
     task: Literal["generate"] = "generate"
-    """Learning to go on with a text."""
+    """Learn to continue a text."""
     data: TextFiles = field(default_factory=TextFiles)
     """The texts."""
     batch: PackConfig = field(default_factory=PackConfig)
@@ -81,10 +81,10 @@ class GenerateRecipe(RunRecipe):
     )
     """The architecture."""
     generation: GenerationDefaults = field(default_factory=GenerationDefaults)
-    """How the model generates unless told otherwise."""
+    """How the model generates by default."""
 
     def check(self) -> None:
-        """Refuse windows that the model has no positions for."""
+        """Raise InputError for windows that the model has no positions for."""
         length = self.batch.length
         check_places(self.model.positions, length, f"batch.length = {length}")
 
@@ -96,7 +96,7 @@ class GenerateRecipe(RunRecipe):
     def generating(self) -> GenerationDefaults:
         """How the model generates, with what follows from how it learns.
 
-        It sees as many tokens as in training, and where whole files are learnt from in windows,
+        It sees as many tokens as in training, and where whole files are split into windows,
         a prompt stands in the middle of one, at the beginning of a line.
         """
         chosen = self.generation

@@ -1,1 +1,1 @@
-"""Learning from texts that nobody has labelled, for other tasks to start from."""
+"""Masked pretraining on unlabelled texts, for other tasks to start from."""

@@ -1,4 +1,4 @@
-"""The recipe of learning from texts that nobody has labelled: a masked language model."""
+"""The recipe for learning from unlabelled texts: a masked language model."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class UnlabelledFiles(DataFiles):
     """Texts that are kept for validation; at most a tenth."""
 
     def __post_init__(self) -> None:
-        """Refuse to validate by nothing."""
+        """Raise InputError for a validation without texts."""
         check_held_out(self.hold_out)
 
     @property
@@ -75,7 +75,7 @@ class MaskedRecipe(EncoderRecipe):
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     task: Literal["pretrain"] = "pretrain"
-    """Learning to say what was hidden."""
+    """Learn to predict hidden tokens."""
     data: UnlabelledFiles = field(default_factory=UnlabelledFiles)
     """The texts."""
     tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(specials=(MASK,)))

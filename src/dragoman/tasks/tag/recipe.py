@@ -1,4 +1,4 @@
-"""The recipe of learning to tag words."""
+"""The recipe for learning to tag words."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -26,7 +26,7 @@ class TagRecipe(LabelRecipe):
     metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "accuracy")
 
     task: Literal["tag"] = "tag"
-    """Learning to say the tag of each word."""
+    """Learn the tag of each word."""
     data: TaggedFiles = field(default_factory=TaggedFiles)
     """The sentences."""
     batch: NoisyBatchConfig = field(default_factory=NoisyBatchConfig)

@@ -5,8 +5,8 @@
     tagger.tag(lines)
     tagger.tag_words([["Anna", "Moser", "lives", "in", "Basel", "."]])
 
-A word is what white space and punctuation part, in Chinese and Japanese each character; or, as a
-model has learnt it, any character. Of all rows of tags, the most probable that forms spans is
+A word is what white space and punctuation part, in Chinese and Japanese each character; or, if the
+model was trained so, any character. Of all rows of tags, the most probable that forms spans is
 chosen. The tags of a text do not depend on the texts beside it: in fp32 on a CPU they and their
 probabilities are the same bit for bit for any batch size and any order.
 """
@@ -147,7 +147,7 @@ class Tagger(EncoderReader):
     ) -> Tagging | list[Tagging]:
         """Tag the words of a text, or of any number of them: as many results, in their order.
 
-        ``max_batch_tokens``, padding included, is a matter of memory and speed alone.
+        `max_batch_tokens`, padding included, is a matter of memory and speed alone.
         """
         texts = as_texts(text)
         placed = [split_words(one, self.reading.words) for one in texts]
@@ -202,7 +202,7 @@ class Tagger(EncoderReader):
         ]
 
     def _parts(self, words: list[str]) -> list[list[list[int]]]:
-        """The ids of each word, in parts of at most ``max_tokens``; a longer word is cut."""
+        """The ids of each word, in parts of at most `max_tokens`; a longer word is cut."""
         parts: list[list[list[int]]] = []
         room = 0
         for ids in self.tokenizer.encode_batch(words):

@@ -43,7 +43,7 @@ SIZES = (
     Size(float("inf"), "base", 0.1, 32_000, 3),
 )
 
-FINE_TUNING_EPOCHS = 10  # at most: the model has learnt the languages, and shall not forget them
+FINE_TUNING_EPOCHS = 10  # at most: the model knows the languages, and must not forget them
 FINE_TUNING_RATE = 3e-4
 
 

@@ -46,11 +46,11 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
     }
     warnings = []
     if scores.chrf < UNLIKE:
-        languages = f"{config.src_lang or 'not said'} to {config.tgt_lang or 'not said'}"
+        languages = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
         warnings.append(
             "The translations have next to nothing in common with the references: look whether "
             f"--src and --ref have changed places (the model translates {languages}), or whether "
-            "it has learnt anything yet."
+            "it has learned anything yet."
         )
     return Report(
         figures=scores.to_dict() | speed,

@@ -1,4 +1,4 @@
-"""The recipe of learning from pairs of texts: translation, and whatever else has two sides."""
+"""The recipe for learning from pairs of texts: translation, and whatever else has two sides."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ class DataConfig(DataFiles):
     tgt: str | None = None
     """File of target sentences, parallel to `src`."""
     made: MadeConfig | None = None
-    """Pairs that the package writes itself, instead of files."""
+    """Pairs that the package generates, instead of files."""
     corpora: tuple[CorpusConfig, ...] = ()
     """More corpora: TSV, JSON lines, each with its weight."""
     valid_src: str | None = None
@@ -32,12 +32,12 @@ class DataConfig(DataFiles):
     hold_out: int = 1000
     """Pairs taken from the training data where no validation files are given; at most a tenth."""
     src_lang: str | None = None
-    """Source language, such as en; chooses nothing, is kept in the model card."""
+    """Source language, such as en; kept in the model card and nothing else."""
     tgt_lang: str | None = None
     """Target language, such as zh; chooses sacreBLEU's tokenizer."""
 
     def __post_init__(self) -> None:
-        """Refuse to validate by nothing."""
+        """Raise InputError for a validation without texts."""
         if self.made is None and self.valid_src is None and self.valid_tgt is None:
             check_held_out(self.hold_out)
 
@@ -111,7 +111,7 @@ class TranslateRecipe(RunRecipe):
     metrics: ClassVar[tuple[str, ...]] = ("bleu", "chrf", "exact")
 
     task: Literal["translate"] = "translate"
-    """Learning to write the target of each source."""
+    """Learn to write the target of each source."""
     data: DataConfig = field(default_factory=DataConfig)
     """The texts."""
     batch: BatchConfig = field(default_factory=BatchConfig)
@@ -119,10 +119,10 @@ class TranslateRecipe(RunRecipe):
     model: EncoderDecoderConfig = field(default_factory=EncoderDecoderConfig)
     """The architecture."""
     decoding: DecodingDefaults = field(default_factory=DecodingDefaults)
-    """How the model translates unless told otherwise."""
+    """How the model translates by default."""
 
     def check(self) -> None:
-        """Refuse what contradicts itself."""
+        """Raise InputError for settings that contradict each other."""
         length = self.batch.max_length
         check_places(self.model.positions, length + 1, f"batch.max_length = {length}")
         tying = self.model.tie_embeddings

@@ -82,11 +82,12 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
 def _begin_tokenizers(recipe: TranslateRecipe, corpora: list[CorpusConfig], say: Say) -> Tokenizers:
     """Take those of the model that the run starts from, or learn them from the texts."""
     if recipe.start.model is not None:
-        say(f"The tokenizers are those of {recipe.start.model}; none is learnt.")
+        say(f"The tokenizers are those of {recipe.start.model}; none is trained.")
         folder = Path(recipe.start.model)
         return _load(*tokenizer_paths(folder, read_config(folder)))
-    say(f"Learning {recipe.tokenizer.vocab_size:,} pieces ({recipe.tokenizer.model}) ...")
-    return _train_tokenizers(corpora, recipe.tokenizer)
+    config = recipe.tokenizer
+    say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
+    return _train_tokenizers(corpora, config)
 
 
 def _train_tokenizers(corpora: list[CorpusConfig], config: TokenizerConfig) -> Tokenizers:
