@@ -1,4 +1,4 @@
-"""Where pairs of sentences come from: parallel files, a TSV, JSON lines; what is found there."""
+"""Where pairs of sentences come from: parallel files, a TSV, JSON lines."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,12 +9,10 @@ from typing import Literal
 from dragoman.errors import InputError
 from dragoman.files.reading import read_lines, read_records, text_at
 from dragoman.ranges import Positive, check_ranges
-from dragoman.wording import counted
 
 __all__ = [
     "EXAMPLES",
     "CorpusConfig",
-    "CorpusReport",
     "CorpusTexts",
     "Finding",
     "Side",
@@ -32,7 +30,7 @@ class Finding:
 
     count: int = 0
     lines: list[int] = field(default_factory=list)
-    """Line numbers, from 1; at most ``EXAMPLES``."""
+    """Line numbers, from 1; at most `EXAMPLES`."""
 
     def add(self, line: int) -> None:
         """Count the line."""
@@ -51,51 +49,19 @@ class Finding:
         return f"{self.count:,} (line{'s' * (self.count > 1)} {shown}{more})" if self.count else "0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusReport:
-    """What a corpus holds, and what of it is used for training."""
-
-    name: str
-    """The corpus."""
-    num_pairs: int
-    """Lines in its files."""
-    num_used: int
-    """Pairs that training sees: all but the empty and the over-long ones."""
-    empty: Finding
-    """Pairs with nothing but spaces on one side or both; left out of training."""
-    too_long: Finding
-    """Pairs with more than ``max_length`` tokens on a side; left out of training."""
-    identical: Finding
-    """Pairs whose source is their target, letter by letter; kept."""
-    max_length: int
-    """The limit in tokens, of each side, that ``too_long`` was counted with."""
-
-    def sentences(self) -> Iterator[str]:
-        """The report in words: one line on the whole, one for each thing that was found."""
-        pairs = counted(self.num_pairs, "pair is", "pairs are")
-        yield f"{self.name}: {self.num_used:,} of {pairs} used."
-        if self.empty.count:
-            yield f"{self.name}: an empty side, left out: {self.empty}."
-        if self.too_long.count:
-            limit = f"more than {counted(self.max_length, 'token')} on a side"
-            yield f"{self.name}: {limit}, left out: {self.too_long}."
-        if self.identical.count:
-            yield f"{self.name}: source and target are identical, kept: {self.identical}."
-
-
 Side = Literal["src", "tgt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusConfig:
-    """One corpus: give ``src`` and ``tgt``, or ``tsv``, or ``jsonl``."""
+    """One corpus: give `src` and `tgt`, or `tsv`, or `jsonl`."""
 
     name: str = ""
     """How messages call the corpus; its file when not given."""
     src: str | None = None
     """File of source sentences, one a line; .gz, .xz and .zst are read as they are."""
     tgt: str | None = None
-    """File of target sentences, parallel to ``src`` line by line."""
+    """File of target sentences, parallel to `src` line by line."""
     tsv: str | None = None
     """File of lines with source, tab, target."""
     jsonl: str | None = None
@@ -128,7 +94,7 @@ class CorpusConfig:
 
 
 def read_pairs(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
-    """The pairs of the corpus; pair ``i`` (from 0) is line ``i + 1`` of its file or files.
+    """The pairs of the corpus; pair `i` (from 0) is line `i + 1` of its file or files.
 
     Raises InputError that names file and line for everything that is not a pair.
     """

@@ -1,6 +1,6 @@
 """Sequences of ids in arrays that may lie on disk, and subword sampling of whole corpora."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.data.corpus import CorpusReport, Finding
+from dragoman.data.corpus import Finding
+from dragoman.wording import counted
 
 __all__ = [
     "PairDataset",
@@ -32,7 +33,7 @@ class SpecialIds:
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """Many sequences of ids in one array: sequence i is ``ids[offsets[i]:offsets[i + 1]]``."""
+    """Many sequences of ids in one array: sequence i is `ids[offsets[i]:offsets[i + 1]]`."""
 
     ids: npt.NDArray[np.integer]
     offsets: npt.NDArray[np.int64]
@@ -65,12 +66,12 @@ class Ragged:
         return cls(ids, np.concatenate([[0], np.cumsum(lengths)]))
 
     def take(self, indices: npt.NDArray[np.int64]) -> "Ragged":
-        """The sequences at ``indices``, in that order, copied into memory."""
+        """The sequences at `indices`, in that order, copied into memory."""
         starts = self.offsets[indices]
         return gather(self.ids, starts, self.offsets[indices + 1] - starts)
 
     def cut(self, limit: int) -> "Ragged":
-        """Each sequence, or its first ``limit`` ids."""
+        """Each sequence, or its first `limit` ids."""
         lengths = np.minimum(self.lengths, limit)
         return gather(self.ids, self.offsets[:-1], lengths)
 
@@ -78,7 +79,7 @@ class Ragged:
 def gather(
     ids: npt.NDArray[np.integer], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> Ragged:
-    """The stretches ``ids[starts[i]:starts[i] + lengths[i]]``, copied into memory."""
+    """The stretches `ids[starts[i]:starts[i] + lengths[i]]`, copied into memory."""
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     return Ragged(ids[np.repeat(starts, lengths) + within], offsets)
@@ -120,6 +121,7 @@ class PairDataset:
     tgt: Ragged
     special: SpecialIds
     identical: Finding
+    """Pairs whose source is their target, letter by letter; they are kept."""
     content_hash: str
     """A hash of all that decides the ids."""
     weight: float = 1.0
@@ -131,25 +133,28 @@ class PairDataset:
         return len(self.src)
 
     def usable(self, max_length: int) -> npt.NDArray[np.bool_]:
-        """Which pairs have 1 to ``max_length`` tokens on both sides and are not excluded."""
+        """Which pairs have 1 to `max_length` tokens on both sides and are not excluded."""
         shorter = np.minimum(self.src.lengths, self.tgt.lengths)
         longer = np.maximum(self.src.lengths, self.tgt.lengths)
         usable: npt.NDArray[np.bool_] = (shorter > 0) & (longer <= max_length)
         return usable if self.excluded is None else usable & ~self.excluded
 
-    def report(self, max_length: int) -> CorpusReport:
-        """What was found in the corpus, given the limit of training."""
+    def report(self, max_length: int) -> Iterator[str]:
+        """What is in it, in sentences; `max_length` is the limit of training, on each side."""
         (empty,) = np.nonzero(np.minimum(self.src.lengths, self.tgt.lengths) == 0)
         (too_long,) = np.nonzero(np.maximum(self.src.lengths, self.tgt.lengths) > max_length)
-        return CorpusReport(
-            name=self.name,
-            num_pairs=len(self),
-            num_used=int(self.usable(max_length).sum()),
-            empty=Finding.of((empty + 1).tolist()),
-            too_long=Finding.of((too_long + 1).tolist()),
-            identical=self.identical,
-            max_length=max_length,
-        )
+        used = int(self.usable(max_length).sum())
+        yield f"{self.name}: {used:,} of {counted(len(self), 'pair is', 'pairs are')} used."
+        found = {
+            "an empty side, left out": Finding.of((empty + 1).tolist()),
+            f"more than {counted(max_length, 'token')} on a side, left out": Finding.of(
+                (too_long + 1).tolist()
+            ),
+            "source and target are identical, kept": self.identical,
+        }
+        for what, lines in found.items():
+            if lines.count:
+                yield f"{self.name}: {what}: {lines}."
 
 
 CHUNK = 1 << 16
@@ -166,7 +171,7 @@ class Splits(Protocol):
         probability: float,
         rng: np.random.Generator,
     ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
-        """Take pieces of many texts apart; text i is ``ids[offsets[i]:offsets[i + 1]]``."""
+        """Take pieces of many texts apart; text i is `ids[offsets[i]:offsets[i + 1]]`."""
 
 
 def sampled(
@@ -174,7 +179,7 @@ def sampled(
 ) -> Ragged:
     """All sequences with pieces taken apart, a part of them at a time to spare memory.
 
-    The same sequences when the probability is 0; otherwise ``splits`` must be there.
+    The same sequences when the probability is 0; otherwise `splits` must be there.
     """
     if not probability:
         return ragged

@@ -68,7 +68,7 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
         unseen = sum(int(each.excluded.sum()) for each in training if each.excluded is not None)
         say(say_held_out(held.name, len(held), unseen - len(held), "pair", "source"))
     for dataset in training:
-        for sentence in dataset.report(max_length).sentences():
+        for sentence in dataset.report(max_length):
             say(sentence)
     if validation is None and not len(held):
         raise InputError(

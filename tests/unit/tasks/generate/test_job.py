@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from dragoman.tasks.generate.evaluation import text_loss
 from tests.unit.train.made import make_console
 from torch import Tensor
 
@@ -21,6 +20,7 @@ from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.models.folder import FolderConfig, GenerationDefaults, load_model
 from dragoman.nn import ALiBi, Learned, Rotary
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
+from dragoman.tasks.generate.evaluation import text_loss
 from dragoman.tasks.generate.job import GenerateJob, assemble
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.task import train
