@@ -76,7 +76,7 @@ def make_app() -> typer.Typer:
 
 
 def _be_quiet(context: typer.Context, *, on: bool) -> None:
-    """Say nothing, as where standard error is closed; errors are told when this has ended."""
+    """Discard standard error; errors are printed after this context has ended."""
     if on:
         context.with_resource(redirect_stderr(None))
 
@@ -90,19 +90,19 @@ def _root(
         ),
     ] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, help="Show the version.")
+        bool, typer.Option("--version", callback=show_version, help="Print the version.")
     ] = False,
     verbose: Annotated[
         bool,
         typer.Option(
             "--verbose",
             is_eager=True,
-            help="With --version: also what was found about this machine (threads, bf16, ...).",
+            help="With --version: also the properties of this machine (threads, bf16, ...).",
         ),
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", is_eager=True, help="With --version: print it as one JSON object."),
+        typer.Option("--json", is_eager=True, help="With --version: print one JSON object."),
     ] = False,
 ) -> None:
     """The Transformer that you can read, train and ship.

@@ -1,4 +1,4 @@
-"""`dragoman inspect`: what a model folder holds, and what the model does with a text."""
+"""``dragoman inspect``: what a model folder contains, and what the model does with a text."""
 
 import json
 import sys
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli import options as opt
 from dragoman.cli.pipes import check_spares_model, lines_from, say, to_stdout
 from dragoman.errors import InputError
 from dragoman.wording import counted
@@ -18,36 +19,34 @@ if TYPE_CHECKING:
 
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
-    model: Annotated[Path, typer.Argument(help="The model folder.")],
+    model: opt.ModelFolder,
     text: Annotated[
-        str | None, typer.Argument(help="What to look at the model with; - reads stdin.")
+        str | None, typer.Argument(help="The input text; - reads standard input.")
     ] = None,
     *,
-    beam_size: Annotated[int | None, typer.Option(help="Translating: hypotheses kept.")] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Generating: most tokens to write; 16 unless given.")
-    ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Generating: 0 draws nothing.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Generating: decides what is drawn.")] = None,
+    beam_size: Annotated[int | None, opt.option("Translation: beam size.")] = None,
+    max_tokens: Annotated[int | None, opt.option("Generation: maximum tokens; else 16.")] = None,
+    temperature: Annotated[float | None, opt.option("Sampling temperature; 0 is greedy.")] = None,
+    seed: Annotated[int | None, opt.option("Generation: random seed.")] = None,
     layers: Annotated[
         str | None,
-        typer.Option(help="Keep the attention of these, counted from 0, as 0,5; all if it fits."),
+        opt.option("Layers to keep the attention of, from 0, such as 0,5; all if it fits."),
     ] = None,
     heads: Annotated[
         str | None,
-        typer.Option(help="Of each layer, weigh and keep these alone, counted from 0, as 0,5."),
+        opt.option("Heads to average and keep, from 0, such as 0,5; all by default."),
     ] = None,
-    png: Annotated[Path | None, typer.Option(help="Draw the attention of every head.")] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Write a page to look around in, one file.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One object with everything.")] = False,
+    png: Annotated[Path | None, opt.option("Draw the attention of every head here.")] = None,
+    html: Annotated[Path | None, opt.option("Write an interactive page here.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object with everything.")
+    ] = False,
 ) -> None:
-    """Tell what a model folder holds; with a TEXT, show what the model does with it.
+    """Show what a model folder contains. With a TEXT, show what the model does with it.
 
-    Of a translation: its alignment, the other tokens that could have stood in each place, what the
-    attention heads do, and the beam search. Of a text that goes on: all this but the search. Of a
-    label: which tokens had to do with it. Of tags: the tag of each word.
+    For a translation: its alignment, the alternatives at each position, what the attention heads
+    do, and the beam search. For a generated text: the same without the search. For a label: the
+    attribution of each token. For tags: the tag of each word.
 
     dragoman inspect runs/en-zh
 
@@ -111,12 +110,12 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
     try:
         return tuple(int(number) for number in text.split(","))
     except ValueError:
-        message = f'{option} "{text}" is no list of numbers; give them as in 0,2,5.'
+        message = f'{option} "{text}" is not a list of numbers; write it as 0,2,5.'
         raise InputError(message) from None
 
 
 def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | None) -> None:
-    """Write what was asked for, and say where it is."""
+    """Write the requested files, and print their paths."""
     if png is not None:
         from dragoman.lens import plot_heads
 
@@ -128,7 +127,7 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
 
 
 def _inspect_folder(model: Path, *, as_json: bool) -> None:
-    """Check that a model folder is whole, and tell what it holds."""
+    """Validate a model folder and print what it contains."""
     from dragoman.models import count_parameters
     from dragoman.models.folder import as_saved, load_model
 

@@ -61,11 +61,11 @@ class BatchConfig:
     """How examples are put into batches under a budget of tokens."""
 
     max_tokens: Count = 4096
-    """Tokens of a batch, source and target, with padding; a longer example makes one alone."""
+    """Maximum number of tokens per batch, padding included; a longer example is one batch."""
     max_length: Count = 256
-    """Pairs with more tokens on a side are left out of training; longer single texts are cut."""
+    """Maximum number of tokens per side; longer pairs are skipped, longer texts are cut."""
     subword_sampling: Probability = 0.0
-    """Probability that a piece is taken apart, drawn anew each epoch; 0.1 suits small corpora."""
+    """Probability of splitting a piece, anew in each epoch; 0.1 suits small corpora."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -57,21 +57,21 @@ class CorpusConfig:
     """One corpus: give `src` and `tgt`, or `tsv`, or `jsonl`."""
 
     name: str = ""
-    """How messages call the corpus; its file when not given."""
+    """Name of the corpus in messages; its file by default."""
     src: str | None = None
-    """File of source sentences, one a line; .gz, .xz and .zst are read as they are."""
+    """File of source sentences, one per line; .gz, .xz and .zst are decompressed."""
     tgt: str | None = None
     """File of target sentences, parallel to `src` line by line."""
     tsv: str | None = None
-    """File of lines with source, tab, target."""
+    """TSV file of lines with source, tab, target."""
     jsonl: str | None = None
-    """File of JSON objects, one a line, with a source and a target text."""
+    """File of JSON objects, one per line, with a source and a target text."""
     src_key: str = "src"
-    """Where the source is in a JSON object; dots lead into inner objects: "translation.en"."""
+    """Key of the source in a JSON object; dots lead into inner objects: "translation.en"."""
     tgt_key: str = "tgt"
-    """Where the target is in a JSON object."""
+    """Key of the target in a JSON object."""
     weight: Positive = 1.0
-    """How often an epoch passes over the corpus; 0.5 takes a random half each time."""
+    """Number of passes over the corpus per epoch; 0.5 takes a random half each time."""
 
     def __post_init__(self) -> None:
         layouts = [self.src is not None or self.tgt is not None, bool(self.tsv), bool(self.jsonl)]

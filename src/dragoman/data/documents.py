@@ -65,9 +65,9 @@ class HoldOut:
     """What of the text is kept for validation."""
 
     share: Annotated[float, Range(above=0, below=1)] = 0.1
-    """The share of each file's characters, or of the documents."""
+    """Fraction of each file's characters, or of the documents."""
     by: Literal["end", "documents"] = "end"
-    """"end": the last part of each file; "documents": documents drawn from everywhere."""
+    """"end": the last part of each file; "documents": randomly chosen documents."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

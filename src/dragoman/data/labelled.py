@@ -33,17 +33,17 @@ class LabelledLayout:
     """Where a file of labelled texts has what."""
 
     label_column: int = 1
-    """Column of the label in a TSV, counted from 1."""
+    """Column of the label in a TSV file, counted from 1."""
     text_column: int = 2
-    """Column of the text in a TSV."""
+    """Column of the text in a TSV file."""
     header: bool = False
-    """Whether the first line of a TSV names the columns."""
+    """Whether the first line of a TSV file is a header."""
     label_key: str = "label"
-    """Where the label is in a JSON object; dots lead into inner objects."""
+    """Key of the label in a JSON object; dots lead into inner objects."""
     text_key: str = "text"
-    """Where the text is in a JSON object."""
+    """Key of the text in a JSON object."""
     rename: Mapping[str, str] = field(default_factory=dict)
-    """What labels of the file are called from here on: {0 = "negative", 1 = "positive"}."""
+    """New names of labels in the file: {0 = "negative", 1 = "positive"}."""
 
     def __post_init__(self) -> None:
         if min(self.label_column, self.text_column) < 1 or self.label_column == self.text_column:

@@ -67,7 +67,7 @@ class MadeConfig:
     train: Count = 40_000
     """Number of training pairs."""
     valid: Count = 1_000
-    """Number of validation pairs: each has an expression that no training pair has."""
+    """Number of validation pairs; each has an expression that no training pair has."""
     seed: int = 1
     """Random seed of the pairs."""
 

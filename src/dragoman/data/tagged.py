@@ -49,7 +49,7 @@ class TaggedLayout:
     tag_column: int = -1
     """Column of the tag, counted the same; -1 is the last."""
     scheme: Literal["auto", "bio", "iob1", "bioes", "plain"] = "auto"
-    """How spans are written; "plain" where each tag stands for one word, as parts of speech do."""
+    """Tagging scheme of spans; "plain" if tags do not form spans, such as parts of speech."""
 
     def __post_init__(self) -> None:
         if 0 in (self.word_column, self.tag_column) or self.word_column == self.tag_column:

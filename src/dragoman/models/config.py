@@ -21,37 +21,37 @@ class EncoderDecoderConfig(LayerShape):
     """The encoder-decoder Transformer of the paper. The defaults are its base model."""
 
     kind: Literal["encoder-decoder"] = "encoder-decoder"
-    """Which of the variants this is."""
+    """The variant of the Transformer."""
     src_vocab_size: int = 0
     """Rows of the source embedding; training sets it from the tokenizer."""
     tgt_vocab_size: int = 0
     """Rows of the target embedding and of the output; training sets it from the tokenizer."""
     num_encoder_layers: Count = 6
-    """Depth of the encoder."""
+    """Number of encoder layers."""
     num_decoder_layers: Count = 6
-    """Depth of the decoder."""
+    """Number of decoder layers."""
     encoder_patterns: tuple[AttentionPattern, ...] = ()
-    """Self-attention of the encoder's layers, repeated from the first; full unless given."""
+    """Self-attention of the encoder layers, repeated from the first; full by default."""
     decoder_patterns: tuple[AttentionPattern, ...] = ()
-    """Self-attention of the decoder's layers, repeated from the first; causal unless given."""
+    """Self-attention of the decoder layers, repeated from the first; causal by default."""
     scale_embedding: bool = True
-    """Multiply embeddings by the root of d_model."""
+    """Whether embeddings are multiplied by the square root of d_model."""
     embedding_norm: bool = False
-    """A norm on the sums of embeddings and positions, one for each stack (BART)."""
+    """Whether the sums of embeddings and positions are normalized, per stack (BART)."""
     tie_embeddings: Tying = "all"
-    """Which of the source, target and output matrices are one; `all` needs a joint vocabulary."""
+    """Which of the source, target and output matrices are shared; `all` needs one vocabulary."""
     output_bias: bool = False
     """Whether the output layer has a bias."""
     logit_scale: Positive = 1.0
-    """On the last hidden states (T5 with tied matrices: d_model^-0.5)."""
+    """Factor on the last hidden states (T5 with tied matrices: d_model^-0.5)."""
     logit_soft_cap: Positive | None = None
-    """Bound of the logits, c tanh(logit / c); none unless given."""
+    """Soft cap of the logits, c tanh(logit / c); none by default."""
     pad_id: int = 0
-    """Padding."""
+    """Id of the padding token."""
     bos_id: int = 2
-    """Begins every target."""
+    """Id of the token that begins every target."""
     eos_id: int = 3
-    """Ends every source and target."""
+    """Id of the token that ends every source and target."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built, naming both options of a conflict."""
@@ -78,31 +78,31 @@ class DecoderOnlyConfig(LayerShape):
     """The decoder alone, trained to predict the next token (GPT, Llama, Mistral)."""
 
     kind: Literal["decoder-only"] = "decoder-only"
-    """Which of the variants this is."""
+    """The variant of the Transformer."""
     vocab_size: int = 0
     """Rows of the embedding and of the output; training sets it from the tokenizer."""
     num_layers: Count = 6
-    """Depth."""
+    """Number of layers."""
     patterns: tuple[AttentionPattern, ...] = ()
-    """Self-attention of the layers, repeated from the first; causal unless given."""
+    """Self-attention of the layers, repeated from the first; causal by default."""
     scale_embedding: bool = False
-    """Multiply embeddings by the root of d_model."""
+    """Whether embeddings are multiplied by the square root of d_model."""
     embedding_norm: bool = False
-    """A norm on the sums of embeddings and positions."""
+    """Whether the sums of embeddings and positions are normalized."""
     tie_embeddings: bool = True
-    """Whether the embedding and the output are one matrix."""
+    """Whether the embedding and the output share one matrix."""
     output_bias: bool = False
     """Whether the output layer has a bias."""
     logit_scale: Positive = 1.0
-    """On the last hidden states."""
+    """Factor on the last hidden states."""
     logit_soft_cap: Positive | None = None
-    """Bound of the logits, c tanh(logit / c); none unless given."""
+    """Soft cap of the logits, c tanh(logit / c); none by default."""
     pad_id: int = 0
-    """Padding; -1 where the vocabulary has none."""
+    """Id of the padding token; -1 if the vocabulary has none."""
     bos_id: int = 2
-    """Begins every document."""
+    """Id of the token that begins every document."""
     eos_id: int = 3
-    """Ends every document."""
+    """Id of the token that ends every document."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built."""
@@ -116,27 +116,27 @@ class EncoderOnlyConfig(LayerShape):
     """The encoder alone, and a head for what it is used for (BERT)."""
 
     kind: Literal["encoder-only"] = "encoder-only"
-    """Which of the variants this is."""
+    """The variant of the Transformer."""
     vocab_size: int = 0
     """Rows of the embedding; training sets it from the tokenizer."""
     num_layers: Count = 6
-    """Depth."""
+    """Number of layers."""
     patterns: tuple[AttentionPattern, ...] = ()
-    """Self-attention of the layers, repeated from the first; full unless given."""
+    """Self-attention of the layers, repeated from the first; full by default."""
     head: Head = field(default_factory=NoHead)
-    """What is made of the hidden states."""
+    """What the model computes from the hidden states."""
     num_token_types: int = 0
-    """Segments of a text that have an embedding of their own (BERT: 2)."""
+    """Number of segment embeddings (BERT: 2)."""
     scale_embedding: bool = False
-    """Multiply embeddings by the root of d_model."""
+    """Whether embeddings are multiplied by the square root of d_model."""
     embedding_norm: bool = False
-    """A norm on the sums of embeddings and positions (BERT)."""
+    """Whether the sums of embeddings and positions are normalized (BERT)."""
     pad_id: int = 0
-    """Padding."""
+    """Id of the padding token."""
     bos_id: int = 2
-    """Begins every text: the token whose vector stands for the whole (BERT: [CLS])."""
+    """Id of the token that begins every text and can stand for it (BERT: [CLS])."""
     eos_id: int = 3
-    """Ends every text (BERT: [SEP])."""
+    """Id of the token that ends every text (BERT: [SEP])."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built."""

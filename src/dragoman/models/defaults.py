@@ -36,15 +36,15 @@ class DecodingDefaults:
     """How the model decodes unless told otherwise."""
 
     beam_size: BeamSize = 5
-    """Hypotheses kept at each step; 1 is greedy search."""
+    """Number of hypotheses kept at each step; 1 is greedy search."""
     length_penalty: NonNegative = 1.0
-    """The exponent alpha of ``((5 + n) / 6) ** alpha``; greater favours longer translations."""
+    """Exponent alpha of `((5 + n) / 6) ** alpha`; larger values favour longer translations."""
     max_length_factor: NonNegative = 2.0
-    """A translation has at most factor * (source tokens) + constant tokens ..."""
+    """Maximum length: factor * (source tokens) + constant."""
     max_length_constant: Count = 20
-    """... this constant being one for short lines."""
+    """The constant of that sum, for short lines."""
     max_src_tokens: Count = 256
-    """A line of more tokens is translated in chunks: longer than what training has seen."""
+    """Maximum number of source tokens; a longer line is translated in chunks."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value that no call could use."""
@@ -56,14 +56,14 @@ class GenerationDefaults:
     """How a decoder-only model goes on from a prompt unless told otherwise."""
 
     context: Context | None = None
-    """Tokens that it sees at once, as many as in training; unless given, as many as there are."""
+    """Maximum number of tokens that the model sees at once; that of training by default."""
     opening: str | None = None
-    """Text before every prompt, of a model that has learnt from the middle of texts, such as an
-    empty line; unless given, a prompt begins a document."""
+    """Text to put before every prompt, for a model trained on windows of texts, such as an empty
+    line; by default a prompt begins a document."""
     max_tokens: Count = 256
-    """Most tokens to generate."""
+    """Maximum number of tokens to generate."""
     temperature: NonNegative = 0.8
-    """Of sampling; 0 is greedy search."""
+    """Sampling temperature; 0 is greedy search."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value that no call could use."""
@@ -75,9 +75,9 @@ class ReadingDefaults:
     """How an encoder-only model reads texts."""
 
     max_tokens: Count = 256
-    """A text of more tokens is read in parts: longer than what training has seen."""
+    """Maximum number of tokens; a longer text is read in parts."""
     words: Words = "spaced"
-    """What is tagged: words that white space and punctuation part, or every character."""
+    """What is tagged: words split at white space and punctuation, or every character."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value that no call could use."""

@@ -35,11 +35,11 @@ class LayerShape:
     d_model: Count = 512
     """Width of the residual stream."""
     num_heads: Count = 8
-    """Attention heads."""
+    """Number of attention heads."""
     num_kv_heads: Count | None = None
-    """Key-value heads, shared by groups of query heads; as many as heads unless given."""
+    """Number of key-value heads (grouped-query attention); `num_heads` by default."""
     head_dim: Count | None = None
-    """Width of a head; d_model / num_heads unless given."""
+    """Width of a head; d_model / num_heads by default."""
     d_ff: Count = 2048
     """Width of the feed-forward network."""
     activation: Activation = "relu"
@@ -49,35 +49,35 @@ class LayerShape:
     bias: bool = True
     """Whether projections and norms have a bias."""
     qkv_bias: bool | None = None
-    """Whether the projections to queries, keys and values have one; as `bias` unless given."""
+    """Whether the projections to queries, keys and values have a bias; as `bias` by default."""
     ffn_bias: bool | None = None
-    """Whether the projections of the feed-forward network have one; as `bias` unless given."""
+    """Whether the feed-forward network has biases; as `bias` by default."""
     qk_norm: bool = False
-    """RMSNorm over each head's queries and keys."""
+    """Whether each head's queries and keys are normalized by RMSNorm."""
     attention_scale: Positive | None = None
-    """On the scores; head_dim^-0.5 unless given (T5 has 1)."""
+    """Factor on the attention scores; head_dim^-0.5 by default (T5: 1)."""
     score_soft_cap: Positive | None = None
-    """Bound of the scores, c tanh(score / c); none unless given."""
+    """Soft cap of the attention scores, c tanh(score / c); none by default."""
     positions: PositionScheme = field(default_factory=Sinusoidal)
-    """How a token's place is told."""
+    """Position scheme."""
     norm: NormName = "layer"
     """LayerNorm or RMSNorm."""
     norm_eps: Positive = 1e-5
-    """Added to the variance inside the root."""
+    """Epsilon of the norms, added to the variance."""
     norm_position: NormPosition = "post"
     """Post-norm as in the paper, pre-norm, or DeepNorm for deep post-norm stacks."""
     final_norm: bool | None = None
-    """A last norm on each stack; unless given, pre-norm stacks have it and post-norm ones not."""
+    """Whether each stack ends in a norm; by default only pre-norm stacks do."""
     init: InitName = "xavier"
-    """How matrices are drawn: Xavier-uniform, or as GPT-2 scaled by depth."""
+    """Initialization of matrices: Xavier-uniform, or scaled by depth as in GPT-2."""
     dropout: BelowOne = 0.1
-    """On sublayer outputs and on the sums of embeddings and positions."""
+    """Dropout on sublayer outputs and on the sums of embeddings and positions."""
     attention_dropout: BelowOne = 0.0
-    """On attention weights."""
+    """Dropout on attention weights."""
     ffn_dropout: BelowOne = 0.0
-    """Inside the feed-forward network."""
+    """Dropout inside the feed-forward network."""
     layer_drop: BelowOne = 0.0
-    """Probability that training leaves a layer out."""
+    """Probability of skipping a layer in training (LayerDrop)."""
 
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built, naming both options of a conflict."""

@@ -43,7 +43,7 @@ class NoisyBatchConfig(BatchConfig):
     """How texts are put into batches, and how much of them is hidden."""
 
     token_dropout: BelowOne = 0.0
-    """Probability that training hides a token, so that no single one decides."""
+    """Probability of masking a token in training (word dropout)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

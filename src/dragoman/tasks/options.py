@@ -13,19 +13,19 @@ __all__ = ["DecodingOptions", "GenerationOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingOptions(DecodingDefaults):
-    """Everything that a call of ``translate`` may choose. A model folder brings its defaults.
+    """All options of a call of `translate`. The model folder has their defaults.
 
     A translation that reaches the greatest length ends there, with the flag "max_length"; a line
     that is translated in chunks has the flag "split".
     """
 
     n_best: Count = 1
-    """Translations to return for each line, at most beam_size."""
+    """Number of translations to return for each line, at most beam_size."""
     min_length: Index = 0
-    """No translation has fewer tokens."""
+    """Minimum number of tokens of a translation."""
     max_batch_tokens: Count = 8192
-    """Source tokens of one batch, padding included, times beam_size: a matter of memory and speed
-    alone."""
+    """Maximum number of source tokens per batch, padding included, times beam_size: changes memory
+    and speed only."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -46,36 +46,37 @@ class DecodingOptions(DecodingDefaults):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationOptions:
-    """Everything that a call of ``generate`` may choose. A model folder brings its defaults."""
+    """All options of a call of `generate`. The model folder has their defaults."""
 
     max_tokens: Count = 256
-    """Most tokens to generate."""
+    """Maximum number of tokens to generate."""
     min_tokens: Index = 0
-    """The model does not end by itself before so many."""
+    """Minimum number of tokens to generate."""
     temperature: NonNegative = 0.8
-    """Of sampling: 0 is greedy search (or beam search), 1 the model's own distribution."""
+    """Sampling temperature: 0 is greedy or beam search, 1 the model's own distribution."""
     top_k: Count | None = None
-    """Draw from so many of the most probable tokens; from all unless given."""
+    """Sample from this many of the most probable tokens; from all by default."""
     top_p: Annotated[float, Range(above=0, most=1)] = 1.0
-    """Draw from the fewest tokens that together have this probability."""
+    """Nucleus sampling threshold: sample from the fewest tokens with this total probability."""
     min_p: BelowOne = 0.0
-    """Draw from tokens at least so many times as probable as the most probable one."""
+    """Keep tokens at least this fraction as likely as the top one."""
     seed: Index = 0
-    """Decides what is drawn, for each prompt by its place among the prompts."""
+    """Random seed; each prompt has random numbers of its own, by its index."""
     beam_size: BeamSize = 1
-    """Hypotheses kept at each step where nothing is drawn (temperature 0); 1 is greedy search."""
+    """Number of hypotheses kept at each step, with temperature 0; 1 is greedy search."""
     length_penalty: NonNegative = 1.0
-    """The exponent alpha of ``((5 + n) / 6) ** alpha`` in the score."""
+    """Exponent alpha of `((5 + n) / 6) ** alpha` in the score."""
     stop: tuple[str, ...] = ()
-    """The text ends before the first of these strings."""
+    """Stop before the first of these strings."""
     repetition_penalty: Positive = 1.0
-    """Above 1 makes tokens of prompt and text less probable."""
+    """Values above 1 make tokens less likely that the prompt or the text already has."""
     no_repeat_ngrams: Index = 0
-    """No so many tokens in a row come twice; 0 allows it."""
+    """Never repeat an n-gram of this length; 0 allows repetition."""
     context: Context | None = None
-    """Most tokens that the model sees at once; as the folder says unless given."""
+    """Maximum number of tokens that the model sees at once; the folder's value by default."""
     max_batch_tokens: Count = 16384
-    """Tokens of one batch, generated ones included: a matter of memory and speed alone."""
+    """Maximum number of tokens per batch, generated ones included: changes memory and speed
+    only."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -60,15 +60,15 @@ class TokenizerConfig:
     model: Literal["bpe", "unigram", "characters"] = "bpe"
     """"bpe" merges frequent pairs, "unigram" prunes by likelihood, "characters" has no larger."""
     vocab_size: int = 8000
-    """Pieces in all, with 4 special and 256 byte tokens; a small corpus may fill fewer."""
+    """Vocabulary size, 4 special and 256 byte tokens included; a small corpus may need fewer."""
     specials: tuple[str, ...] = ()
     """Further special tokens, such as "<mask>", which masked language models need."""
     joint: bool = True
-    """One tokenizer for both languages, which lets the embeddings be shared."""
+    """Whether both languages share one tokenizer, so that they can share embeddings."""
     character_coverage: Annotated[float, Range(above=0, most=1)] = 0.9999
-    """The share of the text's characters that get a place of their own; the rest is bytes."""
+    """Fraction of the text's characters that get tokens of their own; the rest becomes bytes."""
     max_texts: Count = 1_000_000
-    """Learn from at most this many texts, evenly spaced over the corpus."""
+    """Maximum number of texts to train on, evenly spaced over the corpus."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

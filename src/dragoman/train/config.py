@@ -14,55 +14,55 @@ class TrainConfig:
     """Options of a training run. A run ends at the first limit that it reaches."""
 
     max_steps: Count | None = None
-    """Optimizer steps."""
+    """Maximum number of optimizer steps."""
     max_minutes: Positive | None = None
-    """Minutes of wall time, over all resumptions, with tokenising and validation."""
+    """Maximum wall time in minutes, resumed runs, tokenization and validation included."""
     patience: Count | None = None
-    """Stop after this many validations in a row without a better one."""
+    """Number of validations without improvement after which the run stops."""
     seed: Index = 1
-    """Of the weights, dropout and the order of the data."""
+    """Random seed of the weights, dropout and the order of the data."""
     device: str = "auto"
-    """cpu, cuda, cuda:1, or auto: a GPU where there is one."""
+    """Device: cpu, cuda, cuda:1, or auto, which takes a GPU if there is one."""
     precision: Precision = "auto"
-    """fp32, bf16 (autocast; weights stay in fp32), or auto: bf16 where the device is fast at it."""
+    """fp32, bf16 (autocast; weights stay in fp32), or auto: bf16 if the device computes it fast."""
     deterministic: bool = False
-    """Use only torch's deterministic algorithms: on a GPU the same bits again, but slower."""
+    """Use deterministic algorithms only: reproducible to the bit on a GPU, but slower."""
     optimizer: Literal["adam", "adamw"] = "adam"
     """Adam as in the paper, or AdamW with decoupled weight decay."""
     learning_rate: Positive = 1e-3
-    """The peak; for the noam schedule a factor on the paper's rate (the paper's is 1)."""
+    """Peak learning rate; for the noam schedule, a factor on the paper's rate."""
     schedule: Literal["noam", "inverse-sqrt", "cosine", "linear", "constant"] = "linear"
-    """How the rate falls after the warm-up; cosine and linear reach 0 at the run's limit."""
+    """Decay of the learning rate after warm-up; cosine and linear reach 0 at the end of the run."""
     warmup_steps: Index = 500
-    """Steps over which the rate rises from 0 to its peak."""
+    """Number of steps in which the learning rate rises from 0 to its peak."""
     beta1: BelowOne = 0.9
-    """Adam's decay of the mean."""
+    """Adam's decay rate of the first moment."""
     beta2: BelowOne = 0.98
-    """Adam's decay of the mean square."""
+    """Adam's decay rate of the second moment."""
     eps: Positive = 1e-9
-    """Adam's guard against division by zero."""
+    """Adam's epsilon, added to the denominator."""
     weight_decay: NonNegative = 0.0
-    """Of matrices, with AdamW; biases and norms never decay."""
+    """Weight decay of AdamW; biases and norms are excluded."""
     clip_norm: Positive | None = 1.0
-    """Scale gradients down to this norm."""
+    """Maximum norm of the gradient; larger gradients are scaled down to it."""
     label_smoothing: BelowOne = 0.1
-    """Probability spread evenly over the vocabulary."""
+    """Label smoothing: the probability that is spread evenly over the vocabulary."""
     activation_checkpointing: bool = False
-    """Keep a layer's input only and compute the rest again going back: less memory, more time."""
+    """Recompute activations in the backward pass: less memory, more time."""
     accumulate: Count = 1
-    """Batches for each step; their targets count as one batch."""
+    """Number of batches per optimizer step (gradient accumulation)."""
     validate_every: Count = 500
-    """Steps between validations."""
+    """Number of steps between validations."""
     validate_limit: int = 1000
-    """Examples that a validation decodes, sentences to translate say; its loss is over all."""
+    """Maximum number of examples that validation decodes; its loss is over all examples."""
     metric: str | None = None
-    """What chooses the best checkpoint: loss, or a score; scores below 1 leave it to the loss."""
+    """Metric that selects the best checkpoint: loss, or a score once it is above 1."""
     save_every: Count = 500
-    """Steps between checkpoints."""
+    """Number of steps between checkpoints."""
     average_last: Count = 5
-    """Checkpoints that are kept and, at the end, averaged; 1 averages nothing."""
+    """Number of last checkpoints that are averaged at the end; 1 disables averaging."""
     log_every: Count = 50
-    """Steps between lines of metrics.jsonl."""
+    """Number of steps between lines of metrics.jsonl."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a number out of its range, a run without an end, and conflicts."""

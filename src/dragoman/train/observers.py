@@ -15,7 +15,7 @@ class Validator:
     """Validates, remembers the best in the progress, and hands the best model on."""
 
     every: int
-    """Steps between validations."""
+    """Number of steps between validations."""
     metric: str
     """What the best one is chosen by."""
     measure: Callable[[], Validation]
@@ -58,7 +58,7 @@ class Saver:
     """Saves a checkpoint every so many steps and at the end."""
 
     every: int
-    """Steps between checkpoints."""
+    """Number of steps between checkpoints."""
     save: Callable[[], None]
     """Saves the run as it is now."""
     last_step: int = 0

@@ -23,11 +23,11 @@ class DataFiles:
     """Where a run's files are looked for; each task's data extends it by the files' names."""
 
     root: str | None = None
-    """Folder that relative paths start from; unless given: here, then $DRAGOMAN_DATA."""
+    """Folder of relative paths; the current folder, then $DRAGOMAN_DATA, by default."""
     source: str = ""
-    """Where others get the data; part of the message when it is not found."""
+    """Where to get the data; part of the message if it is not found."""
     cache: str | None = None
-    """Folder of tokenised corpora; the user's cache folder unless given."""
+    """Folder of tokenized corpora; the user's cache folder by default."""
 
     def check(self) -> None:
         """Raise InputError unless every file is there; each task knows which."""
@@ -72,7 +72,7 @@ class StartConfig:
     model: str | None = None
     """Model folder whose weights, architecture and tokenizers the run starts from."""
     freeze: tuple[str, ...] = ()
-    """Parts that stay as they are there, by the beginning of their names, such as "encoder"."""
+    """Prefixes of the names of parameters that are not trained, such as "encoder"."""
 
     def __post_init__(self) -> None:
         """Raise InputError for freezing random weights."""
@@ -110,11 +110,11 @@ class RunRecipe:
     task: str
     """The task: translate, generate, pretrain, classify or tag, or the module of your own."""
     description: str = ""
-    """What this trains, in a sentence."""
+    """What the recipe trains, in one sentence."""
     expect: str = ""
-    """The score to expect, with its conditions."""
+    """The score to expect, and under which conditions."""
     out: str = ""
-    """The run's folder; becomes the model folder."""
+    """Folder of the run, which becomes the model folder."""
     data: DataFiles
     """The texts."""
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
@@ -161,11 +161,11 @@ class TrainingFiles(DataFiles):
     """A file to learn from, and one for validation."""
 
     train: str | None = None
-    """File to learn from; .gz, .xz and .zst are read as they are."""
+    """File of training examples; .gz, .xz and .zst are decompressed."""
     valid: str | None = None
-    """File for validation."""
+    """File of validation examples."""
     hold_out: int = 1000
-    """Examples taken from `train` where no validation file is given; at most a tenth."""
+    """Number of examples of `train` held out if no validation file is given; at most a tenth."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a validation without texts."""

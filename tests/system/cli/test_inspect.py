@@ -319,7 +319,7 @@ def test_layers_and_heads_that_are_not_there_are_told(run: Run, model: Path) -> 
     assert_refused(run(*call, "--heads", "-1"), "no head -1; its heads are 0 to 3")
     for option in ("--layers", "--heads"):
         for wrong in ("first", "", "0-3", "1,"):
-            assert_refused(run(*call, option, wrong), f'{option} "{wrong}" is no', "as in 0,2,5")
+            assert_refused(run(*call, option, wrong), f'{option} "{wrong}" is not a list', "0,2,5")
 
 
 def test_options_without_a_text_are_told(run: Run, model: Path, tmp_path: Path) -> None:

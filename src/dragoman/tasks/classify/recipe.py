@@ -15,7 +15,7 @@ class LabelledFiles(TrainingFiles):
     """Texts with a label each."""
 
     layout: LabelledLayout = field(default_factory=LabelledLayout)
-    """Where the files have what."""
+    """Columns or keys of the files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,15 +34,15 @@ class PackConfig:
     """How a text is put into batches for a language model."""
 
     length: Count = 256
-    """Ids that the model sees at once."""
+    """Number of ids in a row: the context of training."""
     rows: Count = 32
-    """Rows of that length in a batch; packed documents share one row as long as all of them."""
+    """Rows of this length per batch; packed documents share one row as long as all of them."""
     packing: Literal["stream", "documents"] = "stream"
-    """"stream": windows of the whole text; "documents": whole documents, apart from each other."""
+    """"stream": windows of the whole text; "documents": whole documents, each by itself."""
     stride: Count | None = None
-    """By how much windows advance in validation; half of length unless given."""
+    """Stride of the windows in validation; half of length by default."""
     subword_sampling: Probability = 0.0
-    """Probability that a piece is taken apart into two, anew in each epoch; 0.1 suits few texts."""
+    """Probability of splitting a piece in two, anew in each epoch; 0.1 suits small corpora."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

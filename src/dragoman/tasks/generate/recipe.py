@@ -18,13 +18,13 @@ class TextFiles(DataFiles):
     """Texts to learn from."""
 
     train: tuple[str, ...] = ()
-    """Files of text to learn from; .gz, .xz and .zst are read as they are."""
+    """Files of training text; .gz, .xz and .zst are decompressed."""
     library: Literal["python"] | None = None
-    """python: not files, but the sources of Python's standard library, which are at hand."""
+    """python: train on the sources of Python's standard library instead of files."""
     valid: tuple[str, ...] = ()
-    """Files of text for validation."""
+    """Files of validation text."""
     split: Split = "file"
-    """What a document is: a "file", a "line", or lines up to the next "blank-line"."""
+    """What a document is: a "file", a "line", or the lines up to the next "blank-line"."""
     hold_out: HoldOut = field(default_factory=HoldOut)
     """What of the training text is kept for validation where no files are given for it."""
 

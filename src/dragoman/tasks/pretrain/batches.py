@@ -47,11 +47,11 @@ class MaskConfig:
     """What is hidden, and how."""
 
     share: Annotated[float, Range(above=0, most=1)] = 0.15
-    """The share of a text's tokens that are to be predicted."""
+    """Fraction of the tokens that are to be predicted."""
     masked: Probability = 0.8
-    """Of these, the share that becomes the mask token."""
+    """Fraction of these that is replaced by the mask token."""
     random: Probability = 0.1
-    """Of these, the share that becomes a random piece; the rest stays as it is."""
+    """Fraction of these that is replaced by a random piece; the rest stays as it is."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

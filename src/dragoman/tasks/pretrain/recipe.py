@@ -25,19 +25,19 @@ class UnlabelledFiles(DataFiles):
     """Texts of any kind: of labelled and of tagged ones, only the text is read."""
 
     texts: tuple[str, ...] = ()
-    """Files of text; .gz, .xz and .zst are read as they are."""
+    """Files of text; .gz, .xz and .zst are decompressed."""
     split: Split = "line"
-    """What a text is in these: a "line", lines up to the next "blank-line", or the "file"."""
+    """What a text is in these: a "line", the lines up to the next "blank-line", or the "file"."""
     labelled: tuple[str, ...] = ()
-    """Files of labels and texts."""
+    """Files of labelled texts."""
     labelled_layout: LabelledLayout = field(default_factory=LabelledLayout)
-    """Where those have what."""
+    """Columns or keys of those files."""
     tagged: tuple[str, ...] = ()
-    """Files of words and tags."""
+    """Files of tagged words."""
     tagged_layout: TaggedLayout = field(default_factory=TaggedLayout)
-    """Where those have what."""
+    """Columns or keys of those files."""
     hold_out: int = 1000
-    """Texts that are kept for validation; at most a tenth."""
+    """Number of texts held out for validation; at most a tenth."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a validation without texts."""

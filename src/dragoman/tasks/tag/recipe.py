@@ -15,7 +15,7 @@ class TaggedFiles(TrainingFiles):
     """Sentences with a tag for each word."""
 
     layout: TaggedLayout = field(default_factory=TaggedLayout)
-    """Where the files have what."""
+    """Columns or keys of the files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

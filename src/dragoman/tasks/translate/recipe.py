@@ -18,23 +18,23 @@ class DataConfig(DataFiles):
     """Pairs of texts."""
 
     src: str | None = None
-    """File of source sentences; .gz, .xz and .zst are read as they are."""
+    """File of source sentences; .gz, .xz and .zst are decompressed."""
     tgt: str | None = None
     """File of target sentences, parallel to `src`."""
     made: MadeConfig | None = None
-    """Pairs that the package generates, instead of files."""
+    """Sentence pairs that the package generates, instead of files."""
     corpora: tuple[CorpusConfig, ...] = ()
-    """More corpora: TSV, JSON lines, each with its weight."""
+    """More corpora (parallel files, TSV or JSON lines), each with its weight."""
     valid_src: str | None = None
     """File of source sentences for validation."""
     valid_tgt: str | None = None
     """File of target sentences for validation."""
     hold_out: int = 1000
-    """Pairs taken from the training data where no validation files are given; at most a tenth."""
+    """Number of training pairs held out for validation if no files are given; at most a tenth."""
     src_lang: str | None = None
-    """Source language, such as en; kept in the model card and nothing else."""
+    """Source language, such as en; for the model card only."""
     tgt_lang: str | None = None
-    """Target language, such as zh; chooses sacreBLEU's tokenizer."""
+    """Target language, such as zh; selects sacreBLEU's tokenizer."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a validation without texts."""
