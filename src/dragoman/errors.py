@@ -1,7 +1,7 @@
-"""The two errors that reach a user, and the suggestion that makes them kind.
+"""The two errors that users see, and the suggestion of the nearest known word.
 
-Both carry one sentence: what is wrong, where, and what to do. The command line prints that sentence
-without a traceback and ends with the error's exit code. Any other exception is a bug of ours.
+Both have one sentence: what is wrong, where, and what to do. The command line prints that sentence
+without a traceback and exits with the error's exit code. Any other exception is a bug.
 """
 
 import unicodedata
@@ -17,14 +17,14 @@ NO_MEMORY = (
     "ALLOC_FAILED",
     "bad_alloc",
 )
-"""What torch, CUDA, cuBLAS, Windows and C++ say."""
+"""Words of the messages of torch, CUDA, cuBLAS, Windows and C++."""
 
 
 class DragomanError(Exception):
-    """Something failed that is neither the user's input nor a bug: a full disk, a lost device.
+    """A failure that is neither wrong input nor a bug: a full disk, a lost device.
 
-    The sentence stays on one line: line breaks and control characters, of a damaged file say, are
-    escaped.
+    The sentence is one line: line breaks and control characters, such as those of a damaged file,
+    are escaped.
     """
 
     exit_code = 1
@@ -46,7 +46,7 @@ class InputError(DragomanError):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of Python, of torch or of a GPU says that there is no memory left."""
+    """Whether an error of Python, torch or a GPU means that memory has run out."""
     text = str(error)
     return (
         isinstance(error, MemoryError)
@@ -56,10 +56,10 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known word that ``word`` was probably meant to be, or None when nothing is close.
+    """The known word closest to ``word``, or None if none is close.
 
-    Case, hyphens and underscores do not count as differences. ``cutoff`` is difflib's: 1 asks for
-    the same word.
+    Case is ignored, and hyphens equal underscores. ``cutoff`` is difflib's: 1 requires the same
+    word.
     """
     from difflib import get_close_matches  # hardly ever needed, and slow to import
 

@@ -48,7 +48,7 @@ def run(given: Sequence[str]) -> None:
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             raise
-        say(f"dragoman: Cannot go on: {error.strerror}.")
+        say(f"dragoman: Cannot continue: {error.strerror}.")
         sys.exit(1)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):

@@ -1,7 +1,7 @@
 """The command ``dragoman``: what runs first, and Ctrl-C at any moment from then on.
 
-To import the verbs takes a tenth of a second, so that happens in here; what is imported before,
-this file and the package's ``__init__``, imports next to nothing.
+Importing the verbs takes a tenth of a second, so it happens inside `main`; what is imported before,
+this file and the package's ``__init__``, imports almost nothing.
 """
 
 import os

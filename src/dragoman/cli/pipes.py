@@ -1,4 +1,4 @@
-"""Lines in, lines out: data on standard output in UTF-8, talk on standard error."""
+"""Lines in, lines out: data on standard output in UTF-8, messages on standard error."""
 
 import os
 import re
@@ -44,7 +44,7 @@ Write = Callable[[str], None]
 
 
 class Talk:
-    """A stream to talk on: what it does not take is dropped, so that no work is lost with it.
+    """A stream for messages: what cannot be written is dropped, so that no work is lost with it.
 
     It may be closed, its disk full, or its reader gone: Ctrl-C ends ``tee`` in ``2>&1 | tee log``
     before us. From then on it leads nowhere, so that nothing fails as Python exits either.
@@ -81,15 +81,12 @@ def _silence(stream: TextIO) -> None:
 
 
 def say(text: str) -> None:
-    """Talk: a line on standard error."""
+    """Print a message: a line on standard error."""
     Talk(sys.stderr).write(f"{text}\n")
 
 
 def talk(*, stderr: bool = True) -> "Console":
-    """Make the console that a command talks on; data goes to standard output by itself.
-
-    Nobody need listen: what cannot be written is dropped.
-    """
+    """Make the console for a command's messages. What cannot be written to it is dropped."""
     from rich.console import Console
 
     stream = Talk(sys.stderr if stderr else open_stdout())
@@ -116,7 +113,7 @@ def file_or_text(given: str | None) -> Path | str | None:
 
 
 def is_typed(file: Path | str | None) -> bool:
-    """Whether the lines come from somebody's keyboard."""
+    """Whether the lines are typed at a terminal."""
     return file is None and _stdin().isatty()
 
 
@@ -130,11 +127,11 @@ def _stdin() -> TextIO:
 def check_output(
     output: Path | None, model: Path, *to_read: Path | str | None, option: str = "--output"
 ) -> None:
-    """Raise InputError for an output that cannot be wanted, before anything is read or written.
+    """Validate an output path before anything is read or written.
 
-    It is a file to read, which would be lost (None means standard input, a string is a text), or
-    one of the model; or it is a folder or in none; or it may not be written to; or it has the name
-    of a compressed file, which it will not be.
+    Raises InputError if it is one of the files to read, which would be lost (None means standard
+    input, a string is a text), a file of the model, a folder, in a folder that does not exist,
+    read-only, or named like a compressed file, which it will not be.
     """
     if output is None:
         return
@@ -157,7 +154,7 @@ def _check_output(output: Path, to_read: Iterable[Path | str | None], option: st
         raise InputError(f"Cannot write {output}: it is read-only; give another {option}.")
     if output.suffix in COMPRESSED:
         raise InputError(
-            f"{output} would hold plain text, whatever its name; give {option} without "
+            f"{output} would contain plain text despite its name; give {option} without "
             f"{output.suffix}."
         )
 

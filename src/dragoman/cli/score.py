@@ -40,7 +40,7 @@ def score(
 
     scorer = load(model, device=device)
     if not isinstance(scorer, Translator | Generator):
-        raise InputError(f"{model} holds an encoder, which writes no text that could be scored.")
+        raise InputError(f"{model} holds an encoder, which cannot score texts.")
     log_prob, num_tokens, num_pairs = 0.0, 0, 0
     with to_stdout() as write:
         while ahead:

@@ -1,7 +1,7 @@
-"""What was typed wrongly on the command line, in one sentence and without a frame.
+"""Errors in the arguments of the command line, in one sentence each.
 
-typer raises the errors of click, which it carries under a path that differs by version; their names
-and what they hold do not.
+typer raises click's errors, which it vendors under a path that differs by version; their names and
+attributes do not.
 """
 
 import re
@@ -35,7 +35,7 @@ class _Parameter(Protocol):
 
 
 def told(error: Any, given: Sequence[str], verbs: Mapping[str, Callable[..., Any]]) -> str:  # noqa: ANN401 -- see above
-    """What is wrong with the arguments ``given``, where, and what to do."""
+    """Return the sentence about an error in the arguments ``given``: what, where and what to do."""
     typed = next((word for word in given if not word.startswith("-")), None)
     path = f"dragoman {typed}" if typed in verbs else "dragoman"
     if error.ctx is not None:
@@ -56,21 +56,21 @@ def told(error: Any, given: Sequence[str], verbs: Mapping[str, Callable[..., Any
         case _ if typed is not None and typed not in verbs:
             wrong = f"There is no command {typed}{_hint(typed, verbs)}"
         case _ if extra := EXTRA.search(error.message):
-            wrong = f"{name} has no place for {extra[1]} (a text with spaces needs quotes)"
+            wrong = f"{name} takes no argument {extra[1]} (quote a text with spaces)"
         case _:
             wrong = f"{name}: {error.message.rstrip('.')}"
     return _harmless(f"{wrong}; see {path} --help.")
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    """The name that was probably meant: a near one, else one that begins so."""
+    """The closest known name, else one that begins with the word."""
     known = list(known)
     close = nearest(word, known) or next((name for name in known if name.startswith(word)), None)
     return f" (did you mean {close}?)" if close else ""
 
 
 def _bad(error: Any, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN401 -- as above
-    """A value that is none of its type."""
+    """A value of the wrong type."""
     name, value = _name(error.param), _value(error.param, given)
     if isinstance(annotation, UnionType):
         annotation = get_args(annotation)[0]
@@ -87,7 +87,7 @@ def _bad(error: Any, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN
 
 
 def _value(parameter: _Parameter, given: Sequence[str]) -> str:
-    """What was typed for an option, the last time that it was."""
+    """The last value that was given for an option."""
     found = ""
     for place, word in enumerate(given):
         option, equals, rest = word.partition("=")
@@ -103,5 +103,5 @@ def _name(parameter: _Parameter) -> str:
 
 
 def _harmless(text: str) -> str:
-    """On one line, and without what a terminal would obey."""
+    """On one line, control characters escaped."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

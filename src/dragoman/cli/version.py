@@ -1,4 +1,4 @@
-"""``dragoman --version``: the version, and on request what products run on here."""
+"""``dragoman --version``: the version, and on request the properties of this machine."""
 
 import json
 import os
@@ -21,11 +21,11 @@ PLAIN = {
 
 
 def show_version(ctx: typer.Context, on: bool) -> None:  # noqa: FBT001 (typer's protocol)
-    """Print it and end, if it was asked for."""
+    """Print the version and exit, if requested."""
     verbose, as_json = ctx.params["verbose"], ctx.params["as_json"]
     if not on:
         if verbose or as_json:
-            raise InputError("--verbose and --json before a command go with --version.")
+            raise InputError("--verbose and --json before a command need --version.")
         return
     lines = {"dragoman": __version__} | (_machine() if verbose or as_json else {})
     if as_json:
@@ -38,7 +38,7 @@ def show_version(ctx: typer.Context, on: bool) -> None:  # noqa: FBT001 (typer's
 
 
 def _machine() -> dict[str, object]:
-    """What the speed and the bits of a result depend on."""
+    """The properties that the speed and the bits of results depend on."""
     import torch
 
     from dragoman.nn.precision import has_bf16_units

@@ -37,7 +37,7 @@ __all__ = [
 
 
 LONGEST_LINE = 1 << 24
-"""Most bytes of a line, its end included, unless the environment says otherwise."""
+"""Default maximum of bytes of a line, its end included."""
 
 DOCUMENTS = {
     b"PK\x03\x04": "a document (docx, xlsx, odt) or another zip archive",
@@ -73,7 +73,7 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of an open file or of standard input, which messages call ``name``; or none."""
+    """The lines of an open file or of standard input, which messages call ``name``; may be none."""
     return (line.removesuffix("\n") for line in _decoded(stream, name))
 
 
@@ -96,7 +96,7 @@ def _decoded(stream: BinaryIO, name: str) -> Iterator[str]:
 
 
 def _refuse_other_kinds(start: bytes, name: str) -> None:
-    """Raise InputError where the first line is that of a document, or is UTF-16."""
+    """Raise InputError if the first line is that of a document, or is UTF-16."""
     for signature, kind in DOCUMENTS.items():
         if start.startswith(signature):
             raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8.")
@@ -135,15 +135,17 @@ def refuse_pipe(path: Path) -> None:
 
 
 def longest_line() -> int:
-    """Most bytes of a line, its end included. Raises InputError where the setting is no number."""
+    """Maximum bytes of a line, its end included. Raises InputError if the setting is no number."""
     given = os.environ.get("DRAGOMAN_MAX_LINE_BYTES", str(LONGEST_LINE))
     if not given.isdecimal() or int(given) < 1:
-        raise InputError(f"DRAGOMAN_MAX_LINE_BYTES is {given!r}; it must be a number, 1 or more.")
+        raise InputError(
+            f"DRAGOMAN_MAX_LINE_BYTES is {given!r}; it must be an integer, at least 1."
+        )
     return int(given)
 
 
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """The lines as bytes, with the errors of decompression in our words."""
+    """The lines as bytes, with decompression errors as InputError."""
     most, number = longest_line(), 0
     try:
         while raw := stream.readline(most + 1):
@@ -151,7 +153,7 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
             if len(raw) > most:
                 raise InputError(
                     f"{name} line {number} is longer than {most:,} bytes; break it into lines, or "
-                    "raise the limit by the environment variable DRAGOMAN_MAX_LINE_BYTES."
+                    "raise the limit with the environment variable DRAGOMAN_MAX_LINE_BYTES."
                 )
             yield raw
     except EOFError:
@@ -227,9 +229,9 @@ def text_at(record: object, key: str, place: str, settings: str) -> str:
     """The text at a dotted key."""
     value = value_at(record, key, place, settings)
     if not isinstance(value, str):
-        raise InputError(f"{place}: the value of {key!r} is not a text.")
+        raise InputError(f"{place}: the value of {key!r} is not a string.")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{place}: {key!r} holds half of a surrogate pair; mend it.") from None
+        raise InputError(f"{place}: {key!r} has an unpaired surrogate; remove it.") from None
     return value

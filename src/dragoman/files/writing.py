@@ -124,7 +124,7 @@ def _part_of(file: Path) -> Iterator[Path]:
     part = file.with_name(f".{file.name}.part")
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.is_symlink():
-        raise FileExistsError(0, "it is a link that leads round in a circle")
+        raise FileExistsError(0, "it is a circular link")
     if file.exists() and not os.access(file, os.W_OK):
         raise PermissionError(0, "it is read-only")
     with ExitStack() as held:

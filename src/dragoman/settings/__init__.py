@@ -2,10 +2,9 @@
 
     settings = load_settings(TrainingRecipe, Path("recipe.toml"), ["train.max_steps=1000"])
 
-Nothing is guessed and nothing is ignored. A key that no dataclass has, a value of another type and
-a conflict that a ``__post_init__`` finds (a ``ValueError`` or an ``InputError``) each become one
-:class:`~dragoman.errors.InputError`: a sentence that names the key, the nearest known key, and the
-file and line or the override it came from.
+Unknown keys, values of the wrong type or out of range, and conflicts that ``__post_init__`` finds
+(a ``ValueError`` or an ``InputError``) each raise one ``InputError``: a sentence that names the
+key, the nearest known key, and the file and line or the override it came from.
 
 A field's type may be anything that msgspec validates, ``Path``, a dataclass (a section of the
 file), a union of these, or a tuple, list or string-keyed dict of them. In a union of dataclasses
@@ -37,19 +36,19 @@ T = TypeVar("T")
 
 
 def load_settings(cls: type[T], path: Path, overrides: Sequence[str] = ()) -> T:
-    """Read the TOML file ``path``, lay ``overrides`` over it and build ``cls``.
+    """Read the TOML file ``path``, apply ``overrides`` and build ``cls``.
 
     An override is ``dotted.path=value``. Its right-hand side is read as a TOML value (``45``,
-    ``true``, ``[1, 2]``, ``"text"``) and, when it is none, taken as text (``data.src=a.en``). A
+    ``true``, ``[1, 2]``, ``"text"``) and, if it is not one, as text (``data.src=a.en``). A
     number in the path counts the elements of a list from 0. A later override wins.
 
-    Raises InputError with one sentence for whatever is wrong.
+    Raises InputError, with one sentence, for anything that is wrong.
     """
     return read_settings(path, overrides).build(cls)
 
 
 def read_settings(path: Path, overrides: Sequence[str] = ()) -> "Given":
-    """Read the same without building anything: for whoever must look before choosing a class."""
+    """Read the same without building anything, for callers that choose the class by a key."""
     text = read_text(path)
     data = parse_toml(text, path)
     laid = tuple(lay_over(data, override) for override in overrides)
@@ -58,20 +57,20 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> "Given":
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a file and its overrides say: values whose keys nobody has checked yet."""
+    """The values of a file and its overrides, not yet validated."""
 
     data: Mapping[str, Any]
     source: Source
 
     def get(self, key: str) -> object:
-        """The value of a dotted key, or None where it is not given."""
+        """The value of a dotted key, or None if it is not given."""
         value: object = self.data
         for part in key.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         return value
 
     def choose(self, key: str, choices: Mapping[str, C], default: str) -> C:
-        """The choice that a key of the top level names; InputError where it names none."""
+        """The choice that a top-level key names. Raises InputError if there is no such choice."""
         name = self.data.get(key, default)
         if not isinstance(name, str) or name not in choices:
             at = Place(self.source, (key,))
@@ -79,7 +78,7 @@ class Given:
         return choices[name]
 
     def must_be(self, wanted: str, path: tuple[str, ...], value: object) -> InputError:
-        """The error about the value of a path that is not what is wanted."""
+        """The error about a value of the wrong type."""
         return must_be(Place(self.source, path), wanted, value)
 
     def build(self, cls: type[T], base: T | None = None) -> T:
@@ -93,7 +92,7 @@ def parse_settings(cls: type[T], data: Mapping[str, Any], origin: str) -> T:
 
 
 def override_settings(settings: T, overrides: Sequence[str]) -> T:
-    """Lay ``dotted.path=value`` overrides over settings that were built otherwise."""
+    """Apply ``dotted.path=value`` overrides to settings that have been built."""
     data = to_plain(settings)
     laid = tuple(lay_over(data, override) for override in overrides)
     return section(type(settings), data, Place(Source("the settings", "", laid)), None)

@@ -42,9 +42,9 @@ def section(cls: type[T], value: object, at: Place, base: object) -> T:
 
 
 def _unknown(at: Place, cls: type) -> str:
-    """The sentence with the key that was probably meant, in this section or inside it.
+    """The sentence about an unknown key, with the closest known one in this section or inside it.
 
-    An abbreviation will do: ``lr`` or ``learning`` for ``train.learning_rate``.
+    It may be an abbreviation: ``lr`` or ``learning`` for ``train.learning_rate``.
     """
     word, known = str(at.path[-1]), keys_of(cls)
     inner: dict[str, tuple[str, ...]] = {}
@@ -206,12 +206,12 @@ def _wanted(expected: Any) -> str:  # noqa: ANN401
 
 
 def must_be(at: Place, wanted: str, value: object) -> InputError:
-    """The error about a value of another kind than is wanted."""
+    """The error about a value of the wrong type."""
     return at.error(f"{at.key or 'all of it'} must be {wanted}, not {_show(value)}")
 
 
 def not_among(at: Place, choices: tuple[object, ...], value: object) -> str:
-    """The sentence about a value that is none of the choices, with the nearest one."""
+    """The sentence about a value that is not one of the choices, with the nearest one."""
     close = (
         nearest(value, [c for c in choices if isinstance(c, str)])
         if isinstance(value, str)

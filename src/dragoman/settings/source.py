@@ -134,7 +134,7 @@ def lay_over(data: dict[str, Any], text: str) -> Override:
         index = _index(inner, part)
         if index is None:
             inside = ".".join(parts[:step])
-            raise InputError(f"override {text}: {inside} is no section that holds {part!r}")
+            raise InputError(f"override {text}: {inside} is not a section with {part!r}")
         path = (*path, index)
         if step == len(parts) - 1:
             inner[index] = _toml_value(right)

@@ -32,7 +32,7 @@ class DecodingOptions(DecodingDefaults):
         if self.n_best > self.beam_size:
             raise InputError(
                 f"n_best is {self.n_best} with beam_size {self.beam_size}; "
-                "a beam gives no more translations than its size."
+                "it must be at most beam_size"
             )
 
     def strategy(self) -> Beam | Greedy:
@@ -82,11 +82,11 @@ class GenerationOptions:
         check_ranges(self)
         if self.beam_size > 1 and self.temperature > 0:
             raise InputError(
-                f"beam_size is {self.beam_size} with temperature {self.temperature}; a beam does "
-                "not draw: set temperature to 0."
+                f"beam_size is {self.beam_size} with temperature {self.temperature}; beam "
+                "search does not sample: set temperature to 0"
             )
         if not all(self.stop):
-            raise InputError("A stop string is empty; it would end every text at once.")
+            raise InputError("a stop string is empty; it would end every text at its beginning")
 
     def strategy(self, numbers: tuple[int, ...]) -> Beam | Greedy | Sample:
         """How tokens are chosen, for texts that have these numbers among all."""

@@ -87,7 +87,7 @@ class Tokenizer:
             if bad is None:
                 raise
             raise InputError(
-                f"The text {bad[:40]!r} holds half of a surrogate pair, which is no Unicode "
+                f"The text {bad[:40]!r} has an unpaired surrogate, which is not a Unicode "
                 "character; read the text as UTF-8 with strict errors."
             ) from None
         return [encoding.ids for encoding in encodings]

@@ -196,7 +196,7 @@ def test_what_goes_with_the_version_is_not_ignored(run: Run, option: str) -> Non
     """Before a command it means nothing, and is refused."""
     done = run(option, "translate")
     assert (done.code, done.out) == (2, "")
-    assert "go with --version" in done.err
+    assert "need --version" in done.err
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_an_argument_too_many(run: Run, verb: str) -> None:
         return
     filled = ["there"] * (len(arguments) - sum(each.required for each in arguments))
     done = run(verb, *whole(verb), *filled, "I", "like")
-    assert_led_to_help(done, verb, f"{verb} has no place for I like", "quotes")
+    assert_led_to_help(done, verb, f"{verb} takes no argument I like", "quote a text")
 
 
 @every_verb

@@ -160,7 +160,7 @@ def test_the_bound_of_a_line_is_a_setting(tmp_path: Path, monkeypatch: pytest.Mo
         list(read_lines(path))
     for wrong in ("", "0", "many"):
         monkeypatch.setenv("DRAGOMAN_MAX_LINE_BYTES", wrong)
-        with pytest.raises(InputError, match="must be a number, 1 or more"):
+        with pytest.raises(InputError, match="must be an integer, at least 1"):
             list(read_lines(path))
 
 
@@ -238,8 +238,8 @@ def test_json_lines(tmp_path: Path) -> None:
         ("", "line 2 is not JSON"),
         ('{"src": "a"}', "line 2 has no key 'tgt' .*'src'"),
         ('["a", "b"]', "line 2 has no key 'src' .*no object"),
-        ('{"src": "a", "tgt": 3}', "line 2: the value of 'tgt' is not a text"),
-        ('{"src": "a", "tgt": "\\ud800"}', "line 2: 'tgt' holds half of a surrogate pair"),
+        ('{"src": "a", "tgt": 3}', "line 2: the value of 'tgt' is not a string"),
+        ('{"src": "a", "tgt": "\\ud800"}', "line 2: 'tgt' has an unpaired surrogate"),
     ],
 )
 def test_bad_json_lines_are_named(line: str, words: str, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
     """It leads to no file, and stays."""
     link = tmp_path / "link"
     link.symlink_to(link)
-    with pytest.raises(InputError, match="round in a circle"):
+    with pytest.raises(InputError, match="circular link"):
         write(link, "new")
     assert link.is_symlink()
 
