@@ -26,8 +26,7 @@ from dragoman.cli.pipes import (
     to_stdout,
 )
 from dragoman.errors import InputError
-from dragoman.files.locks import locked
-from dragoman.files.writing import replacing
+from dragoman.files.writing import locked, replacing
 from dragoman.wording import counted
 
 __all__ = ["Lines", "Output", "each_line"]

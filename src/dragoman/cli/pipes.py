@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 import typer
 
 from dragoman.errors import InputError
-from dragoman.files.reading import decode_lines, open_bytes
+from dragoman.files.reading import COMPRESSED, decode_lines, open_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,8 +33,6 @@ __all__ = [
 ]
 
 Item = TypeVar("Item")
-COMPRESSED = (".gz", ".xz", ".zst")
-"""Endings of what is read by decompressing it."""
 SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
 """How a text ends, and no name of a file."""
 PATH_LIKE = re.compile(r"[/\\]|\.\w+$")

@@ -28,9 +28,8 @@ import numpy as np
 from dragoman.data.corpus import CorpusConfig, Finding, read_pairs
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.locks import locked
 from dragoman.files.reading import open_bytes, refuse_pipe
-from dragoman.files.writing import rename_durably
+from dragoman.files.writing import locked, rename_durably
 
 __all__ = [
     "CHUNK",

@@ -15,7 +15,7 @@ import json
 import lzma
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -24,6 +24,7 @@ import zstandard
 from dragoman.errors import InputError
 
 __all__ = [
+    "COMPRESSED",
     "decode_lines",
     "longest_line",
     "open_bytes",
@@ -115,15 +116,8 @@ def open_bytes(path: Path) -> BinaryIO:
     if path.is_dir():
         raise InputError(f"{path} is a directory, not a file.")
     try:
-        match path.suffix:
-            case ".gz":
-                return cast("BinaryIO", gzip.open(path, "rb"))
-            case ".xz":
-                return cast("BinaryIO", lzma.open(path, "rb"))
-            case ".zst":
-                return cast("BinaryIO", io.BufferedReader(_ZstdFile(path), 1 << 17))
-            case _:
-                return path.open("rb")
+        decompressing = COMPRESSED.get(path.suffix)
+        return cast("BinaryIO", decompressing(path)) if decompressing else path.open("rb")
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
 
@@ -202,6 +196,14 @@ class _ZstdFile(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+COMPRESSED: Mapping[str, Callable[[Path], io.BufferedIOBase]] = {
+    ".gz": gzip.GzipFile,
+    ".xz": lzma.LZMAFile,
+    ".zst": lambda path: io.BufferedReader(_ZstdFile(path), 1 << 17),
+}
+"""Suffixes of compressed files, and what opens them for reading."""
 
 
 def read_records(path: Path) -> Iterator[tuple[str, object]]:

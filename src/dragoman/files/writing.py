@@ -2,7 +2,8 @@
 
 A rename can reach the disk before the content of the file does, and neither is there before the
 folder is synced. So a file that replaces another one is written beside it, synced, renamed, and
-then its folder is synced.
+then its folder is synced. Locks keep two processes from writing the same file; the kernel releases
+them when a process ends, however it does.
 """
 
 import errno
@@ -11,13 +12,16 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.locks import locked
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = [
+    "locked",
     "rename_durably",
     "replacing",
     "sync",
@@ -172,3 +176,40 @@ def _is_written_to(target: Path) -> bool:
     if not target.is_file():
         return target.exists()
     return os.access(target, os.W_OK) and not os.access(target.resolve().parent, os.W_OK)
+
+
+# ---------------------------------------------------------------- one process at a time
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold a file or folder, so that no other process can hold it.
+
+    Gives False where nothing can be held: on Windows and on some network disks. Raises
+    BlockingIOError while another process holds it, unless told to ``wait``, and for what is gone or
+    another file by the time that it is held.
+    """
+    if sys.platform == "win32":
+        yield False
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError as error:
+        raise BlockingIOError(error.errno, error.strerror) from error
+    try:
+        yield _took(descriptor, path, wait=wait)
+    finally:
+        os.close(descriptor)
+
+
+def _took(descriptor: int, path: Path, *, wait: bool) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        raise
+    except OSError:  # a disk without locks
+        return False
+    with suppress(FileNotFoundError):  # asked once: between two questions it may go
+        if os.path.samestat(os.fstat(descriptor), path.stat()):
+            return True
+    raise BlockingIOError(0, "another process has just put it away")

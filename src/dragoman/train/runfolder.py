@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.locks import locked
-from dragoman.files.writing import write_durably
+from dragoman.files.writing import locked, write_durably
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
 from dragoman.train.checkpoint import checkpoints, read_state

@@ -18,7 +18,7 @@ from tests.unit.train.made import file_size_limit
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.prepare import RaggedWriter, kept, prepare
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.locks import locked
+from dragoman.files.writing import locked
 
 MakeEncoder = Callable[..., Any]
 

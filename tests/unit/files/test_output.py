@@ -12,8 +12,7 @@ from tests.unit.data.killing import moments
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.files import writing as output
-from dragoman.files.locks import locked
-from dragoman.files.writing import replacing
+from dragoman.files.writing import locked, replacing
 
 
 def write(file: Path, text: str) -> None:

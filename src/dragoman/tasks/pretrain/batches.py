@@ -26,6 +26,7 @@ from dragoman.data.batches import (
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
 from dragoman.errors import InputError
 from dragoman.ranges import Probability, Range, check_ranges
+from dragoman.text.tokenizer import MASK
 
 __all__ = [
     "NO_TARGET",
@@ -37,9 +38,6 @@ __all__ = [
 
 NO_TARGET = -1
 """Stands in `targets_BL` where nothing is to be predicted."""
-
-MASK = "<mask>"
-"""The name of the mask token, as tokenizers have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

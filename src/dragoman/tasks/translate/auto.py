@@ -11,6 +11,7 @@ import torch
 from dragoman.data.batches import BatchConfig, plan_batches
 from dragoman.data.corpus import read_pairs
 from dragoman.errors import InputError
+from dragoman.files.reading import COMPRESSED
 from dragoman.models import EncoderDecoderConfig, preset
 from dragoman.models.folder import read_config, tokenizer_paths
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
@@ -137,7 +138,7 @@ def preset_words(size: Size) -> str:
 
 def _language(file: str | None) -> str | None:
     """Read the language off a file's ending: `train.zh.xz` is zh, `train.txt` is unknown."""
-    endings = [e[1:] for e in Path(file or "").suffixes if e not in (".gz", ".xz", ".zst")]
+    endings = [e[1:] for e in Path(file or "").suffixes if e not in COMPRESSED]
     return endings[-1] if endings and len(endings[-1]) == 2 and endings[-1].isalpha() else None
 
 
