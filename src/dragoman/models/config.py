@@ -54,7 +54,7 @@ class EncoderDecoderConfig(LayerShape):
     """Id of the token that ends every source and target."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be built, naming both options of a conflict."""
+        """Raise InputError for what cannot be built, naming both options of a conflict."""
         LayerShape.__post_init__(self)
         self._check_patterns("encoder_patterns", self.encoder_patterns)
         self._check_patterns("decoder_patterns", self.decoder_patterns)
@@ -105,7 +105,7 @@ class DecoderOnlyConfig(LayerShape):
     """Id of the token that ends every document."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be built."""
+        """Raise InputError for what cannot be built."""
         LayerShape.__post_init__(self)
         self._check_patterns("patterns", self.patterns)
         _check_causal(self.patterns, "patterns")
@@ -139,7 +139,7 @@ class EncoderOnlyConfig(LayerShape):
     """Id of the token that ends every text (BERT: [SEP])."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be built."""
+        """Raise InputError for what cannot be built."""
         LayerShape.__post_init__(self)
         self._check_patterns("patterns", self.patterns)
 
@@ -148,7 +148,7 @@ ModelConfig = EncoderDecoderConfig | DecoderOnlyConfig | EncoderOnlyConfig
 
 
 def _check_causal(patterns: tuple[AttentionPattern, ...], name: str) -> None:
-    """Refuse a pattern that would let a decoder see what it shall predict."""
+    """Raise InputError for a pattern that lets a decoder see the tokens it must predict."""
     for index, pattern in enumerate(patterns):
         if not pattern.is_causal:
             raise InputError(

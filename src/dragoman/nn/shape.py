@@ -106,7 +106,7 @@ class LayerShape:
             )
 
     def _check_patterns(self, name: str, patterns: tuple[AttentionPattern, ...]) -> None:
-        """Refuse what linear attention, which has no scores, would leave out without a word."""
+        """Raise InputError for options that linear attention, which has no scores, would ignore."""
         for index, pattern in enumerate(patterns):
             if not isinstance(pattern, LinearAttention):
                 continue

@@ -1,4 +1,4 @@
-"""What the translation of a line is, and the text that goes on from a prompt."""
+"""The results of translating, generating and scoring."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ __all__ = ["Alignment", "Generation", "Scored", "Translation"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
-    """Which source tokens the model looked at when it wrote each target token.
+    """Which source tokens the model attended to when it wrote each target token.
 
     The weights of the decoder's last cross-attention, averaged over its heads, from the readable
     reference. The end-of-sentence tokens, which take part, stand last on both sides.
@@ -30,9 +30,9 @@ class Alignment:
 
     @property
     def links(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (source index, target index): where each token looked most.
+        """Pairs (source index, target index): the source token that each token attended to most.
 
-        The ends of the sentences are left out, and so is a token that looked most at the end.
+        Ends of sentences are left out, and so are tokens that attended most to the end.
         """
         most = self.weights_TS.argmax(dim=1).tolist()
         end = len(self.src_tokens) - 1
@@ -57,8 +57,8 @@ class Translation(Plain):
     """One for each piece, and one for each end of sentence that the model wrote."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (nothing to translate), "split" (a long line translated in
-    chunks), "several_sentences" (a model that has learnt single sentences may leave some out; give
-    one a line), "max_length" (cut at the length limit), "no_output" (the model wrote nothing)."""
+    chunks), "several_sentences" (a model trained on single sentences may leave some out; give
+    one per line), "max_length" (cut at the length limit), "no_output" (the model wrote nothing)."""
     alternatives: tuple["Translation", ...] = ()
     """The others of the n best, best first."""
     align: Callable[[], tuple[Alignment, ...]] = field(default=tuple, repr=False, compare=False)
@@ -85,7 +85,7 @@ class Translation(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation(Plain):
-    """What a model has gone on with. ``str(generation)`` is its text, without the prompt."""
+    """A generated text. ``str(generation)`` is the text without the prompt."""
 
     json_keys = (
         "prompt",
@@ -99,15 +99,15 @@ class Generation(Plain):
     )
 
     prompt: str
-    """What it goes on from."""
+    """The prompt."""
     text: str
-    """What was generated."""
+    """The generated text."""
     ids: tuple[int, ...]
-    """Its tokens; those of a stop string are still among them."""
+    """Its token ids, those of a stop string included."""
     tokens: tuple[str, ...]
     """The same as pieces of text."""
     token_log_probs: tuple[float, ...]
-    """What the model thinks of each, and of the end where it ended by itself."""
+    """Log-probability of each, and of the end of sequence if the model wrote it."""
     log_prob: float
     """Their sum."""
     score: float
@@ -124,7 +124,7 @@ class Generation(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored(Plain):
-    """What the model thinks of a translation that is given."""
+    """The log-probability of a given text."""
 
     log_prob: float
     """Natural logarithm of its probability: the sum of ``token_log_probs``."""

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from dragoman.errors import InputError, nearest
 from dragoman.files.reading import refuse_pipe
@@ -11,6 +11,7 @@ from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Learned
 from dragoman.nn.position import PositionScheme
+from dragoman.ranges import Range, check_range
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 
@@ -36,8 +37,8 @@ class DataFiles:
     def find(self, name: str) -> Path:
         """Return the path of a file that the recipe names, or say where it was looked for.
 
-        Raises InputError for a pipe too: whether a run reads a file again hangs on its task, on the
-        cache and on whether it goes on with an earlier one.
+        Raises InputError for a pipe too: whether a run reads a file again depends on its task, on
+        the cache and on whether it resumes an earlier run.
         """
         if self.root is not None:
             folders = [Path(self.root)]
@@ -75,7 +76,7 @@ class StartConfig:
     """Prefixes of the names of parameters that are not trained, such as "encoder"."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for freezing random weights."""
+        """Raise InputError if randomly initialized parameters would be frozen."""
         if self.freeze and self.model is None:
             raise InputError(
                 f'freeze = ["{self.freeze[0]}", ...] without model would keep random weights; '
@@ -85,14 +86,12 @@ class StartConfig:
 
 def check_held_out(count: int) -> None:
     """Raise InputError unless at least one text is held out for validation."""
-    if count < 1:
-        raise InputError(
-            f"hold_out = {count} is not at least 1: validation needs texts that training never sees"
-        )
+    why = "validation needs texts that training never sees"
+    check_range("hold_out", count, Annotated[int, Range(least=1, why=why)])
 
 
 def check_places(positions: PositionScheme, length: int, said: str) -> None:
-    """Raise InputError for texts longer than the learned positions, bos and eos counted."""
+    """Raise InputError for more tokens than learned positions, bos and eos included."""
     if isinstance(positions, Learned) and length > positions.max_length:
         raise InputError(
             f"{said}, so up to {length} tokens, contradicts model.positions.max_length = "
@@ -127,7 +126,7 @@ class RunRecipe:
     """What it starts from."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a metric that the task lacks, and what `check` rejects."""
+        """Raise InputError for settings that contradict each other."""
         known = (*self.metrics, "loss")
         if self.metric not in known:
             close = nearest(self.metric, known)
@@ -168,7 +167,7 @@ class TrainingFiles(DataFiles):
     """Number of examples of `train` held out if no validation file is given; at most a tenth."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a validation without texts."""
+        """Raise InputError if there would be nothing to validate on."""
         if self.valid is None:
             check_held_out(self.hold_out)
 

@@ -274,7 +274,7 @@ def test_something_is_held_out(here: Path, task: str, count: int) -> None:
     """A run that would keep no text for validation is refused; it used to take one."""
     write(here / "my.toml", f"task = '{task}'\n")
     with pytest.raises(
-        InputError, match=rf"hold_out = {count} is not at least 1: validation needs"
+        InputError, match=rf"hold_out is {count}; it must be at least 1: validation needs"
     ):
         load_recipe("my.toml", (f"data.hold_out={count}",))
     load_recipe("my.toml", ("data.hold_out=1",))

@@ -29,7 +29,7 @@ class TextFiles(DataFiles):
     """What of the training text is kept for validation where no files are given for it."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for two kinds of texts at once."""
+        """Raise InputError if both files and a library are given."""
         if self.library and self.train:
             raise InputError(
                 f'library = "{self.library}" contradicts train: name files, or take those'
@@ -84,7 +84,7 @@ class GenerateRecipe(RunRecipe):
     """How the model generates by default."""
 
     def check(self) -> None:
-        """Raise InputError for windows that the model has no positions for."""
+        """Raise InputError for windows longer than the positions."""
         length = self.batch.length
         check_places(self.model.positions, length, f"batch.length = {length}")
 

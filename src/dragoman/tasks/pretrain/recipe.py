@@ -40,7 +40,7 @@ class UnlabelledFiles(DataFiles):
     """Number of texts held out for validation; at most a tenth."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a validation without texts."""
+        """Raise InputError if there would be nothing to validate on."""
         check_held_out(self.hold_out)
 
     @property
@@ -95,8 +95,14 @@ class MaskedRecipe(EncoderRecipe):
         return self.train.metric or "loss"
 
     def check(self) -> None:
-        """Raise InputError for another head, too few positions, and a tokenizer without a mask."""
-        EncoderRecipe.check(self)
+        """Raise InputError for another head, too few positions or a missing mask token."""
+        length = self.batch.max_length
+        check_places(self.model.positions, length + 2, f"batch.max_length = {length}")
+        if not isinstance(self.model.head, MaskedLanguageHead):
+            raise InputError(
+                f'task = "pretrain" contradicts model.head.kind = "{self.model.head.kind}"; leave '
+                'the head out, or make it "masked-language"'
+            )
         if self.start.model is None and MASK not in self.tokenizer.specials:
             raise InputError(
                 f'task = "pretrain" needs tokenizer.specials = ["{MASK}"], which stands for what '

@@ -37,7 +37,7 @@ class DataConfig(DataFiles):
     """Target language, such as zh; selects sacreBLEU's tokenizer."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a validation without texts."""
+        """Raise InputError if there would be nothing to validate on."""
         if self.made is None and self.valid_src is None and self.valid_tgt is None:
             check_held_out(self.hold_out)
 
