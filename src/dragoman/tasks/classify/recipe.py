@@ -35,19 +35,3 @@ class ClassifyRecipe(LabelRecipe):
         default_factory=lambda: EncoderOnlyConfig(head=ClassificationHead())
     )
     """The architecture."""
-
-    @property
-    def head(self) -> ClassificationHead:
-        """What the model ends in."""
-        if not isinstance(self.model.head, ClassificationHead):
-            raise InputError(
-                f'task = "classify" contradicts model.head.kind = "{self.model.head.kind}"; leave '
-                'the head out, or make it "classify"'
-            )
-        return self.model.head
-
-    def check(self) -> None:
-        """Raise InputError for another head, and for texts longer than the positions."""
-        _ = self.head
-        length = self.batch.max_length
-        check_places(self.model.positions, length + 2, f"batch.max_length = {length}")

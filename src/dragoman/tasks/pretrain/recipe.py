@@ -96,13 +96,7 @@ class MaskedRecipe(EncoderRecipe):
 
     def check(self) -> None:
         """Raise InputError for another head, too few positions or a missing mask token."""
-        length = self.batch.max_length
-        check_places(self.model.positions, length + 2, f"batch.max_length = {length}")
-        if not isinstance(self.model.head, MaskedLanguageHead):
-            raise InputError(
-                f'task = "pretrain" contradicts model.head.kind = "{self.model.head.kind}"; leave '
-                'the head out, or make it "masked-language"'
-            )
+        EncoderRecipe.check(self)
         if self.start.model is None and MASK not in self.tokenizer.specials:
             raise InputError(
                 f'task = "pretrain" needs tokenizer.specials = ["{MASK}"], which stands for what '

@@ -33,19 +33,3 @@ class TagRecipe(LabelRecipe):
     """How sentences become batches."""
     model: EncoderOnlyConfig = field(default_factory=lambda: EncoderOnlyConfig(head=TaggingHead()))
     """The architecture."""
-
-    @property
-    def head(self) -> TaggingHead:
-        """What the model ends in."""
-        if not isinstance(self.model.head, TaggingHead):
-            raise InputError(
-                f'task = "tag" contradicts model.head.kind = "{self.model.head.kind}"; leave '
-                'the head out, or make it "tag"'
-            )
-        return self.model.head
-
-    def check(self) -> None:
-        """Raise InputError for another head, and for texts longer than the positions."""
-        _ = self.head
-        length = self.batch.max_length
-        check_places(self.model.positions, length + 2, f"batch.max_length = {length}")
