@@ -15,18 +15,11 @@ from rich.text import Text
 from dragoman.errors import DragomanError
 from dragoman.files.writing import write_durably
 from dragoman.train.config import TrainConfig
-from dragoman.train.loop import Observer, Progress
+from dragoman.train.loop import Progress, Reporter
 from dragoman.train.step import StepResult
 from dragoman.train.validate import Validation
 
 PLAIN_SECONDS = 15.0  # between the lines where there is no terminal
-
-
-class Reporter(Observer, Protocol):
-    """An observer of validations too."""
-
-    def validated(self, progress: Progress, validation: Validation) -> None:
-        """A validation was made."""
 
 
 class Speed:

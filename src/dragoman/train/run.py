@@ -33,8 +33,7 @@ from dragoman.train.checkpoint import (
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
 from dragoman.train.job import Check, Job, Say, unchecked
-from dragoman.train.loop import Interrupt, Progress, fit, stop_rule
-from dragoman.train.observers import Saver, Validator
+from dragoman.train.loop import Interrupt, Progress, Reporter, Saver, Validator, fit, stop_rule
 from dragoman.train.optimizer import (
     learning_rate,
     load_optimizer_tensors,
@@ -42,7 +41,7 @@ from dragoman.train.optimizer import (
     optimizer_tensors,
 )
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.report import ConsoleReport, MetricsFile, Reporter, tensorboard
+from dragoman.train.report import ConsoleReport, MetricsFile, tensorboard
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import check_start, copy_weights
 from dragoman.train.step import Stepper, StepResult

@@ -9,8 +9,7 @@ import pytest
 from tests.unit.train.made import CONFIG, RESULT, Watcher
 
 from dragoman.train.config import TrainConfig
-from dragoman.train.loop import Interrupt, Observer, Progress, fit, stop_rule
-from dragoman.train.observers import Saver, Validator
+from dragoman.train.loop import Interrupt, Observer, Progress, Saver, Validator, fit, stop_rule
 from dragoman.train.step import StepResult
 from dragoman.train.validate import Validation
 
