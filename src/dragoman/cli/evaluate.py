@@ -70,7 +70,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     test = EvaluationData(
         **files,
         tokenize=tokenize,
-        decoding={name: value for name, value in decoding.items() if value is not None},
+        decoding=decoding,
         split=split,
         layout=layout or (),
         device=device,

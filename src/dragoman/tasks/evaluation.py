@@ -50,7 +50,7 @@ class EvaluationData:
     tokenize: str | None = None
     """BLEU's tokenizer; else chosen by the language."""
     decoding: Mapping[str, Any] = field(default_factory=dict)
-    """Options of decoding that differ from the folder's."""
+    """Options of decoding; where one is None, that of the folder holds."""
     split: Split = "file"
     """What a document of the text is."""
     layout: Sequence[str] = ()

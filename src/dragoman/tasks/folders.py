@@ -1,8 +1,9 @@
 """From a model folder to the object of its task: the model on its device, and its tokenizers."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from torch import Tensor
 
@@ -14,7 +15,7 @@ from dragoman.tasks.task import task_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.device import choose_device
 
-__all__ = ["Folder", "check_vocabulary", "load", "read_folder"]
+__all__ = ["Folder", "Loadable", "check_vocabulary", "load", "read_folder"]
 
 ModelT = TypeVar("ModelT", bound=Model)
 
@@ -64,6 +65,23 @@ def read_folder(path: str | Path, *, device: str) -> Folder:
         src_tokenizer=src_tokenizer,
         tgt_tokenizer=src_tokenizer if tgt_path == src_path else Tokenizer.load(tgt_path),
     )
+
+
+class Loadable(ABC):
+    """An object that answers by the model of a folder."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, folder: Folder, precision: Precision = "fp32") -> Self:
+        """Make one of a folder that was read. Raises InputError for a model of another task."""
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32") -> Self:
+        """Read a model folder, as `dragoman.load`. Raises InputError for a model of another task.
+
+        `device` is "cpu", "cuda" or "auto" (an accelerator where there is one).
+        """
+        return cls.of(read_folder(path, device=device), precision)
 
 
 def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:

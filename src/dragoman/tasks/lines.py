@@ -37,7 +37,7 @@ def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
 
 
 def to_chunks(lines: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[list[list[int]]]:
-    """For each line its chunks, for each chunk its ids, at most ``limit`` of them.
+    """For each line its chunks, for each chunk its ids, at most `limit` of them.
 
     White space around a line means nothing and is dropped (so is a carriage return at its end); a
     line of nothing else has no chunk. A line within the limit is one chunk; a longer one is cut at
@@ -60,7 +60,7 @@ def _chunks(line: str, ids: list[int], tokenizer: Tokenizer, limit: int) -> list
 
 
 def one_line(text: str) -> str:
-    """``text`` without line breaks of any kind (a model may write one) and outer white space."""
+    """`text` without line breaks of any kind (a model may write one) and outer white space."""
     return " ".join(text.splitlines()).strip()
 
 

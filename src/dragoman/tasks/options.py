@@ -1,14 +1,15 @@
 """How to decode: the values of one call."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeVar
 
 from dragoman.decode import Beam, Greedy, Sample
 from dragoman.errors import InputError
 from dragoman.models.defaults import BeamSize, Context, DecodingDefaults
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
 
-__all__ = ["DecodingOptions", "GenerationOptions"]
+__all__ = ["DecodingOptions", "GenerationOptions", "with_given"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,3 +104,11 @@ class GenerationOptions:
         if self.beam_size > 1:
             return Beam(beam_size=self.beam_size, length_penalty=self.length_penalty)
         return Greedy(length_penalty=self.length_penalty)
+
+
+OptionsT = TypeVar("OptionsT", DecodingOptions, GenerationOptions)
+
+
+def with_given(options: OptionsT, given: Mapping[str, Any]) -> OptionsT:
+    """Return the options with those values in place of their own that are not None."""
+    return replace(options, **{name: value for name, value in given.items() if value is not None})

@@ -1,7 +1,6 @@
 """How an encoder reads: any number of texts, each by itself, with a head that has labels."""
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
 from torch import Tensor
@@ -15,7 +14,7 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import ReadingDefaults
 from dragoman.models.heads import ClassificationHead, NoHead, TaggingHead
 from dragoman.nn import Precision, evaluation_view, inference
-from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
+from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["EncoderReader"]
@@ -23,7 +22,7 @@ __all__ = ["EncoderReader"]
 Answer = TypeVar("Answer")
 
 
-class EncoderReader:
+class EncoderReader(Loadable):
     """An encoder with a head of labels, and its tokenizer; each task says what it makes of them.
 
     The model may be in training, in another thread too (its mode never changes), and on any device.
@@ -48,11 +47,6 @@ class EncoderReader:
         self.reading = reading or ReadingDefaults()
         self._model = evaluation_view(model)
         self._precision: Precision = precision
-
-    @classmethod
-    def load(cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32") -> Self:
-        """Read a model folder, as `dragoman.load`. Raises InputError unless it does the task."""
-        return cls.of(read_folder(path, device=device), precision)
 
     @classmethod
     def of(cls, folder: Folder, precision: Precision = "fp32") -> Self:

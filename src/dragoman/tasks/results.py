@@ -41,14 +41,14 @@ class Alignment:
 
 @dataclass(frozen=True, kw_only=True)
 class Translation(Plain):
-    """One line's translation. ``str(translation)`` is its text, which never has a line break."""
+    """One line's translation. `str(translation)` is its text, which never has a line break."""
 
     json_keys = ("text", "score", "log_prob", "tokens", "token_log_probs", "flags", "alternatives")
 
     text: str
     """The translation; empty for a line without a letter or sign."""
     score: float = 0.0
-    """``log_prob`` normalised for length: what the n best are ordered by."""
+    """`log_prob` normalised for length: what the n best are ordered by."""
     log_prob: float = 0.0
     """Natural logarithm of the probability that the model gives to this translation."""
     tokens: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Translation(Plain):
     alternatives: tuple["Translation", ...] = ()
     """The others of the n best, best first."""
     align: Callable[[], tuple[Alignment, ...]] = field(default=tuple, repr=False, compare=False)
-    """Computes ``alignments``; called when they are first asked for."""
+    """Computes `alignments`; called when they are first asked for."""
 
     def __str__(self) -> str:
         return self.text
@@ -85,7 +85,7 @@ class Translation(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation(Plain):
-    """A generated text. ``str(generation)`` is the text without the prompt."""
+    """A generated text. `str(generation)` is the text without the prompt."""
 
     json_keys = (
         "prompt",
@@ -127,9 +127,9 @@ class Scored(Plain):
     """The log-probability of a given text."""
 
     log_prob: float
-    """Natural logarithm of its probability: the sum of ``token_log_probs``."""
+    """Natural logarithm of its probability: the sum of `token_log_probs`."""
     score: float
-    """``log_prob`` normalised for length."""
+    """`log_prob` normalised for length."""
     tokens: tuple[str, ...]
     """Its pieces, the end of sentence last."""
     token_log_probs: tuple[float, ...]

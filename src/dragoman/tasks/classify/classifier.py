@@ -26,7 +26,7 @@ __all__ = ["Classification", "Classifier"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification(Plain):
-    """What kind of text a text is. ``str(classification)`` is its label."""
+    """What kind of text a text is. `str(classification)` is its label."""
 
     label: str
     """The most probable label; empty for a text without a letter or sign."""
@@ -62,7 +62,7 @@ class Classifier(EncoderReader):
     ) -> Classification | list[Classification]:
         """Classify a text, or any number of them: as many results, in their order.
 
-        ``max_batch_tokens``, padding included, is a matter of memory and speed alone.
+        `max_batch_tokens`, padding included, is a matter of memory and speed alone.
         """
         found = self._classify(as_texts(text), max_batch_tokens)
         return found[0] if isinstance(text, str) else found

@@ -11,9 +11,7 @@ fp32 on a CPU bit for bit).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import torch
 from torch import Tensor
@@ -38,21 +36,21 @@ from dragoman.decode import (
 from dragoman.models import DecoderOnly
 from dragoman.models.folder import GenerationDefaults
 from dragoman.nn import Precision, evaluation_view, inference
-from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
+from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.generate.prompts import PromptCodec, StopAt, TextStream, cut_at
 from dragoman.tasks.lines import as_texts, windows
-from dragoman.tasks.options import GenerationOptions
+from dragoman.tasks.options import GenerationOptions, with_given
 from dragoman.tasks.results import Generation, Scored
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["Generator"]
 
 
-class Generator:
+class Generator(Loadable):
     """A decoder-only model and its tokenizer: text that goes on.
 
     The model may be in training, in another thread too (its mode never changes), and on any device.
-    ``options`` are what a call uses unless told otherwise.
+    `options` are what a call uses unless told otherwise.
     """
 
     def __init__(
@@ -83,14 +81,7 @@ class Generator:
         self._forbid = Forbid(self.never)
 
     @classmethod
-    def load(
-        cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32"
-    ) -> "Generator":
-        """Read a model folder, as ``dragoman.load`` does. Raises InputError unless it generates."""
-        return cls.of(read_folder(path, device=device), precision)
-
-    @classmethod
-    def of(cls, folder: Folder, precision: Precision = "fp32") -> "Generator":
+    def of(cls, folder: Folder, precision: Precision = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model generates."""
         return cls(
             folder.model_of(DecoderOnly),
@@ -147,30 +138,29 @@ class Generator:
     ) -> Generation | list[Generation]:
         """Go on from a prompt, or from any number of them: as many results, in their order.
 
-        What is given by name goes before ``options``, and these before ``self.options``.
+        What is given by name goes before `options`, and these before `self.options`.
         """
-        base = options or self.options
-        options = replace(
-            base,
-            max_tokens=base.max_tokens if max_tokens is None else max_tokens,
-            temperature=base.temperature if temperature is None else temperature,
-            seed=base.seed if seed is None else seed,
-            stop=base.stop if stop is None else tuple(stop),
-        )
-        found = self._generate(as_texts(prompts), options, 0)
+        given = {
+            "max_tokens": max_tokens,
+            "temperature": temperature,
+            "seed": seed,
+            "stop": None if stop is None else tuple(stop),
+        }
+        chosen = with_given(options or self.options, given)
+        found = self._generate(as_texts(prompts), chosen, 0)
         return found[0] if isinstance(prompts, str) else found
 
     def each(
         self, prompts: Iterable[str], options: GenerationOptions | None = None, *, window: int = 256
     ) -> Iterator[Generation]:
-        """Yield what ``generate`` returns; prompts are taken in windows, so memory is bounded."""
+        """Yield what `generate` returns; prompts are taken in windows, so memory is bounded."""
         first = 0
         for taken in windows(prompts, window):
             yield from self._generate(taken, options or self.options, first)
             first += len(taken)
 
     def stream(self, prompt: str, options: GenerationOptions | None = None) -> Iterator[str]:
-        """Yield the text of ``generate`` while it grows: whole characters, none ever taken back."""
+        """Yield the text of `generate` while it grows: whole characters, none ever taken back."""
         options = options or self.options
         ids, begins_text = self._codec.encode([prompt]), self._codec.begins_text(prompt)
         growing = TextStream(self.tokenizer, options.stop, begins_text=begins_text)
@@ -206,9 +196,9 @@ class Generator:
         return self._codec.encode([prompt])[0]
 
     def watch(self, prompt: str, options: GenerationOptions, strategy: Strategy) -> Generation:
-        """Go on from one prompt as ``generate`` does, but with tokens chosen by ``strategy``.
+        """Go on from one prompt as `generate` does, but with tokens chosen by `strategy`.
 
-        For whoever wraps the strategy of the options (``options.strategy``) to see it at work.
+        For whoever wraps the strategy of the options (`options.strategy`) to see it at work.
         """
         ids, begins_text = self.encode(prompt), self._codec.begins_text(prompt)
         best: dict[int, list[Hypothesis]] = {}

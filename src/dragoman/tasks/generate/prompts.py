@@ -15,7 +15,7 @@ __all__ = ["PromptCodec", "StopAt", "TextStream", "cut_at"]
 class PromptCodec:
     """How a model's prompts become ids, and how what it goes on with becomes text.
 
-    A prompt begins a document, behind bos; or, where ``opening`` is given, it stands in the middle
+    A prompt begins a document, behind bos; or, where `opening` is given, it stands in the middle
     of one, behind that text.
     """
 

@@ -1,6 +1,5 @@
 """How good translations of a test set are, and how fast they come."""
 
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -8,6 +7,7 @@ from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.evaluate import evaluate
 from dragoman.models.folder import read_config
 from dragoman.tasks.evaluation import EvaluationData, Report
+from dragoman.tasks.options import with_given
 from dragoman.tasks.translate.translator import Translator
 from dragoman.wording import counted
 
@@ -28,7 +28,7 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
     compared = {"tokenize": test.tokenize, "tgt_lang": config.tgt_lang}
     evaluate(references[:1], references[:1], **compared)  # fails before the work
     translator = Translator.load(model, device=test.device)
-    options = replace(translator.options, **test.decoding)
+    options = with_given(translator.options, test.decoding)
     start = perf_counter()
     results = translator.stream((source for source, _ in pairs), options)
     with test.progress(results, "lines", total=len(pairs)) as shown:

@@ -1,6 +1,6 @@
 """The part of a translator that knows no text: from ids to ids, to log-probabilities, to weights.
 
-Axes as in ``dragoman.decode``: B sentences, S source, T target, H heads, V vocabulary, N rows.
+Axes as in `dragoman.decode`: B sentences, S source, T target, H heads, V vocabulary, N rows.
 """
 
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ class IdTranslator:
         options: DecodingOptions,
         strategy: Strategy | None = None,
     ) -> list[list[Hypothesis]]:
-        """The n best of each source, in order; chosen by ``strategy`` in place of the options'."""
+        """The n best of each source, in order; chosen by `strategy` in place of the options'."""
         lengths_B = torch.tensor([len(ids) for ids in sources])
         max_B = relative_lengths(
             lengths_B, factor=options.max_length_factor, constant=options.max_length_constant
@@ -146,7 +146,7 @@ class IdTranslator:
         return _pad(targets, self._specials.eos_id, self._specials.pad_id).to(self.device)
 
     def _shift(self, tgt_out_BT: Tensor) -> Tensor:
-        """What the decoder reads when it is to write ``tgt_out``: bos, then all but the last."""
+        """What the decoder reads when it is to write `tgt_out`: bos, then all but the last."""
         bos_B1 = torch.full_like(tgt_out_BT[:, :1], self._specials.bos_id)
         return torch.cat([bos_B1, tgt_out_BT[:, :-1]], dim=1)
 

@@ -4,8 +4,8 @@
     translator.translate("I like tea.").text
     translator.translate(lines, beam_size=4, n_best=2)
 
-The way of a line: chunks of ids (``lines``), batches of alike lengths under a budget of tokens
-(``dragoman.decode.scheduler``), search (``ids``), text, and back to its place. A line's translation
+The way of a line: chunks of ids (`lines`), batches of alike lengths under a budget of tokens
+(`dragoman.decode.scheduler`), search (`ids`), text, and back to its place. A line's translation
 does not depend on the lines beside it: in fp32 on a CPU text and scores are the same bit for bit
 for any batch size and any order.
 """
@@ -13,17 +13,16 @@ for any batch size and any order.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
-from pathlib import Path
-from typing import overload
+from typing import Self, overload
 
 from dragoman.decode import Hypothesis, Strategy, run_in_batches, schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.folder import DecodingDefaults
 from dragoman.nn import Precision
-from dragoman.tasks.folders import Folder, check_vocabulary, read_folder
+from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.lines import as_texts, join, one_line, to_chunks, windows
-from dragoman.tasks.options import DecodingOptions
+from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Specials
 from dragoman.text.sentences import has_several_sentences
@@ -35,11 +34,11 @@ LONGEST_PAIR = 8192
 """Tokens of a pair beyond which scoring, which cannot split, would need too much memory."""
 
 
-class Translator:
+class Translator(Loadable):
     """A model and its tokenizers: text to text.
 
     The model may be in training, in another thread too (its mode never changes), and on any device.
-    ``options`` are what a call uses unless told otherwise.
+    `options` are what a call uses unless told otherwise.
     """
 
     def __init__(
@@ -70,14 +69,7 @@ class Translator:
         self._ids = IdTranslator(model, specials, precision)
 
     @classmethod
-    def load(
-        cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32"
-    ) -> "Translator":
-        """Read a model folder, as ``dragoman.load``. Raises InputError unless it translates."""
-        return cls.of(read_folder(path, device=device), precision)
-
-    @classmethod
-    def of(cls, folder: Folder, precision: Precision = "fp32") -> "Translator":
+    def of(cls, folder: Folder, precision: Precision = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model translates."""
         return cls(
             folder.model_of(EncoderDecoder),
@@ -123,21 +115,17 @@ class Translator:
     ) -> Translation | list[Translation]:
         """Translate a line, or any number of lines: as many results, in their order.
 
-        What is given by name goes before ``options``, and these before ``self.options``. An empty
-        line stays one; a line of more than ``max_src_tokens``, or of more than the model has
+        What is given by name goes before `options`, and these before `self.options`. An empty
+        line stays one; a line of more than `max_src_tokens`, or of more than the model has
         learned positions for, is translated in chunks.
         """
-        base = options or self.options
-        options = replace(
-            base,
-            beam_size=base.beam_size if beam_size is None else beam_size,
-            n_best=base.n_best if n_best is None else n_best,
-            length_penalty=base.length_penalty if length_penalty is None else length_penalty,
-            max_batch_tokens=(
-                base.max_batch_tokens if max_batch_tokens is None else max_batch_tokens
-            ),
-        )
-        found = self._translate(as_texts(text), options)
+        given = {
+            "beam_size": beam_size,
+            "n_best": n_best,
+            "length_penalty": length_penalty,
+            "max_batch_tokens": max_batch_tokens,
+        }
+        found = self._translate(as_texts(text), with_given(options or self.options, given))
         return found[0] if isinstance(text, str) else found
 
     def stream(
@@ -174,9 +162,9 @@ class Translator:
         return [scored[index] for index in range(len(pairs))]
 
     def watch(self, src: Ids, options: DecodingOptions, strategy: Strategy) -> list[Hypothesis]:
-        """The n best of one source of ids, as in translating, but chosen by ``strategy``.
+        """The n best of one source of ids, as in translating, but chosen by `strategy`.
 
-        For whoever wraps the strategy of the options (``options.strategy()``) to see it at work.
+        For whoever wraps the strategy of the options (`options.strategy()`) to see it at work.
         """
         with self._ids.inference():
             return self._ids.search([src], options, strategy)[0]
