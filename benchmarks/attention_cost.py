@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.paired import BUILT, Figures, environment
-from dragoman.nn import KeyValue, Weighting, reference_attention
+from dragoman.nn import KeyValue, Scoring, reference_attention
 from dragoman.nn.cache import Storage
 from dragoman.nn.patterns import (
     Causal,
@@ -37,7 +37,7 @@ from dragoman.nn.patterns import (
 HEADS, HEAD_DIM = 2, 64
 LENGTHS = [2**power for power in range(8, 15)]
 FITTED_FROM = 1024
-WEIGHTING = Weighting(scale=HEAD_DIM**-0.5)
+SCORING = Scoring(scale=HEAD_DIM**-0.5)
 PATTERNS: dict[str, Pattern] = {
     "full": Full(),
     "causal": Causal(),
@@ -63,12 +63,12 @@ def by_reference(q_BHTd: Tensor, kv: KeyValue) -> Tensor:
     """The paper's formula with a causal mask."""
     length = q_BHTd.shape[2]
     mask = Causal().mask(length, length, q_BHTd.device)
-    return reference_attention(q_BHTd, *kv[:2], mask, WEIGHTING)[0]
+    return reference_attention(q_BHTd, *kv[:2], mask, SCORING)[0]
 
 
 def by_pattern(pattern: Pattern, q_BHTd: Tensor, kv: KeyValue) -> Tensor:
     """The pattern's own way."""
-    return pattern.attend(q_BHTd, kv, None, WEIGHTING)
+    return pattern.attend(q_BHTd, kv, None, SCORING)
 
 
 def seconds(work: Callable[[], object], budget: float) -> float:

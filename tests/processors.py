@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.nn.products import rows_are_independent
+from dragoman.nn.cpu.products import rows_are_independent
 
 needs_independent_rows = pytest.mark.skipif(
     not rows_are_independent("fp32"),

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from dragoman.lens.pictures import blank, save
 from dragoman.nn import (
     MultiHeadAttention,
-    Weighting,
+    Scoring,
     causal_mask,
     padding_mask,
     reference_attention,
 )
-from dragoman.nn.mask import Documents
+from dragoman.nn.attention import Pattern
 from dragoman.nn.patterns import (
     Causal,
     Fixed,
@@ -23,10 +23,10 @@ from dragoman.nn.patterns import (
     LinearAttention,
     Longformer,
     Packed,
-    Pattern,
     SlidingWindow,
     Strided,
 )
+from dragoman.nn.patterns.packed import Documents
 
 # ---------------------------------------------------------------- softmax (section 3.2.1)
 
@@ -46,7 +46,7 @@ def softmax_of(scores: Sequence[float], temperature: float) -> list[float]:
     q_BHTd = torch.ones(1, 1, 1, 1, dtype=torch.float64)
     k_BHSd = torch.tensor(scores, dtype=torch.float64)[None, None, :, None]
     weights_BHTS = reference_attention(
-        q_BHTd, k_BHSd, k_BHSd, None, Weighting(scale=1 / temperature)
+        q_BHTd, k_BHSd, k_BHSd, None, Scoring(scale=1 / temperature)
     )[1]
     return [float(weight) for weight in weights_BHTS.flatten()]
 
@@ -93,7 +93,7 @@ def saturation(head_dim: int, scale: float, *, seed: int = SEED) -> Saturation:
     one_BHTd = torch.ones(QUERIES, 1, 1, 1, dtype=torch.float64)
     scores_as_keys_BHSd = scores_BHTS.transpose(-2, -1)
     weights_BHTS = reference_attention(
-        one_BHTd, scores_as_keys_BHSd, scores_as_keys_BHSd, None, Weighting(scale=1.0)
+        one_BHTd, scores_as_keys_BHSd, scores_as_keys_BHSd, None, Scoring(scale=1.0)
     )[1]
     largest_BHT = weights_BHTS.amax(dim=-1)
     (gradient_BHTS,) = torch.autograd.grad(largest_BHT.sum(), scores_BHTS)
@@ -265,7 +265,7 @@ def weights_by_mistake(*, seed: int = SEED) -> dict[str, Tensor]:
     seen = allowed()
     scores = (q_BHTd @ k_BHSd.transpose(-2, -1) * HEAD_DIM**-0.5)[0, 0]
 
-    def ours(mask: Tensor, weighting: Weighting | None = None) -> Tensor:
+    def ours(mask: Tensor, weighting: Scoring | None = None) -> Tensor:
         """Those that the package computes under a mask."""
         return reference_attention(q_BHTd, k_BHSd, k_BHSd, mask, weighting)[1][0, 0]
 
@@ -275,7 +275,7 @@ def weights_by_mistake(*, seed: int = SEED) -> dict[str, Tensor]:
         "no causal mask": ours(seen[-1:]),
         "padding not hidden": ours(causal_mask(LENGTH, LENGTH)),
         "-inf where nothing is seen": scores.masked_fill(~seen, float("-inf")).softmax(dim=-1),
-        "not divided by sqrt(d)": ours(seen, Weighting(scale=1.0)),
+        "not divided by sqrt(d)": ours(seen, Scoring(scale=1.0)),
     }
 
 

@@ -12,16 +12,16 @@ from dragoman.nn import (
     Encoder,
     EncoderLayer,
     KeyValue,
-    LayerShape,
+    LayerConfig,
     LinearAttention,
     Pattern,
+    Scoring,
     SlidingWindow,
-    Weighting,
     deepnorm,
 )
 from dragoman.nn.cache import Storage
+from dragoman.nn.config import NormPosition
 from dragoman.nn.feedforward import ACTIVATIONS, Activation
-from dragoman.nn.shape import NormPosition
 
 # ---------------------------------------------------------------- norms
 
@@ -67,7 +67,7 @@ def layer_sizes(place: NormPosition, depth: int, *, draws: int = DRAWS) -> Layer
 
 def _measure(place: NormPosition, depth: int) -> LayerSizes:
     """Draw one encoder, and go through it and back."""
-    shape = LayerShape(
+    shape = LayerConfig(
         d_model=D_MODEL, num_heads=4, d_ff=4 * D_MODEL, dropout=0.0, norm_position=place
     )
     scale = deepnorm(depth) if place == "deepnorm" else None
@@ -189,7 +189,7 @@ def cache_growth(pattern: Pattern, num_kv_heads: int, length: int) -> list[int]:
     storage = pattern.make_storage()
     weighed = []
     for _ in range(length):
-        pattern.attend(q_BHTd, storage.extend(token), None, Weighting(scale=HEAD_DIM**-0.5))
+        pattern.attend(q_BHTd, storage.extend(token), None, Scoring(scale=HEAD_DIM**-0.5))
         weighed.append(stored_bytes(storage))
     return weighed
 

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from dragoman.lens.pictures import blank, save
-from dragoman.nn.patterns import distances
+from dragoman.nn.mask import distances
 from dragoman.nn.position import ALiBiBias, RelativeBias, RelativeBiasTable, Rotary, rotate
-from dragoman.nn.position.table import sinusoidal_table
+from dragoman.nn.position.sinusoidal import sinusoidal_table
 
 # ---------------------------------------------------------------- sinusoidal (section 3.5)
 

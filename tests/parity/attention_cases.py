@@ -18,11 +18,11 @@ from dragoman.nn import (
     Longformer,
     Pattern,
     RelativeBias,
+    Scoring,
     SlidingWindow,
     Strided,
-    Weighting,
 )
-from dragoman.nn.position.place import Bias
+from dragoman.nn.attention import Bias
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
 SIZES = st.integers(1, 40)
@@ -56,7 +56,7 @@ class Case(NamedTuple):
 
     inputs: tuple[Tensor, Tensor, Tensor]
     mask: Tensor | None
-    weighting: Weighting
+    scoring: Scoring
 
 
 def draw_bias(data: st.DataObject, num_heads: int, dtype: torch.dtype) -> Bias | None:
@@ -67,7 +67,7 @@ def draw_bias(data: st.DataObject, num_heads: int, dtype: torch.dtype) -> Bias |
 
 
 def draw_case(data: st.DataObject, *, longest: int, plain: bool = False, kv_heads: int = 0) -> Case:
-    """Draw shapes (`T <= S`, shared heads), a weighting, and a mask that hides much."""
+    """Draw shapes (`T <= S`, shared heads), a scoring, and a mask that hides much."""
     dtype = data.draw(st.sampled_from(list(TOLERANCES)))
     rows, group = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
     kv_heads = kv_heads or data.draw(st.integers(1, 2))
@@ -83,21 +83,21 @@ def draw_case(data: st.DataObject, *, longest: int, plain: bool = False, kv_head
         by = data.draw(st.tuples(*[st.booleans()] * 3)) if not plain else (True, False, False)
         shape = [n if full else 1 for n, full in zip((rows, heads, num_queries), by, strict=True)]
         mask = torch.rand(*shape, num_keys) < data.draw(st.floats(0, 1))
-    weighting = Weighting(
+    scoring = Scoring(
         scale=data.draw(st.floats(0.1, 2.0)),
         soft_cap=data.draw(st.sampled_from([None, 2.0])) if not plain else None,
         bias=draw_bias(data, heads, dtype) if not plain else None,
     )
-    return Case((q, k, v), mask, weighting)
+    return Case((q, k, v), mask, scoring)
 
 
 def assert_equals_reference(pattern: Pattern, case: Case, fast: Callable[..., Tensor]) -> None:
     """Outputs and gradients are the reference's under the pattern's mask; blind rows are zeros."""
-    (q, k, v), mask, weighting = case
+    (q, k, v), mask, scoring = case
     own = pattern.mask(q.shape[2], k.shape[2], q.device)
     seen = own if mask is None else mask if own is None else own & mask
-    expected, _ = pattern.reference(q, k, v, seen, weighting)
-    out = fast(q, KeyValue(k, v), mask, weighting)
+    expected, _ = pattern.reference(q, k, v, seen, scoring)
+    out = fast(q, KeyValue(k, v), mask, scoring)
     slopes = torch.randn_like(out)
     gradients = zip(
         torch.autograd.grad(out, case.inputs, slopes),

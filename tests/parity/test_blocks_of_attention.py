@@ -12,9 +12,9 @@ from tests.parity.attention_cases import (
 )
 from torch import Tensor
 
-from dragoman.nn import ALiBi, Causal, Dropout, Full, KeyValue, Longformer, SlidingWindow, Weighting
+from dragoman.nn import ALiBi, Causal, Dropout, Full, KeyValue, Longformer, Scoring, SlidingWindow
+from dragoman.nn.cpu.attention import attention_by_blocks
 from dragoman.nn.patterns.blocks import STRIP_SCORES
-from dragoman.nn.patterns.dense import attention_by_blocks
 from dragoman.nn.patterns.window import local_attention
 
 
@@ -27,8 +27,8 @@ def test_windows_in_blocks(data: st.DataObject, size: int, block: int, causal: b
     if case.mask is not None:
         case = case._replace(mask=case.mask[:, :, :1])
 
-    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting) -> Tensor:
-        return local_attention(q, kv, mask, weighting, pattern.reach, block)
+    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
+        return local_attention(q, kv, mask, scoring, pattern.reach, block)
 
     assert_equals_reference(pattern, case, fast)
 
@@ -40,7 +40,7 @@ def test_windows_in_more_blocks_than_a_strip_holds() -> None:
     q, k, v = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
     bias = ALiBi().make_bias(4, bidirectional=False).double()
     mask = torch.rand(2, 1, 1, length) < 0.7
-    case = Case((q, k, v), mask, Weighting(scale=0.5, bias=bias))
+    case = Case((q, k, v), mask, Scoring(scale=0.5, bias=bias))
     assert 2 * 4 * length * 2 * pattern.size > STRIP_SCORES
     assert_equals_reference(pattern, case, pattern.attend)
 
@@ -55,8 +55,8 @@ def test_windows_and_global_positions_in_blocks(
     if case.mask is not None:
         case = case._replace(mask=case.mask[:, :, :1])
 
-    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting) -> Tensor:
-        return pattern.attend_in_blocks(q, kv, mask, weighting, block)
+    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
+        return pattern.attend_in_blocks(q, kv, mask, scoring, block)
 
     assert_equals_reference(pattern, case, fast)
 
@@ -66,8 +66,8 @@ def test_windows_and_global_positions_in_blocks(
 def test_dense_attention_in_blocks(data: st.DataObject, block: int, causal: bool) -> None:  # noqa: FBT001 (drawn)
     """A block of queries at a time gives what all at once give, under every mask, bias and cap."""
 
-    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting) -> Tensor:
-        return attention_by_blocks(q, kv, mask, weighting, is_causal=causal, block_queries=block)
+    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
+        return attention_by_blocks(q, kv, mask, scoring, is_causal=causal, block_queries=block)
 
     assert_equals_reference(Causal() if causal else Full(), draw_case(data, longest=60), fast)
 
@@ -75,10 +75,10 @@ def test_dense_attention_in_blocks(data: st.DataObject, block: int, causal: bool
 def test_blocks_are_computed_again_with_the_same_dropout() -> None:
     """The gradients of a blockwise pass with dropout belong to the weights of its forward pass."""
     torch.manual_seed(0)
-    weighting = Weighting(scale=1.0, dropout=Dropout(0.5))
+    scoring = Scoring(scale=1.0, dropout=Dropout(0.5))
     q, k = torch.randn(1, 1, 30, 2), torch.randn(1, 1, 30, 2)
     v = torch.randn(1, 1, 30, 2, requires_grad=True)
-    out = attention_by_blocks(q, KeyValue(k, v), None, weighting, is_causal=True, block_queries=7)
+    out = attention_by_blocks(q, KeyValue(k, v), None, scoring, is_causal=True, block_queries=7)
     slopes = torch.randn_like(out)
     (gradient,) = torch.autograd.grad(out, v, slopes)
     # `out` is linear in `v`, so the inner products agree exactly if the weights are the same

@@ -15,12 +15,11 @@ from dragoman.nn import (
     Full,
     KeyValue,
     Pattern,
-    Weighting,
+    Scoring,
     causal_mask,
     reference_attention,
 )
-from dragoman.nn.patterns.dense import BLOCK_QUERIES, PRODUCT_KEYS
-from dragoman.nn.patterns.kernels import fused_attention
+from dragoman.nn.cpu.attention import BLOCK_QUERIES, PRODUCT_KEYS, fused_attention
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
 
@@ -51,8 +50,8 @@ def draw_inputs(sizes: tuple[int, int, int, int, int], dtype: torch.dtype) -> In
 def attended(pattern: Pattern, inputs: Inputs, mask: Tensor | None) -> Tensor:
     """Attend as the paper weighs: `1 / sqrt(d)` and nothing else."""
     q_BHTd, k_BHSd, v_BHSd = inputs
-    weighting = Weighting(scale=q_BHTd.shape[-1] ** -0.5)
-    return pattern.attend(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, weighting)
+    scoring = Scoring(scale=q_BHTd.shape[-1] ** -0.5)
+    return pattern.attend(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, scoring)
 
 
 def draw_mask(
@@ -151,8 +150,8 @@ def test_fused_attention_equals_the_reference(
     torch.manual_seed(seed)
     inputs, mask = draw_inputs(sizes, dtype), draw_mask(sizes, kind)
     q_BHTd, k_BHSd, v_BHSd = inputs
-    weighting = Weighting(scale=sizes[4] ** -0.5)
-    out_BHTd = fused_attention(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, weighting)
+    scoring = Scoring(scale=sizes[4] ** -0.5)
+    out_BHTd = fused_attention(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, scoring)
     assert agrees(out_BHTd, inputs, mask)
 
 
@@ -174,7 +173,7 @@ def test_dropout_takes_whole_weights() -> None:
     torch.manual_seed(0)
     q, k = torch.zeros(1, 1, 4000, 2), torch.zeros(1, 1, 2, 2)
     v = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]])
-    out = Full().attend(q, KeyValue(k, v), None, Weighting(scale=1.0, dropout=Dropout(0.5)))
+    out = Full().attend(q, KeyValue(k, v), None, Scoring(scale=1.0, dropout=Dropout(0.5)))
     assert out.unique().tolist() == [0.0, 1.0]
     assert abs(out.mean().item() - 0.5) < 0.03
 

@@ -11,8 +11,8 @@ from dragoman.nn import (
     Cache,
     KeyValue,
     LinearAttention,
+    Scoring,
     StateStorage,
-    Weighting,
     reference_attention,
 )
 from dragoman.nn.patterns.linear import phi, scan
@@ -25,8 +25,8 @@ def test_the_scan_equals_the_formula(
 ) -> None:
     """Outputs and gradients, with and without decay, T <= S, under every mask, shared heads."""
     case = draw_case(data, longest=longest, plain=longest > 20, kv_heads=2)
-    weighting = Weighting(scale=case.weighting.scale)
-    assert_equals_reference(pattern, case._replace(weighting=weighting), pattern.attend)
+    scoring = Scoring(scale=case.scoring.scale)
+    assert_equals_reference(pattern, case._replace(scoring=scoring), pattern.attend)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40), SIZES, st.floats(0.3, 1.0))
@@ -55,12 +55,12 @@ def test_decoding_from_a_state_is_the_whole(seed: int, sizes: list[int], retnet:
     length = sum(sizes)
     q, k, v = (torch.randn(2, heads, length, 3).double() for heads in (4, 2, 2))
     mask = torch.rand(2, 1, 1, length) < 0.7
-    expected = pattern.attend(q, KeyValue(k, v), mask, Weighting(scale=1.0))
+    expected = pattern.attend(q, KeyValue(k, v), mask, Scoring(scale=1.0))
     cache, start = Cache([pattern.make_storage()]), 0
     for size in sizes:
         here = slice(start, start + size)
         kv = cache.extend(0, KeyValue(k[:, :, here], v[:, :, here]))
-        out = pattern.attend(q[:, :, here], kv, mask[..., here], Weighting(scale=1.0))
+        out = pattern.attend(q[:, :, here], kv, mask[..., here], Scoring(scale=1.0))
         assert distance(out, expected[:, :, here]) < 1e-12
         start += size
     assert cache.length == length
@@ -83,7 +83,7 @@ def test_the_softmax_is_the_same_formula_with_another_kernel() -> None:
     """`w_ij = exp(q_i . k_j)` in place of `phi(q_i) . phi(k_j)` is the paper's attention."""
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, 1, 5, 3).double() for _ in range(3))
-    softmax, _ = reference_attention(q, k, v, None, Weighting(scale=1.0))
+    softmax, _ = reference_attention(q, k, v, None, Scoring(scale=1.0))
     for kernel, expected in (
         (torch.exp(q @ k.mT), softmax),
         (phi(q) @ phi(k).mT, LinearAttention(causal=False).reference(q, k, v)[0]),
@@ -96,7 +96,7 @@ def test_a_state_does_not_grow() -> None:
     pattern, new = LinearAttention(), torch.randn(1, 2, 1, 8)
     storage, sizes = StateStorage(), set()
     for _ in range(300):
-        pattern.attend(new, storage.extend(KeyValue(new, new)), None, Weighting(scale=1.0))
+        pattern.attend(new, storage.extend(KeyValue(new, new)), None, Scoring(scale=1.0))
         assert storage.state_BKde is not None
         sizes.add(storage.state_BKde.untyped_storage().nbytes())
     assert sizes == {2 * 8 * 9 * 4}
@@ -108,7 +108,7 @@ def test_half_precision_sums_in_full(dtype: torch.dtype) -> None:
     q = k = torch.zeros(1, 1, 3000, 4, dtype=dtype)
     v = torch.arange(3000.0).view(1, 1, -1, 1).expand(1, 1, 3000, 4) / 3000
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        out = LinearAttention().attend(q, KeyValue(k, v.to(dtype)), None, Weighting(scale=1.0))
+        out = LinearAttention().attend(q, KeyValue(k, v.to(dtype)), None, Scoring(scale=1.0))
     assert out.dtype == dtype
     assert abs(out[0, 0, -1, 0].item() - 0.5) < 0.005
 
@@ -116,9 +116,9 @@ def test_half_precision_sums_in_full(dtype: torch.dtype) -> None:
 def test_autocast_does_not_reach_its_sums() -> None:
     """What comes in float32 is summed in float32, to the same bits as without autocast."""
     q, k, v = torch.randn(3, 1, 2, 40, 8)
-    alone = LinearAttention().attend(q, KeyValue(k, v), None, Weighting(scale=1.0))
+    alone = LinearAttention().attend(q, KeyValue(k, v), None, Scoring(scale=1.0))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        inside = LinearAttention().attend(q, KeyValue(k, v), None, Weighting(scale=1.0))
+        inside = LinearAttention().attend(q, KeyValue(k, v), None, Scoring(scale=1.0))
     assert torch.equal(alone, inside)
 
 
@@ -126,4 +126,4 @@ def test_what_it_cannot_do_is_refused() -> None:
     """A soft-cap, a bias or dropout would be silently left out."""
     x = torch.zeros(1, 1, 2, 2)
     with pytest.raises(ValueError, match="no scores"):
-        LinearAttention().attend(x, KeyValue(x, x), None, Weighting(scale=1.0, soft_cap=1.0))
+        LinearAttention().attend(x, KeyValue(x, x), None, Scoring(scale=1.0, soft_cap=1.0))

@@ -25,8 +25,8 @@ from dragoman.nn import (
     LinearAttention,
     Packed,
     Pattern,
+    Scoring,
     SlidingWindow,
-    Weighting,
     reference_attention,
 )
 from dragoman.nn.patterns.varlen import KEYWORDS, attend_by_varlen, torch_has_it, window_of
@@ -47,7 +47,7 @@ def draw_packed(data: st.DataObject) -> tuple[tuple[int, ...], Case]:
     mask = None
     if data.draw(st.booleans()):
         mask = torch.rand(data.draw(st.sampled_from([1, len(q)])), 1, 1, sum(lengths)) < 0.7
-    return tuple(lengths), Case((q, k, v), mask, case.weighting)
+    return tuple(lengths), Case((q, k, v), mask, case.scoring)
 
 
 @given(WITHIN, st.data())
@@ -64,22 +64,22 @@ def test_packed_documents_equal_their_mask(within: Pattern, data: st.DataObject)
 def test_packed_documents_are_the_documents_alone(within: Pattern, data: st.DataObject) -> None:
     """Each document's outputs are those it has without the others."""
     lengths, case = draw_packed(data)
-    weighting = Weighting(scale=case.weighting.scale)
+    scoring = Scoring(scale=case.scoring.scale)
     q, k, v = (x.detach().double() for x in case.inputs)
-    out = Packed(within, Documents(lengths)).attend(q, KeyValue(k, v), None, weighting)
+    out = Packed(within, Documents(lengths)).attend(q, KeyValue(k, v), None, scoring)
     parts = zip(*(x.split(lengths, dim=2) for x in (out, q, k, v)), strict=True)
     for got, *(q1, k1, v1) in parts:
         if got.shape[2]:
-            assert distance(got, within.attend(q1, KeyValue(k1, v1), None, weighting)) < 1e-12
+            assert distance(got, within.attend(q1, KeyValue(k1, v1), None, scoring)) < 1e-12
 
 
 @pytest.mark.parametrize("within", [LinearAttention(), LinearAttention(causal=False)], ids=repr)
 def test_an_empty_document_has_no_place_in_a_scan(within: LinearAttention) -> None:
     """Linear attention goes through chunks; a document without positions has none."""
     q, k, v = torch.randn(3, 1, 2, 3, 4)
-    weighting = Weighting(scale=1.0)
-    out = Packed(within, Documents((0, 3, 0))).attend(q, KeyValue(k, v), None, weighting)
-    assert distance(out, within.attend(q, KeyValue(k, v), None, weighting)) < 1e-6
+    scoring = Scoring(scale=1.0)
+    out = Packed(within, Documents((0, 3, 0))).attend(q, KeyValue(k, v), None, scoring)
+    assert distance(out, within.attend(q, KeyValue(k, v), None, scoring)) < 1e-6
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.integers(0, 2**32))
@@ -94,11 +94,11 @@ def test_the_cost_is_the_sum_of_squares(lengths: list[int], seed: int) -> None:
     q, k, v = (torch.randn(1, heads, sum(lengths), head_dim) for _ in range(3))
     with FlopCounterMode(display=False) as counter:
         Packed(Full(), Documents(tuple(lengths))).attend(
-            q, KeyValue(k, v), None, Weighting(scale=1.0)
+            q, KeyValue(k, v), None, Scoring(scale=1.0)
         )
     pairs = sum(max(n * 9 / 8, n + 7) ** 2 for n in lengths)
     least = sum(n**2 for n in lengths)
-    # a product of few rows is filled up to 4096 multiplications (nn/products.py)
+    # a product of few rows is filled up to 4096 multiplications (nn/cpu/products.py)
     small = 2 * heads * len(lengths) * 2 * 4096
     assert 4 * heads * head_dim * least <= counter.get_total_flops()
     assert counter.get_total_flops() <= 4 * heads * head_dim * pairs + small
@@ -128,7 +128,7 @@ def varlen_stand_in(  # noqa: PLR0917 (torch's form)
         steps = torch.arange(end - start) - torch.arange(end - start)[:, None]
         left, right = (n if n >= 0 else end for n in window_size)
         mask = (steps >= -left) & (steps <= right)
-        out, _ = reference_attention(qs, ks, vs, mask, Weighting(scale=scale))
+        out, _ = reference_attention(qs, ks, vs, mask, Scoring(scale=scale))
         outs.append(out[0].transpose(0, 1))
     return torch.cat(outs)
 
@@ -150,8 +150,8 @@ def test_the_variable_length_kernel_is_told_the_same(within: Pattern) -> None:
     torch.manual_seed(0)
     lengths = (5, 1, 8)
     q, k, v = (torch.randn(2, heads, 14, 3).double() for heads in (4, 2, 2))
-    window, weighting = window_of(within), Weighting(scale=0.3)
+    window, scoring = window_of(within), Scoring(scale=0.3)
     assert window is not None
-    out = attend_by_varlen(q, KeyValue(k, v), lengths, window, weighting, varlen_stand_in)
-    expected = Packed(within, Documents(lengths)).attend(q, KeyValue(k, v), None, weighting)
+    out = attend_by_varlen(q, KeyValue(k, v), lengths, window, scoring, varlen_stand_in)
+    expected = Packed(within, Documents(lengths)).attend(q, KeyValue(k, v), None, scoring)
     assert distance(out, expected) < 1e-12

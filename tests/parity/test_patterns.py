@@ -13,9 +13,9 @@ from dragoman.nn import (
     LinearAttention,
     Longformer,
     Pattern,
+    Scoring,
     SlidingWindow,
     Strided,
-    Weighting,
 )
 from dragoman.nn.patterns.blocks import SEGMENT
 
@@ -61,5 +61,5 @@ def test_a_pattern_equals_its_mask_across_segments(pattern: Pattern, earlier: in
     lengths = (2 * SEGMENT + 37 - earlier, 2 * SEGMENT + 37, 2 * SEGMENT + 37)
     q, k, v = (torch.randn(1, 1, n, 2, dtype=torch.float64, requires_grad=True) for n in lengths)
     mask = torch.rand(1, 1, 1, k.shape[2]) < 0.8
-    case = Case((q, k, v), mask, Weighting(scale=0.7))
+    case = Case((q, k, v), mask, Scoring(scale=0.7))
     assert_equals_reference(pattern, case, pattern.attend)

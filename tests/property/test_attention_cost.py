@@ -22,14 +22,14 @@ from dragoman.nn import (
     LinearAttention,
     Longformer,
     Pattern,
+    Scoring,
     SlidingWindow,
     Strided,
-    Weighting,
 )
 
-PLAIN = Weighting(scale=1.0)
-CAPPED = Weighting(scale=1.0, soft_cap=5.0)
-DROPPED = Weighting(scale=1.0, dropout=Dropout(0.1))
+PLAIN = Scoring(scale=1.0)
+CAPPED = Scoring(scale=1.0, soft_cap=5.0)
+DROPPED = Scoring(scale=1.0, dropout=Dropout(0.1))
 
 
 class Largest(TorchDispatchMode):
@@ -54,14 +54,14 @@ class Largest(TorchDispatchMode):
 
 
 def largest(
-    pattern: Pattern, length: int, mask: Tensor | None = None, weighting: Weighting = PLAIN
+    pattern: Pattern, length: int, mask: Tensor | None = None, scoring: Scoring = PLAIN
 ) -> int:
     """Run forward and backward in float32 with one head of 2, and return the largest tensor."""
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, 1, length, 2, requires_grad=True) for _ in range(3))
     found = Largest()
     with found:
-        pattern.attend(q, KeyValue(k, v), mask, weighting).sum().backward()
+        pattern.attend(q, KeyValue(k, v), mask, scoring).sum().backward()
     return found.numbers
 
 
@@ -79,18 +79,18 @@ SUMS: list[Pattern] = [LinearAttention(decay="retnet"), LinearAttention(causal=F
 
 
 @pytest.mark.parametrize(
-    ("pattern", "weighting"),
-    [(window, weighting) for window in WINDOWS for weighting in (PLAIN, CAPPED, DROPPED)]
+    ("pattern", "scoring"),
+    [(window, scoring) for window in WINDOWS for scoring in (PLAIN, CAPPED, DROPPED)]
     + [(sums, PLAIN) for sums in SUMS],
     ids=repr,
 )
 @pytest.mark.parametrize("masked", [True, False], ids=["mask", "no-mask"])
 def test_windows_and_sums_grow_with_the_length(
-    pattern: Pattern, weighting: Weighting, *, masked: bool
+    pattern: Pattern, scoring: Scoring, *, masked: bool
 ) -> None:
     """From 1,024 to 4,096 positions no tensor grows by more than 4 times, forward and backward."""
     small, large = (
-        largest(pattern, n, padding(n) if masked else None, weighting) for n in (1024, 4096)
+        largest(pattern, n, padding(n) if masked else None, scoring) for n in (1024, 4096)
     )
     assert large <= 4 * small
 
@@ -109,24 +109,24 @@ def test_sparse_patterns_grow_with_its_root_too(
 
 
 @pytest.mark.parametrize(
-    "weighting",
+    "scoring",
     [
         PLAIN,
         CAPPED,
         DROPPED,
-        Weighting(scale=1.0, bias=ALiBi().make_bias(1, bidirectional=True)),
+        Scoring(scale=1.0, bias=ALiBi().make_bias(1, bidirectional=True)),
     ],
     ids=["plain", "capped", "dropout", "bias"],
 )
 @pytest.mark.parametrize("masked", [True, False], ids=["mask", "no-mask"])
 @pytest.mark.parametrize("pattern", [Full(), Causal()], ids=repr)
 def test_dense_attention_keeps_no_square(
-    pattern: Pattern, weighting: Weighting, *, masked: bool
+    pattern: Pattern, scoring: Scoring, *, masked: bool
 ) -> None:
     """Beyond the lengths that plain products serve, no tensor is near `L x L`."""
     length = 2304
     mask = padding(length) if masked else None
-    assert largest(pattern, length, mask, weighting) < length * length / 4
+    assert largest(pattern, length, mask, scoring) < length * length / 4
 
 
 def test_the_reference_does_keep_it() -> None:

@@ -18,15 +18,16 @@ from dragoman.nn import (
     AttentionPattern,
     Causal,
     Fixed,
+    GrowingStorage,
     KeyValue,
     LinearAttention,
     Longformer,
+    RollingStorage,
     Rotary,
     Sinusoidal,
     SlidingWindow,
     Strided,
 )
-from dragoman.nn.cache import GrowingStorage, RollingStorage
 
 SCORED: list[AttentionPattern] = [
     Causal(),

@@ -15,13 +15,13 @@ from dragoman.models import EncoderDecoder
 from dragoman.nn import (
     Full,
     KeyValue,
-    Weighting,
+    Scoring,
     causal_mask,
     length_mask,
     row_invariant_products,
 )
+from dragoman.nn.cpu.products import Linear
 from dragoman.nn.feedforward import ACTIVATIONS
-from dragoman.nn.products import Linear
 
 pytestmark = needs_independent_rows
 
@@ -30,8 +30,8 @@ SEEDS = st.integers(0, 2**32)
 
 def attend(q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor) -> Tensor:
     """Attend as the paper weighs."""
-    weighting = Weighting(scale=q_BHTd.shape[-1] ** -0.5)
-    return Full().attend(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, weighting)
+    scoring = Scoring(scale=q_BHTd.shape[-1] ** -0.5)
+    return Full().attend(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, scoring)
 
 
 # Sentences on both sides of the borders where kernels change, 16 and 32 among them.

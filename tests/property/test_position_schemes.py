@@ -30,7 +30,7 @@ from dragoman.nn import (
 )
 from dragoman.nn.position.bias import alibi_slopes
 from dragoman.nn.position.rotary import Pairing, RotaryScaling
-from dragoman.nn.position.table import Exponent, Layout
+from dragoman.nn.position.sinusoidal import Exponent, Layout
 
 SEEDS = st.integers(0, 2**32)
 PAIRINGS: st.SearchStrategy[Pairing] = st.sampled_from(["halves", "adjacent"])

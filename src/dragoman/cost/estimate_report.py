@@ -26,7 +26,7 @@ from dragoman.cost.memory import (
     validation_memory,
 )
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, count_parameters
-from dragoman.nn.precision import Precision
+from dragoman.nn.cpu.precision import Precision
 
 __all__ = ["Cost", "FlopsPerToken", "MemoryReport", "Request", "cost_of"]
 

@@ -26,7 +26,7 @@ from dragoman.models import (
     count_parameters,
 )
 from dragoman.models.defaults import DecodingDefaults
-from dragoman.nn.precision import Precision
+from dragoman.nn.cpu.precision import Precision
 from dragoman.tasks.generate.batches import LanguageBatch
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.translate.batches import PairBatch

@@ -32,14 +32,12 @@ from dragoman.models import (
 )
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
 from dragoman.nn import (
-    ALiBi,
     Documents,
     Full,
-    LayerShape,
+    LayerConfig,
     Packed,
     Pattern,
     Precision,
-    RelativeBias,
 )
 
 
@@ -152,13 +150,13 @@ class _Mode(NamedTuple):
     precision: Precision
     rows: int
 
-    def call(self, shape: LayerShape, queries: int, keys: int, *, masked: bool = False) -> Call:
+    def call(self, shape: LayerConfig, queries: int, keys: int, *, masked: bool = False) -> Call:
         """Return a call of self-attention."""
-        biased = isinstance(shape.positions, RelativeBias | ALiBi)
+        biased = shape.positions.changes_scores
         crossing = self.crossing(shape, queries, keys)
         return replace(crossing, masked=masked, matrix=crossing.matrix or biased)
 
-    def crossing(self, shape: LayerShape, queries: int, keys: int) -> Call:
+    def crossing(self, shape: LayerConfig, queries: int, keys: int) -> Call:
         """Return a call of cross-attention: no bias, and always a mask."""
         drops = self.learns and shape.attention_dropout > 0
         return Call(
@@ -216,7 +214,7 @@ def _repeated(patterns: Sequence[Pattern], num_layers: int) -> list[Pattern]:
     return list(islice(cycle(patterns), num_layers))
 
 
-def _stack(shape: LayerShape, patterns: Sequence[Pattern], call: Call) -> _Layers:
+def _stack(shape: LayerConfig, patterns: Sequence[Pattern], call: Call) -> _Layers:
     """Self-attention and feed-forward for as many tokens as there are queries."""
     tokens = call.queries
     work = Work(0, 0)
@@ -242,11 +240,11 @@ def _memory(config: ModelConfig, src_length: int) -> int:
     return config.num_decoder_layers * _keys_and_values(config, src_length)
 
 
-def _queries_and_output(shape: LayerShape, tokens: int) -> int:
+def _queries_and_output(shape: LayerConfig, tokens: int) -> int:
     return 4 * shape.d_model * shape.num_heads * shape.width * tokens
 
 
-def _keys_and_values(shape: LayerShape, tokens: int) -> int:
+def _keys_and_values(shape: LayerConfig, tokens: int) -> int:
     return 4 * shape.d_model * (shape.num_kv_heads or shape.num_heads) * shape.width * tokens
 
 

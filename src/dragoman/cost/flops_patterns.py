@@ -6,7 +6,7 @@ layout multiplies (a block's filling and what a mask then hides are multiplied t
 often: a kernel that keeps no matrix of scores makes it again in the backward pass.
 
 The path is the one that `nn/patterns` takes on a CPU. Products too small to reach a library's fast
-path are filled up with rows of zeros there (`nn/products.py`); those rows are not counted.
+path are filled up with rows of zeros there (`nn/cpu/products.py`); those rows are not counted.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from dragoman.nn import (
     Documents,
     Fixed,
     Full,
-    LayerShape,
+    LayerConfig,
     LinearAttention,
     Longformer,
     Packed,
@@ -29,8 +29,8 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
+from dragoman.nn.cpu.attention import BLOCK_QUERIES, LEARNT_KEYS, PRODUCT_KEYS
 from dragoman.nn.patterns.blocks import SEGMENT, STRIP_SCORES, Reach
-from dragoman.nn.patterns.dense import BLOCK_QUERIES, LEARNT_KEYS, PRODUCT_KEYS
 from dragoman.nn.patterns.linear import CHUNK
 from dragoman.nn.patterns.packed import group_documents
 from dragoman.nn.patterns.window import block_queries
@@ -77,7 +77,7 @@ class Call:
     """Rows of the batch: packed documents are grouped by what a cache holds of all."""
 
 
-def attention_work(shape: LayerShape, pattern: Pattern, call: Call) -> Work:
+def attention_work(shape: LayerConfig, pattern: Pattern, call: Call) -> Work:
     """Count scores and weighted sums of one row, all heads."""
     match pattern:
         case Packed(within=within, documents=documents):
@@ -96,21 +96,21 @@ def attention_work(shape: LayerShape, pattern: Pattern, call: Call) -> Work:
             work = _strided(shape, pattern, call)
         case Fixed():
             work = _fixed(shape, pattern, call)
-        case _:
-            raise TypeError(f"nobody has counted the work of {type(pattern).__name__}")
+        case _:  # from outside the package: dense attention under its mask
+            work = _dense(shape, call, differs=True)
     return work
 
 
-def _pairs(shape: LayerShape, pairs: int, again: float = KEPT) -> Work:
+def _pairs(shape: LayerConfig, pairs: int, again: float = KEPT) -> Work:
     """Return the work of pairs of a query and a key: `4 d` for each head, and its backward pass."""
     forward = 4 * shape.num_heads * shape.width * pairs
     return Work(forward, int(again * forward))
 
 
 def _dense(
-    shape: LayerShape, call: Call, *, is_causal: bool = False, differs: bool = False
+    shape: LayerConfig, call: Call, *, is_causal: bool = False, differs: bool = False
 ) -> Work:
-    """Every query meets every key: `T S` pairs (`nn/patterns/dense.py` chooses the path).
+    """Every query meets every key: `T S` pairs (`nn/cpu/attention.py` chooses the path).
 
     The fused kernel is counted as torch's own counter counts it, hidden half of a causal square
     included. Blocks of queries, which take its place where it would need a matrix, meet the keys up
@@ -133,7 +133,7 @@ def _dense(
     return _pairs(shape, pairs, REMADE if call.matrix else RERUN)
 
 
-def _one_query(shape: LayerShape, pattern: Pattern, call: Call) -> Work:
+def _one_query(shape: LayerConfig, pattern: Pattern, call: Call) -> Work:
     """Decoding: the last query looks up the keys that it sees."""
     if isinstance(pattern, SlidingWindow):
         return _pairs(shape, min(call.keys, 1 + sum(pattern.reach)))
@@ -148,7 +148,7 @@ def _blocks(call: Call, reach: Reach, block: int) -> tuple[int, int]:
     return queries, (back + 1 + ahead) * block
 
 
-def _window(shape: LayerShape, pattern: SlidingWindow, call: Call) -> Work:
+def _window(shape: LayerConfig, pattern: SlidingWindow, call: Call) -> Work:
     """Blocks of queries with the stretch of keys in reach: `O(L (block + reach))`."""
     block = block_queries(pattern.size)
     if call.keys <= block + sum(pattern.reach):
@@ -157,7 +157,7 @@ def _window(shape: LayerShape, pattern: SlidingWindow, call: Call) -> Work:
     return _pairs(shape, queries * stretch, KEPT if call.matrix else REMADE)
 
 
-def _longformer(shape: LayerShape, pattern: Longformer, call: Call) -> Work:
+def _longformer(shape: LayerConfig, pattern: Longformer, call: Call) -> Work:
     """Windows that meet `g` global keys too, and `g` queries that meet all: `O(L (window + g))`."""
     block, reach = block_queries(pattern.window), pattern.local.reach
     if call.keys <= block + sum(reach):
@@ -168,7 +168,7 @@ def _longformer(shape: LayerShape, pattern: Longformer, call: Call) -> Work:
     return near + _pairs(shape, num_global * call.keys)
 
 
-def _strided(shape: LayerShape, pattern: Strided, call: Call) -> Work:
+def _strided(shape: LayerConfig, pattern: Strided, call: Call) -> Work:
     """The band, in blocks as long as the stride, and the columns of rows as long as the stride."""
     stride = pattern.stride
     if call.keys <= 2 * stride:
@@ -178,7 +178,7 @@ def _strided(shape: LayerShape, pattern: Strided, call: Call) -> Work:
     return _pairs(shape, queries * stretch + stride * column * column)
 
 
-def _fixed(shape: LayerShape, pattern: Fixed, call: Call) -> Work:
+def _fixed(shape: LayerConfig, pattern: Fixed, call: Call) -> Work:
     """The cells, and from each segment of them the summaries of all whole cells up to its end."""
     stride = pattern.stride
     if call.keys <= 2 * stride:
@@ -193,7 +193,7 @@ def _fixed(shape: LayerShape, pattern: Fixed, call: Call) -> Work:
     return _pairs(shape, pairs)
 
 
-def _linear(shape: LayerShape, pattern: LinearAttention, call: Call) -> Work:
+def _linear(shape: LayerConfig, pattern: LinearAttention, call: Call) -> Work:
     """Sums of outer products, `d x (d + 1)` for each key: the last column sums the weights.
 
     Causal: in chunks of `c`, whose queries meet the chunk's own keys as pairs and all before them
@@ -211,7 +211,7 @@ def _linear(shape: LayerShape, pattern: LinearAttention, call: Call) -> Work:
     return Work(forward, 2 * (forward - last * outer))
 
 
-def _packed(shape: LayerShape, within: Pattern, documents: Documents, call: Call) -> Work:
+def _packed(shape: LayerConfig, within: Pattern, documents: Documents, call: Call) -> Work:
     """The sum of what the documents cost; short ones are filled up to the longest of a group."""
     total = Work(0, 0)
     lengths: Sequence[int] = documents.lengths

@@ -34,7 +34,7 @@ from torch.backends import mkldnn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.models import ModelConfig
-from dragoman.nn.precision import has_bf16_units, onednn_setting
+from dragoman.nn.cpu.precision import has_bf16_units, onednn_setting
 
 CPU = torch.device("cpu")
 aten = torch.ops.aten

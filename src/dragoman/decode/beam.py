@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from dragoman.decode.protocol import Advance
-from dragoman.decode.ranking import IMPOSSIBLE, top_tokens
 from dragoman.decode.score import length_penalty
 from dragoman.errors import InputError
+from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 from dragoman.ranges import Count, NonNegative, check_ranges
 
 __all__ = ["Beam"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dragoman.decode.ranking import IMPOSSIBLE
 from dragoman.errors import InputError
+from dragoman.nn.cpu.ranking import IMPOSSIBLE
 
 __all__ = [
     "Forbid",

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decode.greedy import SingleFrontier
-from dragoman.decode.ranking import top_tokens
+from dragoman.nn.cpu.ranking import top_tokens
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
 
 __all__ = ["Sample"]

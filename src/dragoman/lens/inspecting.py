@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from dragoman.decode.ranking import IMPOSSIBLE
 from dragoman.lens.inspection import (
     Alternative,
     Attribution,
@@ -34,6 +33,7 @@ from dragoman.lens.trace import Traced, trace_continuation, trace_text, trace_tr
 from dragoman.lens.weights import gradient_input, rollout
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead
+from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.text.tokenizer import MASK, Tokenizer
 
 __all__ = ["inspect_continuation", "inspect_reading", "inspect_translation"]

@@ -7,11 +7,11 @@ from typing import Literal
 from torch import Tensor
 
 from dragoman.decode import Hypothesis
-from dragoman.decode.ranking import IMPOSSIBLE, top_tokens
 from dragoman.lens.inspection import Alignment, Alternative, AttentionMap, Note, Step
 from dragoman.lens.search import MOST_PRUNED, Observed
 from dragoman.lens.trace import ALL, MapName, Traced, Wanted
 from dragoman.lens.weights import summarise
+from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 from dragoman.text.tokenizer import SPECIALS, Tokenizer
 from dragoman.wording import counted
 

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from dragoman.decode import Advance, Beam, Frontier, Greedy, Hypothesis, Sample, length_penalty
-from dragoman.decode.ranking import IMPOSSIBLE, top_tokens
 from dragoman.lens.inspection import BeamTree, Node, NodeState
+from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 from dragoman.wording import counted
 
 __all__ = ["Observed", "beam_tree"]

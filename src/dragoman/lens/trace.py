@@ -28,7 +28,7 @@ from dragoman.nn import (
     evaluation_view,
     inference,
 )
-from dragoman.nn.cache import Continued
+from dragoman.nn.patterns import Continued
 
 __all__ = [
     "Kept",

@@ -1,7 +1,7 @@
 """What a model is built from. A config stops at the constructors: no forward pass sees one.
 
 Three configs, one for each variant of the Transformer. What they share (all that a layer is built
-from) are the fields of `LayerShape`, which each extends; what differs stands here.
+from) are the fields of `LayerConfig`, which each extends; what differs stands here.
 """
 
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ from typing import Literal
 
 from dragoman.errors import InputError
 from dragoman.models.heads import Head, NoHead
+from dragoman.nn.config import LayerConfig
 from dragoman.nn.patterns import AttentionPattern
-from dragoman.nn.shape import LayerShape
 from dragoman.ranges import Count, Positive
 
 Tying = Literal["none", "target-output", "source-target", "all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderDecoderConfig(LayerShape):
+class EncoderDecoderConfig(LayerConfig):
     """The encoder-decoder Transformer of the paper. The defaults are its base model."""
 
     kind: Literal["encoder-decoder"] = "encoder-decoder"
@@ -55,7 +55,7 @@ class EncoderDecoderConfig(LayerShape):
 
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built, naming both options of a conflict."""
-        LayerShape.__post_init__(self)
+        LayerConfig.__post_init__(self)
         self._check_patterns("encoder_patterns", self.encoder_patterns)
         self._check_patterns("decoder_patterns", self.decoder_patterns)
         _check_causal(self.decoder_patterns, "decoder_patterns")
@@ -74,7 +74,7 @@ class EncoderDecoderConfig(LayerShape):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecoderOnlyConfig(LayerShape):
+class DecoderOnlyConfig(LayerConfig):
     """The decoder alone, trained to predict the next token (GPT, Llama, Mistral)."""
 
     kind: Literal["decoder-only"] = "decoder-only"
@@ -106,13 +106,13 @@ class DecoderOnlyConfig(LayerShape):
 
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built."""
-        LayerShape.__post_init__(self)
+        LayerConfig.__post_init__(self)
         self._check_patterns("patterns", self.patterns)
         _check_causal(self.patterns, "patterns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderOnlyConfig(LayerShape):
+class EncoderOnlyConfig(LayerConfig):
     """The encoder alone, and a head for what it is used for (BERT)."""
 
     kind: Literal["encoder-only"] = "encoder-only"
@@ -140,7 +140,7 @@ class EncoderOnlyConfig(LayerShape):
 
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built."""
-        LayerShape.__post_init__(self)
+        LayerConfig.__post_init__(self)
         self._check_patterns("patterns", self.patterns)
 
 

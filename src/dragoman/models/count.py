@@ -7,7 +7,7 @@ from dragoman.models.config import (
     ModelConfig,
 )
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
-from dragoman.nn import LayerShape, Learned, RelativeBias
+from dragoman.nn import LayerConfig, Learned, RelativeBias
 
 
 def count_parameters(config: ModelConfig) -> dict[str, int]:
@@ -66,23 +66,23 @@ def _encoder_only(config: EncoderOnlyConfig) -> dict[str, int]:
     }
 
 
-def _beside(shape: LayerShape, *, norm: bool) -> int:
+def _beside(shape: LayerConfig, *, norm: bool) -> int:
     """What stands beside an embedding matrix: learned positions, a norm."""
     rows = shape.positions.max_length if isinstance(shape.positions, Learned) else 0
     return rows * shape.d_model + norm * _norm(shape)
 
 
-def _stack(shape: LayerShape) -> int:
+def _stack(shape: LayerConfig) -> int:
     """What stands beside the layers of a stack: a last norm, a bias of positions."""
     buckets = shape.positions.num_buckets if isinstance(shape.positions, RelativeBias) else 0
     return shape.ends_in_norm * _norm(shape) + buckets * shape.num_heads
 
 
-def _layer(shape: LayerShape) -> int:
+def _layer(shape: LayerConfig) -> int:
     return _attention(shape) + _ffn(shape) + 2 * _norm(shape)
 
 
-def _attention(shape: LayerShape) -> int:
+def _attention(shape: LayerConfig) -> int:
     d, inner = shape.d_model, shape.num_heads * shape.width
     kv_inner = (shape.num_kv_heads or shape.num_heads) * shape.width
     qkv_bias = shape.bias if shape.qkv_bias is None else shape.qkv_bias
@@ -90,11 +90,11 @@ def _attention(shape: LayerShape) -> int:
     return 2 * d * inner + 2 * d * kv_inner + biases + shape.qk_norm * 2 * shape.width
 
 
-def _ffn(shape: LayerShape) -> int:
+def _ffn(shape: LayerConfig) -> int:
     ups = 2 if shape.gated else 1
     bias = shape.bias if shape.ffn_bias is None else shape.ffn_bias
     return (ups + 1) * shape.d_model * shape.d_ff + bias * (ups * shape.d_ff + shape.d_model)
 
 
-def _norm(shape: LayerShape) -> int:
+def _norm(shape: LayerConfig) -> int:
     return shape.d_model * (2 if shape.norm == "layer" and shape.bias else 1)

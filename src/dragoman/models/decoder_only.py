@@ -149,9 +149,9 @@ class DecoderOnly(nn.Module):
         documents: Documents | None,
     ) -> Tensor:
         x_BLD = self.embedding.embed(ids_BL, positions)
-        place = self.decoder.place(x_BLD, positions, documents)
+        info = self.decoder.position_info(x_BLD, positions, documents)
         mask = None if mask_BS is None else mask_BS[:, None, None, :]
-        hidden_BLD: Tensor = self.decoder(x_BLD, past, mask, place)
+        hidden_BLD: Tensor = self.decoder(x_BLD, past, mask, info)
         return hidden_BLD if self.logit_scale == 1.0 else hidden_BLD * self.logit_scale
 
 

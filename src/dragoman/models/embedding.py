@@ -4,14 +4,7 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from dragoman.nn import (
-    Dropout,
-    Learned,
-    LearnedPositions,
-    Positions,
-    Sinusoidal,
-    TokenEmbedding,
-)
+from dragoman.nn import Dropout, Positions, TokenEmbedding
 from dragoman.nn.position import PositionScheme
 
 
@@ -42,21 +35,14 @@ class Embedding(TokenEmbedding):
         super().__init__(
             vocab_size, config.d_model, pad_id=config.pad_id, scale=config.scale_embedding
         )
-        scheme = config.positions
-        self.positions = None
-        if isinstance(scheme, Sinusoidal | Learned):
-            self.positions = scheme.make_table(config.d_model)
+        self.positions = config.positions.make_table(config.d_model)
+        self.num_positions = config.positions.num_positions
+        """Positions that have a vector; None where nothing bounds them."""
         self.types = nn.Embedding(num_token_types, config.d_model) if num_token_types else None
         if self.types is not None:
             nn.init.normal_(self.types.weight, std=0.02)  # torch's own would drown the tokens
         self.norm = config.make_norm() if config.embedding_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
-
-    @property
-    def num_places(self) -> int | None:
-        """Positions that have a vector; None where nothing bounds them."""
-        known = self.positions
-        return len(known.weight) if isinstance(known, LearnedPositions) else None
 
     def embed(self, ids_BL: Tensor, positions: Positions, types_BL: Tensor | None = None) -> Tensor:
         """Map ids `(B, L)` to vectors `(B, L, D)`; types are 0 unless given."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
-from dragoman.nn import Dropout, LayerShape, Linear, head_product
+from dragoman.nn import Dropout, LayerConfig, Linear, head_product
 from dragoman.nn.feedforward import ACTIVATIONS
 
 
@@ -57,7 +57,7 @@ Head = NoHead | MaskedLanguageHead | ClassificationHead | TaggingHead
 class MaskedLanguageOutput(nn.Module):
     """`logits = norm(act(x W + b)) E^T + c`, with the matrix `E` of the embedding."""
 
-    def __init__(self, shape: LayerShape, embedding: nn.Parameter) -> None:
+    def __init__(self, shape: LayerConfig, embedding: nn.Parameter) -> None:
         super().__init__()
         self.dense = Linear(shape.d_model, shape.d_model)
         self.norm = shape.make_norm()
@@ -80,7 +80,7 @@ class MaskedLanguageOutput(nn.Module):
 class ClassificationOutput(nn.Module):
     """`logits = pool(x) W + b`, one row for each text."""
 
-    def __init__(self, shape: LayerShape, head: ClassificationHead) -> None:
+    def __init__(self, shape: LayerConfig, head: ClassificationHead) -> None:
         super().__init__()
         self.pooling = head.pooling
         self.pooler = Linear(shape.d_model, shape.d_model) if head.pooler else None
@@ -104,7 +104,7 @@ class ClassificationOutput(nn.Module):
 class TaggingOutput(nn.Module):
     """`logits = x W + b`, one row for each token."""
 
-    def __init__(self, shape: LayerShape, head: TaggingHead) -> None:
+    def __init__(self, shape: LayerConfig, head: TaggingHead) -> None:
         super().__init__()
         self.dropout = Dropout(shape.dropout)
         self.output = Linear(shape.d_model, _count(head.labels))
@@ -123,7 +123,7 @@ class NoOutput(nn.Module):
         return hidden_BLD
 
 
-def make_head(head: Head, shape: LayerShape, embedding: nn.Parameter) -> nn.Module:
+def make_head(head: Head, shape: LayerConfig, embedding: nn.Parameter) -> nn.Module:
     """Build the head that a config names."""
     match head:
         case MaskedLanguageHead():

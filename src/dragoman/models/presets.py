@@ -10,7 +10,7 @@ from dragoman.models.config import (
     EncoderDecoderConfig,
     EncoderOnlyConfig,
 )
-from dragoman.nn import LayerShape, Learned, Rotary
+from dragoman.nn import LayerConfig, Learned, Rotary
 from dragoman.nn.patterns import SlidingWindow
 
 _BASE = EncoderDecoderConfig()
@@ -80,7 +80,7 @@ ENCODER_PRESETS: dict[str, EncoderOnlyConfig] = {
     "bert-base": replace(_BERT, d_model=768, num_heads=12, d_ff=3072, num_layers=12),
 }
 
-ConfigT = TypeVar("ConfigT", bound=LayerShape)
+ConfigT = TypeVar("ConfigT", bound=LayerConfig)
 
 
 def preset(name: str) -> EncoderDecoderConfig:

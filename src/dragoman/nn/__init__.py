@@ -16,39 +16,47 @@ s    keys that a block meets
 A mask is boolean, True means *may attend*, and broadcasts to `(B, H, T, S)`.
 """
 
-from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.cache import (
-    Cache,
-    GrowingStorage,
-    KeyValue,
-    NoPast,
-    Past,
-    RollingStorage,
-    StateStorage,
+from dragoman.nn.attention import (
+    NO_POSITIONS,
+    Causal,
+    Full,
+    MultiHeadAttention,
+    Pattern,
+    PositionInfo,
+    Scoring,
+    reference_attention,
+    soft_cap,
 )
-from dragoman.nn.dropout import Dropout
+from dragoman.nn.cache import Cache, GrowingStorage, KeyValue, NoPast, Past
+from dragoman.nn.config import LayerConfig
+from dragoman.nn.cpu.elementwise import Dropout
+from dragoman.nn.cpu.precision import (
+    Precision,
+    autocast,
+    evaluation_view,
+    inference,
+    row_invariant_products,
+)
+from dragoman.nn.cpu.products import Linear, head_product
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.init import deepnorm, deepnorm_pair
 from dragoman.nn.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, Memory, Residual
-from dragoman.nn.mask import Documents, causal_mask, length_mask, padding_mask
+from dragoman.nn.mask import causal_mask, distances, length_mask, padding_mask
 from dragoman.nn.norm import LayerNorm, RMSNorm
 from dragoman.nn.patterns import (
     AttentionPattern,
-    Causal,
+    Documents,
     Fixed,
-    Full,
     LinearAttention,
     Longformer,
     Packed,
-    Pattern,
+    RollingStorage,
     SlidingWindow,
+    StateStorage,
     Strided,
-    Weighting,
-    reference_attention,
 )
 from dragoman.nn.position import (
-    NOWHERE,
     ALiBi,
     DynamicScaling,
     Learned,
@@ -56,30 +64,20 @@ from dragoman.nn.position import (
     LinearScaling,
     Llama3Scaling,
     NoPositions,
-    Place,
     Positions,
     PositionScheme,
     RelativeBias,
     Rotary,
+    Scheme,
     Sinusoidal,
     SinusoidalPositions,
     YaRN,
     rotate,
     sinusoidal_table,
 )
-from dragoman.nn.precision import (
-    Precision,
-    autocast,
-    evaluation_view,
-    inference,
-    row_invariant_products,
-)
-from dragoman.nn.products import Linear, head_product
-from dragoman.nn.shape import LayerShape
-from dragoman.nn.softcap import soft_cap
 
 __all__ = [
-    "NOWHERE",
+    "NO_POSITIONS",
     "ALiBi",
     "AttentionPattern",
     "Cache",
@@ -96,8 +94,8 @@ __all__ = [
     "Full",
     "GrowingStorage",
     "KeyValue",
+    "LayerConfig",
     "LayerNorm",
-    "LayerShape",
     "Learned",
     "LearnedPositions",
     "Linear",
@@ -112,7 +110,7 @@ __all__ = [
     "Packed",
     "Past",
     "Pattern",
-    "Place",
+    "PositionInfo",
     "PositionScheme",
     "Positions",
     "Precision",
@@ -121,18 +119,20 @@ __all__ = [
     "Residual",
     "RollingStorage",
     "Rotary",
+    "Scheme",
+    "Scoring",
     "Sinusoidal",
     "SinusoidalPositions",
     "SlidingWindow",
     "StateStorage",
     "Strided",
     "TokenEmbedding",
-    "Weighting",
     "YaRN",
     "autocast",
     "causal_mask",
     "deepnorm",
     "deepnorm_pair",
+    "distances",
     "evaluation_view",
     "head_product",
     "inference",

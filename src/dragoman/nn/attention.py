@@ -1,19 +1,109 @@
-"""Multi-head attention (paper, section 3.2.2)."""
+"""Attention (paper, section 3.2): the formula, several heads of it, and who may see whom.
 
-from collections.abc import Sequence
-from dataclasses import replace
+Attention(Q, K, V) = softmax(Q K^T / sqrt(d) + mask) V
+MultiHead(x, y) = Concat(head_1 ... head_H) W_O,  head_i = Attention(x W_Q,i, y W_K,i, y W_V,i)
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import Literal, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
-from dragoman.nn.cache import KeyValue
-from dragoman.nn.dropout import Dropout
+from dragoman.nn.cache import GrowingStorage, KeyValue, Storage
+from dragoman.nn.cpu.attention import dense_attention
+from dragoman.nn.cpu.elementwise import Dropout
+from dragoman.nn.cpu.products import Linear
 from dragoman.nn.init import init_linear
-from dragoman.nn.mask import check_mask
+from dragoman.nn.mask import additive, causal_mask, check_mask, distances
 from dragoman.nn.norm import RMSNorm
-from dragoman.nn.patterns import Full, LinearAttention, Packed, Pattern, Weighting, seen_keys
-from dragoman.nn.position import NOWHERE, Place, rotate
-from dragoman.nn.products import Linear
+from dragoman.nn.position.rotary import Angles, rotate
+
+Bias = Callable[[Tensor], Tensor]
+"""From distances `j - i` (key minus query), `(T, S)`, to what the scores get, `(H, T, S)`."""
+
+
+def soft_cap(x: Tensor, cap: float | None) -> Tensor:
+    """Compute `c tanh(x / c)`: close to `x` near zero, never further from zero than `c`.
+
+    For scores and for logits (Gemma 2, section 2). Without a cap it is `x`.
+    """
+    return x if cap is None else cap * torch.tanh(x / cap)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """How scores become weights: `dropout(softmax(cap(scale q k^T) + bias + mask))`."""
+
+    scale: float
+    """Factor of the products; the paper's is `d^-0.5`."""
+    soft_cap: float | None = None
+    """Bound of the scores, `cap(z) = c tanh(z / c)`; none by default."""
+    bias: Bias | None = None
+    """Added to the scores by distance (T5, ALiBi)."""
+    dropout: Dropout | None = None
+    """On the weights, in training."""
+
+    def cap(self, scoring: Tensor) -> Tensor:
+        """Apply the soft cap."""
+        return soft_cap(scoring, self.soft_cap)
+
+    def drop(self, weights: Tensor) -> Tensor:
+        """Drop weights in training."""
+        return weights if self.dropout is None else self.dropout(weights)
+
+    @property
+    def dropout_p(self) -> float:
+        """The probability with which a weight is dropped now."""
+        return self.dropout.p if self.dropout is not None and self.dropout.training else 0.0
+
+
+def reference_attention(
+    q_BHTd: Tensor,
+    k_BKSd: Tensor,
+    v_BKSd: Tensor,
+    mask: Tensor | None = None,
+    scoring: Scoring | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Compute the paper's formula (section 3.2.1) as it stands: outputs and weights.
+
+    `weights = softmax(q k^T / sqrt(d))` over the keys that the mask lets a query see, and
+    `out = weights v`; with the scale, the cap and the bias of `scoring` where it is given, and
+    without its dropout. A query that sees nothing has weights and an output of zeros. Every fast
+    path is tested against this one, which returns the weights `(B, H, T, S)`. Of fewer key-value
+    heads than heads, each serves a group of neighbours.
+    """
+    scoring = scoring or Scoring(scale=q_BHTd.shape[-1] ** -0.5)
+    group = q_BHTd.shape[1] // k_BKSd.shape[1]
+    k_BHSd, v_BHSd = (x.repeat_interleave(group, dim=1) for x in (k_BKSd, v_BKSd))
+    scores_BHTS = scoring.cap(q_BHTd @ k_BHSd.transpose(-2, -1) * scoring.scale)
+    if scoring.bias is not None:
+        distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
+        scores_BHTS = scores_BHTS + scoring.bias(distance_TS).to(scores_BHTS.dtype)
+    if mask is None:
+        weights_BHTS = scores_BHTS.softmax(dim=-1)
+    else:
+        weights_BHTS = (scores_BHTS + additive(mask, scores_BHTS.dtype)).softmax(dim=-1)
+        weights_BHTS = weights_BHTS.masked_fill(~mask, 0.0)
+    return weights_BHTS @ v_BHSd, weights_BHTS
+
+
+class PositionInfo(NamedTuple):
+    """What attention is told about positions: made once a call and handed to all layers."""
+
+    angles: Angles | None = None
+    """By which queries and keys are rotated."""
+    bias: Bias | None = None
+    """What is added to the scores."""
+    pack: "Callable[[Pattern], Pattern] | None" = None
+    """Confines a pattern to the documents that are packed into each row."""
+
+
+NO_POSITIONS = PositionInfo()
+"""No rotation, no bias, one document: what cross-attention is told."""
 
 
 class MultiHeadAttention(nn.Module):
@@ -28,14 +118,14 @@ class MultiHeadAttention(nn.Module):
     `Q_i = x W_Q,i` and so on are one product for all heads: `q_proj` holds `W_Q`, `kv_proj` holds
     `W_K` above `W_V`, `out_proj` holds `W_O`. With `num_kv_heads` below `num_heads`, groups of
     query heads share a key-value head (grouped-query attention, Ainslie et al., 2023; one head:
-    multi-query, Shazeer, 2019). `head_dim` is `D / H` unless given.
+    multi-query, Shazeer, 2019). `head_dim` is `D / H` by default.
 
     `qk_norm` normalises each head's queries and keys by RMSNorm (Henry et al., 2020); `scale`
-    replaces `1 / sqrt(d)` (T5 has 1); `soft_cap` bounds the scores. Where the tokens stand is told
-    by a `Place`: rotary angles turn queries and keys, a bias is added to the scores.
+    replaces `1 / sqrt(d)` (T5 has 1); `soft_cap` bounds the scores. Positions come as a
+    `PositionInfo`: rotary angles turn queries and keys, a bias is added to the scores.
     """
 
-    def __init__(  # noqa: PLR0913 (the choices of the paper and its heirs, each one a word)
+    def __init__(  # noqa: PLR0913 (the options of the paper and of later models)
         self,
         d_model: int,
         num_heads: int,
@@ -49,24 +139,24 @@ class MultiHeadAttention(nn.Module):
         scale: float | None = None,
         soft_cap: float | None = None,
         dropout: float = 0.0,
-        pattern: Pattern | None = None,
+        pattern: "Pattern | None" = None,
     ) -> None:
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         sizes: dict[str, object] = {"d_model": d_model, "num_heads": num_heads}
         sizes |= {"num_kv_heads": num_kv_heads, "head_dim": 1 if head_dim is None else head_dim}
         for name, value in sizes.items():
-            said = f"{name} is {value!r}; it must be a whole number, 1 or more"
+            message = f"{name} is {value!r}; it must be a whole number, 1 or more"
             if not isinstance(value, Integral):
-                raise TypeError(said)
+                raise TypeError(message)
             if value < 1:
-                raise ValueError(said)
-        self.num_heads = num_heads
-        self.num_kv_heads = num_kv_heads
+                raise ValueError(message)
         if head_dim is None and d_model % num_heads:
             raise ValueError(f"d_model {d_model} is not a multiple of num_heads {num_heads}")
         if num_heads % num_kv_heads:
             raise ValueError(f"num_heads {num_heads} is no multiple of num_kv_heads {num_kv_heads}")
+        self.num_heads = num_heads
+        self.num_kv_heads = num_kv_heads
         self.head_dim = head_dim or d_model // num_heads
         self.scale = self.head_dim**-0.5 if scale is None else scale
         self.soft_cap = soft_cap
@@ -86,13 +176,19 @@ class MultiHeadAttention(nn.Module):
         init_linear(self.kv_proj, parts=2)
         init_linear(self.out_proj)
 
-    def project_kv(self, source_BSD: Tensor, place: Place = NOWHERE) -> KeyValue:
-        """Make the keys and values of `(B, S, D)`, each `(B, K, S, d)`; keys are turned here."""
+    def project_q(self, query_BTD: Tensor, info: PositionInfo = NO_POSITIONS) -> Tensor:
+        """Return the rotated queries of every head, `(B, H, T, d)`."""
+        q_BTHd = self.q_proj(query_BTD).unflatten(-1, (self.num_heads, self.head_dim))
+        q_BHTd: Tensor = self.q_norm(q_BTHd).transpose(1, 2)
+        return q_BHTd if info.angles is None else rotate(q_BHTd, info.angles)
+
+    def project_kv(self, source_BSD: Tensor, info: PositionInfo = NO_POSITIONS) -> KeyValue:
+        """Return the rotated keys and the values of `(B, S, D)`, each `(B, K, S, d)`."""
         kv_BS2Kd = self.kv_proj(source_BSD).unflatten(-1, (2, self.num_kv_heads, self.head_dim))
         k_BSKd, v_BSKd = kv_BS2Kd.unbind(dim=2)
         k_BKSd = self.k_norm(k_BSKd).transpose(1, 2)
-        if place.angles is not None:
-            k_BKSd = rotate(k_BKSd, place.angles)
+        if info.angles is not None:
+            k_BKSd = rotate(k_BKSd, info.angles)
         return KeyValue(k_BKSd, v_BSKd.transpose(1, 2))
 
     def forward(
@@ -100,13 +196,12 @@ class MultiHeadAttention(nn.Module):
         query_BTD: Tensor,
         kv: KeyValue,
         mask: Tensor | None = None,
-        place: Place = NOWHERE,
+        info: PositionInfo = NO_POSITIONS,
     ) -> Tensor:
         """Attend from `(B, T, D)` to `kv` where the pattern and `mask` allow it: `(B, T, D)`."""
-        q_BHTd = self._project_q(query_BTD, place)
+        q_BHTd = self.project_q(query_BTD, info)
         mask = self._fit(mask, q_BHTd, kv)
-        weighting = self._weighting(place)
-        out_BHTd = self._pattern(place).attend(q_BHTd, kv, mask, weighting)
+        out_BHTd = self._pattern(info).attend(q_BHTd, kv, mask, self._scoring(info))
         out_BTD: Tensor = self.out_proj(out_BHTd.transpose(1, 2).flatten(2))
         return out_BTD
 
@@ -115,42 +210,39 @@ class MultiHeadAttention(nn.Module):
         query_BTD: Tensor,
         kv: KeyValue,
         mask: Tensor | None = None,
-        place: Place = NOWHERE,
+        info: PositionInfo = NO_POSITIONS,
         *,
         heads: Sequence[int] | None = None,
     ) -> Tensor:
         """Return the attention weights `(B, H, T, S)`, computed by the reference.
 
-        With `heads`, one or more, those of these alone and in this order: others are not computed.
+        With `heads`, one or more, only those of these heads, in this order.
         """
-        q_BHTd = self._project_q(query_BTD, place)
+        q_BHTd = self.project_q(query_BTD, info)
         mask = self._fit(mask, q_BHTd, kv)
-        mask = seen_keys(self._pattern(place), q_BHTd, kv, mask)
-        pattern, weighting = self.pattern, self._weighting(place)
+        mask = seen_keys(self._pattern(info), q_BHTd, kv, mask)
+        pattern, scoring = self.pattern, self._scoring(info)
         if heads is not None:
+            heads = list(heads)
             kv_heads = [head * self.num_kv_heads // self.num_heads for head in heads]
-            q_BHTd, kv = q_BHTd[:, list(heads)], KeyValue(*(x[:, kv_heads] for x in kv))
-            mask, weighting = _of_heads(mask, weighting, list(heads))
-            if isinstance(pattern, LinearAttention):
-                pattern = pattern.of_heads(kv_heads)
-        return pattern.reference(q_BHTd, *kv, mask, weighting)[1]
+            q_BHTd, kv = q_BHTd[:, heads], KeyValue(*(x[:, kv_heads] for x in kv))
+            pattern = pattern.of_heads(kv_heads)
+            if mask is not None and mask.dim() > 2 and mask.shape[-3] > 1:
+                mask = mask[..., heads, :, :]
+            if (bias := scoring.bias) is not None:
+                scoring = replace(scoring, bias=lambda distance_TS: bias(distance_TS)[heads])
+        return pattern.reference(q_BHTd, *kv, mask, scoring)[1]
 
-    def _pattern(self, place: Place) -> Pattern:
-        return self.pattern if place.documents is None else Packed(self.pattern, place.documents)
+    def _pattern(self, info: PositionInfo) -> "Pattern":
+        return self.pattern if info.pack is None else info.pack(self.pattern)
 
-    def _weighting(self, place: Place) -> Weighting:
-        return Weighting(
-            scale=self.scale, soft_cap=self.soft_cap, bias=place.bias, dropout=self.dropout
+    def _scoring(self, info: PositionInfo) -> Scoring:
+        return Scoring(
+            scale=self.scale, soft_cap=self.soft_cap, bias=info.bias, dropout=self.dropout
         )
 
-    def _project_q(self, query_BTD: Tensor, place: Place) -> Tensor:
-        """Make the queries of every head, `(B, H, T, d)`; they are turned here."""
-        q_BTHd = self.q_proj(query_BTD).unflatten(-1, (self.num_heads, self.head_dim))
-        q_BHTd: Tensor = self.q_norm(q_BTHd).transpose(1, 2)
-        return q_BHTd if place.angles is None else rotate(q_BHTd, place.angles)
-
     def _fit(self, mask: Tensor | None, q_BHTd: Tensor, kv: KeyValue) -> Tensor | None:
-        """Check `kv` and the mask, whose last axis gets the keys that were not let go."""
+        """Check `kv` and the mask; cut the mask to the keys that the cache still holds."""
         if not isinstance(kv, KeyValue):
             raise TypeError(
                 f"kv is a {type(kv).__name__}; make a KeyValue of it: attn(x, attn.project_kv(x))"
@@ -164,12 +256,101 @@ class MultiHeadAttention(nn.Module):
         return mask.expand(*mask.shape[:-1], num_keys)
 
 
-def _of_heads(
-    mask: Tensor | None, weighting: Weighting, heads: list[int]
-) -> tuple[Tensor | None, Weighting]:
-    """Cut what differs by head down to these heads."""
-    if mask is not None and mask.dim() > 2 and mask.shape[-3] > 1:
-        mask = mask[..., heads, :, :]
-    if (bias := weighting.bias) is not None:
-        weighting = replace(weighting, bias=lambda distance_TS: bias(distance_TS)[heads])
-    return mask, weighting
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern(ABC):
+    """Who may see whom, as a value. `T` queries are the last ones of the `S` positions.
+
+    A pattern defines `mask`; the rest has defaults, which compute dense attention under that mask
+    and keep every key. Those that save time or memory override `attend` and `make_storage`.
+    """
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no query sees a later key, which a decoder needs."""
+        return False
+
+    @property
+    def forgets(self) -> bool:
+        """Whether its storage drops keys that no later query will see."""
+        return False
+
+    @property
+    def counts_places(self) -> bool:
+        """Whether it counts places from the start of a row, which padding in front shifts."""
+        return False
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether there are scores that can be scaled, capped, biased and dropped."""
+        return True
+
+    @abstractmethod
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
+        """Return who may see whom, `(T, S)`; None when everybody sees everybody."""
+
+    def reference(
+        self,
+        q_BHTd: Tensor,
+        k_BKSd: Tensor,
+        v_BKSd: Tensor,
+        mask: Tensor | None = None,
+        scoring: Scoring | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the formula as it stands, under `mask` alone: outputs and weights."""
+        return reference_attention(q_BHTd, k_BKSd, v_BKSd, mask, scoring)
+
+    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
+        """Return `weights v`, `(B, H, T, d)`, under this pattern and under `mask`.
+
+        Keys and values may have fewer heads than queries: groups of query heads share one.
+        """
+        return dense_attention(q_BHTd, kv, seen_keys(self, q_BHTd, kv, mask), scoring)
+
+    def make_storage(self) -> Storage:
+        """Make the storage in which decoding keeps one layer's keys and values."""
+        return GrowingStorage()
+
+    def of_heads(self, kv_heads: Sequence[int]) -> "Pattern":  # noqa: ARG002 (most have no part for each head)
+        """Return the same pattern for these key-value heads alone."""
+        return self
+
+    def check_heads(self, num_kv_heads: int) -> None:  # noqa: B027 (most serve any number)
+        """Raise InputError if the pattern cannot serve this number of key-value heads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Full(Pattern):
+    """Every query sees every key: encoders and cross-attention."""
+
+    kind: Literal["full"] = "full"
+    """Which of the patterns this is."""
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002 (the same for all sizes)
+        """Hide nothing."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Causal(Pattern):
+    """A query sees the keys up to its own place: decoders."""
+
+    kind: Literal["causal"] = "causal"
+    """Which of the patterns this is."""
+
+    is_causal = True
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
+        """`j <= i`; None for a single query, which stands last and sees all."""
+        return None if num_queries == 1 else causal_mask(num_queries, num_keys, device)
+
+    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
+        """Attend to the past and the present."""
+        return dense_attention(q_BHTd, kv, mask, scoring, is_causal=q_BHTd.shape[2] > 1)
+
+
+def seen_keys(pattern: Pattern, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None) -> Tensor | None:
+    """Return who may see whom under a pattern and under `mask`; None where all see all."""
+    own = pattern.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+    if own is None or mask is None:
+        return mask if own is None else own
+    return own & mask

@@ -1,52 +1,24 @@
 """The position-wise feed-forward network (paper, section 3.3)."""
 
-import math
 from collections.abc import Callable
 from typing import Literal
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.nn.dropout import Dropout
+from dragoman.nn.cpu.elementwise import Dropout, gelu_tanh, sigmoid, silu
+from dragoman.nn.cpu.products import Linear
 from dragoman.nn.init import init_linear
-from dragoman.nn.products import Linear
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "sigmoid"]
-
-
-def _sigmoid(x: Tensor) -> Tensor:
-    """`1 / (1 + exp(-x))`.
-
-    A CPU computes the fused operator in blocks and what a thread has left over in another way, so
-    an element's last digit depends on how many elements there are; of the formula's parts, each
-    by itself, it does not. Training takes the fused operators, whose gradients need less memory.
-    """
-    if torch.is_grad_enabled() or x.device.type != "cpu":
-        return F.sigmoid(x)
-    return 1.0 / (1.0 + (-x).exp())
-
-
-def _silu(x: Tensor) -> Tensor:
-    """`x sigmoid(x)` (Elfwing et al., 2018)."""
-    if torch.is_grad_enabled() or x.device.type != "cpu":
-        return F.silu(x)
-    return x * _sigmoid(x)
-
-
-def _gelu_tanh(x: Tensor) -> Tensor:
-    """`x sigmoid(2 u)`, `u = sqrt(2 / pi) (x + 0.044715 x^3)` (Hendrycks and Gimpel, 2016)."""
-    if torch.is_grad_enabled() or x.device.type != "cpu":
-        return F.gelu(x, approximate="tanh")
-    return x * _sigmoid(2.0 * math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x)))
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
-    "gelu_tanh": _gelu_tanh,
-    "silu": _silu,
-    "sigmoid": _sigmoid,
+    "gelu_tanh": gelu_tanh,
+    "silu": silu,
+    "sigmoid": sigmoid,
 }
 
 

@@ -13,15 +13,21 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from dragoman.nn.attention import MultiHeadAttention
+from dragoman.nn.attention import (
+    NO_POSITIONS,
+    Causal,
+    Full,
+    MultiHeadAttention,
+    Pattern,
+    PositionInfo,
+)
 from dragoman.nn.cache import Cache, KeyValue, NoPast, Past
-from dragoman.nn.dropout import Dropout
+from dragoman.nn.config import LayerConfig
+from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.init import DeepNorm, init_gpt2, scale_weights
-from dragoman.nn.mask import Documents
-from dragoman.nn.patterns import Causal, Full, Pattern
-from dragoman.nn.position import NOWHERE, ALiBi, Place, Positions, RelativeBias, Rotary
-from dragoman.nn.shape import LayerShape
+from dragoman.nn.patterns import Documents
+from dragoman.nn.position import Positions
 
 
 class Memory(NamedTuple):
@@ -39,11 +45,11 @@ class Residual(nn.Module):
     DeepNorm is post-norm with the branch past the sublayer made stronger, `norm(alpha x + ...)`.
     """
 
-    def __init__(self, shape: LayerShape, alpha: float = 1.0) -> None:
+    def __init__(self, config: LayerConfig, alpha: float = 1.0) -> None:
         super().__init__()
-        self.norm = shape.make_norm()
-        self.dropout = Dropout(shape.dropout)
-        self.pre = shape.norm_position == "pre"
+        self.norm = config.make_norm()
+        self.dropout = Dropout(config.dropout)
+        self.pre = config.norm_position == "pre"
         self.alpha = alpha
 
     def forward(self, x_BLD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -60,20 +66,22 @@ class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
 
     def __init__(
-        self, shape: LayerShape, pattern: Pattern | None = None, *, alpha: float = 1.0
+        self, config: LayerConfig, pattern: Pattern | None = None, *, alpha: float = 1.0
     ) -> None:
         super().__init__()
-        self.self_attn = shape.make_attention(pattern or Full())
-        self.self_attn_residual = Residual(shape, alpha)
-        self.ffn = shape.make_ffn()
-        self.ffn_residual = Residual(shape, alpha)
+        self.self_attn = config.make_attention(pattern or Full())
+        self.self_attn_residual = Residual(config, alpha)
+        self.ffn = config.make_ffn()
+        self.ffn_residual = Residual(config, alpha)
 
-    def forward(self, x_BSD: Tensor, mask: Tensor | None = None, place: Place = NOWHERE) -> Tensor:
+    def forward(
+        self, x_BSD: Tensor, mask: Tensor | None = None, info: PositionInfo = NO_POSITIONS
+    ) -> Tensor:
         """Map `(B, S, D)` to `(B, S, D)`; `mask` says which keys are no padding."""
 
         def self_attention(x_BSD: Tensor) -> Tensor:
-            kv = self.self_attn.project_kv(x_BSD, place)
-            out_BSD: Tensor = self.self_attn(x_BSD, kv, mask, place)
+            kv = self.self_attn.project_kv(x_BSD, info)
+            out_BSD: Tensor = self.self_attn(x_BSD, kv, mask, info)
             return out_BSD
 
         x_BSD = self.self_attn_residual(x_BSD, self_attention)
@@ -89,7 +97,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(
         self,
-        shape: LayerShape,
+        config: LayerConfig,
         index: int,
         pattern: Pattern | None = None,
         *,
@@ -98,26 +106,26 @@ class DecoderLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.index = index
-        self.self_attn = shape.make_attention(pattern or Causal())
-        self.self_attn_residual = Residual(shape, alpha)
-        self.cross_attn = shape.make_attention(Full()) if cross_attention else None
-        self.cross_attn_residual = Residual(shape, alpha) if cross_attention else None
-        self.ffn = shape.make_ffn()
-        self.ffn_residual = Residual(shape, alpha)
+        self.self_attn = config.make_attention(pattern or Causal())
+        self.self_attn_residual = Residual(config, alpha)
+        self.cross_attn = config.make_attention(Full()) if cross_attention else None
+        self.cross_attn_residual = Residual(config, alpha) if cross_attention else None
+        self.ffn = config.make_ffn()
+        self.ffn_residual = Residual(config, alpha)
 
     def forward(
         self,
         x_NTD: Tensor,
         past: Past,
         mask: Tensor | None = None,
-        place: Place = NOWHERE,
+        info: PositionInfo = NO_POSITIONS,
         memory: Memory | None = None,
     ) -> Tensor:
         """Map `(N, T, D)` to `(N, T, D)`; `mask` hides padding among the target's own keys."""
 
         def self_attention(x_NTD: Tensor) -> Tensor:
-            kv = past.extend(self.index, self.self_attn.project_kv(x_NTD, place))
-            out_NTD: Tensor = self.self_attn(x_NTD, kv, mask, place)
+            kv = past.extend(self.index, self.self_attn.project_kv(x_NTD, info))
+            out_NTD: Tensor = self.self_attn(x_NTD, kv, mask, info)
             return out_NTD
 
         x_NTD = self.self_attn_residual(x_NTD, self_attention)
@@ -155,26 +163,24 @@ class Stack(nn.Module):
     """
 
     def __init__(
-        self, shape: LayerShape, layers: Sequence[nn.Module], *, final_norm: bool, causal: bool
+        self, config: LayerConfig, layers: Sequence[nn.Module], *, final_norm: bool, causal: bool
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
-        self.final_norm = shape.make_norm() if final_norm else nn.Identity()
-        self.layer_drop = shape.layer_drop
+        self.final_norm = config.make_norm() if final_norm else nn.Identity()
+        self.layer_drop = config.layer_drop
         self.checkpointing = False
         """Whether activations are computed again in the backward pass instead of kept."""
-        scheme = shape.positions
-        self.rotation = scheme.make_rotation(shape.width) if isinstance(scheme, Rotary) else None
-        self.bias = None
-        if isinstance(scheme, RelativeBias | ALiBi):
-            self.bias = scheme.make_bias(shape.num_heads, bidirectional=not causal)
+        scheme = config.positions
+        self.rotation = scheme.make_rotation(config.width)
+        self.bias = scheme.make_bias(config.num_heads, bidirectional=not causal)
 
-    def place(
+    def position_info(
         self, x_BLD: Tensor, positions: Positions, documents: Documents | None = None
-    ) -> Place:
+    ) -> PositionInfo:
         """Make what attention is told about the positions of this call."""
         angles = None if self.rotation is None else self.rotation.angles(positions, x_BLD)
-        return Place(angles, self.bias, documents)
+        return PositionInfo(angles, self.bias, None if documents is None else documents.pack)
 
     def _run(self, layer: nn.Module, x_BLD: Tensor, *rest: object) -> Tensor:
         """Run one layer; in training it may be dropped, or forget its activations.
@@ -197,7 +203,7 @@ class Encoder(Stack):
 
     def __init__(
         self,
-        shape: LayerShape,
+        config: LayerConfig,
         num_layers: int,
         *,
         final_norm: bool,
@@ -206,17 +212,17 @@ class Encoder(Stack):
     ) -> None:
         alpha = 1.0 if depth is None else depth.alpha
         chosen = islice(cycle(patterns or (Full(),)), num_layers)
-        layers = [EncoderLayer(shape, pattern, alpha=alpha) for pattern in chosen]
-        super().__init__(shape, layers, final_norm=final_norm, causal=False)
-        init_stack(self, shape, depth)
+        layers = [EncoderLayer(config, pattern, alpha=alpha) for pattern in chosen]
+        super().__init__(config, layers, final_norm=final_norm, causal=False)
+        init_stack(self, config, depth)
 
     def forward(
-        self, x_BSD: Tensor, mask: Tensor | None = None, place: Place | None = None
+        self, x_BSD: Tensor, mask: Tensor | None = None, info: PositionInfo | None = None
     ) -> Tensor:
         """Map embeddings `(B, S, D)` to the memory `(B, S, D)`; places are `0 ... S - 1`."""
-        place = place or self.place(x_BSD, range(x_BSD.shape[1]))
+        info = info or self.position_info(x_BSD, range(x_BSD.shape[1]))
         for layer in self.layers:
-            x_BSD = self._run(layer, x_BSD, mask, place)
+            x_BSD = self._run(layer, x_BSD, mask, info)
         memory_BSD: Tensor = self.final_norm(x_BSD)
         return memory_BSD
 
@@ -229,7 +235,7 @@ class Decoder(Stack):
 
     def __init__(
         self,
-        shape: LayerShape,
+        config: LayerConfig,
         num_layers: int,
         *,
         final_norm: bool,
@@ -240,11 +246,11 @@ class Decoder(Stack):
         alpha = 1.0 if depth is None else depth.alpha
         chosen = islice(cycle(patterns or (Causal(),)), num_layers)
         layers = [
-            DecoderLayer(shape, index, pattern, cross_attention=cross_attention, alpha=alpha)
+            DecoderLayer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
             for index, pattern in enumerate(chosen)
         ]
-        super().__init__(shape, layers, final_norm=final_norm, causal=True)
-        init_stack(self, shape, depth)
+        super().__init__(config, layers, final_norm=final_norm, causal=True)
+        init_stack(self, config, depth)
 
     def project_memory(self, memory_BSD: Tensor) -> list[KeyValue]:
         """Make the keys and values of cross-attention, once for each source and layer."""
@@ -259,19 +265,19 @@ class Decoder(Stack):
         x_NTD: Tensor,
         past: Past | None = None,
         mask: Tensor | None = None,
-        place: Place | None = None,
+        info: PositionInfo | None = None,
         memory: Sequence[Memory] | None = None,
     ) -> Tensor:
         """Map embeddings of the target `(N, T, D)` to hidden states `(N, T, D)`.
 
-        `memory` holds what each layer's cross-attention attends to. Unless `place` is given, the
+        `memory` holds what each layer's cross-attention attends to. Unless `info` is given, the
         tokens are the next ones after `past`.
         """
         past = past or NoPast()
-        place = place or self.place(x_NTD, range(past.length, past.length + x_NTD.shape[1]))
+        info = info or self.position_info(x_NTD, range(past.length, past.length + x_NTD.shape[1]))
         for index, layer in enumerate(self.layers):
             own = None if memory is None else memory[index]
-            x_NTD = self._run(layer, x_NTD, past, mask, place, own)
+            x_NTD = self._run(layer, x_NTD, past, mask, info, own)
         hidden_NTD: Tensor = self.final_norm(x_NTD)
         return hidden_NTD
 
@@ -279,13 +285,13 @@ class Decoder(Stack):
         return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
 
 
-def init_stack(stack: Stack, shape: LayerShape, depth: DeepNorm | None) -> None:
+def init_stack(stack: Stack, config: LayerConfig, depth: DeepNorm | None) -> None:
     """Draw or scale the weights again where the initialisation depends on the depth."""
     attentions = [m for m in stack.modules() if isinstance(m, MultiHeadAttention)]
     ffns = [m for m in stack.modules() if isinstance(m, FeedForward)]
     ups = [ffn.up for ffn in ffns] + [ffn.value for ffn in ffns if ffn.value is not None]
     ends = [attention.out_proj for attention in attentions] + [ffn.down for ffn in ffns]
-    if shape.init == "gpt2":
+    if config.init == "gpt2":
         inner = [linear for a in attentions for linear in (a.q_proj, a.kv_proj)]
         init_gpt2([*inner, *ups], ends, len(stack.layers))
     if depth is not None:

@@ -4,8 +4,6 @@ Masks compose by `&` and broadcast to `(B, H, T, S)`. The additive form that the
 made here and nowhere else, so minus infinity has one place.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -30,26 +28,15 @@ def causal_mask(num_queries: int, num_keys: int, device: torch.device | None = N
     return square.tril(num_keys - num_queries)
 
 
-@dataclass(frozen=True, slots=True)
-class Documents:
-    """Documents packed one after another into rows: none sees another, each begins at place 0."""
-
-    lengths: tuple[int, ...]
-    """Of the documents; together as long as the row."""
-
-    def positions(self, device: torch.device | None = None) -> Tensor:
-        """Count each document's places from 0: shape `(L)`."""
-        return torch.cat([torch.arange(length, device=device) for length in self.lengths])
-
-    def mask(self, device: torch.device | None = None) -> Tensor:
-        """Let a query see the keys of its own document: `mask[i, j] = (doc(i) = doc(j))`."""
-        lengths = torch.tensor(self.lengths, device=device)
-        document_L = torch.arange(len(self.lengths), device=device).repeat_interleave(lengths)
-        return document_L[:, None] == document_L[None, :]
+def distances(num_queries: int, num_keys: int, device: torch.device | None = None) -> Tensor:
+    """Return `j - i` for queries that are the last `T` of the `S` positions: shape `(T, S)`."""
+    keys_S = torch.arange(num_keys, device=device)
+    queries_T = torch.arange(num_keys - num_queries, num_keys, device=device)
+    return keys_S[None, :] - queries_T[:, None]
 
 
 def check_mask(mask: Tensor, shape_BHTS: tuple[int, int, int, int]) -> None:
-    """Refuse a mask that is not boolean or does not broadcast to `(B, H, T, S)`.
+    """Reject a mask that is not boolean or does not broadcast to `(B, H, T, S)`.
 
     An additive mask of zeros and minus infinities, read as a boolean one, hides exactly what it
     should show; hence the check of the dtype.
@@ -69,11 +56,3 @@ def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """
     zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
     return zeros.masked_fill_(~mask, torch.finfo(dtype).min / 2)
-
-
-def hide_blind_rows(out_BHTd: Tensor, mask: Tensor) -> Tensor:
-    """Set the output of every query that may attend to nothing to zero, forward and backward."""
-    sees_something = mask.any(dim=-1, keepdim=True)
-    if mask.device.type == "cpu" and bool(sees_something.all()):  # elsewhere asking would wait
-        return out_BHTd
-    return out_BHTd.masked_fill(~sees_something, 0.0)

@@ -124,16 +124,18 @@ def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> obj
 def _choose(sections: list[Any], value: Mapping[str, Any], at: Place, base: object) -> Any:  # noqa: ANN401
     """The dataclass that ``kind`` names; without one that of the default, or the best fit.
 
-    A subclass that some imported module defines is found by its own ``kind``. Nothing is imported
-    here, since that would let a file run code.
+    A class that some imported module derives from one of them, or from a base of theirs, is found
+    by its own ``kind``. Nothing is imported here, since that would let a file run code.
     """
+    bases = (base for section in sections for base in section.__mro__)
+    family: tuple[type, ...] = tuple(filter(is_dataclass, bases))
     if "kind" in value:
-        extending = [cls for section in sections for cls in _subclasses(section)]
-        by_kind = {kind: cls for cls in (*extending, *sections) for kind in _kinds(cls)}
+        extending = (cls for base in family for cls in _subclasses(base))
+        by_kind = {kind: cls for cls in (*sections, *extending, *sections) for kind in _kinds(cls)}
         if isinstance(value["kind"], str) and value["kind"] in by_kind:
             return by_kind[value["kind"]]
         raise at.child("kind").error(not_among(at.child("kind"), tuple(by_kind), value["kind"]))
-    if isinstance(base, tuple(sections)):
+    if isinstance(base, family):
         return type(base)
     return min(sections, key=lambda section: len(set(value) - set(keys_of(section))))
 

@@ -9,7 +9,6 @@ from dragoman.errors import InputError, nearest
 from dragoman.files.reading import refuse_pipe
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig
-from dragoman.nn import Learned
 from dragoman.nn.position import PositionScheme
 from dragoman.ranges import Range, check_range
 from dragoman.text.train import TokenizerConfig
@@ -92,10 +91,11 @@ def check_held_out(count: int) -> None:
 
 def check_places(positions: PositionScheme, length: int, said: str) -> None:
     """Raise InputError for more tokens than learned positions, bos and eos included."""
-    if isinstance(positions, Learned) and length > positions.max_length:
+    known = positions.num_positions
+    if known is not None and length > known:
         raise InputError(
             f"{said}, so up to {length} tokens, contradicts model.positions.max_length = "
-            f"{positions.max_length}: the model knows no place beyond it"
+            f"{known}: the model knows no place beyond it"
         )
 
 

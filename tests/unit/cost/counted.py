@@ -27,7 +27,7 @@ from dragoman.models import (
 )
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Decoder, Encoder
-from dragoman.nn.precision import onednn_setting
+from dragoman.nn.cpu.precision import onednn_setting
 from dragoman.tasks.generate.batches import LanguageBatch
 from dragoman.train.objective import masked_loss, next_token_loss, summed_loss
 

@@ -37,7 +37,7 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
-from dragoman.nn.patterns.dense import LEARNT_KEYS, PRODUCT_KEYS
+from dragoman.nn.cpu.attention import LEARNT_KEYS, PRODUCT_KEYS
 from dragoman.nn.patterns.packed import LONGEST_GROUPED
 
 V = 300

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.decode.ranking import top_tokens
+from dragoman.nn.cpu.ranking import top_tokens
 
 
 @given(

@@ -36,9 +36,9 @@ from dragoman.nn import (
     Rotary,
     Sinusoidal,
 )
+from dragoman.nn.config import NormPosition
 from dragoman.nn.feedforward import Activation
 from dragoman.nn.norm import NormName
-from dragoman.nn.shape import NormPosition
 
 
 def built(config: ModelConfig) -> Model:

@@ -25,17 +25,17 @@ from dragoman.nn import (
     Causal,
     Fixed,
     Full,
-    KeyValue,
     LinearAttention,
     Longformer,
     MultiHeadAttention,
+    Pattern,
     RelativeBias,
+    Scheme,
     SlidingWindow,
     Strided,
-    Weighting,
 )
-from dragoman.nn.patterns import AttentionPattern, distances, seen_keys
-from dragoman.nn.patterns.dense import dense_attention
+from dragoman.nn.mask import distances
+from dragoman.nn.patterns import AttentionPattern
 from dragoman.nn.position import ALiBiBias
 from dragoman.plain import to_plain
 from dragoman.settings import load_settings, parse_settings, read_settings
@@ -105,29 +105,25 @@ def test_a_pattern_that_cannot_be_is_refused(text: str, named: str, tmp_path: Pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thinned(Causal):
+class Thinned(Pattern):
     """Every `step`-th earlier key: a pattern from outside the package."""
 
-    kind: Literal["thinned"] = "thinned"  # type: ignore[assignment] # a kind of its own
+    kind: Literal["thinned"] = "thinned"
     step: int = 2
+
+    is_causal = True
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
         """Who may see whom."""
         distance_TS = distances(num_queries, num_keys, device)
         return (distance_TS <= 0) & (distance_TS % self.step == 0)
 
-    def attend(
-        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
-    ) -> Tensor:
-        """Attend under that mask."""
-        return dense_attention(q_BHTd, kv, seen_keys(self, q_BHTd, kv, mask), weighting)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steep(ALiBi):
+class Steep(Scheme):
     """One slope for all heads: a position scheme from outside the package."""
 
-    kind: Literal["steep"] = "steep"  # type: ignore[assignment] # a kind of its own
+    kind: Literal["steep"] = "steep"
     slope: float = 1.0
 
     def make_bias(self, num_heads: int, *, bidirectional: bool) -> ALiBiBias:  # noqa: ARG002 (the form of every scheme)
@@ -144,11 +140,13 @@ def test_a_file_can_name_what_extends_a_pattern_or_a_scheme(tmp_path: Path) -> N
         'patterns = [{kind = "thinned", step = 3}, {kind = "causal"}]\npositions = {kind = "steep"}'
     )
     config = load_settings(DecoderOnlyConfig, path)
-    assert (config.patterns, config.positions) == ((Thinned(step=3), Causal()), Steep())
+    expected: tuple[object, object] = ((Thinned(step=3), Causal()), Steep())
+    assert (config.patterns, config.positions) == expected
     assert {type(pattern) for pattern in config.patterns} == {Thinned, Causal}
     assert parse_settings(DecoderOnlyConfig, to_plain(config), "again") == config
     path.write_text("positions.slope = 2.0")
-    assert read_settings(path).build(DecoderOnlyConfig, config).positions == Steep(slope=2.0)
+    steeper: object = Steep(slope=2.0)
+    assert read_settings(path).build(DecoderOnlyConfig, config).positions == steeper
     model = DecoderOnly(replace(config, d_model=16, num_heads=2, vocab_size=9))
     attn = model.decoder.layers[0].self_attn
     assert isinstance(attn, MultiHeadAttention)

@@ -25,8 +25,8 @@ from dragoman.nn import (
     Fixed,
     Full,
     KeyValue,
+    LayerConfig,
     LayerNorm,
-    LayerShape,
     Learned,
     LearnedPositions,
     LinearAttention,
@@ -38,14 +38,14 @@ from dragoman.nn import (
     RelativeBias,
     RMSNorm,
     Rotary,
+    Scoring,
     Sinusoidal,
     SinusoidalPositions,
     SlidingWindow,
     Strided,
     TokenEmbedding,
-    Weighting,
 )
-from dragoman.nn.patterns.kernels import fused_attention
+from dragoman.nn.cpu.attention import fused_attention
 from dragoman.nn.patterns.varlen import attend_by_varlen, is_served, torch_has_it
 
 
@@ -96,9 +96,9 @@ def test_shared_heads_reach_only_kernels_that_know_them(
     """
     q_BHTd, k_BKSd = (torch.zeros(2, n, 5, 8, dtype=dtype, device=device) for n in (4, 2))
     mask: Tensor | None = torch.ones(2, 1, 1, 5, dtype=torch.bool, device=device)
-    weighting = Weighting(scale=1.0)
+    scoring = Scoring(scale=1.0)
     with FunctionCalls() as calls:
-        fused_attention(q_BHTd, KeyValue(k_BKSd, k_BKSd), mask if masked else None, weighting)
+        fused_attention(q_BHTd, KeyValue(k_BKSd, k_BKSd), mask if masked else None, scoring)
     kernels = [call for call in calls.seen if call.function is F.scaled_dot_product_attention]
     heads = [[x.shape[-3] for x in call.arguments[:2]] for call in kernels]
     assert heads == [[4, 2 if shared else 4]]
@@ -128,36 +128,36 @@ def waits(calls: FunctionCalls) -> list[Call]:
 def test_packed_documents_wait_for_no_gpu(lengths: tuple[int, ...], within: Pattern) -> None:
     """Where they lie is known from their lengths: in groups, one by one, and for the kernel."""
     x_BHLd = torch.zeros(2, 2, sum(lengths), 8, device="meta")
-    kv, weighting = KeyValue(x_BHLd, x_BHLd), Weighting(scale=1.0)
+    kv, scoring = KeyValue(x_BHLd, x_BHLd), Scoring(scale=1.0)
 
     def kernel(q: Tensor, *_: object, **__: object) -> Tensor:
         return q
 
     with FunctionCalls() as calls:
-        out = Packed(within, Documents(lengths)).attend(x_BHLd, kv, None, weighting)
-        by_kernel = attend_by_varlen(x_BHLd, kv, lengths, (-1, 0), weighting, kernel)
+        out = Packed(within, Documents(lengths)).attend(x_BHLd, kv, None, scoring)
+        by_kernel = attend_by_varlen(x_BHLd, kv, lengths, (-1, 0), scoring, kernel)
     assert not waits(calls)
     assert out.shape == by_kernel.shape == x_BHLd.shape
 
 
 @pytest.mark.skipif(not torch_has_it(), reason="this torch has no such kernel")
 @pytest.mark.parametrize(
-    ("width", "dtype", "weighting", "capability", "served"),
+    ("width", "dtype", "scoring", "capability", "served"),
     [
-        (8, torch.bfloat16, Weighting(scale=1.0), (8, 0), True),
-        (256, torch.float16, Weighting(scale=1.0), (9, 0), True),
-        (12, torch.bfloat16, Weighting(scale=1.0), (8, 0), False),
-        (264, torch.bfloat16, Weighting(scale=1.0), (8, 0), False),
-        (8, torch.float32, Weighting(scale=1.0), (8, 0), False),
-        (8, torch.bfloat16, Weighting(scale=1.0, soft_cap=9.0), (8, 0), False),
-        (8, torch.bfloat16, Weighting(scale=1.0, dropout=Dropout(0.1)), (8, 0), False),
-        (8, torch.bfloat16, Weighting(scale=1.0), (7, 5), False),
+        (8, torch.bfloat16, Scoring(scale=1.0), (8, 0), True),
+        (256, torch.float16, Scoring(scale=1.0), (9, 0), True),
+        (12, torch.bfloat16, Scoring(scale=1.0), (8, 0), False),
+        (264, torch.bfloat16, Scoring(scale=1.0), (8, 0), False),
+        (8, torch.float32, Scoring(scale=1.0), (8, 0), False),
+        (8, torch.bfloat16, Scoring(scale=1.0, soft_cap=9.0), (8, 0), False),
+        (8, torch.bfloat16, Scoring(scale=1.0, dropout=Dropout(0.1)), (8, 0), False),
+        (8, torch.bfloat16, Scoring(scale=1.0), (7, 5), False),
     ],
 )
 def test_a_gpu_attends_to_packed_documents_by_one_kernel(
     width: int,
     dtype: torch.dtype,
-    weighting: Weighting,
+    scoring: Scoring,
     capability: tuple[int, int],
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -169,9 +169,9 @@ def test_a_gpu_attends_to_packed_documents_by_one_kernel(
     with FakeTensorMode(), torch.no_grad(), OperatorCalls() as calls:
         with torch.device("cuda"):
             x_BHLd = torch.ones(2, 2, 20, width, dtype=dtype)
-        assert is_served(x_BHLd, weighting) == served
+        assert is_served(x_BHLd, scoring) == served
         for within in (Full(), Causal(), SlidingWindow(size=9)) if served else ():
-            Packed(within, documents).attend(x_BHLd, KeyValue(x_BHLd, x_BHLd), None, weighting)
+            Packed(within, documents).attend(x_BHLd, KeyValue(x_BHLd, x_BHLd), None, scoring)
     names = [str(call.function) for call in calls.seen]
     assert len([name for name in names if "varlen" in name]) == (3 if served else 0)
 
@@ -200,7 +200,7 @@ def test_what_is_made_inside_follows_the_input(
 
     On "meta" there are none, so asking is an error; on a GPU it would wait for all work before.
     """
-    shape = LayerShape(
+    shape = LayerConfig(
         d_model=16, num_heads=4, num_kv_heads=2, d_ff=8, positions=positions, dropout=0.1
     )
     with torch.device("meta"):

@@ -15,7 +15,7 @@ from dragoman.nn import (
     Causal,
     Decoder,
     Encoder,
-    LayerShape,
+    LayerConfig,
     LinearAttention,
     MultiHeadAttention,
     Residual,
@@ -25,9 +25,9 @@ from dragoman.nn import (
 )
 from dragoman.nn.feedforward import FeedForward
 
-SHAPE = LayerShape(d_model=16, num_heads=4, d_ff=24, dropout=0.0, norm_position="pre")
+SHAPE = LayerConfig(d_model=16, num_heads=4, d_ff=24, dropout=0.0, norm_position="pre")
 
-Config = TypeVar("Config", bound=LayerShape)
+Config = TypeVar("Config", bound=LayerConfig)
 
 
 def noisy(config: Config, layer_drop: float = 0.2) -> Config:

@@ -5,7 +5,6 @@ import torch
 from tests.unit.models.small import distance, stir
 
 from dragoman.nn import (
-    NOWHERE,
     Causal,
     Documents,
     Fixed,
@@ -15,6 +14,7 @@ from dragoman.nn import (
     MultiHeadAttention,
     Packed,
     Pattern,
+    PositionInfo,
     SlidingWindow,
     Strided,
 )
@@ -42,15 +42,16 @@ def test_weights_times_values_are_the_output(pattern: Pattern, documents: Docume
     torch.manual_seed(0)
     attn = MultiHeadAttention(16, 4, num_kv_heads=2, pattern=pattern).double()
     stir(attn)
-    x_BLD, place = torch.randn(2, 13, 16).double(), NOWHERE._replace(documents=documents)
+    x_BLD = torch.randn(2, 13, 16).double()
+    info = PositionInfo(pack=None if documents is None else documents.pack)
     mask = torch.ones(2, 1, 1, 13, dtype=torch.bool)
     mask[1, ..., 5:7] = False
     kv = attn.project_kv(x_BLD)
     with torch.no_grad():
-        weights_BHTS = attn.weights(x_BLD, kv, mask, place)
+        weights_BHTS = attn.weights(x_BLD, kv, mask, info)
         values = kv.v_BKSd.repeat_interleave(2, dim=1)
         expected = attn.out_proj((weights_BHTS @ values).transpose(1, 2).flatten(2))
-        assert distance(attn(x_BLD, kv, mask, place), expected) < 1e-12
+        assert distance(attn(x_BLD, kv, mask, info), expected) < 1e-12
     whole = pattern if documents is None else Packed(pattern, documents)
     own = whole.mask(13, 13, x_BLD.device)
     if own is not None:
@@ -65,8 +66,9 @@ def test_weights_times_values_are_the_output(pattern: Pattern, documents: Docume
 def test_a_batch_may_be_empty(pattern: Pattern, documents: Documents | None) -> None:
     """No rows in are no rows out, of the shape that any others have."""
     attn = MultiHeadAttention(16, 4, num_kv_heads=2, pattern=pattern)
-    x_BLD, place = torch.randn(0, 200, 16), NOWHERE._replace(documents=documents)
-    assert attn(x_BLD, attn.project_kv(x_BLD), None, place).shape == (0, 200, 16)
+    x_BLD = torch.randn(0, 200, 16)
+    info = PositionInfo(pack=None if documents is None else documents.pack)
+    assert attn(x_BLD, attn.project_kv(x_BLD), None, info).shape == (0, 200, 16)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +85,11 @@ def test_the_weights_of_some_heads_are_theirs(pattern: Pattern, bias: ALiBiBias 
     torch.manual_seed(0)
     attn = MultiHeadAttention(16, 4, num_kv_heads=2, pattern=pattern).double()
     stir(attn)
-    x_BLD, place = torch.randn(2, 7, 16).double(), NOWHERE._replace(bias=bias)
+    x_BLD, info = torch.randn(2, 7, 16).double(), PositionInfo(bias=bias)
     kv = attn.project_kv(x_BLD)
     for mask in (None, torch.rand(2, 1, 7, 7) > 0.3, torch.rand(4, 7, 7) > 0.3):
-        every_BHTS = attn.weights(x_BLD, kv, mask, place)
+        every_BHTS = attn.weights(x_BLD, kv, mask, info)
         for heads in ([3, 0], [2], [1, 2, 3]):
-            some_BHTS = attn.weights(x_BLD, kv, mask, place, heads=heads)
+            some_BHTS = attn.weights(x_BLD, kv, mask, info, heads=heads)
             assert some_BHTS.shape == (2, len(heads), 7, 7)
             assert distance(some_BHTS, every_BHTS[:, heads]) < 1e-12

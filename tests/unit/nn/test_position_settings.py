@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dragoman.errors import InputError
-from dragoman.nn import LayerShape, Learned, RelativeBias, Rotary, Sinusoidal
+from dragoman.nn import LayerConfig, Learned, RelativeBias, Rotary, Sinusoidal
 from dragoman.nn.position import DynamicScaling, LinearScaling, Llama3Scaling, YaRN
 
 REFUSED: dict[str, Callable[[], object]] = {
@@ -24,7 +24,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "attention_factor = 0.0": lambda: YaRN(factor=2.0, trained_length=8, attention_factor=0.0),
     "factor = inf": lambda: YaRN(factor=math.inf, trained_length=8),
     "high_freq_factor = 1.0": lambda: Llama3Scaling(low_freq_factor=1.0, high_freq_factor=1.0),
-    "head_dim = 2": lambda: LayerShape(
+    "head_dim = 2": lambda: LayerConfig(
         head_dim=2, positions=Rotary(scaling=DynamicScaling(factor=2.0, trained_length=8))
     ),
 }

@@ -24,8 +24,8 @@ from dragoman.nn import (
     inference,
     row_invariant_products,
 )
-from dragoman.nn.precision import _USES, _measured_setting, onednn_setting, uses_onednn
-from dragoman.nn.products import LONG_ROW, SMALL_PRODUCT
+from dragoman.nn.cpu.precision import _USES, _measured_setting, onednn_setting, uses_onednn
+from dragoman.nn.cpu.products import LONG_ROW, SMALL_PRODUCT
 
 CPU = torch.device("cpu")
 
@@ -225,7 +225,7 @@ def test_products_inside_are_full_float32() -> None:
 
 def test_bf16_units_are_found_by_trying() -> None:
     """A processor whose units oneDNN may not use has none."""
-    program = "from dragoman.nn.precision import has_bf16_units; print(has_bf16_units())"
+    program = "from dragoman.nn.cpu.precision import has_bf16_units; print(has_bf16_units())"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"},

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dragoman.nn import Precision, autocast, row_invariant_products
-from dragoman.nn.products import TRIED, Linear, rows_are_independent
+from dragoman.nn.cpu.products import TRIED, Linear, rows_are_independent
 
 
 def agree(linear: Linear, x: Tensor) -> bool:

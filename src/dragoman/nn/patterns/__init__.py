@@ -1,28 +1,26 @@
 """Patterns of attention: values that say who may see whom and run themselves fast."""
 
-from dragoman.nn.patterns.dense import Causal, Full, Pattern, seen_keys
-from dragoman.nn.patterns.linear import LinearAttention
+from dragoman.nn.attention import Causal, Full
+from dragoman.nn.patterns.linear import Continued, LinearAttention, StateStorage
 from dragoman.nn.patterns.longformer import Longformer
-from dragoman.nn.patterns.packed import Packed
+from dragoman.nn.patterns.packed import Documents, Packed
 from dragoman.nn.patterns.sparse import Fixed, Strided
-from dragoman.nn.patterns.weighting import Weighting, distances, reference_attention
-from dragoman.nn.patterns.window import SlidingWindow
+from dragoman.nn.patterns.window import RollingStorage, SlidingWindow
 
 __all__ = [
     "AttentionPattern",
     "Causal",
+    "Continued",
+    "Documents",
     "Fixed",
     "Full",
     "LinearAttention",
     "Longformer",
     "Packed",
-    "Pattern",
+    "RollingStorage",
     "SlidingWindow",
+    "StateStorage",
     "Strided",
-    "Weighting",
-    "distances",
-    "reference_attention",
-    "seen_keys",
 ]
 
 AttentionPattern = Full | Causal | SlidingWindow | Longformer | Strided | Fixed | LinearAttention

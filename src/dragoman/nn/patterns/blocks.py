@@ -12,15 +12,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dragoman.nn.attention import Scoring
 from dragoman.nn.cache import KeyValue
-from dragoman.nn.patterns.kernels import (
+from dragoman.nn.cpu.attention import (
     adjust,
     attention_by_products,
     fused_attention,
     needs_products,
     shared_product,
 )
-from dragoman.nn.patterns.weighting import Weighting
 
 SEGMENT = 1024  # queries whose blocks are cut at a time
 STRIP_SCORES = 2**19  # scores of a strip of blocks that a CPU's cache holds
@@ -136,12 +136,12 @@ def mask_of_keys(mask: Tensor | None, kv: KeyValue) -> Tensor:
     return mask[(None,) * (4 - mask.dim())]
 
 
-def attend_blocks(blocks: Blocks, weighting: Weighting) -> Tensor:
+def attend_blocks(blocks: Blocks, scoring: Scoring) -> Tensor:
     """Attend in every block: `(B, n, H, c, d)`."""
-    if not needs_products(blocks.q_BnHcd, weighting):
-        return fused_attention(blocks.q_BnHcd, blocks.kv, blocks.mask_BnHcs, weighting)
+    if not needs_products(blocks.q_BnHcd, scoring):
+        return fused_attention(blocks.q_BnHcd, blocks.kv, blocks.mask_BnHcs, scoring)
     outs = [
-        attention_by_products(q, kv, mask, weighting, distance_ncs)
+        attention_by_products(q, kv, mask, scoring, distance_ncs)
         for q, kv, mask, distance_ncs in blocks.strips()
     ]
     return torch.cat(outs, dim=1)
@@ -163,9 +163,9 @@ class Part(NamedTuple):
         return Part(change(self.sums_BHTd), total, top)
 
 
-def attend_part(blocks: Blocks, weighting: Weighting) -> Part:
+def attend_part(blocks: Blocks, scoring: Scoring) -> Part:
     """Attend in every block to keys that are not all: axes `(B, n, H, c)`, and `d`."""
-    return glue([_part(strip, weighting) for strip in blocks.strips()])
+    return glue([_part(strip, scoring) for strip in blocks.strips()])
 
 
 def glue(parts: Sequence[Part]) -> Part:
@@ -173,15 +173,15 @@ def glue(parts: Sequence[Part]) -> Part:
     return Part(*(torch.cat(tensors, dim=1) for tensors in zip(*parts, strict=True)))
 
 
-def _part(blocks: Blocks, weighting: Weighting) -> Part:
+def _part(blocks: Blocks, scoring: Scoring) -> Part:
     q_BnHcd, kv, mask_BnHcs, distance_ncs = blocks
-    scores_BnHcs = shared_product(q_BnHcd * weighting.scale, kv.k_BKSd.transpose(-2, -1))
-    scores_BnHcs = adjust(scores_BnHcs, mask_BnHcs, weighting, distance_ncs)
+    scores_BnHcs = shared_product(q_BnHcd * scoring.scale, kv.k_BKSd.transpose(-2, -1))
+    scores_BnHcs = adjust(scores_BnHcs, mask_BnHcs, scoring, distance_ncs)
     lowest = torch.finfo(scores_BnHcs.dtype).min / 4  # above every hidden score: its e_j is 0
     top_BnHc = scores_BnHcs.detach().amax(dim=-1).clamp(min=lowest)
     # where it rounds to 0, as for all that is hidden, a CPU's exp is 40 times as slow as its exp2
     e_BnHcs = torch.exp2((scores_BnHcs - top_BnHc[..., None]) * math.log2(math.e))
-    sums_BnHcd = shared_product(weighting.drop(e_BnHcs), kv.v_BKSd)
+    sums_BnHcd = shared_product(scoring.drop(e_BnHcs), kv.v_BKSd)
     return Part(sums_BnHcd, e_BnHcs.sum(dim=-1), top_BnHc)
 
 
@@ -196,7 +196,7 @@ def join(parts: Sequence[Part]) -> Tensor:
 
 
 def attend_alone(
-    q_BH1d: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting, seen_S: Tensor
+    q_BH1d: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring, seen_S: Tensor
 ) -> Tensor:
     """Attend with the last query to the keys that it sees, and leave the others where they are."""
     places = seen_S.nonzero().flatten()
@@ -204,7 +204,7 @@ def attend_alone(
     if mask is not None:
         mask = mask.index_select(-1, places)
     distance_TS = places[None] - (len(seen_S) - 1)
-    return attention_by_products(q_BH1d, kv, mask, weighting, distance_TS)
+    return attention_by_products(q_BH1d, kv, mask, scoring, distance_TS)
 
 
 def merge(x_BnHcd: Tensor) -> Tensor:

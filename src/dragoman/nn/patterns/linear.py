@@ -13,18 +13,47 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.nn.cache import Continued, GrowingStorage, KeyValue, StateStorage, Storage
-from dragoman.nn.mask import causal_mask
+from dragoman.nn.attention import Pattern, Scoring, seen_keys
+from dragoman.nn.cache import GrowingStorage, KeyValue, Rows, Storage
+from dragoman.nn.cpu.attention import differs_by_query, shared_product
+from dragoman.nn.mask import causal_mask, distances
 from dragoman.nn.patterns.blocks import SEGMENT, mask_of_keys
-from dragoman.nn.patterns.dense import differs_by_query, seen_keys
-from dragoman.nn.patterns.kernels import shared_product
-from dragoman.nn.patterns.weighting import Weighting, distances
 
 CHUNK = 64  # positions whose products with each other are computed as a matrix
 
 
+class StateStorage:
+    """Keeps one matrix for each head, whatever the length: all that linear attention remembers.
+
+    Attention itself adds to the matrix, since it knows which keys are padding: `extend` hands the
+    storage along with the new keys and values.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.state_BKde: Tensor | None = None
+
+    def extend(self, kv: KeyValue) -> KeyValue:
+        """Count the new positions and give them back, with what stands for those before them."""
+        self.length += kv.k_BKSd.shape[2]
+        continued = Continued(*kv)
+        continued.storage = self
+        return continued
+
+    def select(self, rows: Rows) -> None:
+        """Reorder, repeat or drop rows."""
+        if self.state_BKde is not None:
+            self.state_BKde = self.state_BKde[rows.rows_N]
+
+
+class Continued(KeyValue):
+    """Keys and values of the new positions alone; those before them have become a state."""
+
+    storage: StateStorage
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearAttention:
+class LinearAttention(Pattern):
     """`out_i = sum_j w_ij v_j / sum_j w_ij`, `w_ij = decay^(i-j) phi(q_i) . phi(k_j)`.
 
     `phi(x) = elu(x) + 1`. What a query meets of the keys is `sum_j phi(k_j) v_j^T`, a `d x d`
@@ -44,10 +73,10 @@ class LinearAttention:
     """How fast a key-value head forgets: a factor for each, `1 - 2^(-5-h)`, or not at all."""
 
     forgets = True
-    counts_places = False
+    has_scores = False
 
     def __post_init__(self) -> None:
-        """Refuse a decay that has no direction, or that is none."""
+        """Raise InputError for a decay without a direction or out of range."""
         if self.decay is not None and not self.causal:
             raise InputError("decay is for causal linear attention: leave it out, or causal = true")
         if isinstance(self.decay, tuple) and not all(0.0 < gamma <= 1.0 for gamma in self.decay):
@@ -68,7 +97,7 @@ class LinearAttention:
         k_BKSd: Tensor,
         v_BKSd: Tensor,
         mask: Tensor | None = None,
-        weighting: Weighting | None = None,  # noqa: ARG002 (the form of `reference_attention`)
+        scoring: Scoring | None = None,  # noqa: ARG002 (the form of `reference_attention`)
     ) -> tuple[Tensor, Tensor]:
         """Compute the formula as it stands: outputs and weights `(B, H, T, S)`."""
         group = q_BHTd.shape[1] // k_BKSd.shape[1]
@@ -84,11 +113,9 @@ class LinearAttention:
         weights_BHTS = weights_BHTS / (total_BHT1 + (total_BHT1 == 0))
         return weights_BHTS @ v_BHSd, weights_BHTS
 
-    def attend(
-        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
-    ) -> Tensor:
+    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         """Attend by the sums of keys and values; by the formula where a mask is unusual."""
-        if weighting.soft_cap is not None or weighting.bias is not None or weighting.dropout_p:
+        if scoring.soft_cap is not None or scoring.bias is not None or scoring.dropout_p:
             raise ValueError("linear attention has no scores: no soft-cap, no bias and no dropout")
         if differs_by_query(mask) or _differs_by_head(mask):
             if isinstance(kv, Continued):  # its state sums the keys once for all
@@ -135,11 +162,19 @@ class LinearAttention:
         return gamma_K.log().to(k_BKSd, non_blocking=True)
 
     def of_heads(self, kv_heads: Sequence[int]) -> "LinearAttention":
-        """The same for these key-value heads alone, each of which keeps its own decay."""
+        """Return the same for these key-value heads alone, each with its own decay."""
         if self.decay is None:
             return self
         gammas = _retnet(max(kv_heads) + 1) if self.decay == "retnet" else self.decay
         return replace(self, decay=tuple(gammas[head] for head in kv_heads))
+
+    def check_heads(self, num_kv_heads: int) -> None:
+        """Raise InputError unless a decay that is given by head has a number for each."""
+        if isinstance(self.decay, tuple) and len(self.decay) != num_kv_heads:
+            raise InputError(
+                f"decay has {len(self.decay)} numbers, but there are {num_kv_heads} key-value "
+                "heads: give one for each"
+            )
 
     def make_storage(self) -> Storage:
         """Keep the sum of what was seen."""

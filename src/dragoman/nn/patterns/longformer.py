@@ -7,7 +7,10 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.nn.cache import GrowingStorage, KeyValue, Storage
+from dragoman.nn.attention import Pattern, Scoring
+from dragoman.nn.cache import KeyValue
+from dragoman.nn.cpu.attention import attention_by_products, differs_by_query
+from dragoman.nn.mask import distances
 from dragoman.nn.patterns.blocks import (
     Blocks,
     attend_alone,
@@ -16,14 +19,11 @@ from dragoman.nn.patterns.blocks import (
     mask_of_keys,
     merge,
 )
-from dragoman.nn.patterns.dense import dense_attention, differs_by_query, seen_keys
-from dragoman.nn.patterns.kernels import attention_by_products
-from dragoman.nn.patterns.weighting import Weighting, distances, reference_attention
 from dragoman.nn.patterns.window import SlidingWindow, block_queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Longformer:
+class Longformer(Pattern):
     """The window's rule, or `i` or `j` is a global position; and `j <= i` where causal.
 
     Time and memory `O(L (window + g))` for `g` global positions. One projection serves window and
@@ -40,7 +40,7 @@ class Longformer:
     """Whether no query sees a later key."""
 
     def __post_init__(self) -> None:
-        """Refuse a window in which nothing can be seen, and places that no row has."""
+        """Raise InputError for a window in which nothing can be seen or places that no row has."""
         if self.window < 1:
             raise InputError(f"window = {self.window} is not at least 1")
         places = self.global_positions
@@ -57,9 +57,6 @@ class Longformer:
         """Whether any position is global."""
         return bool(self.global_positions)
 
-    forgets = False
-    reference = staticmethod(reference_attention)
-
     @property
     def local(self) -> SlidingWindow:
         """The window alone."""
@@ -73,24 +70,22 @@ class Longformer:
         seen_TS = seen_TS | is_global_S[num_keys - num_queries :, None]
         return seen_TS & (distance_TS <= 0) if self.causal else seen_TS
 
-    def attend(
-        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
-    ) -> Tensor:
+    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         """Attend in blocks to the window and the global keys; then the global queries to all."""
         num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device
         if num_queries == 1:
-            return attend_alone(q_BHTd, kv, mask, weighting, self.mask(1, num_keys, device)[0])
+            return attend_alone(q_BHTd, kv, mask, scoring, self.mask(1, num_keys, device)[0])
         block = block_queries(self.window)
         if num_keys <= block + sum(self.local.reach) or differs_by_query(mask):
-            return dense_attention(q_BHTd, kv, seen_keys(self, q_BHTd, kv, mask), weighting)
-        return self.attend_in_blocks(q_BHTd, kv, mask, weighting, block)
+            return Pattern.attend(self, q_BHTd, kv, mask, scoring)
+        return self.attend_in_blocks(q_BHTd, kv, mask, scoring, block)
 
     def attend_in_blocks(
         self,
         q_BHTd: Tensor,
         kv: KeyValue,
         mask: Tensor | None,
-        weighting: Weighting,
+        scoring: Scoring,
         num_block: int,
     ) -> Tensor:
         """Attend with `num_block` queries at a time: `O(L (num_block + window + g))`."""
@@ -103,7 +98,7 @@ class Longformer:
         for blocks in cut(q_BHTd, kv, elsewhere, self.local.reach, num_block):
             distance_ncg = places_g - _places_of(blocks, here, device)
             both = self._with_global_keys(blocks, global_kv, real[..., places_g], distance_ncg)
-            outs.append(merge(attend_blocks(both, weighting)))
+            outs.append(merge(attend_blocks(both, scoring)))
             here += outs[-1].shape[2]
         out_BHTd = torch.cat(outs, dim=2)[:, :, :num_queries]
         own_g = self._places(first, num_keys, device)
@@ -112,7 +107,7 @@ class Longformer:
         distance_TS = torch.arange(num_keys, device=device) - own_g[:, None]
         seen = real & (distance_TS <= 0) if self.causal else real
         global_BHgd = attention_by_products(
-            q_BHTd[:, :, own_g - first], kv, seen, weighting, distance_TS
+            q_BHTd[:, :, own_g - first], kv, seen, scoring, distance_TS
         )
         return out_BHTd.index_copy(2, own_g - first, global_BHgd)
 
@@ -143,10 +138,6 @@ class Longformer:
     def _places(self, start: int, stop: int, device: torch.device) -> Tensor:
         places = [place for place in self.global_positions if start <= place < stop]
         return torch.tensor(places, dtype=torch.long).to(device, non_blocking=True)
-
-    def make_storage(self) -> Storage:
-        """Keep every position, since a global one may still come and see them all."""
-        return GrowingStorage()
 
 
 def _places_of(blocks: Blocks, first: int, device: torch.device) -> Tensor:

@@ -7,19 +7,40 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
+from dragoman.nn.attention import Pattern, Scoring
 from dragoman.nn.cache import KeyValue, Storage
-from dragoman.nn.mask import Documents
+from dragoman.nn.cpu.attention import differs_by_query
 from dragoman.nn.patterns.blocks import STRIP_SCORES, mask_of_keys
-from dragoman.nn.patterns.dense import Pattern, differs_by_query
 from dragoman.nn.patterns.varlen import attend_by_varlen, is_served, window_of
-from dragoman.nn.patterns.weighting import Weighting
 
 LONGEST_GROUPED = 64  # longer documents are large enough to be quick one by one
 FINEST_WIDTH = 8  # documents are filled up to multiples of this, long ones to coarser ones
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class Documents:
+    """Documents packed one after another into rows: none sees another, each begins at place 0."""
+
+    lengths: tuple[int, ...]
+    """Of the documents; together as long as the row."""
+
+    def positions(self, device: torch.device | None = None) -> Tensor:
+        """Count each document's places from 0: shape `(L)`."""
+        return torch.cat([torch.arange(length, device=device) for length in self.lengths])
+
+    def mask(self, device: torch.device | None = None) -> Tensor:
+        """Let a query see the keys of its own document: `mask[i, j] = (doc(i) = doc(j))`."""
+        lengths = torch.tensor(self.lengths, device=device)
+        document_L = torch.arange(len(self.lengths), device=device).repeat_interleave(lengths)
+        return document_L[:, None] == document_L[None, :]
+
+    def pack(self, pattern: Pattern) -> "Packed":
+        """Confine a pattern to each of the documents."""
+        return Packed(pattern, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed(Pattern):
     """`within`, document by document: the cost is the sum of what each document costs alone.
 
     A row that holds many short documents has no padding, and with this pattern no arithmetic
@@ -48,6 +69,11 @@ class Packed:
         """Whether the pattern inside the documents does, each of which begins at place 0."""
         return self.within.counts_places
 
+    @property
+    def has_scores(self) -> bool:
+        """Whether the pattern inside the documents has."""
+        return self.within.has_scores
+
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
         """The same document, and visible inside it."""
         lengths = self.documents.lengths
@@ -63,22 +89,20 @@ class Packed:
         q_BHTd: Tensor,
         k_BKSd: Tensor,
         v_BKSd: Tensor,
-        mask: Tensor | None,
-        weighting: Weighting | None,
+        mask: Tensor | None = None,
+        scoring: Scoring | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Compute the formula of the pattern inside the documents."""
-        return self.within.reference(q_BHTd, k_BKSd, v_BKSd, mask, weighting)
+        return self.within.reference(q_BHTd, k_BKSd, v_BKSd, mask, scoring)
 
-    def attend(
-        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
-    ) -> Tensor:
+    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         """Attend in each group of documents; a `mask` hides keys, the same from every query."""
         if differs_by_query(mask):
             raise ValueError("packed documents take masks of keys alone")
         (batch, heads), lengths = q_BHTd.shape[:2], self.documents.lengths
         window = window_of(self.within)
-        if window is not None and mask is None and is_served(q_BHTd, weighting):
-            return attend_by_varlen(q_BHTd, kv, lengths, window, weighting)
+        if window is not None and mask is None and is_served(q_BHTd, scoring):
+            return attend_by_varlen(q_BHTd, kv, lengths, window, scoring)
         groups = group_documents(lengths, max(1, STRIP_SCORES // max(1, batch * heads)))
         whole = [q_BHTd, *kv]
         if mask is not None:
@@ -91,14 +115,13 @@ class Packed:
         sizes = [sum(lengths[index] for index in group) for group in groups]
         parts = zip(groups, *(x.split(sizes, dim=2) for x in whole), strict=True)
         outs = [
-            self._attend_group([lengths[i] for i in group], part, weighting)
-            for group, *part in parts
+            self._attend_group([lengths[i] for i in group], part, scoring) for group, *part in parts
         ]
         out = torch.cat(outs, dim=2)
         return out if order_L is None else out.index_select(2, order_L.argsort())
 
     def _attend_group(
-        self, lengths: Sequence[int], parts: Sequence[Tensor], weighting: Weighting
+        self, lengths: Sequence[int], parts: Sequence[Tensor], scoring: Scoring
     ) -> Tensor:
         """Attend to documents that stand one after another, as a batch: `(B, H, M, d)`.
 
@@ -108,7 +131,7 @@ class Packed:
         if len(lengths) == 1:
             q, k, v, *real = parts
             seen = real[0].transpose(-2, -1) if real else None
-            return self.within.attend(q, KeyValue(k, v), seen, weighting)
+            return self.within.attend(q, KeyValue(k, v), seen, scoring)
         m, w, device = len(lengths), max(lengths), parts[0].device
         # on the CPU, which knows the lengths: a GPU would be waited for
         real_mw = torch.arange(w) < torch.tensor(lengths)[:, None]
@@ -129,7 +152,7 @@ class Packed:
         if not self.is_causal:  # a causal query meets no filling, which stands last
             filled = real_mw.repeat(len(q) // m, 1)[:, None, None]
             seen = filled if seen is None else seen & filled
-        out = self.within.attend(q, KeyValue(k, v), seen, weighting)
+        out = self.within.attend(q, KeyValue(k, v), seen, scoring)
         out = torch.flatten(out.unflatten(0, (-1, m)).movedim(1, 2), 2, 3)
         return out.index_select(2, kept_M)
 

@@ -15,7 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.nn.cache import GrowingStorage, KeyValue, Storage
+from dragoman.nn.attention import Pattern, Scoring
+from dragoman.nn.cache import KeyValue
+from dragoman.nn.cpu.attention import differs_by_query
+from dragoman.nn.mask import distances
 from dragoman.nn.patterns.blocks import (
     SEGMENT,
     Blocks,
@@ -28,12 +31,10 @@ from dragoman.nn.patterns.blocks import (
     mask_of_keys,
     merge,
 )
-from dragoman.nn.patterns.dense import dense_attention, differs_by_query, seen_keys
-from dragoman.nn.patterns.weighting import Weighting, distances, reference_attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strided:
+class Strided(Pattern):
     """`i - stride < j <= i`, or `j <= i` and `i - j` is a multiple of the stride.
 
     For data with a period: the rows of a picture. Time and memory `O(L (stride + L / stride))`.
@@ -45,12 +46,9 @@ class Strided:
     """How many positions back a query sees all keys, and the steps in which it sees further."""
 
     is_causal = True
-    forgets = False
-    counts_places = False
-    reference = staticmethod(reference_attention)
 
     def __post_init__(self) -> None:
-        """Refuse a stride in which nothing can be seen."""
+        """Raise InputError for a stride in which nothing can be seen."""
         if self.stride < 1:
             raise InputError(f"stride = {self.stride} is not at least 1")
 
@@ -60,18 +58,16 @@ class Strided:
         seen_TS = (distance_TS > -self.stride) | (distance_TS % self.stride == 0)
         return seen_TS & (distance_TS <= 0)
 
-    def attend(
-        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
-    ) -> Tensor:
+    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         """Attend to the band and to the lines, in blocks; one query, to the keys that it sees."""
         num_queries = q_BHTd.shape[2]
-        out_BHTd = _without_blocks(self, q_BHTd, kv, mask, weighting)
+        out_BHTd = _without_blocks(self, q_BHTd, kv, mask, scoring)
         if out_BHTd is not None:
             return out_BHTd
         segments = cut(q_BHTd, kv, mask, Reach(self.stride - 1, 0), self.stride)
-        near = glue([attend_part(blocks, weighting) for blocks in segments])
+        near = glue([attend_part(blocks, scoring) for blocks in segments])
         near = near.map(lambda x: merge(x)[:, :, :num_queries])
-        far = attend_part(self._lines(q_BHTd, kv, mask), weighting)
+        far = attend_part(self._lines(q_BHTd, kv, mask), scoring)
         # (B, stride, H, rows, .) to (B, H, rows, stride, .): the queries stand at the end
         far = far.map(lambda x: x.movedim(1, 3).flatten(2, 3)[:, :, -num_queries:])
         return join([near, far])
@@ -94,13 +90,9 @@ class Strided:
         seen_BnHcs = real_BnHs1.transpose(-2, -1) & (steps_cs < 0)
         return Blocks(q_BnHcd, KeyValue(k_BnKsd, v_BnKsd), seen_BnHcs, steps_cs[None] * self.stride)
 
-    def make_storage(self) -> Storage:
-        """Keep every position: each is on the line of some later query."""
-        return GrowingStorage()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
+class Fixed(Pattern):
     """Cells of `stride` positions: a query sees its own cell and the last `summary` of each before.
 
     `j <= i`, and `j // stride == i // stride` or `j % stride >= stride - summary`. For data without
@@ -115,12 +107,10 @@ class Fixed:
     """Positions at the end of each cell that all later ones see."""
 
     is_causal = True
-    forgets = False
     counts_places = True
-    reference = staticmethod(reference_attention)
 
     def __post_init__(self) -> None:
-        """Refuse a cell without positions, and a summary that is no part of it."""
+        """Raise InputError for a cell without positions or a summary that is no part of it."""
         if not 1 <= self.summary <= self.stride:
             raise InputError(
                 f"summary = {self.summary} must be at least 1 and at most stride = {self.stride}"
@@ -133,21 +123,19 @@ class Fixed:
         same_cell = keys_S // self.stride == queries_T1 // self.stride
         return (same_cell | self._is_summary(keys_S)) & (keys_S <= queries_T1)
 
-    def attend(
-        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, weighting: Weighting
-    ) -> Tensor:
+    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         """Attend to the own cell and to the summaries before it, in blocks that are cells."""
         num_queries = q_BHTd.shape[2]
-        out_BHTd = _without_blocks(self, q_BHTd, kv, mask, weighting)
+        out_BHTd = _without_blocks(self, q_BHTd, kv, mask, scoring)
         if out_BHTd is not None:
             return out_BHTd
         first = kv.k_BKSd.shape[2] - num_queries
         lead = first % self.stride  # positions of the first query's cell that stand before it
         q_BnHcd = self._cells(F.pad(q_BHTd, (0, 0, lead, 0)))
         real = mask_of_keys(mask, kv)
-        near = attend_part(self._own_cells(q_BnHcd, kv, real, first - lead), weighting)
+        near = attend_part(self._own_cells(q_BnHcd, kv, real, first - lead), scoring)
         segments = self._summaries(q_BnHcd, kv, real, first - lead)
-        far = glue([attend_part(blocks, weighting) for blocks in segments])
+        far = glue([attend_part(blocks, scoring) for blocks in segments])
         both = [
             part.map(lambda x: merge(x)[:, :, lead : lead + num_queries]) for part in (near, far)
         ]
@@ -194,22 +182,18 @@ class Fixed:
     def _is_summary(self, keys_S: Tensor) -> Tensor:
         return keys_S % self.stride >= self.stride - self.summary
 
-    def make_storage(self) -> Storage:
-        """Keep every position."""
-        return GrowingStorage()
-
 
 def _without_blocks(
     pattern: Strided | Fixed,
     q_BHTd: Tensor,
     kv: KeyValue,
     mask: Tensor | None,
-    weighting: Weighting,
+    scoring: Scoring,
 ) -> Tensor | None:
     """Attend without blocks where they do not pay: one query, a short text, an unusual mask."""
     num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device
     if num_queries == 1:
-        return attend_alone(q_BHTd, kv, mask, weighting, pattern.mask(1, num_keys, device)[0])
+        return attend_alone(q_BHTd, kv, mask, scoring, pattern.mask(1, num_keys, device)[0])
     if num_keys <= 2 * pattern.stride or differs_by_query(mask):
-        return dense_attention(q_BHTd, kv, seen_keys(pattern, q_BHTd, kv, mask), weighting)
+        return Pattern.attend(pattern, q_BHTd, kv, mask, scoring)
     return None

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dragoman.nn.attention import Causal, Full, Pattern, Scoring
 from dragoman.nn.cache import KeyValue
-from dragoman.nn.patterns.dense import Causal, Full, Pattern
-from dragoman.nn.patterns.kernels import needs_products
-from dragoman.nn.patterns.weighting import Weighting
+from dragoman.nn.cpu.attention import needs_products
 from dragoman.nn.patterns.window import SlidingWindow
 
 UNBOUNDED = -1
@@ -34,10 +33,10 @@ def window_of(pattern: Pattern) -> tuple[int, int] | None:
     return pattern.reach if isinstance(pattern, SlidingWindow) else None
 
 
-def is_served(q_BHTd: Tensor, weighting: Weighting) -> bool:
-    """Whether torch, device, dtype, width and weighting are those that the kernel is made for."""
+def is_served(q_BHTd: Tensor, scoring: Scoring) -> bool:
+    """Whether torch, device, dtype, width and scoring are those that the kernel is made for."""
     width = q_BHTd.shape[-1]
-    plain = not (weighting.dropout_p or needs_products(q_BHTd, weighting))
+    plain = not (scoring.dropout_p or needs_products(q_BHTd, scoring))
     return (
         q_BHTd.is_cuda
         and q_BHTd.dtype in (torch.float16, torch.bfloat16)
@@ -61,7 +60,7 @@ def attend_by_varlen(
     kv: KeyValue,
     lengths: Sequence[int],
     window: tuple[int, int],
-    weighting: Weighting,
+    scoring: Scoring,
     kernel: Callable[..., Tensor] | None = None,
 ) -> Tensor:
     """Attend in the documents of every row at once; `kernel` is torch's unless given."""
@@ -80,7 +79,7 @@ def attend_by_varlen(
         ends,
         longest,
         longest,
-        scale=weighting.scale,
+        scale=scoring.scale,
         window_size=window,
         enable_gqa=heads != kv.k_BKSd.shape[1],
     )

@@ -1,7 +1,7 @@
 """Where a token stands: schemes that are values, and what they make."""
 
 from dragoman.nn.position.bias import ALiBi, ALiBiBias, RelativeBias, RelativeBiasTable
-from dragoman.nn.position.place import NOWHERE, Bias, Place, Positions
+from dragoman.nn.position.learned import Learned, LearnedPositions
 from dragoman.nn.position.rotary import (
     Angles,
     DynamicScaling,
@@ -13,28 +13,19 @@ from dragoman.nn.position.rotary import (
     YaRN,
     rotate,
 )
-from dragoman.nn.position.scheme import NoPositions, PositionScheme
-from dragoman.nn.position.table import (
-    Learned,
-    LearnedPositions,
-    Sinusoidal,
-    SinusoidalPositions,
-    sinusoidal_table,
-)
+from dragoman.nn.position.scheme import NoPositions, Positions, Scheme
+from dragoman.nn.position.sinusoidal import Sinusoidal, SinusoidalPositions, sinusoidal_table
 
 __all__ = [
-    "NOWHERE",
     "ALiBi",
     "ALiBiBias",
     "Angles",
-    "Bias",
     "DynamicScaling",
     "Learned",
     "LearnedPositions",
     "LinearScaling",
     "Llama3Scaling",
     "NoPositions",
-    "Place",
     "PositionScheme",
     "Positions",
     "RelativeBias",
@@ -42,9 +33,14 @@ __all__ = [
     "Rotary",
     "RotaryScaling",
     "Rotation",
+    "Scheme",
     "Sinusoidal",
     "SinusoidalPositions",
     "YaRN",
     "rotate",
     "sinusoidal_table",
 ]
+
+PositionScheme = Sinusoidal | Learned | Rotary | RelativeBias | ALiBi | NoPositions
+"""The schemes that a config can name: added to the embeddings (sinusoidal, learned), turning
+queries and keys (rotary), added to the scores (relative bias, ALiBi), or nothing."""

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
+from dragoman.nn.position.scheme import Scheme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelativeBias:
+class RelativeBias(Scheme):
     """A learned number for each head and bucket of distances, as in T5."""
 
     kind: Literal["relative-bias"] = "relative-bias"
@@ -22,7 +23,7 @@ class RelativeBias:
     """All distances from here on share a bucket."""
 
     def __post_init__(self) -> None:
-        """Refuse a table too small for two directions, and a last bucket before the first ones."""
+        """Raise InputError for too few buckets or a last one before the first ones."""
         if self.num_buckets < 4:
             raise InputError(
                 f"num_buckets = {self.num_buckets} is not at least 4: each of two directions has "
@@ -40,7 +41,7 @@ class RelativeBias:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ALiBi:
+class ALiBi(Scheme):
     """Scores fall with the distance, by a slope that each head has for itself."""
 
     kind: Literal["alibi"] = "alibi"

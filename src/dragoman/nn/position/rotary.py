@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.nn.position.table import end_of
+from dragoman.nn.position.scheme import Positions, Scheme, end_of
 
 Pairing = Literal["halves", "adjacent"]
 
@@ -28,7 +28,7 @@ class LinearScaling:
     """How many times as long as in training the context is."""
 
     def __post_init__(self) -> None:
-        """Refuse a factor that turns nothing, or back."""
+        """Reject non-positive factors."""
         check_above("factor", self.factor, 0.0)
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
@@ -55,7 +55,7 @@ class DynamicScaling:
     """The context of training, up to which nothing changes."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no factor and no length."""
+        """Reject non-positive factors and lengths."""
         check_above("factor", self.factor, 0.0)
         check_above("trained_length", self.trained_length, 0)
 
@@ -91,7 +91,7 @@ class YaRN:
     """What queries and keys are multiplied by; 0.1 ln(factor) + 1 unless given."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no factor, no length and no ramp."""
+        """Reject non-positive factors and lengths and an empty ramp."""
         check_above("factor", self.factor, 0.0)
         check_above("trained_length", self.trained_length, 0)
         check_above("beta_slow", self.beta_slow, 0.0)
@@ -137,7 +137,7 @@ class Llama3Scaling:
     """Wavelengths below `trained_length / high_freq_factor` are kept."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no factor, no length and no ramp."""
+        """Reject non-positive factors and lengths and an empty ramp."""
         check_above("factor", self.factor, 0.0)
         check_above("trained_length", self.trained_length, 0)
         check_above("low_freq_factor", self.low_freq_factor, 0.0)
@@ -160,7 +160,7 @@ RotaryScaling = LinearScaling | DynamicScaling | YaRN | Llama3Scaling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rotary:
+class Rotary(Scheme):
     """Turn queries and keys by their positions."""
 
     kind: Literal["rotary"] = "rotary"
@@ -173,12 +173,21 @@ class Rotary:
     """How frequencies change for contexts longer than those of training."""
 
     def __post_init__(self) -> None:
-        """Refuse a base whose powers do not fall."""
+        """Reject a base whose powers do not fall."""
         check_above("base", self.base, 1.0)
 
     def make_rotation(self, head_dim: int) -> "Rotation":
         """Make what knows the angles of heads of this width."""
         return Rotation(self, head_dim)
+
+    def check(self, d_model: int, head_dim: int) -> None:  # noqa: ARG002 (the scheme's form)
+        """Raise InputError for an odd head_dim, or one that the scaling cannot serve."""
+        if head_dim % 2:
+            raise InputError(f"head_dim = {head_dim} is odd; rotary positions need an even one")
+        if isinstance(self.scaling, DynamicScaling) and head_dim == 2:
+            raise InputError(
+                'head_dim = 2 has one frequency, which scaling "dynamic" cannot change'
+            )
 
 
 class Angles(NamedTuple):
@@ -198,7 +207,7 @@ class Rotation:
         self.scheme = scheme
         self.head_dim = head_dim
 
-    def angles(self, positions: range | Tensor, like: Tensor) -> Angles:
+    def angles(self, positions: Positions, like: Tensor) -> Angles:
         """Return the angles of positions, in the dtype and on the device of `like`."""
         scaling = self.scheme.scaling
         if scaling is None:
@@ -220,7 +229,7 @@ class Rotation:
 
 
 def check_above(name: str, number: float, bound: float) -> None:
-    """Refuse a setting that is not above its bound, NaN and infinity among them."""
+    """Raise InputError for a setting that is not above its bound, not finite or NaN."""
     if not bound < number < math.inf:
         raise InputError(f"{name} = {number} is not above {bound:g}")
 

@@ -305,7 +305,7 @@ class Generator(Loadable):
 
     def _context(self, options: GenerationOptions) -> int | None:
         """How many tokens the model sees at once; None where nothing bounds them."""
-        places = self._model.embedding.num_places
+        places = self._model.embedding.num_positions
         bounds = [bound for bound in (options.context or self.options.context, places) if bound]
         return min(bounds, default=None)
 

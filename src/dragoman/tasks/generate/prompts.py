@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from torch import Tensor
 
 from dragoman.decode import Prefixes
-from dragoman.decode.ranking import IMPOSSIBLE
 from dragoman.errors import InputError
+from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.text.tokenizer import BYTES, Tokenizer
 
 __all__ = ["PromptCodec", "StopAt", "TextStream", "cut_at"]

@@ -72,7 +72,7 @@ class IdTranslator:
 
     def longest_source(self, wanted: int) -> int:
         """So many tokens, or as many as the model has places for, beside the end."""
-        places = self._model.src_embedding.num_places
+        places = self._model.src_embedding.num_positions
         return wanted if places is None else max(1, min(wanted, places - 1))
 
     def inference(self) -> AbstractContextManager[torch.device]:
@@ -89,7 +89,7 @@ class IdTranslator:
         lengths_B = torch.tensor([len(ids) for ids in sources])
         max_B = relative_lengths(
             lengths_B, factor=options.max_length_factor, constant=options.max_length_constant
-        ).clamp(min=options.min_length + 1, max=self._model.tgt_embedding.num_places)
+        ).clamp(min=options.min_length + 1, max=self._model.tgt_embedding.num_positions)
         specials, device = self._specials, self.device
         processors: list[Processor] = [self._forbid]
         if options.min_length:

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.nn.precision import Precision, autocast, row_invariant_products, uses_onednn
+from dragoman.nn.cpu.precision import Precision, autocast, row_invariant_products, uses_onednn
 
 SMALL_PRODUCT = 16**3  # multiplications up to which PyTorch does not ask oneDNN
 LONG_ROW = 1024  # columns beyond which oneDNN sums a lone row in another order

@@ -6,26 +6,19 @@ from typing import Literal
 from torch import nn
 
 from dragoman.errors import InputError
-from dragoman.nn.attention import MultiHeadAttention
+from dragoman.nn.attention import MultiHeadAttention, Pattern
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.init import InitName
 from dragoman.nn.norm import NormName, make_norm
-from dragoman.nn.patterns import AttentionPattern, LinearAttention, Pattern
-from dragoman.nn.position import (
-    ALiBi,
-    DynamicScaling,
-    PositionScheme,
-    RelativeBias,
-    Rotary,
-    Sinusoidal,
-)
+from dragoman.nn.patterns import AttentionPattern
+from dragoman.nn.position import PositionScheme, Sinusoidal
 from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
 NormPosition = Literal["post", "pre", "deepnorm"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerShape:
+class LayerConfig:
     """All that a layer is built from, and how its stack ends.
 
     The defaults are the paper's base model, with a bias in every projection as in
@@ -92,41 +85,28 @@ class LayerShape:
                 f"num_heads = {self.num_heads} is not a multiple of "
                 f"num_kv_heads = {self.num_kv_heads}"
             )
-        if isinstance(self.positions, Sinusoidal) and self.d_model % 2:
-            raise InputError(f"d_model = {self.d_model} is odd, which sinusoidal positions forbid")
-        if isinstance(self.positions, Rotary) and self.width % 2:
-            raise InputError(f"head_dim = {self.width} is odd, which rotary positions forbid")
-        if (
-            isinstance(self.positions, Rotary)
-            and isinstance(self.positions.scaling, DynamicScaling)
-            and self.width == 2
-        ):
-            raise InputError(
-                'head_dim = 2 has one frequency, which scaling "dynamic" cannot change'
-            )
+        self.positions.check(self.d_model, self.width)
 
     def _check_patterns(self, name: str, patterns: tuple[AttentionPattern, ...]) -> None:
-        """Raise InputError for options that linear attention, which has no scores, would ignore."""
+        """Reject settings that a pattern without scores would silently ignore."""
         for index, pattern in enumerate(patterns):
-            if not isinstance(pattern, LinearAttention):
+            here = f'{name}[{index}] = "{pattern.kind}"'
+            try:
+                pattern.check_heads(self.num_kv_heads or self.num_heads)
+            except InputError as error:
+                raise InputError(f"{here}: {error}") from error
+            if pattern.has_scores:
                 continue
-            here = f'{name}[{index}] = "linear"'
             for key in ("attention_scale", "score_soft_cap", "attention_dropout"):
                 if getattr(self, key):
                     raise InputError(
                         f"{here} has no scores, so {key} = {getattr(self, key)} cannot act on "
                         "them: leave one of the two out"
                     )
-            if isinstance(self.positions, RelativeBias | ALiBi):
+            if self.positions.changes_scores:
                 raise InputError(
                     f'{here} has no scores, so positions = "{self.positions.kind}" cannot be added '
                     'to them: take "rotary" or positions that are added to the embeddings'
-                )
-            heads = self.num_kv_heads or self.num_heads
-            if isinstance(pattern.decay, tuple) and len(pattern.decay) != heads:
-                raise InputError(
-                    f"{here} has {len(pattern.decay)} numbers as decay, but there are {heads} "
-                    "key-value heads: give one for each"
                 )
 
     @property
@@ -140,7 +120,7 @@ class LayerShape:
         return self.norm_position == "pre" if self.final_norm is None else self.final_norm
 
     def make_attention(self, pattern: Pattern) -> MultiHeadAttention:
-        """Build an attention of this shape."""
+        """Build an attention with these settings."""
         return MultiHeadAttention(
             self.d_model,
             self.num_heads,
@@ -157,7 +137,7 @@ class LayerShape:
         )
 
     def make_ffn(self) -> FeedForward:
-        """Build a feed-forward network of this shape."""
+        """Build a feed-forward network with these settings."""
         return FeedForward(
             self.d_model,
             self.d_ff,
@@ -168,5 +148,5 @@ class LayerShape:
         )
 
     def make_norm(self) -> nn.Module:
-        """Build a norm of this shape."""
+        """Build a norm with these settings."""
         return make_norm(self.norm, self.d_model, eps=self.norm_eps, bias=self.bias)

@@ -1,5 +1,6 @@
-"""Dropout (Srivastava et al., 2014) whose random bits are cheap on a CPU."""
+"""Dropout whose random bits are cheap on a CPU, and activations that round alike at any size."""
 
+import math
 from typing import Any
 
 import torch
@@ -10,7 +11,9 @@ LEVELS = 256  # a random byte decides each element on the CPU
 
 
 class Dropout(nn.Module):
-    """Set each element to 0 with probability `p` while training, scale the rest by `1 / (1 - p)`.
+    """Set each element to 0 with probability `p` in training, scale the rest by `1 / (1 - p)`.
+
+    Srivastava et al. (2014).
 
     On a CPU `p` is rounded to a multiple of 1/256 (0.1 becomes 0.1016) and the scale follows the
     rounded value, so the mean is kept exactly: one random byte for each element costs a seventh of
@@ -56,3 +59,29 @@ class _ByteDropout(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:  # noqa: ANN401
         (kept,) = ctx.saved_tensors
         return (grads[0] * kept.to(grads[0].dtype)).mul_(ctx.scale), None
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """`1 / (1 + exp(-x))`.
+
+    A CPU computes the fused operator in blocks and what a thread has left over in another way, so
+    an element's last digit depends on how many elements there are; of the formula's parts, each
+    by itself, it does not. Training takes the fused operators, whose gradients need less memory.
+    """
+    if torch.is_grad_enabled() or x.device.type != "cpu":
+        return F.sigmoid(x)
+    return 1.0 / (1.0 + (-x).exp())
+
+
+def silu(x: Tensor) -> Tensor:
+    """`x sigmoid(x)` (Elfwing et al., 2018)."""
+    if torch.is_grad_enabled() or x.device.type != "cpu":
+        return F.silu(x)
+    return x * sigmoid(x)
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """`x sigmoid(2 u)`, `u = sqrt(2 / pi) (x + 0.044715 x^3)` (Hendrycks and Gimpel, 2016)."""
+    if torch.is_grad_enabled() or x.device.type != "cpu":
+        return F.gelu(x, approximate="tanh")
+    return x * sigmoid(2.0 * math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x)))

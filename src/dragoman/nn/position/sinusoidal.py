@@ -1,4 +1,4 @@
-"""Positions that are added to the embeddings (paper, section 3.5)."""
+"""Sinusoidal positions, added to the embeddings (paper, section 3.5)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,13 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
+from dragoman.nn.position.scheme import Positions, Scheme, end_of
 
 Layout = Literal["interleaved", "halves"]
 Exponent = Literal["d/2", "d/2-1"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sinusoidal:
+class Sinusoidal(Scheme):
     """Sines and cosines of the position, as in the paper."""
 
     kind: Literal["sinusoidal"] = "sinusoidal"
@@ -26,7 +27,7 @@ class Sinusoidal:
     """Position of the first token; fairseq counts from pad_id + 1."""
 
     def __post_init__(self) -> None:
-        """Refuse places before the first one."""
+        """Raise InputError for a negative first position."""
         if self.first < 0:
             raise InputError(f"first = {self.first} is not at least 0")
 
@@ -34,24 +35,10 @@ class Sinusoidal:
         """Make what adds the positions to vectors of this width."""
         return SinusoidalPositions(d_model, self)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """A learned vector for each position; none beyond the last one."""
-
-    kind: Literal["learned"] = "learned"
-    """Which of the schemes this is."""
-    max_length: int = 1024
-    """Positions that have a vector."""
-
-    def __post_init__(self) -> None:
-        """Refuse a table without rows."""
-        if self.max_length < 1:
-            raise InputError(f"max_length = {self.max_length} is not at least 1")
-
-    def make_table(self, d_model: int) -> "LearnedPositions":
-        """Make what adds the positions to vectors of this width."""
-        return LearnedPositions(self.max_length, d_model)
+    def check(self, d_model: int, head_dim: int) -> None:  # noqa: ARG002 (the scheme's form)
+        """Raise InputError for an odd d_model."""
+        if d_model % 2:
+            raise InputError(f"d_model = {d_model} is odd; sinusoidal positions need an even one")
 
 
 def sinusoidal_table(
@@ -96,7 +83,7 @@ class SinusoidalPositions(nn.Module):
         self.scheme = scheme or Sinusoidal()
         self._table_LD = self._make(initial_length, d_model)
 
-    def forward(self, x_BLD: Tensor, positions: range | Tensor | None = None) -> Tensor:
+    def forward(self, x_BLD: Tensor, positions: Positions | None = None) -> Tensor:
         """Add to `(B, L, D)` the vectors of its positions; unless given, `0 ... L - 1`."""
         if positions is None:
             positions = range(x_BLD.shape[1])
@@ -114,36 +101,3 @@ class SinusoidalPositions(nn.Module):
     def _make(self, length: int, d_model: int) -> Tensor:
         layout, exponent = self.scheme.layout, self.scheme.exponent
         return sinusoidal_table(length, d_model, layout=layout, exponent=exponent)
-
-
-class LearnedPositions(nn.Module):
-    """Add row `position` of a learned matrix to each vector (Gehring et al., 2017)."""
-
-    def __init__(self, max_length: int, d_model: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(max_length, d_model))
-        nn.init.normal_(self.weight, std=0.02)
-
-    def forward(self, x_BLD: Tensor, positions: range | Tensor | None = None) -> Tensor:
-        """Add to `(B, L, D)` the rows of its positions; unless given, `0 ... L - 1`.
-
-        Raises InputError for a position that has no row.
-        """
-        if positions is None:
-            positions = range(x_BLD.shape[1])
-        end = end_of(positions)
-        if end > len(self.weight):
-            raise InputError(
-                f"the text has {end:,} tokens, but the model has learned positions for "
-                f"{len(self.weight):,} only; cut the text, or train with rotary positions or ALiBi"
-            )
-        if isinstance(positions, range):
-            return x_BLD + self.weight[positions.start : end].to(x_BLD.dtype)
-        return x_BLD + self.weight[positions].to(x_BLD.dtype)
-
-
-def end_of(positions: range | Tensor) -> int:
-    """Return the position after the last one; of a tensor, which is asked for it, this waits."""
-    if isinstance(positions, range):
-        return positions.stop
-    return int(positions.max()) + 1 if positions.numel() else 0

@@ -1,0 +1,7 @@
+"""What exists for the sake of bits or speed on a processor, behind plain names.
+
+Products whose rows do not depend on each other (`products`, `precision`), cheap random bits and
+activations that round the same at any size (`elementwise`), dense attention by products or by a
+fused kernel (`attention`), and the k best of a row with a defined order (`ranking`). The formulas
+are elsewhere; nothing here changes what is computed, only how.
+"""
