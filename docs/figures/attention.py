@@ -15,7 +15,6 @@ from dragoman.nn import (
     padding_mask,
     reference_attention,
 )
-from dragoman.nn.attention import Pattern
 from dragoman.nn.patterns import (
     Causal,
     Fixed,
@@ -27,6 +26,7 @@ from dragoman.nn.patterns import (
     Strided,
 )
 from dragoman.nn.patterns.packed import Documents
+from dragoman.nn.patterns.pattern import Pattern
 
 # ---------------------------------------------------------------- softmax (section 3.2.1)
 

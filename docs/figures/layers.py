@@ -10,7 +10,6 @@ from dragoman.lens.pictures import blank, save
 from dragoman.nn import (
     Causal,
     Encoder,
-    EncoderLayer,
     KeyValue,
     LayerConfig,
     LinearAttention,
@@ -74,7 +73,7 @@ def _measure(place: NormPosition, depth: int) -> LayerSizes:
     stack = Encoder(shape, depth, final_norm=shape.ends_in_norm, depth=scale)
     x_BLD, wanted_BLD = torch.randn(2, ROWS, ROW_LENGTH, D_MODEL)
     streams: list[float] = []
-    layers = [layer for layer in stack.layers if isinstance(layer, EncoderLayer)]
+    layers = stack.each_layer()
     for layer in layers:
         layer.register_forward_hook(
             lambda _layer, _args, out_BLD: streams.append(float(out_BLD.detach().square().mean()))

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from dragoman.lens.pictures import blank, save
-from dragoman.nn.mask import distances
+from dragoman.nn import distances
 from dragoman.nn.position import ALiBiBias, RelativeBias, RelativeBiasTable, Rotary, rotate
 from dragoman.nn.position.sinusoidal import sinusoidal_table
 

@@ -75,7 +75,7 @@ def test_names_of_every_kind_are_found(name: str, begins: str) -> None:
     assert lines_of(NORM, name).code.startswith(begins)
     decorated = lines_of("src/dragoman/nn/position/rotary.py", "LinearScaling")
     assert decorated.code.startswith("@dataclass(")
-    among_others = lines_of("src/dragoman/nn/attention.py", "Causal.is_causal")
+    among_others = lines_of("src/dragoman/nn/patterns/pattern.py", "Causal.is_causal")
     assert among_others.code == "is_causal = True"
 
 

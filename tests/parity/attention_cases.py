@@ -22,7 +22,7 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
-from dragoman.nn.attention import Bias
+from dragoman.nn.dot_product import Bias
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
 SIZES = st.integers(1, 40)

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from dragoman.models import EncoderDecoder
 from dragoman.nn import Cache, GrowingStorage, KeyValue, Memory
-from dragoman.nn.cache import GROWTH, Rows
+from dragoman.nn.cache import Rows
+from dragoman.nn.cpu.storage import GROWTH
 
 SEEDS = st.integers(0, 2**32)
 NAMES = st.sampled_from(list(VARIANTS))

@@ -17,7 +17,7 @@ from itertools import cycle, islice
 
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
 from dragoman.nn import Causal, LinearAttention, Pattern, Precision, SlidingWindow
-from dragoman.nn.cache import GROWTH
+from dragoman.nn.cpu.storage import GROWTH
 
 Generator = EncoderDecoderConfig | DecoderOnlyConfig
 """The variants that decode."""

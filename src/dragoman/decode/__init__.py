@@ -1,31 +1,39 @@
 """From logits to sequences: one loop, small parts, ids and tensors, no text.
 
-Reading order: ``protocol`` (what a model must be able to do), ``search`` (the loop), ``greedy``,
-``sample`` and ``beam`` (strategies), ``ranking`` (the k best of a row), ``processors`` (changes to
-the logits), ``context`` (going on when a model's context is full), ``score`` (length normalisation
-and forced decoding), ``scheduler`` (batches of many inputs).
+Reading order: `protocol` (what a model and a strategy must be able to do), `search` (the loop),
+`greedy`, `beam` and `sample` (strategies), `processors` (changes to the logits), `score` (length
+normalisation and forced decoding), `scheduler` (batches of many inputs).
 
 Axes in names: B sentences, S source length, T target length, L tokens so far, V vocabulary,
 W beams, N = B * W rows, k candidates of a row.
 """
 
 from dragoman.decode.beam import Beam
-from dragoman.decode.context import Rolling
 from dragoman.decode.greedy import Greedy
 from dragoman.decode.processors import (
     Forbid,
     MinimumLength,
     NoRepeatedNgrams,
-    Prefixes,
     Processor,
     RepetitionPenalty,
     relative_lengths,
 )
-from dragoman.decode.protocol import Advance, Frontier, Model, State, Strategy
+from dragoman.decode.protocol import (
+    Advance,
+    Frontier,
+    Hypothesis,
+    Limits,
+    Model,
+    Prefixes,
+    Rolling,
+    SearchStep,
+    State,
+    Strategy,
+)
 from dragoman.decode.sample import Sample
 from dragoman.decode.scheduler import run_in_batches, schedule
 from dragoman.decode.score import Forced, force, length_penalty, score_pairs
-from dragoman.decode.search import Hypothesis, Limits, Step, search, search_steps
+from dragoman.decode.search import search, search_steps
 
 __all__ = [
     "Advance",
@@ -44,8 +52,8 @@ __all__ = [
     "RepetitionPenalty",
     "Rolling",
     "Sample",
+    "SearchStep",
     "State",
-    "Step",
     "Strategy",
     "force",
     "length_penalty",

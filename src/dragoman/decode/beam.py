@@ -8,7 +8,7 @@ the tree has leaves finds every sequence: exhaustive search.
 
 A sentence is decided as soon as no open hypothesis can still enter its n best. Log-probabilities
 only fall, and the length penalty is greatest at the length limit, so an open hypothesis of
-log-probability l can never score more than ``l / lp(max)``.
+log-probability l can never score more than `l / lp(max)`.
 """
 
 from dataclasses import dataclass
@@ -22,12 +22,10 @@ from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 from dragoman.ranges import Count, NonNegative, check_ranges
 
-__all__ = ["Beam"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beam:
-    """The ``beam_size`` best prefixes at each step, the ``n_best`` best sequences at the end."""
+    """The `beam_size` best prefixes at each step, the `n_best` best sequences at the end."""
 
     beam_size: Count = 5
     """Slots for hypotheses of each sentence, W."""
@@ -45,7 +43,7 @@ class Beam:
             )
 
     def begin(self, max_B: Tensor, eos_id: int) -> "BeamFrontier":
-        """Start a search of B sentences of at most ``max_B`` tokens each."""
+        """Start a search of B sentences of at most `max_B` tokens each."""
         return BeamFrontier(self, max_B, eos_id)
 
 
@@ -86,7 +84,8 @@ class BeamFrontier:
         self._log_probs_BW = log_probs_BW.masked_fill(~chosen_BW | ended_BW, IMPOSSIBLE)
         new_BW = scores_BW.masked_fill(~ended_BW, IMPOSSIBLE)
         self._best_Bn = torch.cat([self._best_Bn, new_BW], 1).topk(self._best_Bn.shape[1]).values
-        undecided_B = self._bound() > self._best_Bn[:, -1]
+        reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B
+        undecided_B = reachable_B > self._best_Bn[:, -1]
         return Advance(
             tokens_N=tokens_BW.flatten(),
             parents_N=parents_BW.flatten(),
@@ -115,10 +114,6 @@ class BeamFrontier:
             tokens_Nk.view(num_sentences, -1).gather(1, order_BW),
             self._first_rows_B[:, None] + order_BW // values_Nk.shape[1],
         )
-
-    def _bound(self) -> Tensor:
-        """The greatest score (B) that an open hypothesis of each sentence can still reach."""
-        return self._log_probs_BW.amax(1) / self._greatest_penalty_B
 
     def keep(self, sentences_K: Tensor) -> None:
         """Go on with these of the present sentences only."""

@@ -10,8 +10,6 @@ from dragoman.decode.protocol import Advance
 from dragoman.decode.score import length_penalty
 from dragoman.ranges import NonNegative, check_ranges
 
-__all__ = ["Chooser", "Greedy", "SingleFrontier"]
-
 
 class Chooser(Protocol):
     """How a row's next token is picked."""
@@ -25,26 +23,19 @@ class Chooser(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greedy:
-    """``y_t = argmax_v log p(v | y_<t, x)``; among equals the lower id. Equal to a beam of 1."""
+    """`y_t = argmax_v log p(v | y_<t, x)`; among equals the lower id. Equal to a beam of 1."""
 
     length_penalty: NonNegative = 0.6
     """The exponent alpha of the score; it cannot change what is chosen."""
 
+    beam_size = 1
+    n_best = 1
+
     def __post_init__(self) -> None:
         check_ranges(self)
 
-    @property
-    def beam_size(self) -> int:
-        """One row for each sentence."""
-        return 1
-
-    @property
-    def n_best(self) -> int:
-        """One hypothesis for each sentence."""
-        return 1
-
     def begin(self, max_B: Tensor, eos_id: int) -> "SingleFrontier":
-        """Start a search of B sentences of at most ``max_B`` tokens each."""
+        """Start a search of B sentences of at most `max_B` tokens each."""
         return SingleFrontier(max_B, eos_id, self.length_penalty, _MostProbable())
 
 

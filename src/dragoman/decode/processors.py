@@ -1,6 +1,6 @@
 """Processors: changes to the logits before they become probabilities.
 
-A processor is any callable ``(logits_NV, prefixes) -> logits_NV``; it may write into the logits it
+A processor is any callable `(logits_NV, prefixes) -> logits_NV`; it may write into the logits it
 gets. Those here are small frozen values. An option at its neutral setting adds none to the list.
 What a processor forbids has probability 0, and the rest shares the whole: log-probabilities of a
 search are those of the processed distribution.
@@ -12,29 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dragoman.decode.protocol import Prefixes
 from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
-
-__all__ = [
-    "Forbid",
-    "MinimumLength",
-    "NoRepeatedNgrams",
-    "Prefixes",
-    "Processor",
-    "RepetitionPenalty",
-    "relative_lengths",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Prefixes:
-    """What the rows have generated so far."""
-
-    ids_NL: Tensor
-    """The L tokens chosen so far, without bos. Rows that are closed hold leftovers."""
-    sentence_N: Tensor
-    """The sentence that each row belongs to, counted in the batch that was given to the search."""
-
 
 Processor = Callable[[Tensor, Prefixes], Tensor]
 
@@ -54,7 +34,7 @@ class Forbid:
 
 
 class MinimumLength:
-    """No end of sentence before sentence b has ``min_B[b]`` tokens (eos not counted)."""
+    """No end of sentence before sentence b has `min_B[b]` tokens (eos not counted)."""
 
     def __init__(self, min_B: Tensor, eos_id: int) -> None:
         self._min_B = min_B
@@ -71,10 +51,10 @@ class MinimumLength:
 
 
 class RepetitionPenalty:
-    """Logits of tokens that were there before are divided by ``penalty``, negative ones multiplied.
+    """Logits of tokens that were there before are divided by `penalty`, negative ones multiplied.
 
     So a penalty above 1 makes them less probable (Keskar et al. 2019, section 4.1, where all
-    logits are positive). ``context_BS`` are the prompts, whose tokens count too where it is given.
+    logits are positive). `context_BS` are the prompts, whose tokens count too where it is given.
     """
 
     def __init__(self, penalty: float, context_BS: Tensor | None = None) -> None:
@@ -94,7 +74,7 @@ class RepetitionPenalty:
 class NoRepeatedNgrams:
     """No n tokens in a row come twice (Paulus et al. 2018, section 2.5, for n = 3).
 
-    ``context_BS`` are the prompts, whose n-grams count too where it is given.
+    `context_BS` are the prompts, whose n-grams count too where it is given.
     """
 
     def __init__(self, size: int, context_BS: Tensor | None = None) -> None:
@@ -125,9 +105,9 @@ def _with_context(prefixes: Prefixes, context_BS: Tensor | None) -> Tensor:
 
 
 def relative_lengths(src_lengths_B: Tensor, *, factor: float, constant: int) -> Tensor:
-    """``floor(factor * src_length) + constant``, at least 0: a limit of each sentence's own.
+    """`floor(factor * src_length) + constant`, at least 0: a limit of each sentence's own.
 
-    Serves minimum and maximum lengths; ``factor = 0`` makes an absolute one.
+    Serves minimum and maximum lengths; `factor = 0` makes an absolute one.
     """
     scaled_B = (src_lengths_B.double() * factor).floor().long()
     return torch.clamp(scaled_B + constant, min=0)

@@ -1,28 +1,29 @@
-"""The two seams of decoding: what a model must be able to do, and what a strategy must.
+"""What decoding asks of a model and of a strategy, and the values that pass between them.
 
-The loop in ``search`` stands between them and knows nothing else of either. An encoder-decoder, a
-decoder-only model, an ensemble and a table in a test are all a ``Model``; greedy search, beam
-search and sampling are all a ``Strategy``.
+The loop in `search` stands between them and knows nothing else of either. An encoder-decoder, a
+decoder-only model, an ensemble and a table in a test are all a `Model`; greedy search, beam
+search and sampling are all a `Strategy`.
 
-A sentence has ``beam_size`` rows that lie side by side: sentence b owns the rows
-``b * beam_size`` to ``(b + 1) * beam_size - 1``. So N = B * beam_size.
+A sentence has `beam_size` rows that lie side by side: sentence b owns the rows
+`b * beam_size` to `(b + 1) * beam_size - 1`. So N = B * beam_size.
 """
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
+import torch
 from torch import Tensor
 
-__all__ = ["Advance", "Frontier", "Model", "State", "StateT", "Strategy"]
+from dragoman.wording import counted
 
 
 class State(Protocol):
     """What a model remembers of the prefixes that it has read: its caches, for N rows."""
 
     def select(self, rows_N: Tensor) -> None:
-        """Make row i the continuation of the present row ``rows_N[i]``.
+        """Make row i the continuation of the present row `rows_N[i]`.
 
-        Every group of ``beam_size`` entries names rows of one sentence only. Whole sentences may be
+        Every group of `beam_size` entries names rows of one sentence only. Whole sentences may be
         left out, in which case fewer rows remain; sentences never change their order.
         """
 
@@ -34,10 +35,10 @@ class Model(Protocol[StateT]):
     """A model that continues prefixes by one token at a time; its state is of its own kind."""
 
     def start(self, src_BS: Tensor, beam_size: int) -> StateT:
-        """Read the sources (padded ids) and prepare ``beam_size`` empty prefixes for each."""
+        """Read the sources (padded ids) and prepare `beam_size` empty prefixes for each."""
 
     def step(self, ids_N: Tensor, state: StateT) -> Tensor:
-        """Append one token to every row and return the logits of the next, ``logits_NV``.
+        """Append one token to every row and return the logits of the next, `logits_NV`.
 
         The first call gets the begin-of-sentence id. The caller may write into the result.
         """
@@ -88,4 +89,103 @@ class Strategy(Protocol):
         """Hypotheses to return for each sentence (fewer where fewer exist)."""
 
     def begin(self, max_B: Tensor, eos_id: int) -> Frontier:
-        """Start a search of B sentences of at most ``max_B`` tokens each."""
+        """Start a search of B sentences of at most `max_B` tokens each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """What the rows have generated so far."""
+
+    ids_NL: Tensor
+    """The L tokens chosen so far, without bos. Rows that are closed hold leftovers."""
+    sentence_N: Tensor
+    """The sentence that each row belongs to, counted in the batch that was given to the search."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Where hypotheses begin and end."""
+
+    bos_id: int
+    """The token that the model reads first; not part of a result."""
+    eos_id: int
+    """The token that completes a hypothesis; not part of a result's ids, but of its score."""
+    max_B: Tensor
+    """Most tokens to generate for each sentence, eos counted; 1 or more."""
+    first_B: Tensor | None = None
+    """The token that the model reads first for each sentence, instead of bos: the last one of each
+    prompt where the source is a prompt that the output goes on from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """One output sequence."""
+
+    ids: tuple[int, ...]
+    """Its tokens, without bos and eos."""
+    score: float
+    """`log_prob` normalised for length: what the n best are ordered by."""
+    log_prob: float
+    """The sum of `token_log_probs`."""
+    token_log_probs: tuple[float, ...]
+    """One for each token, and one more for eos where it was generated."""
+    stopped: Literal["eos", "length"]
+    """Whether it ended by itself or reached the limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStep:
+    """What `search_steps` yields after each step."""
+
+    prefixes: Prefixes
+    """The prefixes after this step."""
+    open_N: Tensor
+    """True for the rows that go on."""
+    finished: dict[int, list[Hypothesis]]
+    """The sentences that are decided with this step, each with its n best."""
+
+
+@dataclass(slots=True)
+class RollingState(Generic[StateT]):
+    """The model's own state and the tokens that it stands for."""
+
+    inner: StateT
+    """What the model remembers."""
+    ids_NL: Tensor
+    """The tokens of the context that the model has read."""
+
+    def select(self, rows_N: Tensor) -> None:
+        """Let row n become what row `rows_N[n]` was."""
+        self.inner.select(rows_N)
+        self.ids_NL = self.ids_NL[rows_N]
+
+
+class Rolling(Generic[StateT]):
+    """A model that continues prompts for ever and never sees more than `context` tokens at once.
+
+    A model that was trained on L tokens at a time is at its best within L, and one with learned
+    positions knows no place beyond. When the context is full, the earlier half is dropped and the
+    later half is read anew, from the first position on: a token costs at most one more pass over
+    tokens that are read side by side, and memory stays the same.
+    """
+
+    def __init__(self, model: Model[StateT], context: int) -> None:
+        if context < 2:
+            raise ValueError(f"a context of {counted(context, 'token')} cannot be halved")
+        self._model = model
+        self._context = context
+
+    def start(self, src_BS: Tensor, beam_size: int) -> RollingState[StateT]:
+        """Read the prompts, all but their last token, from the left no more than fits."""
+        prompt_BS = src_BS[:, -self._context :]
+        ids_NL = prompt_BS[:, :-1].repeat_interleave(beam_size, dim=0)
+        return RollingState(self._model.start(prompt_BS, beam_size), ids_NL)
+
+    def step(self, ids_N: Tensor, state: RollingState[StateT]) -> Tensor:
+        """Append a token to each row and return the logits (N, V) of the next."""
+        if state.ids_NL.shape[1] == self._context:
+            state.ids_NL = state.ids_NL[:, -(self._context // 2) :]
+            prompt_NL = torch.cat([state.ids_NL, ids_N[:, None]], dim=1)
+            state.inner = self._model.start(prompt_NL, 1)
+        state.ids_NL = torch.cat([state.ids_NL, ids_N[:, None]], dim=1)
+        return self._model.step(ids_N, state.inner)

@@ -1,6 +1,6 @@
 """Sampling: the next token is drawn at random from the distribution, or from its best part.
 
-With the probabilities ``p`` of a row in falling order (among equals the lower id first), in turn:
+With the probabilities `p` of a row in falling order (among equals the lower id first), in turn:
 
     temperature   p_v ** (1 / temperature), normalised anew
     top_k         the k most probable (Fan et al. 2018, section 5.4)
@@ -9,7 +9,7 @@ With the probabilities ``p`` of a row in falling order (among equals the lower i
     min_p         those at least min_p times as probable as the first (Nguyen et al. 2024,
                   section 3)
 
-The most probable token always stays, so ``top_k = 1`` is greedy search.
+The most probable token always stays, so `top_k = 1` is greedy search.
 
 Each sequence has random numbers of its own, which follow from the seed and from the sequence's
 number alone, one for each token: what is drawn for a sequence does not depend on those beside it.
@@ -26,8 +26,6 @@ from torch import Tensor
 from dragoman.decode.greedy import SingleFrontier
 from dragoman.nn.cpu.ranking import top_tokens
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
-
-__all__ = ["Sample"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +48,14 @@ class Sample:
     length_penalty: NonNegative = 0.6
     """The exponent alpha of the score; it cannot change what is chosen."""
 
+    beam_size = 1
+    n_best = 1
+
     def __post_init__(self) -> None:
         check_ranges(self)
 
-    @property
-    def beam_size(self) -> int:
-        """One row for each sequence."""
-        return 1
-
-    @property
-    def n_best(self) -> int:
-        """One hypothesis for each sequence."""
-        return 1
-
     def begin(self, max_B: Tensor, eos_id: int) -> SingleFrontier:
-        """Start B sequences of at most ``max_B`` tokens each."""
+        """Start B sequences of at most `max_B` tokens each."""
         return SingleFrontier(max_B, eos_id, self.length_penalty, _Draw(self, len(max_B)))
 
 

@@ -5,18 +5,16 @@ from typing import TypeVar
 
 from dragoman.errors import InputError
 
-__all__ = ["run_in_batches", "schedule"]
-
 Result = TypeVar("Result")
 
 
 def schedule(
     lengths: Sequence[int], max_batch_tokens: int, *, beam_size: int = 1
 ) -> list[list[int]]:
-    """Batches of indices into ``lengths``, each index in exactly one batch.
+    """Batches of indices into `lengths`, each index in exactly one batch.
 
-    A batch of n inputs whose longest has m tokens costs ``n * m * beam_size`` (padding included, as
-    it is computed too) and stays within ``max_batch_tokens``; an input that alone costs more gets a
+    A batch of n inputs whose longest has m tokens costs `n * m * beam_size` (padding included, as
+    it is computed too) and stays within `max_batch_tokens`; an input that alone costs more gets a
     batch of its own. Sorting makes padding small. The longest come first: a batch that is too large
     for the memory fails at once instead of near the end, and an estimate of the time left errs on
     the side of too much. Equal lengths keep their order.
@@ -42,10 +40,10 @@ def run_in_batches(
     max_batch_tokens: int,
     beam_size: int = 1,
 ) -> Iterator[tuple[int, Result]]:
-    """Call ``run`` on scheduled batches; yield each result with the index of its input.
+    """Call `run` on scheduled batches; yield each result with the index of its input.
 
-    ``run`` must give one result for each input, in order. Results come batch by batch, so the
-    caller puts them back in order: ``dict(run_in_batches(...))`` has every index.
+    `run` must give one result for each input, in order. Results come batch by batch, so the
+    caller puts them back in order: `dict(run_in_batches(...))` has every index.
     """
     lengths = [len(ids) for ids in inputs]
     for batch in schedule(lengths, max_batch_tokens, beam_size=beam_size):

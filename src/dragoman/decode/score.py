@@ -1,12 +1,12 @@
 """Scores: normalisation for length, and the probability of a target that is given.
 
 The log-probability of a sequence is the sum over its tokens,
-``log p(y | x) = sum_t log p(y_t | y_<t, x)``; longer sequences have smaller ones. Wu et al. 2016
+`log p(y | x) = sum_t log p(y_t | y_<t, x)`; longer sequences have smaller ones. Wu et al. 2016
 ("Google's Neural Machine Translation System", section 7) therefore compare
 
     score(y) = log p(y | x) / lp(n),    lp(n) = ((5 + n) / 6) ** alpha
 
-where n counts the generated tokens, the end-of-sentence token among them. ``alpha = 0`` compares
+where n counts the generated tokens, the end-of-sentence token among them. `alpha = 0` compares
 plain sums; lp(1) = 1 for any alpha.
 """
 
@@ -21,20 +21,18 @@ from torch.nn import functional as F
 
 from dragoman.ranges import NonNegative, check_range
 
-__all__ = ["Forced", "force", "length_penalty", "score_pairs"]
-
 LARGEST = torch.finfo(torch.float32).max
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """``lp(n)``, rounded to float32; where float32 cannot hold it, its largest number."""
+    """`lp(n)`, rounded to float32; where float32 cannot hold it, its largest number."""
     base = (5 + length) / 6
     fits = alpha * math.log(base) < math.log(LARGEST)
     return float(np.float32(base**alpha if fits else LARGEST))
 
 
 def score_pairs(logits_BTV: Tensor, tgt_out_BT: Tensor, pad_id: int) -> Tensor:
-    """``log p(y_t | y_<t, x)`` of given targets, float32 (B, T), 0.0 at padding.
+    """`log p(y_t | y_<t, x)` of given targets, float32 (B, T), 0.0 at padding.
 
     Processors, where a search used any, must already have changed the logits if the sums are to
     equal the search's own.
@@ -73,7 +71,7 @@ def force(
 ) -> Forced:
     """Score given targets: one pass of the decoder instead of a search.
 
-    ``forward`` maps ``(src_BS, tgt_in_BT)`` to ``logits_BTV``; ``pair`` holds src_BS, tgt_in_BT
+    `forward` maps `(src_BS, tgt_in_BT)` to `logits_BTV`; `pair` holds src_BS, tgt_in_BT
     (bos + y) and tgt_out_BT (y + eos).
     """
     check_range("length_penalty", alpha, NonNegative)

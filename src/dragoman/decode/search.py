@@ -1,66 +1,29 @@
 """The one loop of decoding: step, process, log-softmax, advance, select, stop.
 
-``search_steps`` is the loop as a generator, which is what streaming needs; ``search`` runs it to
+`search_steps` is the loop as a generator, which is what streaming needs; `search` runs it to
 its end. Everything that differs between ways of decoding is a value handed in: the model, the
 strategy, the processors, the limits.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.decode.processors import Prefixes, Processor
-from dragoman.decode.protocol import Advance, Model, StateT, Strategy
+from dragoman.decode.processors import Processor
+from dragoman.decode.protocol import (
+    Advance,
+    Hypothesis,
+    Limits,
+    Model,
+    Prefixes,
+    SearchStep,
+    StateT,
+    Strategy,
+)
 from dragoman.errors import InputError
-
-__all__ = ["Hypothesis", "Limits", "Step", "search", "search_steps"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Where hypotheses begin and end."""
-
-    bos_id: int
-    """The token that the model reads first; not part of a result."""
-    eos_id: int
-    """The token that completes a hypothesis; not part of a result's ids, but of its score."""
-    max_B: Tensor
-    """Most tokens to generate for each sentence, eos counted; 1 or more."""
-    first_B: Tensor | None = None
-    """The token that the model reads first for each sentence, instead of bos: the last one of each
-    prompt where the source is a prompt that the output goes on from."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hypothesis:
-    """One output sequence."""
-
-    ids: tuple[int, ...]
-    """Its tokens, without bos and eos."""
-    score: float
-    """``log_prob`` normalised for length: what the n best are ordered by."""
-    log_prob: float
-    """The sum of ``token_log_probs``."""
-    token_log_probs: tuple[float, ...]
-    """One for each token, and one more for eos where it was generated."""
-    stopped: Literal["eos", "length"]
-    """Whether it ended by itself or reached the limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What ``search_steps`` yields after each step."""
-
-    prefixes: Prefixes
-    """The prefixes after this step."""
-    open_N: Tensor
-    """True for the rows that go on."""
-    finished: dict[int, list[Hypothesis]]
-    """The sentences that are decided with this step, each with its n best."""
+from dragoman.nn.cpu.ranking import LogSoftmax
 
 
 def search(
@@ -90,7 +53,7 @@ def search_steps(
     *,
     processors: Sequence[Processor] = (),
     limits: Limits,
-) -> Iterator[Step]:
+) -> Iterator[SearchStep]:
     """The loop; yields after every step until all sentences are decided."""
     _check(src_BS, limits)
     if src_BS.shape[0] == 0:
@@ -98,7 +61,7 @@ def search_steps(
     width = strategy.beam_size
     state = model.start(src_BS, width)
     frontier = strategy.begin(limits.max_B, limits.eos_id)
-    log_softmax = _LogSoftmax()
+    log_softmax = LogSoftmax()
     rows = _Rows(src_BS.shape[0], strategy, limits, src_BS.device)
     while True:
         logits_NV = model.step(rows.last_N, state)
@@ -122,12 +85,11 @@ def search_steps(
         finished = {}
         if any_decided:
             finished = rows.decided(undecided_B)
-            sentences_K = undecided_B.nonzero().flatten()
             kept_N = undecided_B.repeat_interleave(width).nonzero().flatten()
             parents_N = kept_N if parents_N is None else parents_N[kept_N]
-            frontier.keep(sentences_K)
+            frontier.keep(undecided_B.nonzero().flatten())
             rows.keep(kept_N)
-        yield Step(prefixes=rows.prefixes, open_N=rows.open_N, finished=finished)
+        yield SearchStep(prefixes=rows.prefixes, open_N=rows.open_N, finished=finished)
         if not len(rows.last_N):
             return
         if parents_N is not None:
@@ -141,25 +103,6 @@ def _check(src_BS: Tensor, limits: Limits) -> None:
         raise ValueError(f"sources (B, S) and length limits (B) disagree: {shapes}")
     if bool((limits.max_B < 1).any()):
         raise ValueError(f"a maximum length below 1: {limits.max_B.tolist()}")
-
-
-class _LogSoftmax:
-    """``logits - log sum exp(logits)`` of each row, in float32.
-
-    The result lies in the same memory in every step: fresh memory of this size comes from the
-    system page by page, which takes as long as the computation (64 sentences, 5 beams, 8,000
-    tokens: 1 ms a step).
-    """
-
-    def __init__(self) -> None:
-        self._space_NV: Tensor | None = None
-
-    def __call__(self, logits_NV: Tensor) -> Tensor:
-        """Valid until the next call. The number of rows never grows."""
-        if self._space_NV is None:
-            self._space_NV = torch.empty_like(logits_NV, dtype=torch.float32)
-        space_NV = self._space_NV[: len(logits_NV)]
-        return torch.log_softmax(logits_NV, dim=1, dtype=torch.float32, out=space_NV)
 
 
 def _broken(logits_NV: Tensor) -> InputError:

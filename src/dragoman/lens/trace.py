@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.nn import (
-    DecoderLayer,
-    EncoderLayer,
+    Decoder,
+    Encoder,
     KeyValue,
     MultiHeadAttention,
     evaluation_view,
@@ -152,10 +152,11 @@ class Watch:
 
 def attentions(model: nn.Module) -> dict[MapName, list[MultiHeadAttention]]:
     """The attention modules of a model by kind, from the first layer to the last."""
-    layers = list(model.modules())
-    decoders = [layer for layer in layers if isinstance(layer, DecoderLayer)]
+    stacks = list(model.modules())
+    encoders = [layer for s in stacks if isinstance(s, Encoder) for layer in s.each_layer()]
+    decoders = [layer for s in stacks if isinstance(s, Decoder) for layer in s.each_layer()]
     found: dict[MapName, list[MultiHeadAttention]] = {
-        "encoder": [layer.self_attn for layer in layers if isinstance(layer, EncoderLayer)],
+        "encoder": [layer.self_attn for layer in encoders],
         "decoder": [layer.self_attn for layer in decoders],
         "cross": [layer.cross_attn for layer in decoders if layer.cross_attn is not None],
     }

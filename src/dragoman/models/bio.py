@@ -1,7 +1,7 @@
 r"""The most probable tags that form spans.
 
-Tags chosen word by word may contradict each other: ``I-X`` goes on with a span of type X, so it
-must stand behind ``B-X`` or ``I-X``. Among the rows of tags that keep to this, the most probable
+Tags chosen word by word may contradict each other: `I-X` goes on with a span of type X, so it
+must stand behind `B-X` or `I-X`. Among the rows of tags that keep to this, the most probable
 
 .. math:: \hat{y} = \arg\max_y \sum_t \log p_t(y_t) + a(y_{t-1}, y_t), \qquad
    a = 0 \text{ where allowed, } -\infty \text{ elsewhere}
@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-
-__all__ = ["allowed_pairs", "best_tags"]
 
 
 def allowed_pairs(labels: Sequence[str]) -> Tensor:

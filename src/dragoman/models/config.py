@@ -36,8 +36,6 @@ class EncoderDecoderConfig(LayerConfig):
     """Self-attention of the decoder layers, repeated from the first; causal by default."""
     scale_embedding: bool = True
     """Whether embeddings are multiplied by the square root of d_model."""
-    embedding_norm: bool = False
-    """Whether the sums of embeddings and positions are normalized, per stack (BART)."""
     tie_embeddings: Tying = "all"
     """Which of the source, target and output matrices are shared; `all` needs one vocabulary."""
     output_bias: bool = False
@@ -46,8 +44,6 @@ class EncoderDecoderConfig(LayerConfig):
     """Factor on the last hidden states (T5 with tied matrices: d_model^-0.5)."""
     logit_soft_cap: Positive | None = None
     """Soft cap of the logits, c tanh(logit / c); none by default."""
-    pad_id: int = 0
-    """Id of the padding token."""
     bos_id: int = 2
     """Id of the token that begins every target."""
     eos_id: int = 3
@@ -85,10 +81,6 @@ class DecoderOnlyConfig(LayerConfig):
     """Number of layers."""
     patterns: tuple[AttentionPattern, ...] = ()
     """Self-attention of the layers, repeated from the first; causal by default."""
-    scale_embedding: bool = False
-    """Whether embeddings are multiplied by the square root of d_model."""
-    embedding_norm: bool = False
-    """Whether the sums of embeddings and positions are normalized."""
     tie_embeddings: bool = True
     """Whether the embedding and the output share one matrix."""
     output_bias: bool = False
@@ -97,8 +89,6 @@ class DecoderOnlyConfig(LayerConfig):
     """Factor on the last hidden states."""
     logit_soft_cap: Positive | None = None
     """Soft cap of the logits, c tanh(logit / c); none by default."""
-    pad_id: int = 0
-    """Id of the padding token; -1 if the vocabulary has none."""
     bos_id: int = 2
     """Id of the token that begins every document."""
     eos_id: int = 3
@@ -127,12 +117,6 @@ class EncoderOnlyConfig(LayerConfig):
     """What the model computes from the hidden states."""
     num_token_types: int = 0
     """Number of segment embeddings (BERT: 2)."""
-    scale_embedding: bool = False
-    """Whether embeddings are multiplied by the square root of d_model."""
-    embedding_norm: bool = False
-    """Whether the sums of embeddings and positions are normalized (BERT)."""
-    pad_id: int = 0
-    """Id of the padding token."""
     bos_id: int = 2
     """Id of the token that begins every text and can stand for it (BERT: [CLS])."""
     eos_id: int = 3

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.models.config import DecoderOnlyConfig
-from dragoman.models.embedding import Embedding
 from dragoman.nn import (
+    NO_PAST,
     Cache,
     Decoder,
     Documents,
+    Embedding,
     Linear,
-    NoPast,
     Past,
     Positions,
     deepnorm,
@@ -94,7 +94,7 @@ class DecoderOnly(nn.Module):
         elif mask_BL is not None:
             self._check_front(mask_BL)
             positions = _places(mask_BL)
-        return self._decode(ids_BL, NoPast(), positions, mask_BL, documents)
+        return self._decode(ids_BL, NO_PAST, positions, mask_BL, documents)
 
     def project(self, hidden_BLD: Tensor) -> Tensor:
         """Turn hidden states into logits over the vocabulary."""

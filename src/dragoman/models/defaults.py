@@ -5,16 +5,6 @@ from typing import Annotated, Literal
 
 from dragoman.ranges import Count, NonNegative, Range, check_ranges
 
-__all__ = [
-    "WIDEST",
-    "BeamSize",
-    "Context",
-    "DecodingDefaults",
-    "GenerationDefaults",
-    "ReadingDefaults",
-    "Words",
-]
-
 Words = Literal["spaced", "characters"]
 
 WIDEST = 1000

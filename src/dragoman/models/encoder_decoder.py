@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from dragoman.models.config import EncoderDecoderConfig
-from dragoman.models.embedding import Embedding
 from dragoman.nn import (
+    NO_PAST,
     Cache,
     Decoder,
+    Embedding,
     Encoder,
     KeyValue,
     Linear,
     Memory,
-    NoPast,
     Past,
     deepnorm_pair,
     padding_mask,
@@ -92,7 +92,7 @@ class EncoderDecoder(nn.Module):
 
     def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
         """Return the decoder's last hidden states `(B, T, D)`, before the output layer."""
-        return self._decode(tgt_BT, NoPast(), self._remember(src_BS))
+        return self._decode(tgt_BT, NO_PAST, self._remember(src_BS))
 
     def project(self, hidden_BTD: Tensor) -> Tensor:
         """Turn hidden states into logits over the target vocabulary."""

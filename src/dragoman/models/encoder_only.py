@@ -4,9 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.models.config import EncoderOnlyConfig
-from dragoman.models.embedding import Embedding
 from dragoman.models.heads import make_head
-from dragoman.nn import Encoder, deepnorm
+from dragoman.nn import Embedding, Encoder, deepnorm
 
 
 class EncoderOnly(nn.Module):

@@ -14,8 +14,6 @@ from dragoman.models.build import Model, build
 from dragoman.models.config import ModelConfig
 from dragoman.models.count import count_parameters
 
-__all__ = ["build_empty", "reading"]
-
 Shape = tuple[int, ...]
 
 

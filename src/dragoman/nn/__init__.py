@@ -16,18 +16,8 @@ s    keys that a block meets
 A mask is boolean, True means *may attend*, and broadcasts to `(B, H, T, S)`.
 """
 
-from dragoman.nn.attention import (
-    NO_POSITIONS,
-    Causal,
-    Full,
-    MultiHeadAttention,
-    Pattern,
-    PositionInfo,
-    Scoring,
-    reference_attention,
-    soft_cap,
-)
-from dragoman.nn.cache import Cache, GrowingStorage, KeyValue, NoPast, Past
+from dragoman.nn.attention import NO_POSITIONS, MultiHeadAttention, PositionInfo
+from dragoman.nn.cache import NO_PAST, Cache, KeyValue, NoPast, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.cpu.precision import (
@@ -38,20 +28,31 @@ from dragoman.nn.cpu.precision import (
     row_invariant_products,
 )
 from dragoman.nn.cpu.products import Linear, head_product
-from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.cpu.storage import GrowingStorage, RollingStorage
+from dragoman.nn.dot_product import (
+    Scoring,
+    causal_mask,
+    distances,
+    length_mask,
+    padding_mask,
+    reference_attention,
+    soft_cap,
+)
+from dragoman.nn.embedding import Embedding, TokenEmbedding
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.init import deepnorm, deepnorm_pair
-from dragoman.nn.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, Memory, Residual
-from dragoman.nn.mask import causal_mask, distances, length_mask, padding_mask
+from dragoman.nn.layers import Decoder, Encoder, Layer, Memory, Residual
 from dragoman.nn.norm import LayerNorm, RMSNorm
 from dragoman.nn.patterns import (
     AttentionPattern,
+    Causal,
     Documents,
     Fixed,
+    Full,
     LinearAttention,
     Longformer,
     Packed,
-    RollingStorage,
+    Pattern,
     SlidingWindow,
     StateStorage,
     Strided,
@@ -77,23 +78,24 @@ from dragoman.nn.position import (
 )
 
 __all__ = [
+    "NO_PAST",
     "NO_POSITIONS",
     "ALiBi",
     "AttentionPattern",
     "Cache",
     "Causal",
     "Decoder",
-    "DecoderLayer",
     "Documents",
     "Dropout",
     "DynamicScaling",
+    "Embedding",
     "Encoder",
-    "EncoderLayer",
     "FeedForward",
     "Fixed",
     "Full",
     "GrowingStorage",
     "KeyValue",
+    "Layer",
     "LayerConfig",
     "LayerNorm",
     "Learned",

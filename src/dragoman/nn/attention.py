@@ -4,91 +4,21 @@ Attention(Q, K, V) = softmax(Q K^T / sqrt(d) + mask) V
 MultiHead(x, y) = Concat(head_1 ... head_H) W_O,  head_i = Attention(x W_Q,i, y W_K,i, y W_V,i)
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
-from dragoman.nn.cache import GrowingStorage, KeyValue, Storage
-from dragoman.nn.cpu.attention import dense_attention
+from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.cpu.products import Linear
+from dragoman.nn.dot_product import Bias, Scoring, check_mask
 from dragoman.nn.init import init_linear
-from dragoman.nn.mask import additive, causal_mask, check_mask, distances
 from dragoman.nn.norm import RMSNorm
+from dragoman.nn.patterns.pattern import Full, Pattern, seen_keys
 from dragoman.nn.position.rotary import Angles, rotate
-
-Bias = Callable[[Tensor], Tensor]
-"""From distances `j - i` (key minus query), `(T, S)`, to what the scores get, `(H, T, S)`."""
-
-
-def soft_cap(x: Tensor, cap: float | None) -> Tensor:
-    """Compute `c tanh(x / c)`: close to `x` near zero, never further from zero than `c`.
-
-    For scores and for logits (Gemma 2, section 2). Without a cap it is `x`.
-    """
-    return x if cap is None else cap * torch.tanh(x / cap)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scoring:
-    """How scores become weights: `dropout(softmax(cap(scale q k^T) + bias + mask))`."""
-
-    scale: float
-    """Factor of the products; the paper's is `d^-0.5`."""
-    soft_cap: float | None = None
-    """Bound of the scores, `cap(z) = c tanh(z / c)`; none by default."""
-    bias: Bias | None = None
-    """Added to the scores by distance (T5, ALiBi)."""
-    dropout: Dropout | None = None
-    """On the weights, in training."""
-
-    def cap(self, scoring: Tensor) -> Tensor:
-        """Apply the soft cap."""
-        return soft_cap(scoring, self.soft_cap)
-
-    def drop(self, weights: Tensor) -> Tensor:
-        """Drop weights in training."""
-        return weights if self.dropout is None else self.dropout(weights)
-
-    @property
-    def dropout_p(self) -> float:
-        """The probability with which a weight is dropped now."""
-        return self.dropout.p if self.dropout is not None and self.dropout.training else 0.0
-
-
-def reference_attention(
-    q_BHTd: Tensor,
-    k_BKSd: Tensor,
-    v_BKSd: Tensor,
-    mask: Tensor | None = None,
-    scoring: Scoring | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Compute the paper's formula (section 3.2.1) as it stands: outputs and weights.
-
-    `weights = softmax(q k^T / sqrt(d))` over the keys that the mask lets a query see, and
-    `out = weights v`; with the scale, the cap and the bias of `scoring` where it is given, and
-    without its dropout. A query that sees nothing has weights and an output of zeros. Every fast
-    path is tested against this one, which returns the weights `(B, H, T, S)`. Of fewer key-value
-    heads than heads, each serves a group of neighbours.
-    """
-    scoring = scoring or Scoring(scale=q_BHTd.shape[-1] ** -0.5)
-    group = q_BHTd.shape[1] // k_BKSd.shape[1]
-    k_BHSd, v_BHSd = (x.repeat_interleave(group, dim=1) for x in (k_BKSd, v_BKSd))
-    scores_BHTS = scoring.cap(q_BHTd @ k_BHSd.transpose(-2, -1) * scoring.scale)
-    if scoring.bias is not None:
-        distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
-        scores_BHTS = scores_BHTS + scoring.bias(distance_TS).to(scores_BHTS.dtype)
-    if mask is None:
-        weights_BHTS = scores_BHTS.softmax(dim=-1)
-    else:
-        weights_BHTS = (scores_BHTS + additive(mask, scores_BHTS.dtype)).softmax(dim=-1)
-        weights_BHTS = weights_BHTS.masked_fill(~mask, 0.0)
-    return weights_BHTS @ v_BHSd, weights_BHTS
 
 
 class PositionInfo(NamedTuple):
@@ -98,7 +28,7 @@ class PositionInfo(NamedTuple):
     """By which queries and keys are rotated."""
     bias: Bias | None = None
     """What is added to the scores."""
-    pack: "Callable[[Pattern], Pattern] | None" = None
+    pack: Callable[[Pattern], Pattern] | None = None
     """Confines a pattern to the documents that are packed into each row."""
 
 
@@ -139,7 +69,7 @@ class MultiHeadAttention(nn.Module):
         scale: float | None = None,
         soft_cap: float | None = None,
         dropout: float = 0.0,
-        pattern: "Pattern | None" = None,
+        pattern: Pattern | None = None,
     ) -> None:
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
@@ -168,10 +98,6 @@ class MultiHeadAttention(nn.Module):
         self.k_norm = RMSNorm(self.head_dim, eps=norm_eps) if qk_norm else nn.Identity()
         self.dropout = Dropout(dropout)
         self.pattern: Pattern = pattern or Full()
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw each of `W_Q`, `W_K`, `W_V`, `W_O` anew, each with its own fan."""
         init_linear(self.q_proj)
         init_linear(self.kv_proj, parts=2)
         init_linear(self.out_proj)
@@ -233,7 +159,7 @@ class MultiHeadAttention(nn.Module):
                 scoring = replace(scoring, bias=lambda distance_TS: bias(distance_TS)[heads])
         return pattern.reference(q_BHTd, *kv, mask, scoring)[1]
 
-    def _pattern(self, info: PositionInfo) -> "Pattern":
+    def _pattern(self, info: PositionInfo) -> Pattern:
         return self.pattern if info.pack is None else info.pack(self.pattern)
 
     def _scoring(self, info: PositionInfo) -> Scoring:
@@ -254,103 +180,3 @@ class MultiHeadAttention(nn.Module):
             mask = mask[..., -num_keys:]
         check_mask(mask, (*q_BHTd.shape[:3], num_keys))
         return mask.expand(*mask.shape[:-1], num_keys)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern(ABC):
-    """Who may see whom, as a value. `T` queries are the last ones of the `S` positions.
-
-    A pattern defines `mask`; the rest has defaults, which compute dense attention under that mask
-    and keep every key. Those that save time or memory override `attend` and `make_storage`.
-    """
-
-    @property
-    def is_causal(self) -> bool:
-        """Whether no query sees a later key, which a decoder needs."""
-        return False
-
-    @property
-    def forgets(self) -> bool:
-        """Whether its storage drops keys that no later query will see."""
-        return False
-
-    @property
-    def counts_places(self) -> bool:
-        """Whether it counts places from the start of a row, which padding in front shifts."""
-        return False
-
-    @property
-    def has_scores(self) -> bool:
-        """Whether there are scores that can be scaled, capped, biased and dropped."""
-        return True
-
-    @abstractmethod
-    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """Return who may see whom, `(T, S)`; None when everybody sees everybody."""
-
-    def reference(
-        self,
-        q_BHTd: Tensor,
-        k_BKSd: Tensor,
-        v_BKSd: Tensor,
-        mask: Tensor | None = None,
-        scoring: Scoring | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Compute the formula as it stands, under `mask` alone: outputs and weights."""
-        return reference_attention(q_BHTd, k_BKSd, v_BKSd, mask, scoring)
-
-    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        """Return `weights v`, `(B, H, T, d)`, under this pattern and under `mask`.
-
-        Keys and values may have fewer heads than queries: groups of query heads share one.
-        """
-        return dense_attention(q_BHTd, kv, seen_keys(self, q_BHTd, kv, mask), scoring)
-
-    def make_storage(self) -> Storage:
-        """Make the storage in which decoding keeps one layer's keys and values."""
-        return GrowingStorage()
-
-    def of_heads(self, kv_heads: Sequence[int]) -> "Pattern":  # noqa: ARG002 (most have no part for each head)
-        """Return the same pattern for these key-value heads alone."""
-        return self
-
-    def check_heads(self, num_kv_heads: int) -> None:  # noqa: B027 (most serve any number)
-        """Raise InputError if the pattern cannot serve this number of key-value heads."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Full(Pattern):
-    """Every query sees every key: encoders and cross-attention."""
-
-    kind: Literal["full"] = "full"
-    """Which of the patterns this is."""
-
-    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002 (the same for all sizes)
-        """Hide nothing."""
-        return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Causal(Pattern):
-    """A query sees the keys up to its own place: decoders."""
-
-    kind: Literal["causal"] = "causal"
-    """Which of the patterns this is."""
-
-    is_causal = True
-
-    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """`j <= i`; None for a single query, which stands last and sees all."""
-        return None if num_queries == 1 else causal_mask(num_queries, num_keys, device)
-
-    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        """Attend to the past and the present."""
-        return dense_attention(q_BHTd, kv, mask, scoring, is_causal=q_BHTd.shape[2] > 1)
-
-
-def seen_keys(pattern: Pattern, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None) -> Tensor | None:
-    """Return who may see whom under a pattern and under `mask`; None where all see all."""
-    own = pattern.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
-    if own is None or mask is None:
-        return mask if own is None else own
-    return own & mask

@@ -11,8 +11,6 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-GROWTH = 32  # positions that a cache grows by at least
-
 
 class KeyValue(NamedTuple):
     """Keys and values by head: both `(B, K, S, d)`."""
@@ -37,17 +35,6 @@ class Rows(NamedTuple):
         """Find out which rows move."""
         places = torch.arange(len(rows_N), device=rows_N.device)
         return cls(rows_N, (rows_N != places).nonzero().flatten())
-
-
-class Past(Protocol):
-    """What a decoder asks of the tokens before."""
-
-    @property
-    def length(self) -> int:
-        """Positions that every layer holds: the place of the next token."""
-
-    def extend(self, layer: int, kv: KeyValue) -> KeyValue:
-        """Append the keys and values of new tokens and give back all that may be attended to."""
 
 
 class NoPast:
@@ -96,48 +83,6 @@ class Cache:
             storage.select(rows)
 
 
-class GrowingStorage:
-    """Keeps every position: preallocated, doubled when full, so `n` steps copy `O(n)` in all."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self._keys: Tensor | None = None
-        self._values: Tensor | None = None
-
-    def extend(self, kv: KeyValue) -> KeyValue:
-        """Write the new positions behind the old ones; the result is a view of the store."""
-        start, end = self.length, self.length + kv.k_BKSd.shape[2]
-        self._keys = _reserve(self._keys, kv.k_BKSd, start, end)
-        self._values = _reserve(self._values, kv.v_BKSd, start, end)
-        self._keys[:, :, start:end] = kv.k_BKSd
-        self._values[:, :, start:end] = kv.v_BKSd
-        self.length = end
-        return KeyValue(self._keys[:, :, :end], self._values[:, :, :end])
-
-    def select(self, rows: Rows) -> None:
-        """Reorder in place: a row that stays where it was is not copied."""
-        if self._keys is not None and self._values is not None:
-            self._keys = select_rows(self._keys, rows, self.length)
-            self._values = select_rows(self._values, rows, self.length)
-
-
-def _reserve(store: Tensor | None, like: Tensor, used: int, needed: int) -> Tensor:
-    """Return a store with room for `needed` positions, holding the `used` first ones."""
-    if store is not None and needed <= store.shape[2]:
-        return store
-    capacity = max(needed, 2 * used, GROWTH)
-    batch, heads, _, head_dim = like.shape
-    grown = like.new_empty(batch, heads, capacity, head_dim)
-    if store is not None:
-        grown[:, :, :used] = store[:, :, :used]
-    return grown
-
-
-def select_rows(store: Tensor, rows: Rows, used: int) -> Tensor:
-    """Return the store whose row `n` is the old row `rows[n]`, copying only rows that move."""
-    rows_N, moving = rows
-    if len(rows_N) > store.shape[0]:
-        return store[rows_N]
-    if len(moving):
-        store[moving, :, :used] = store[rows_N[moving], :, :used]
-    return store[: len(rows_N)]
+NO_PAST = NoPast()
+Past = NoPast | Cache
+"""What a decoder is told of the tokens before."""

@@ -6,11 +6,11 @@ from typing import Literal
 from torch import nn
 
 from dragoman.errors import InputError
-from dragoman.nn.attention import MultiHeadAttention, Pattern
+from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import Activation, FeedForward
-from dragoman.nn.init import InitName
+from dragoman.nn.init import DeepNorm, InitName, init_gpt2, scale_weights
 from dragoman.nn.norm import NormName, make_norm
-from dragoman.nn.patterns import AttentionPattern
+from dragoman.nn.patterns import AttentionPattern, Pattern
 from dragoman.nn.position import PositionScheme, Sinusoidal
 from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
@@ -19,7 +19,7 @@ NormPosition = Literal["post", "pre", "deepnorm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerConfig:
-    """All that a layer is built from, and how its stack ends.
+    """All that a layer is built from, and how its stack begins and ends.
 
     The defaults are the paper's base model, with a bias in every projection as in
     `torch.nn.Transformer`: the paper's formulas have biases in the feed-forward network only.
@@ -51,6 +51,12 @@ class LayerConfig:
     """Factor on the attention scores; head_dim^-0.5 by default (T5: 1)."""
     score_soft_cap: Positive | None = None
     """Soft cap of the attention scores, c tanh(score / c); none by default."""
+    pad_id: int = 0
+    """Id of the padding token; -1 if the vocabulary has none."""
+    scale_embedding: bool = False
+    """Whether embeddings are multiplied by the square root of d_model."""
+    embedding_norm: bool = False
+    """Whether the sums of embeddings and positions are normalized (BERT, BART: per stack)."""
     positions: PositionScheme = field(default_factory=Sinusoidal)
     """Position scheme."""
     norm: NormName = "layer"
@@ -150,3 +156,16 @@ class LayerConfig:
     def make_norm(self) -> nn.Module:
         """Build a norm with these settings."""
         return make_norm(self.norm, self.d_model, eps=self.norm_eps, bias=self.bias)
+
+    def init_stack(self, stack: nn.Module, depth: DeepNorm | None) -> None:
+        """Draw or scale a stack's weights again where the initialisation depends on the depth."""
+        attentions = [m for m in stack.modules() if isinstance(m, MultiHeadAttention)]
+        ffns = [m for m in stack.modules() if isinstance(m, FeedForward)]
+        ups = [ffn.up for ffn in ffns] + [ffn.value for ffn in ffns if ffn.value is not None]
+        ends = [attention.out_proj for attention in attentions] + [ffn.down for ffn in ffns]
+        if self.init == "gpt2":
+            inner = [linear for a in attentions for linear in (a.q_proj, a.kv_proj)]
+            init_gpt2([*inner, *ups], ends, len(ffns))
+        if depth is not None:
+            values = [attention.kv_proj.weight.chunk(2)[1] for attention in attentions]
+            scale_weights([*values, *(linear.weight for linear in (*ups, *ends))], depth.beta)

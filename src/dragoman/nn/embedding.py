@@ -1,4 +1,4 @@
-"""Token embedding (paper, section 3.4)."""
+"""Token embedding (paper, section 3.4) and the input of a stack: tokens, positions, dropout."""
 
 import math
 
@@ -7,6 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
+from dragoman.nn.config import LayerConfig
+from dragoman.nn.cpu.elementwise import Dropout
+from dragoman.nn.position import Positions
 
 
 class TokenEmbedding(nn.Module):
@@ -28,15 +31,10 @@ class TokenEmbedding(nn.Module):
         self.pad_id = pad_id
         self.scale = math.sqrt(d_model) if scale else 1.0
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the matrix anew."""
-        std = self.weight.shape[1] ** -0.5 if self.scale != 1.0 else 0.02
-        nn.init.normal_(self.weight, std=std)
-        if self.pad_id >= 0:
+        nn.init.normal_(self.weight, std=d_model**-0.5 if self.scale != 1.0 else 0.02)
+        if pad_id >= 0:
             with torch.no_grad():
-                self.weight[self.pad_id].zero_()
+                self.weight[pad_id].zero_()
 
     def forward(self, ids_BL: Tensor) -> Tensor:
         """Look up and scale."""
@@ -48,3 +46,36 @@ class TokenEmbedding(nn.Module):
         if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             return x_BLD.to(torch.get_autocast_dtype(device))
         return x_BLD
+
+
+class Embedding(TokenEmbedding):
+    """`drop(norm(E[ids] * scale + PE(positions) + types))`, each part where the config has it."""
+
+    def __init__(self, config: LayerConfig, vocab_size: int, *, num_token_types: int = 0) -> None:
+        super().__init__(
+            vocab_size, config.d_model, pad_id=config.pad_id, scale=config.scale_embedding
+        )
+        self.positions = config.positions.make_table(config.d_model)
+        self.num_positions = config.positions.num_positions
+        """Positions that have a vector; None where nothing bounds them."""
+        self.types = nn.Embedding(num_token_types, config.d_model) if num_token_types else None
+        if self.types is not None:
+            nn.init.normal_(self.types.weight, std=0.02)  # torch's own would drown the tokens
+        self.norm = config.make_norm() if config.embedding_norm else nn.Identity()
+        self.dropout = Dropout(config.dropout)
+
+    def embed(self, ids_BL: Tensor, positions: Positions, types_BL: Tensor | None = None) -> Tensor:
+        """Map ids `(B, L)` to vectors `(B, L, D)`; types are 0 unless given."""
+        return self.complete(self(ids_BL), positions, types_BL)
+
+    def complete(
+        self, x_BLD: Tensor, positions: Positions, types_BL: Tensor | None = None
+    ) -> Tensor:
+        """Add positions and types to vectors that may come from anywhere, norm and dropout."""
+        if self.positions is not None:
+            x_BLD = self.positions(x_BLD, positions)
+        if self.types is not None:
+            types_BLD = self.types.weight[0] if types_BL is None else self.types(types_BL)
+            x_BLD = x_BLD + types_BLD
+        out_BLD: Tensor = self.dropout(self.norm(x_BLD))
+        return out_BLD

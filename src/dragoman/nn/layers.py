@@ -5,7 +5,7 @@ a decoder without it (GPT). Where the tokens stand and what hides them is made o
 of a stack and handed down to its layers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle, islice
 from typing import NamedTuple
 
@@ -13,20 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from dragoman.nn.attention import (
-    NO_POSITIONS,
-    Causal,
-    Full,
-    MultiHeadAttention,
-    Pattern,
-    PositionInfo,
-)
-from dragoman.nn.cache import Cache, KeyValue, NoPast, Past
+from dragoman.nn.attention import NO_POSITIONS, PositionInfo
+from dragoman.nn.cache import NO_PAST, Cache, KeyValue, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
-from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.init import DeepNorm, init_gpt2, scale_weights
-from dragoman.nn.patterns import Documents
+from dragoman.nn.init import DeepNorm
+from dragoman.nn.patterns import Causal, Documents, Full, Pattern
 from dragoman.nn.position import Positions
 
 
@@ -62,51 +54,24 @@ class Residual(nn.Module):
         return out_BLD
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward."""
+class Layer(nn.Module):
+    """Self-attention, cross-attention over the encoder's output (in decoders), then feed-forward.
 
-    def __init__(
-        self, config: LayerConfig, pattern: Pattern | None = None, *, alpha: float = 1.0
-    ) -> None:
-        super().__init__()
-        self.self_attn = config.make_attention(pattern or Full())
-        self.self_attn_residual = Residual(config, alpha)
-        self.ffn = config.make_ffn()
-        self.ffn_residual = Residual(config, alpha)
-
-    def forward(
-        self, x_BSD: Tensor, mask: Tensor | None = None, info: PositionInfo = NO_POSITIONS
-    ) -> Tensor:
-        """Map `(B, S, D)` to `(B, S, D)`; `mask` says which keys are no padding."""
-
-        def self_attention(x_BSD: Tensor) -> Tensor:
-            kv = self.self_attn.project_kv(x_BSD, info)
-            out_BSD: Tensor = self.self_attn(x_BSD, kv, mask, info)
-            return out_BSD
-
-        x_BSD = self.self_attn_residual(x_BSD, self_attention)
-        out_BSD: Tensor = self.ffn_residual(x_BSD, self.ffn)
-        return out_BSD
-
-
-class DecoderLayer(nn.Module):
-    """Causal self-attention, cross-attention over the encoder's output, then feed-forward.
-
-    Without an encoder (`cross_attention=False`) the middle one is left out.
+    An encoder has none of the second, nor has a decoder without an encoder (GPT).
     """
 
     def __init__(
         self,
         config: LayerConfig,
         index: int,
-        pattern: Pattern | None = None,
+        pattern: Pattern,
         *,
-        cross_attention: bool = True,
+        cross_attention: bool = False,
         alpha: float = 1.0,
     ) -> None:
         super().__init__()
         self.index = index
-        self.self_attn = config.make_attention(pattern or Causal())
+        self.self_attn = config.make_attention(pattern)
         self.self_attn_residual = Residual(config, alpha)
         self.cross_attn = config.make_attention(Full()) if cross_attention else None
         self.cross_attn_residual = Residual(config, alpha) if cross_attention else None
@@ -116,12 +81,12 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x_NTD: Tensor,
-        past: Past,
         mask: Tensor | None = None,
         info: PositionInfo = NO_POSITIONS,
+        past: Past = NO_PAST,
         memory: Memory | None = None,
     ) -> Tensor:
-        """Map `(N, T, D)` to `(N, T, D)`; `mask` hides padding among the target's own keys."""
+        """Map `(N, T, D)` to `(N, T, D)`; `mask` hides padding among the layer's own keys."""
 
         def self_attention(x_NTD: Tensor) -> Tensor:
             kv = past.extend(self.index, self.self_attn.project_kv(x_NTD, info))
@@ -136,13 +101,9 @@ class DecoderLayer(nn.Module):
 
     def project_memory(self, memory_BSD: Tensor) -> KeyValue:
         """Make the keys and values of cross-attention."""
-        return self._crossing.project_kv(memory_BSD)
-
-    @property
-    def _crossing(self) -> MultiHeadAttention:
         if self.cross_attn is None:
             raise ValueError("this decoder was built without cross-attention")
-        return self.cross_attn
+        return self.cross_attn.project_kv(memory_BSD)
 
     def _cross_attention(self, x_NTD: Tensor, memory: Memory) -> Tensor:
         """Attend to the memory, which has a row for each of `B` sentences, `N = B * W`.
@@ -151,7 +112,7 @@ class DecoderLayer(nn.Module):
         `(B, W * T, D)`, which is no more than a view, since queries do not see each other here.
         """
         folded = x_NTD.reshape(memory.kv.k_BKSd.shape[0], -1, x_NTD.shape[-1])
-        out: Tensor = self._crossing(folded, memory.kv, memory.mask)
+        out: Tensor = self.cross_attn(folded, memory.kv, memory.mask)  # type: ignore[misc] # there where it is asked
         return out.view_as(x_NTD)
 
 
@@ -163,17 +124,32 @@ class Stack(nn.Module):
     """
 
     def __init__(
-        self, config: LayerConfig, layers: Sequence[nn.Module], *, final_norm: bool, causal: bool
+        self,
+        config: LayerConfig,
+        patterns: Iterable[Pattern],
+        *,
+        causal: bool,
+        cross_attention: bool,
+        final_norm: bool,
+        depth: DeepNorm | None,
     ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(layers)
+        alpha = 1.0 if depth is None else depth.alpha
+        self.layers = nn.ModuleList(
+            Layer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
+            for index, pattern in enumerate(patterns)
+        )
         self.final_norm = config.make_norm() if final_norm else nn.Identity()
         self.layer_drop = config.layer_drop
         self.checkpointing = False
         """Whether activations are computed again in the backward pass instead of kept."""
-        scheme = config.positions
-        self.rotation = scheme.make_rotation(config.width)
-        self.bias = scheme.make_bias(config.num_heads, bidirectional=not causal)
+        self.rotation = config.positions.make_rotation(config.width)
+        self.bias = config.positions.make_bias(config.num_heads, bidirectional=not causal)
+        config.init_stack(self, depth)
+
+    def each_layer(self) -> list[Layer]:
+        """Return the layers from the first to the last."""
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
 
     def position_info(
         self, x_BLD: Tensor, positions: Positions, documents: Documents | None = None
@@ -199,7 +175,7 @@ class Stack(nn.Module):
 
 
 class Encoder(Stack):
-    """A stack of encoder layers; `patterns` of attention are repeated over the layers."""
+    """A stack of layers without cross-attention; `patterns` are repeated over the layers."""
 
     def __init__(
         self,
@@ -210,16 +186,15 @@ class Encoder(Stack):
         patterns: Sequence[Pattern] = (),
         depth: DeepNorm | None = None,
     ) -> None:
-        alpha = 1.0 if depth is None else depth.alpha
-        chosen = islice(cycle(patterns or (Full(),)), num_layers)
-        layers = [EncoderLayer(config, pattern, alpha=alpha) for pattern in chosen]
-        super().__init__(config, layers, final_norm=final_norm, causal=False)
-        init_stack(self, config, depth)
+        own = islice(cycle(patterns or (Full(),)), num_layers)
+        super().__init__(
+            config, own, causal=False, cross_attention=False, final_norm=final_norm, depth=depth
+        )
 
     def forward(
         self, x_BSD: Tensor, mask: Tensor | None = None, info: PositionInfo | None = None
     ) -> Tensor:
-        """Map embeddings `(B, S, D)` to the memory `(B, S, D)`; places are `0 ... S - 1`."""
+        """Map embeddings `(B, S, D)` to the memory `(B, S, D)`; positions are `0 ... S - 1`."""
         info = info or self.position_info(x_BSD, range(x_BSD.shape[1]))
         for layer in self.layers:
             x_BSD = self._run(layer, x_BSD, mask, info)
@@ -228,7 +203,7 @@ class Encoder(Stack):
 
 
 class Decoder(Stack):
-    """A stack of decoder layers, with cross-attention (the paper) or without (GPT).
+    """A stack of layers with cross-attention (the paper) or without (GPT).
 
     `patterns` of self-attention, all of them causal, are repeated over the layers.
     """
@@ -243,27 +218,28 @@ class Decoder(Stack):
         patterns: Sequence[Pattern] = (),
         depth: DeepNorm | None = None,
     ) -> None:
-        alpha = 1.0 if depth is None else depth.alpha
-        chosen = islice(cycle(patterns or (Causal(),)), num_layers)
-        layers = [
-            DecoderLayer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
-            for index, pattern in enumerate(chosen)
-        ]
-        super().__init__(config, layers, final_norm=final_norm, causal=True)
-        init_stack(self, config, depth)
+        own = islice(cycle(patterns or (Causal(),)), num_layers)
+        super().__init__(
+            config,
+            own,
+            causal=True,
+            cross_attention=cross_attention,
+            final_norm=final_norm,
+            depth=depth,
+        )
 
     def project_memory(self, memory_BSD: Tensor) -> list[KeyValue]:
         """Make the keys and values of cross-attention, once for each source and layer."""
-        return [layer.project_memory(memory_BSD) for layer in self._decoder_layers()]
+        return [layer.project_memory(memory_BSD) for layer in self.each_layer()]
 
     def make_cache(self) -> Cache:
         """Make an empty cache; each layer's pattern chooses its storage."""
-        return Cache([layer.self_attn.pattern.make_storage() for layer in self._decoder_layers()])
+        return Cache([layer.self_attn.pattern.make_storage() for layer in self.each_layer()])
 
     def forward(
         self,
         x_NTD: Tensor,
-        past: Past | None = None,
+        past: Past = NO_PAST,
         mask: Tensor | None = None,
         info: PositionInfo | None = None,
         memory: Sequence[Memory] | None = None,
@@ -273,27 +249,9 @@ class Decoder(Stack):
         `memory` holds what each layer's cross-attention attends to. Unless `info` is given, the
         tokens are the next ones after `past`.
         """
-        past = past or NoPast()
         info = info or self.position_info(x_NTD, range(past.length, past.length + x_NTD.shape[1]))
         for index, layer in enumerate(self.layers):
             own = None if memory is None else memory[index]
-            x_NTD = self._run(layer, x_NTD, past, mask, info, own)
+            x_NTD = self._run(layer, x_NTD, mask, info, past, own)
         hidden_NTD: Tensor = self.final_norm(x_NTD)
         return hidden_NTD
-
-    def _decoder_layers(self) -> list[DecoderLayer]:
-        return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
-
-
-def init_stack(stack: Stack, config: LayerConfig, depth: DeepNorm | None) -> None:
-    """Draw or scale the weights again where the initialisation depends on the depth."""
-    attentions = [m for m in stack.modules() if isinstance(m, MultiHeadAttention)]
-    ffns = [m for m in stack.modules() if isinstance(m, FeedForward)]
-    ups = [ffn.up for ffn in ffns] + [ffn.value for ffn in ffns if ffn.value is not None]
-    ends = [attention.out_proj for attention in attentions] + [ffn.down for ffn in ffns]
-    if config.init == "gpt2":
-        inner = [linear for a in attentions for linear in (a.q_proj, a.kv_proj)]
-        init_gpt2([*inner, *ups], ends, len(stack.layers))
-    if depth is not None:
-        values = [attention.kv_proj.weight.chunk(2)[1] for attention in attentions]
-        scale_weights([*values, *(linear.weight for linear in (*ups, *ends))], depth.beta)

@@ -34,7 +34,7 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
-from dragoman.nn.mask import distances
+from dragoman.nn.dot_product import distances
 from dragoman.nn.patterns import AttentionPattern
 from dragoman.nn.position import ALiBiBias
 from dragoman.plain import to_plain
@@ -197,5 +197,5 @@ def test_linear_attention_refuses_what_needs_scores() -> None:
         EncoderOnlyConfig(patterns=patterns, attention_dropout=0.1)
     with pytest.raises(InputError, match=r"encoder_patterns\[1\].*attention_scale = 1"):
         EncoderDecoderConfig(encoder_patterns=patterns, attention_scale=1.0)
-    with pytest.raises(InputError, match=r"2 numbers as decay, but there are 4 key-value heads"):
+    with pytest.raises(InputError, match=r"decay has 2 numbers, but there are 4 key-value heads"):
         DecoderOnlyConfig(patterns=(LinearAttention(decay=(0.5, 0.5)),), num_kv_heads=4)

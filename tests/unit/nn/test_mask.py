@@ -11,7 +11,7 @@ from dragoman.nn import (
     padding_mask,
     reference_attention,
 )
-from dragoman.nn.mask import additive
+from dragoman.nn.dot_product import additive
 
 
 def test_padding_keys_are_hidden() -> None:

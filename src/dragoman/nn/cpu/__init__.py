@@ -2,6 +2,6 @@
 
 Products whose rows do not depend on each other (`products`, `precision`), cheap random bits and
 activations that round the same at any size (`elementwise`), dense attention by products or by a
-fused kernel (`attention`), and the k best of a row with a defined order (`ranking`). The formulas
-are elsewhere; nothing here changes what is computed, only how.
+fused kernel (`attention`), stores that copy little (`storage`), and the k best of a row with a
+defined order (`ranking`). Nothing here changes what is computed, only how.
 """

@@ -6,8 +6,6 @@ sequence. Keys and values may have fewer heads than queries: `K` divides `H`, an
 neighbouring query heads share one.
 """
 
-from typing import TYPE_CHECKING
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -15,10 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.products import head_product
-from dragoman.nn.mask import additive, causal_mask, distances
-
-if TYPE_CHECKING:  # attention.py imports this module
-    from dragoman.nn.attention import Scoring
+from dragoman.nn.dot_product import Scoring, additive, causal_mask, distances
 
 PRODUCT_KEYS = 2048  # up to this many keys a CPU is served best by plain products
 LEARNT_KEYS = 512  # the same where a float32 model learns from rows without padding
@@ -30,7 +25,7 @@ def dense_attention(
     q_BHTd: Tensor,
     kv: KeyValue,
     mask: Tensor | None,
-    scoring: "Scoring",
+    scoring: Scoring,
     *,
     is_causal: bool = False,
 ) -> Tensor:
@@ -56,7 +51,7 @@ def dense_attention(
     return fused_attention(q_BHTd, kv, mask, scoring, is_causal=is_causal)
 
 
-def _product_keys(q_BHTd: Tensor, mask: Tensor | None, scoring: "Scoring") -> int:
+def _product_keys(q_BHTd: Tensor, mask: Tensor | None, scoring: Scoring) -> int:
     learns = torch.is_grad_enabled() and q_BHTd.dtype is torch.float32 and mask is None
     return LEARNT_KEYS if learns and not needs_products(q_BHTd, scoring) else PRODUCT_KEYS
 
@@ -65,7 +60,7 @@ def attention_by_blocks(
     q_BHTd: Tensor,
     kv: KeyValue,
     mask: Tensor | None,
-    scoring: "Scoring",
+    scoring: Scoring,
     *,
     is_causal: bool,
     block_queries: int = BLOCK_QUERIES,
@@ -100,13 +95,13 @@ def _fused_block(
     q_BHTd: Tensor,
     kv: KeyValue,
     mask: Tensor | None,
-    scoring: "Scoring",
+    scoring: Scoring,
     distance_TS: Tensor,  # noqa: ARG001 (the form of `attention_by_products`; there is no bias)
 ) -> Tensor:
     return fused_attention(q_BHTd, kv, mask, scoring)
 
 
-def needs_products(q_BHTd: Tensor, scoring: "Scoring") -> bool:
+def needs_products(q_BHTd: Tensor, scoring: Scoring) -> bool:
     """Whether the fused kernel cannot serve this scoring without a `T x S` matrix.
 
     It has no soft-cap; a bias is a matrix; and on a CPU it drops weights only as a matrix.
@@ -119,7 +114,7 @@ def attention_by_products(
     q_BHTd: Tensor,
     kv: KeyValue,
     mask: Tensor | None,
-    scoring: "Scoring",
+    scoring: Scoring,
     distance_TS: Tensor | None = None,
 ) -> Tensor:
     """Return `softmax(cap(scale q k^T) + bias + mask) v`, `(..., H, T, d)`.
@@ -138,7 +133,7 @@ def fused_attention(
     q_BHTd: Tensor,
     kv: KeyValue,
     mask: Tensor | None,
-    scoring: "Scoring",
+    scoring: Scoring,
     *,
     is_causal: bool = False,
 ) -> Tensor:
@@ -190,7 +185,7 @@ def shared_product(a_BHTx: Tensor, b_BKxy: Tensor) -> Tensor:
 def adjust(
     scores_BHTS: Tensor,
     mask: Tensor | None,
-    scoring: "Scoring",
+    scoring: Scoring,
     distance_TS: Tensor | None = None,
 ) -> Tensor:
     """Cap the scores, add the bias of their distances, and hide what the mask hides."""

@@ -12,7 +12,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.nn.attention import Scoring
 from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.attention import (
     adjust,
@@ -21,6 +20,7 @@ from dragoman.nn.cpu.attention import (
     needs_products,
     shared_product,
 )
+from dragoman.nn.dot_product import Scoring
 
 SEGMENT = 1024  # queries whose blocks are cut at a time
 STRIP_SCORES = 2**19  # scores of a strip of blocks that a CPU's cache holds

@@ -13,11 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.nn.attention import Pattern, Scoring, seen_keys
-from dragoman.nn.cache import GrowingStorage, KeyValue, Rows, Storage
+from dragoman.nn.cache import KeyValue, Rows, Storage
 from dragoman.nn.cpu.attention import differs_by_query, shared_product
-from dragoman.nn.mask import causal_mask, distances
+from dragoman.nn.cpu.storage import GrowingStorage
+from dragoman.nn.dot_product import Scoring, causal_mask, distances
 from dragoman.nn.patterns.blocks import SEGMENT, mask_of_keys
+from dragoman.nn.patterns.pattern import Pattern, seen_keys
 
 CHUNK = 64  # positions whose products with each other are computed as a matrix
 

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.nn.attention import Pattern, Scoring
 from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.attention import attention_by_products, differs_by_query
-from dragoman.nn.mask import distances
+from dragoman.nn.dot_product import Scoring, distances
 from dragoman.nn.patterns.blocks import (
     Blocks,
     attend_alone,
@@ -19,6 +18,7 @@ from dragoman.nn.patterns.blocks import (
     mask_of_keys,
     merge,
 )
+from dragoman.nn.patterns.pattern import Pattern
 from dragoman.nn.patterns.window import SlidingWindow, block_queries
 
 

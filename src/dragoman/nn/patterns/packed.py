@@ -7,10 +7,11 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from dragoman.nn.attention import Pattern, Scoring
 from dragoman.nn.cache import KeyValue, Storage
 from dragoman.nn.cpu.attention import differs_by_query
+from dragoman.nn.dot_product import Scoring
 from dragoman.nn.patterns.blocks import STRIP_SCORES, mask_of_keys
+from dragoman.nn.patterns.pattern import Pattern
 from dragoman.nn.patterns.varlen import attend_by_varlen, is_served, window_of
 
 LONGEST_GROUPED = 64  # longer documents are large enough to be quick one by one

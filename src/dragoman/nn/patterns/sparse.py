@@ -15,10 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.nn.attention import Pattern, Scoring
 from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.attention import differs_by_query
-from dragoman.nn.mask import distances
+from dragoman.nn.dot_product import Scoring, distances
 from dragoman.nn.patterns.blocks import (
     SEGMENT,
     Blocks,
@@ -31,6 +30,7 @@ from dragoman.nn.patterns.blocks import (
     mask_of_keys,
     merge,
 )
+from dragoman.nn.patterns.pattern import Pattern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

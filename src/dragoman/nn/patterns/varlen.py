@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.nn.attention import Causal, Full, Pattern, Scoring
 from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.attention import needs_products
+from dragoman.nn.dot_product import Scoring
+from dragoman.nn.patterns.pattern import Causal, Full, Pattern
 from dragoman.nn.patterns.window import SlidingWindow
 
 UNBOUNDED = -1

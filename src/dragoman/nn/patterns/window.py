@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.nn.attention import Pattern, Scoring
-from dragoman.nn.cache import GROWTH, GrowingStorage, KeyValue, Rows, Storage, select_rows
+from dragoman.nn.cache import KeyValue, Storage
 from dragoman.nn.cpu.attention import differs_by_query
-from dragoman.nn.mask import distances
+from dragoman.nn.cpu.storage import GrowingStorage, RollingStorage
+from dragoman.nn.dot_product import Scoring, distances
 from dragoman.nn.patterns.blocks import Reach, attend_blocks, cut, merge
+from dragoman.nn.patterns.pattern import Pattern
 
 SMALLEST_BLOCK = 64  # queries of a block, below which products are too small to be quick
 LARGEST_BLOCK = 256
@@ -70,63 +71,6 @@ class SlidingWindow(Pattern):
     def make_storage(self) -> Storage:
         """Keep what the next query can see."""
         return RollingStorage(self.size) if self.causal else GrowingStorage()
-
-
-class RollingStorage:
-    """Keeps the last `window - 1` positions: what the next query of a window sees beside itself.
-
-    New positions are written behind the old ones, in order and without a gap. When the store is
-    full, those that can still be seen move to its front. It holds two windows, so that happens
-    once in a window of steps, and memory stays the same however long the text is.
-    """
-
-    def __init__(self, window: int) -> None:
-        self.length = 0
-        self._window = window
-        self._keys: Tensor | None = None
-        self._values: Tensor | None = None
-        self._end = 0
-
-    def extend(self, kv: KeyValue) -> KeyValue:
-        """Append; the result holds the old positions that can be seen and all of the new ones."""
-        num_new = kv.k_BKSd.shape[2]
-        num_old = min(self.length, self._window - 1)
-        start, end = self._end - num_old, self._end + num_new
-        self.length += num_new
-        if self._keys is None or self._values is None or end > self._keys.shape[2]:
-            return self._roll(kv, start)
-        self._keys[:, :, self._end : end] = kv.k_BKSd
-        self._values[:, :, self._end : end] = kv.v_BKSd
-        self._end = end
-        return KeyValue(self._keys[:, :, start:end], self._values[:, :, start:end])
-
-    def select(self, rows: Rows) -> None:
-        """Reorder in place: a row that stays where it was is not copied."""
-        if self._keys is not None and self._values is not None:
-            self._keys = select_rows(self._keys, rows, self._end)
-            self._values = select_rows(self._values, rows, self._end)
-
-    def _roll(self, kv: KeyValue, start: int) -> KeyValue:
-        """Begin the store again with what of the old (from `start`) and the new will be seen."""
-        k_BKSd, v_BKSd = kv
-        if self._keys is not None and self._values is not None:
-            k_BKSd = torch.cat([self._keys[:, :, start : self._end], k_BKSd], dim=2)
-            v_BKSd = torch.cat([self._values[:, :, start : self._end], v_BKSd], dim=2)
-        num_seen = k_BKSd.shape[2]
-        self._end = min(num_seen, self._window - 1)
-        capacity = min(max(2 * num_seen, GROWTH), 2 * self._window)
-        self._keys = _begin(self._keys, k_BKSd[:, :, num_seen - self._end :], capacity)
-        self._values = _begin(self._values, v_BKSd[:, :, num_seen - self._end :], capacity)
-        return KeyValue(k_BKSd, v_BKSd)
-
-
-def _begin(store: Tensor | None, first: Tensor, capacity: int) -> Tensor:
-    """Return a store that begins with the positions of `first`: the old one if it is as large."""
-    batch, heads, num_first, head_dim = first.shape
-    if store is None or store.shape[2] < capacity:
-        store = first.new_empty(batch, heads, capacity, head_dim)
-    store[:, :, :num_first] = first
-    return store
 
 
 def local_attention(

@@ -27,7 +27,7 @@ from dragoman.decode import (
     Processor,
     RepetitionPenalty,
     Rolling,
-    Step,
+    SearchStep,
     Strategy,
     length_penalty,
     score_pairs,
@@ -269,7 +269,7 @@ class Generator(Loadable):
         options: GenerationOptions,
         *,
         begins_text: bool,
-    ) -> Iterator[Step]:
+    ) -> Iterator[SearchStep]:
         """Search from prompts of equal length."""
         prompts_BS = torch.tensor(prompts, device=self.device)
         context = self._context(options)
@@ -319,7 +319,7 @@ def _groups(lengths: Sequence[int], options: GenerationOptions) -> Iterator[list
         yield from (alike[start : start + room] for start in range(0, len(alike), room))
 
 
-def _known(step: Step, *, drafting: bool) -> Sequence[int]:
+def _known(step: SearchStep, *, drafting: bool) -> Sequence[int]:
     """The tokens that are certain after a step of a single prompt; a beam has only drafts."""
     if step.finished:
         return step.finished[0][0].ids

@@ -1,0 +1,114 @@
+"""What attention asks of a pattern, and the paper's two: everybody, or everybody before."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from dragoman.nn.cache import KeyValue, Storage
+from dragoman.nn.cpu.attention import dense_attention
+from dragoman.nn.cpu.storage import GrowingStorage
+from dragoman.nn.dot_product import Scoring, causal_mask, reference_attention
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern(ABC):
+    """Who may see whom, as a value. `T` queries are the last ones of the `S` positions.
+
+    A pattern defines `mask`; the rest has defaults, which compute dense attention under that mask
+    and keep every key. Those that save time or memory override `attend` and `make_storage`.
+    """
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no query sees a later key, which a decoder needs."""
+        return False
+
+    @property
+    def forgets(self) -> bool:
+        """Whether its storage drops keys that no later query will see."""
+        return False
+
+    @property
+    def counts_places(self) -> bool:
+        """Whether it counts places from the start of a row, which padding in front shifts."""
+        return False
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether there are scores that can be scaled, capped, biased and dropped."""
+        return True
+
+    @abstractmethod
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
+        """Return who may see whom, `(T, S)`; None when everybody sees everybody."""
+
+    def reference(
+        self,
+        q_BHTd: Tensor,
+        k_BKSd: Tensor,
+        v_BKSd: Tensor,
+        mask: Tensor | None = None,
+        scoring: Scoring | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the formula as it stands, under `mask` alone: outputs and weights."""
+        return reference_attention(q_BHTd, k_BKSd, v_BKSd, mask, scoring)
+
+    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
+        """Return `weights v`, `(B, H, T, d)`, under this pattern and under `mask`.
+
+        Keys and values may have fewer heads than queries: groups of query heads share one.
+        """
+        return dense_attention(q_BHTd, kv, seen_keys(self, q_BHTd, kv, mask), scoring)
+
+    def make_storage(self) -> Storage:
+        """Make the storage in which decoding keeps one layer's keys and values."""
+        return GrowingStorage()
+
+    def of_heads(self, kv_heads: Sequence[int]) -> "Pattern":  # noqa: ARG002 (most have no part for each head)
+        """Return the same pattern for these key-value heads alone."""
+        return self
+
+    def check_heads(self, num_kv_heads: int) -> None:  # noqa: B027 (most serve any number)
+        """Raise InputError if the pattern cannot serve this number of key-value heads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Full(Pattern):
+    """Every query sees every key: encoders and cross-attention."""
+
+    kind: Literal["full"] = "full"
+    """Which of the patterns this is."""
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002 (the same for all sizes)
+        """Hide nothing."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Causal(Pattern):
+    """A query sees the keys up to its own place: decoders."""
+
+    kind: Literal["causal"] = "causal"
+    """Which of the patterns this is."""
+
+    is_causal = True
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
+        """`j <= i`; None for a single query, which stands last and sees all."""
+        return None if num_queries == 1 else causal_mask(num_queries, num_keys, device)
+
+    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
+        """Attend to the past and the present."""
+        return dense_attention(q_BHTd, kv, mask, scoring, is_causal=q_BHTd.shape[2] > 1)
+
+
+def seen_keys(pattern: Pattern, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None) -> Tensor | None:
+    """Return who may see whom under a pattern and under `mask`; None where all see all."""
+    own = pattern.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+    if own is None or mask is None:
+        return mask if own is None else own
+    return own & mask
