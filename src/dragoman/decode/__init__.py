@@ -9,7 +9,7 @@ W beams, N = B * W rows, k candidates of a row.
 """
 
 from dragoman.decode.beam import Beam
-from dragoman.decode.greedy import Greedy
+from dragoman.decode.greedy import Chooser, Greedy, SingleFrontier
 from dragoman.decode.processors import (
     Forbid,
     MinimumLength,
@@ -38,6 +38,7 @@ from dragoman.decode.search import search, search_steps
 __all__ = [
     "Advance",
     "Beam",
+    "Chooser",
     "Forbid",
     "Forced",
     "Frontier",
@@ -53,6 +54,7 @@ __all__ = [
     "Rolling",
     "Sample",
     "SearchStep",
+    "SingleFrontier",
     "State",
     "Strategy",
     "force",
