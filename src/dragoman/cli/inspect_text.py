@@ -1,8 +1,9 @@
 """What ``dragoman inspect MODEL TEXT`` looks at: the task runs, watched, and the lens draws up."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dragoman.cli.options import override
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,12 +14,12 @@ if TYPE_CHECKING:
     from dragoman.text.tokenizer import Tokenizer
 
 MAX_TOKENS = 16
-"""Most tokens that a text is gone on with, unless told otherwise: each is a row to look at."""
+"""Default maximum of generated tokens: each is a row to look at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """The options of the command; None where nothing was said."""
+    """The options of the command; None if not given."""
 
     beam_size: int | None = None
     """For models that translate."""
@@ -109,9 +110,7 @@ def _translation(folder: "Folder", subject: "Subject", text: str, choices: Choic
     from dragoman.tasks.translate.translator import Translator
 
     translator = Translator.of(folder)
-    options = translator.options
-    if choices.beam_size is not None:
-        options = replace(options, beam_size=choices.beam_size)
+    options = override(translator.options, {"beam_size": choices.beam_size})
     text = text.strip()
     ids = folder.src_tokenizer.encode(text)
     if len(ids) > options.max_src_tokens:
@@ -132,19 +131,14 @@ def _continuation(
     from dragoman.tasks.generate.generator import Generator
 
     generator = Generator.of(folder)
-    base = generator.options
     prompt_ids = generator.encode(text)
     room = MAX_TOKENS if choices.max_tokens is None else choices.max_tokens
     if (context := generator.context) is not None:
         if len(prompt_ids) >= context:
             raise _too_long(folder, len(prompt_ids), context - 1)
         room = min(room, context - len(prompt_ids))
-    options = replace(
-        base,
-        max_tokens=room,
-        temperature=base.temperature if choices.temperature is None else choices.temperature,
-        seed=base.seed if choices.seed is None else choices.seed,
-    )
+    given = {"max_tokens": room, "temperature": choices.temperature, "seed": choices.seed}
+    options = override(generator.options, given)
     notes = Observed(strategy=options.strategy((0,)), alternatives=ALTERNATIVES)
     result = generator.watch(text, options, notes)
     best = Hypothesis(
