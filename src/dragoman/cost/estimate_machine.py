@@ -19,7 +19,7 @@ from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure, Price
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import Rotary, inference, row_invariant_products
 from dragoman.nn.cpu.precision import Precision
-from dragoman.train.config import Precision as AnyPrecision
+from dragoman.train.config import PrecisionSetting as AnyPrecision
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
 

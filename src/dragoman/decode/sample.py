@@ -74,7 +74,7 @@ class _Draw:
 
         The number is below the sum of all (the greatest, 1 - 2^-53, times a sum rounds below it),
         so that the token has a weight. No sum exceeds anything in a row of NaN, which takes its
-        first token; the search refuses it.
+        first token; the search rejects it.
         """
         weights_Nk, tokens_Nk = keep_best(log_probs_NV, self._options)
         sums_Nk = weights_Nk.cumsum(dim=1)

@@ -133,7 +133,7 @@ class DecoderOnly(nn.Module):
         return self._decode(ids_NT, state.past, positions, state.mask_NS, None)
 
     def _check_front(self, mask_BL: Tensor) -> None:
-        """Refuse padding in front where a pattern would take it for the row's first places."""
+        """Reject padding in front where a pattern would take it for the row's first places."""
         if self.counts_places and not bool(mask_BL[:, 0].all()):
             raise ValueError(
                 "a row is padded in front, and a pattern of the model counts places from the row's "

@@ -7,11 +7,11 @@
     training/            what resuming needs; loading a model does not look into it
 
 Nothing is unpickled. A folder either loads whole, every weight used and every weight set, or is
-refused with one sentence. The config holds hashes of the tokenizers, of the weights and of its own
+rejected with one sentence. The config holds hashes of the tokenizers, of the weights and of its own
 architecture, so that a flipped bit or a file of another model is noticed. Saving writes beside the
 old files, syncs, and then renames. A process killed or a power failure in between leaves the old
 weights or the new ones: the config comes first, and knows both. Where the architecture or the
-tokenizers change, it comes last, and refuses files that are not its own.
+tokenizers change, it comes last, and rejects files that are not its own.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import DragomanError, InputError, nearest
 from dragoman.files.writing import rename_durably, sync
-from dragoman.models.build import Model
+from dragoman.models.build import Model, build_empty, reading
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -47,7 +47,6 @@ from dragoman.models.defaults import (
     Words,
 )
 from dragoman.models.heads import MaskedLanguageHead
-from dragoman.models.stored import build_empty, reading
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
 from dragoman.version import __version__
@@ -132,7 +131,7 @@ def save_model(
     """Write a model folder and return its config.
 
     Whoever reads meanwhile, or after saving was killed, finds the old model or the new one where
-    both have the same architecture and tokenizers; else possibly a folder that is refused.
+    both have the same architecture and tokenizers; else possibly a folder that is rejected.
     `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
     same object twice when they are one; `card` is the text of `README.md`. Raises InputError where
     no folder can be, DragomanError when writing fails (a full disk): the older model, if there

@@ -6,7 +6,7 @@ from typing import Literal
 from dragoman.errors import InputError
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, check_ranges
 
-Precision = Literal["auto", "fp32", "bf16"]
+PrecisionSetting = Literal["auto", "fp32", "bf16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class TrainConfig:
     """Random seed of the weights, dropout and the order of the data."""
     device: str = "auto"
     """Device: cpu, cuda, cuda:1, or auto, which takes a GPU if there is one."""
-    precision: Precision = "auto"
+    precision: PrecisionSetting = "auto"
     """fp32, bf16 (autocast; weights stay in fp32), or auto: bf16 if the device computes it fast."""
     deterministic: bool = False
     """Use deterministic algorithms only: reproducible to the bit on a GPU, but slower."""

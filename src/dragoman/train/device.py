@@ -9,7 +9,7 @@ import torch
 
 from dragoman.errors import InputError
 from dragoman.nn.cpu.precision import has_bf16_units
-from dragoman.train.config import Precision
+from dragoman.train.config import PrecisionSetting
 from dragoman.wording import counted
 
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
@@ -40,7 +40,7 @@ def _usable_gpus() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
-def choose_precision(name: Precision, device: torch.device) -> Literal["fp32", "bf16"]:
+def choose_precision(name: PrecisionSetting, device: torch.device) -> Literal["fp32", "bf16"]:
     """Return the precision of the forward and backward pass.
 
     `auto` takes bf16 where its products are faster than those of float32: GPUs from Ampere on, and

@@ -20,7 +20,7 @@ from tests.unit.train.told import RATES, SEED, STEPS, TASKS, Hand
 from torch import Tensor, nn
 
 from dragoman.tasks.task import train
-from dragoman.train.config import Precision
+from dragoman.train.config import PrecisionSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def distance(one: nn.Module, two: nn.Module) -> float:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_is_the_loop(task: str, precision: Precision, tmp_path: Path) -> None:
+def test_a_run_is_the_loop(task: str, precision: PrecisionSetting, tmp_path: Path) -> None:
     """Weights, figures and folder are those that the recipe asks for.
 
     The fused loss rounds at other places than autograd's, in bf16 to three digits: there a run is

@@ -1,4 +1,4 @@
-"""Read the `config.json` of another library, and refuse what we would compute otherwise."""
+"""Read the `config.json` of another library, and reject what we would compute differently."""
 
 import json
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def token_id(hf: HF, key: str) -> int:
 
 
 def only(hf: HF, key: str, value: object) -> None:
-    """Refuse a key that says anything but the one value that is supported."""
+    """Raise InputError for any value but the one that is supported."""
     if key in hf and hf[key] != value:
         raise InputError(unsupported(key, hf[key], f"only {json.dumps(value)} is"))
 
