@@ -1,12 +1,11 @@
-r"""The most probable tags that form spans.
+"""The most probable tags that form spans.
 
-Tags chosen word by word may contradict each other: `I-X` goes on with a span of type X, so it
-must stand behind `B-X` or `I-X`. Among the rows of tags that keep to this, the most probable
+Tags chosen word by word may contradict each other: `I-X` goes on with a span of type X, so it must
+stand behind `B-X` or `I-X`. Among the rows of tags that keep to this, the most probable
 
-.. math:: \hat{y} = \arg\max_y \sum_t \log p_t(y_t) + a(y_{t-1}, y_t), \qquad
-   a = 0 \text{ where allowed, } -\infty \text{ elsewhere}
+    argmax over y of sum_t log p_t(y_t) + a(y_{t-1}, y_t),   a = 0 where allowed, -inf elsewhere
 
-is found by Viterbi's algorithm in :math:`O(L C^2)`. In names of tensors: C tags.
+is found by Viterbi's algorithm in `O(L C^2)`. In names of tensors: C tags.
 """
 
 from collections.abc import Sequence
