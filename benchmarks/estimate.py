@@ -1,10 +1,10 @@
-"""What a run was foretold to take by `dragoman cost --measure`, and what it then took.
+"""What a run is predicted to take by `dragoman cost --measure`, and what it then takes.
 
     python -m benchmarks estimate train.max_steps=1250 train.max_minutes=60
 
 The time is that of the whole command, on the wall, with a cache of its own so that nothing is ready
 beforehand. Beside it stands the share of it for which the host of a virtual machine withheld the
-processors (Linux counts it): what no measurement beforehand can foretell.
+processors (Linux counts it): which no measurement beforehand can predict.
 """
 
 import argparse
@@ -39,29 +39,29 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
 
 
 def _round(recipe: str, settings: Sequence[str]) -> dict[str, Any]:
-    """Foretell a run, and run it."""
+    """Predict a run, and run it."""
     with tempfile.TemporaryDirectory() as scratch:
         before = os.environ | {"XDG_CACHE_HOME": scratch}
         ours = [sys.executable, "-m", "dragoman"]
         cost = [*ours, "cost", recipe, *settings, "--measure", "--json"]
         told = subprocess.run(cost, stdout=subprocess.PIPE, text=True, check=True).stdout
-        foretold = json.loads(told)
+        estimate = json.loads(told)
         stolen, start = _stolen(), perf_counter()
         train = [*ours, "train", recipe, f"out={scratch}/run", *settings]
         subprocess.run(train, env=before, check=True)
         taken = perf_counter() - start
         stolen = (_stolen() - stolen) / (taken * len(os.sched_getaffinity(0)))
-    predicted = foretold["training"]["bill"]["seconds"]
+    predicted = estimate["training"]["bill"]["seconds"]
     print(
-        f"foretold {predicted:.0f} s, taken {taken:.0f} s ({taken / predicted - 1:+.1%}); "
+        f"predicted {predicted:.0f} s, taken {taken:.0f} s ({taken / predicted - 1:+.1%}); "
         f"the host withheld {stolen:.1%} of the processors' time"
     )
     return {
-        "foretold_seconds": predicted,
+        "predicted_seconds": predicted,
         "taken_seconds": taken,
         "stolen_share": stolen,
-        "measured": foretold["measured"],
-        "training": foretold["training"],
+        "measured": estimate["measured"],
+        "training": estimate["training"],
     }
 
 

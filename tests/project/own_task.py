@@ -26,6 +26,7 @@ from dragoman.nn import Precision
 from dragoman.tasks.evaluation import EvaluationData, Report
 from dragoman.tasks.folders import Folder, read_folder
 from dragoman.tasks.task import Task
+from dragoman.tasks.work import Shape, Work, Workload, random_ids, text_shape, text_work
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say
 from dragoman.train.recipe import RunRecipe, TrainingFiles
@@ -110,8 +111,8 @@ class OddJob:
         return self.tokenizer, self.tokenizer
 
     def loss(self, batch: OddBatch) -> Tensor:
-        """A sum over `num_targets`, never a mean."""
-        return F.cross_entropy(self.model(batch.ids_BL), batch.odd_B, reduction="sum")
+        """Without label smoothing."""
+        return loss(self.model, batch, 0.0)
 
     def measure(self) -> Validation:
         """Loss and accuracy."""
@@ -179,10 +180,36 @@ def evaluate(model: Path, given: EvaluationData) -> Report:
     return Report(figures=figures, lines=[f"accuracy  {figures['accuracy']:.2f}"])
 
 
+def work(recipe: OddRecipe, length: int | None) -> Work:
+    """What an estimate runs: a full batch of lines of this length."""
+    size = recipe.model.vocab_size or recipe.tokenizer.vocab_size
+    return text_work(recipe, length, config=replace(recipe.model, vocab_size=size))
+
+
+def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> OddBatch:
+    """A batch of random ids."""
+    ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
+    return OddBatch(
+        ids_BL=ids_BL,
+        odd_B=torch.zeros(shape.rows, dtype=torch.long),
+        num_targets=shape.rows,
+        num_tokens=ids_BL.numel(),
+        indices=np.arange(shape.rows),
+    )
+
+
+def loss(model: EncoderOnly, batch: OddBatch, smoothing: float) -> Tensor:
+    """A sum over `num_targets`, never a mean."""
+    return F.cross_entropy(
+        model(batch.ids_BL), batch.odd_B, label_smoothing=smoothing, reduction="sum"
+    )
+
+
 TASK = Task(
     recipe=OddRecipe,
     assemble=assemble,
     kind="classify",
+    workload=Workload(work=work, sample=sample, loss=loss, shape=text_shape),
     does="says whether lines are odd (odd)",
     use="odd {folder}",
     load=Oddness,

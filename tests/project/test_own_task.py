@@ -70,6 +70,7 @@ def test_a_task_from_outside_goes_all_the_way(
     """It trains, goes on where it ended, is loaded by what its folder says, and is measured."""
     said = dragoman(outside, "train", "odd.toml", "--out", "run")
     assert "odd run" in said.splitlines()
+    assert "Estimate for the whole run" in said
     said = dragoman(outside, "train", "odd.toml", "--out", "run", "train.max_steps=60")
     assert "Going on from step 40." in said
     config = json.loads((outside / "run" / "config.json").read_text(encoding="utf-8"))
@@ -77,6 +78,7 @@ def test_a_task_from_outside_goes_all_the_way(
     said = dragoman(outside, "evaluate", "run", "--data", "lines.txt", "--json")
     assert json.loads(said) == {"accuracy": 100.0}
     assert "even" in dragoman(outside, "inspect", "run")
+    assert json.loads(dragoman(outside, "cost", "odd.toml", "--json"))["parameters"]
     monkeypatch.syspath_prepend(outside)
     oddness = load(outside / "run", device="cpu")
     assert type(oddness).__module__ == "mine.own_task"

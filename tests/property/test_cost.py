@@ -6,12 +6,10 @@ from typing import Any
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.cost.counted import counted_training, make
+from tests.unit.cost.counted import counted_training, make, step_of
 from torch import Tensor
 
-from dragoman.cost.cache import cache_bytes, cache_of, full_lengths
-from dragoman.cost.flops import Shape, training_flops
-from dragoman.cost.memory import training_memory
+from dragoman.cost.decoding import cache_bytes, cache_of, full_lengths
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoderConfig
 from dragoman.nn import (
     ALiBi,
@@ -28,6 +26,7 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
+from dragoman.tasks.work import Shape
 
 SCORED: list[AttentionPattern] = [
     Causal(),
@@ -95,7 +94,7 @@ def test_a_random_decoder_costs_what_torch_counts(
 ) -> None:
     """Forward and backward pass within one in a hundred, whatever the options."""
     shape = Shape(rows=rows, length=length)
-    found = training_flops(config, shape, activation_checkpointing=checkpointing).total
+    found = step_of(config, shape, activation_checkpointing=checkpointing).flops.total
     expected = counted_training(config, shape, checkpointing=checkpointing)
     assert abs(found - expected) < 0.01 * expected
 
@@ -112,7 +111,7 @@ def test_a_random_encoder_decoder_costs_what_torch_counts(
     *, config: EncoderDecoderConfig, shape: Shape, checkpointing: bool
 ) -> None:
     """The same of both stacks and of cross-attention."""
-    found = training_flops(config, shape, activation_checkpointing=checkpointing).total
+    found = step_of(config, shape, activation_checkpointing=checkpointing).flops.total
     expected = counted_training(config, shape, checkpointing=checkpointing)
     assert abs(found - expected) < 0.01 * expected
 
@@ -154,7 +153,7 @@ of_a_growing_text = given(
 
 
 @of_a_growing_text
-def test_a_store_is_full_when_it_is_foretold(
+def test_a_store_is_full_when_it_is_predicted(
     pattern: SlidingWindow | Causal, prompt: int, more: int
 ) -> None:
     """The next token makes it anew, or begins it again; once at its full size is enough to know."""
@@ -166,9 +165,9 @@ def test_a_store_is_full_when_it_is_foretold(
         began_again = end is not None and getattr(storage, "_end", None) != end + new
         if before is not None and (storage._keys is not before or began_again):
             found.append(seen)
-    foretold = full_lengths(pattern, prompt, prompt + more)
-    assert found[: len(foretold)] == foretold
-    if len(found) > len(foretold):
+    predicted = full_lengths(pattern, prompt, prompt + more)
+    assert found[: len(predicted)] == predicted
+    if len(found) > len(predicted):
         assert isinstance(pattern, SlidingWindow)
         assert storage._keys is not None
         assert storage._keys.shape[2] == 2 * pattern.size
@@ -223,5 +222,6 @@ def test_windows_and_sums_keep_as_much_of_any_length(
 def test_checkpointing_never_keeps_more(config: DecoderOnlyConfig, rows: int, length: int) -> None:
     """What the forward pass leaves is less with activation checkpointing, for any model."""
     shape = Shape(rows=rows, length=length)
-    kept = training_memory(config, shape).activations
-    assert training_memory(config, shape, activation_checkpointing=True).activations < kept
+    kept = step_of(config, shape).memory.activations
+    checkpointed = step_of(config, shape, activation_checkpointing=True)
+    assert checkpointed.memory.activations < kept

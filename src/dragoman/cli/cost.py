@@ -1,4 +1,4 @@
-"""``dragoman cost``: what a model takes before it is trained: arithmetic, memory, time, money."""
+"""`dragoman cost`: what a model takes before it is trained: arithmetic, memory, time, money."""
 
 import json
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from dragoman.errors import InputError
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.cost.estimate_machine import Rates
-    from dragoman.cost.estimate_recipe import Work
-    from dragoman.cost.estimate_report import Cost
+    from dragoman.cost.machine import Rates
+    from dragoman.cost.report import Cost
+    from dragoman.tasks.work import Work
 
 
 def _option(text: str) -> Any:  # noqa: ANN401 -- as typer's own
@@ -29,29 +29,29 @@ def cost(  # noqa: PLR0913 -- the options of the verb
         list[str],
         typer.Argument(
             metavar="RECIPE|PRESET|MODEL [KEY=VALUE ...]",
-            help="A shipped recipe, a TOML file, a preset or a model folder, and settings laid "
-            "over it; with --fit, the folders of runs.",
+            help="A shipped recipe, a TOML file, a preset or a model folder, and settings that "
+            "override its own; with --fit, the folders of runs.",
         ),
     ],
     *,
-    device: Annotated[str | None, _option("A device of the table; else this machine.")] = None,
-    devices: Annotated[Path | None, _option("A file of your own with devices.")] = None,
-    length: Annotated[int | None, _option("Tokens of a sentence, on each side; else 30.")] = None,
-    tokens_per_month: Annotated[float | None, _option("Traffic to price.")] = None,
-    price: Annotated[float | None, _option("Price of an hour; else the table's, in USD.")] = None,
-    kwh_price: Annotated[float | None, _option("Price of a kilowatt-hour.")] = None,
+    device: Annotated[str | None, _option("Device from the table; default: this machine.")] = None,
+    devices: Annotated[Path | None, _option("TOML file with devices of your own.")] = None,
+    length: Annotated[int | None, _option("Tokens per sentence and side; default: 30.")] = None,
+    tokens_per_month: Annotated[float | None, _option("Monthly traffic to estimate.")] = None,
+    price: Annotated[float | None, _option("Price per hour; default: the table's, in USD.")] = None,
+    kwh_price: Annotated[float | None, _option("Price per kilowatt-hour.")] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Time real steps here, for a minute.")
+        bool, typer.Option("--measure", help="Time real steps on this machine (a minute).")
     ] = False,
     fit: Annotated[bool, typer.Option("--fit", help="Fit a scaling law to finished runs.")] = False,
-    predict: Annotated[list[Path] | None, _option("With --fit: a run to predict.")] = None,
-    flops: Annotated[float | None, _option("With --fit: a budget of training operations.")] = None,
-    minutes: Annotated[float | None, _option("With --fit: a budget of training time.")] = None,
-    money: Annotated[float | None, _option("With --fit: a budget, at --price an hour.")] = None,
-    png: Annotated[Path | None, _option("With --fit: draw the law here.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One object with all figures.")] = False,
+    predict: Annotated[list[Path] | None, _option("With --fit: run to predict.")] = None,
+    flops: Annotated[float | None, _option("With --fit: budget in training FLOPs.")] = None,
+    minutes: Annotated[float | None, _option("With --fit: budget in minutes of training.")] = None,
+    money: Annotated[float | None, _option("With --fit: budget, at --price per hour.")] = None,
+    png: Annotated[Path | None, _option("With --fit: draw the law to this PNG file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say what training and using a model takes, with no weights made.
+    """Estimate what training and using a model takes; no weights are made.
 
     dragoman cost multi30k-en-de
 
@@ -81,7 +81,7 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     if fit:
         fit_runs(
             [Path(argument) for argument in arguments],
-            foretell=predict or (),
+            predict=predict or (),
             budget=budget | {"price_per_hour": price},
             png=png,
             as_json=as_json,
@@ -134,8 +134,8 @@ def _answer(found: "Cost", *, as_json: bool) -> None:
 def _ask(arguments: Sequence[str], asked: _Question) -> "Cost":
     """Find the recipe and the device, and estimate."""
     from dragoman.cost.estimate import Prices
-    from dragoman.cost.estimate_recipe import work_of
-    from dragoman.cost.estimate_report import Request, cost_of
+    from dragoman.cost.recipes import work_of
+    from dragoman.cost.report import Request, cost_of
 
     name, recipe = _recipe_of(arguments)
     work = work_of(recipe, asked.length)
@@ -149,7 +149,7 @@ def _ask(arguments: Sequence[str], asked: _Question) -> "Cost":
 
 
 def _recipe_of(arguments: Sequence[str]) -> tuple[str, Any]:
-    from dragoman.cost.estimate_recipe import find_recipe
+    from dragoman.cost.recipes import find_recipe
 
     names = [word for word in arguments if "=" not in word]
     overrides = [word for word in arguments if "=" in word]
@@ -177,7 +177,7 @@ def _say_sweep(name: str) -> None:
 
 def _rates(work: "Work", device: str | None, devices: Path | None) -> "Rates":
     from dragoman.cost.devices import device_named, device_table
-    from dragoman.cost.estimate_machine import rates_here, rates_of
+    from dragoman.cost.machine import rates_here, rates_of
 
     table = device_table(devices)
     train = work.recipe.train

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.cost.scaling import Interval
-    from dragoman.cost.scaling_report import Foretold, ScalingReport
+    from dragoman.cost.scaling_report import Prediction, ScalingReport
 
 LETTERS = {
     "floor": ("E", "the floor, nats per token"),
@@ -38,7 +38,7 @@ def check_fit_options(
 def fit_runs(
     folders: Sequence[Path],
     *,
-    foretell: Sequence[Path] = (),
+    predict: Sequence[Path] = (),
     budget: Mapping[str, float | None] | None = None,
     png: Path | None = None,
     as_json: bool = False,
@@ -49,7 +49,7 @@ def fit_runs(
     """
     from dragoman.cost.scaling_report import Budget, report_scaling
 
-    report = report_scaling(folders, foretell=foretell, budget=Budget(**budget or {}))
+    report = report_scaling(folders, predict=predict, budget=Budget(**budget or {}))
     if png is not None:
         _draw(report, png)
     if as_json:
@@ -61,13 +61,13 @@ def fit_runs(
     console = Console(highlight=False, soft_wrap=True)
     _show_runs(console, report)
     _show_law(console, report)
-    _show_foretold(console, report)
+    _show_predictions(console, report)
     _show_spendings(console, report)
     _show_more_data(console, report)
 
 
 def _draw(report: "ScalingReport", png: Path) -> None:
-    from dragoman.cost.scaling_budget import optimal
+    from dragoman.cost.scaling_report import optimal
     from dragoman.lens.scaling import ScalingPicture, plot_scaling
 
     law = report.fit.law
@@ -85,7 +85,7 @@ def _draw(report: "ScalingReport", png: Path) -> None:
         runs=[(r.point.parameters, r.point.tokens, r.point.loss) for r in report.runs],
         foretold=[
             (f.run.point.parameters, f.run.point.tokens, f.run.point.loss, f.loss.low, f.loss.high)
-            for f in report.foretold
+            for f in report.predictions
         ],
     )
     plot_scaling(picture, png)
@@ -132,26 +132,26 @@ def _show_law(console: "Console", report: "ScalingReport") -> None:
     console.print(table)
 
 
-def _show_foretold(console: "Console", report: "ScalingReport") -> None:
+def _show_predictions(console: "Console", report: "ScalingReport") -> None:
     if report.check:
-        console.print(f"\nThe largest run, foretold by the others: {_foretold(report.check)}")
+        console.print(f"\nThe largest run, predicted by the others: {_predicted(report.check)}")
         if not report.check.inside:
             console.print(
                 "So these runs lie on no one such law, and what it says beyond them is doubtful."
             )
-    for foretold in report.foretold:
-        point = foretold.run.point
+    for prediction in report.predictions:
+        point = prediction.run.point
         console.print(
-            f"\n{foretold.run.name} was not fitted: {point.parameters:,} parameters, "
-            f"{point.tokens:,} tokens. {_foretold(foretold)}"
+            f"\n{prediction.run.name} was not fitted: {point.parameters:,} parameters, "
+            f"{point.tokens:,} tokens. {_predicted(prediction)}"
         )
 
 
-def _foretold(foretold: "Foretold") -> str:
-    measured, loss = foretold.run.point.loss, foretold.loss
+def _predicted(prediction: "Prediction") -> str:
+    measured, loss = prediction.run.point.loss, prediction.loss
     return (
-        f"Foretold {loss.value:.4f} {_ends(loss, '.4f')}, measured {measured:.4f}: "
-        f"{'inside' if foretold.inside else 'outside'}, {loss.value / measured - 1:+.2%}."
+        f"Predicted {loss.value:.4f} {_ends(loss, '.4f')}, measured {measured:.4f}: "
+        f"{'inside' if prediction.inside else 'outside'}, {loss.value / measured - 1:+.2%}."
     )
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.cost.estimate import Bill
-    from dragoman.cost.estimate_report import Cost
+    from dragoman.cost.report import Cost
 
 __all__ = ["bytes_said", "show_cost", "time_said"]
 
@@ -121,7 +121,7 @@ def _memory(cost: "Cost") -> Rows:
         yield "peak of decoding a full batch", bytes_said(memory.decoding.total)
         yield "  in bf16", bytes_said(memory.bf16_decoding.total)
     if memory.largest_rows is not None and cost.rates.memory is not None:
-        tokens = memory.largest_rows * cost.work.batch_tokens // cost.work.shape.rows
+        tokens = memory.largest_rows * cost.work.shape.tokens // cost.work.shape.rows
         held = bytes_said(cost.rates.memory)
         rows = counted(memory.largest_rows, "row")
         yield f"largest batch in {held}", f"{rows}, {counted(tokens, 'token')}"

@@ -22,23 +22,18 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     folder have been checked.
     """
     from dragoman.cli.cost_show import bytes_said, energy_said, money_said, time_said
+    from dragoman.cost.check import check_batches, check_states, peak_memory
     from dragoman.cost.devices import device_table
     from dragoman.cost.estimate import Prices, estimate_training
-    from dragoman.cost.estimate_machine import memory_limit, rates_here
-    from dragoman.cost.estimate_recipe import UnknownWorkError, work_of
-    from dragoman.cost.estimate_train import check_batches, check_states, rough_memory
+    from dragoman.cost.machine import memory_limit, rates_here
+    from dragoman.cost.recipes import work_of
     from dragoman.train.device import choose_device
-    from dragoman.train.job import unchecked
     from dragoman.wording import counted
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
     done, rest = rest_of(recipe)
-    try:
-        work = work_of(rest)
-    except UnknownWorkError as error:
-        console.print(f"No estimate: {error}.", markup=False)
-        return unchecked
+    work = work_of(rest)
     rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
     run = estimate_training(work, rates, Prices())
     what = f"rest of the run (after step {done:,})" if done else "whole run"
@@ -50,7 +45,7 @@ def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
         said += [] if run.bill.money is None else [money_said(run.bill.money, run.bill.currency)]
     console.print(
         f"Estimate for the {what} on this machine: {', '.join(said)}. Memory: "
-        f"{bytes_said(rough_memory(work, rates.precision))} for weights, gradients, optimizer and "
+        f"{bytes_said(peak_memory(work, rates.precision))} for weights, gradients, optimizer and "
         "activations; Python and PyTorch need about 0.5 GB more. For a closer estimate run "
         "dragoman cost with --measure.",
         markup=False,

@@ -4,7 +4,7 @@
     h100.peak("bf16")           # operations a second, as its maker says
 
 Strict TOML: an unknown key is an error with the nearest name. A device or a figure in the user's
-file replaces the shipped one; ``fp32_tflops = 2.5`` is short for ``{value = 2.5}``.
+file replaces the shipped one; `fp32_tflops = 2.5` is short for `{value = 2.5}`.
 """
 
 import math
@@ -48,7 +48,7 @@ class Figure:
     """When it was published, measured or read."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no quantity: below zero, without end, or no number."""
+        """Reject negative numbers, infinity and NaN."""
         if not 0 <= self.value < math.inf:
             raise ValueError(f"value = {self.value:g} must be a finite number, 0 or above")
 
@@ -77,7 +77,7 @@ class Assumptions:
     """Power of a processor that the table does not know, by its threads."""
 
     def __post_init__(self) -> None:
-        """Refuse a share of 0, with which nothing would ever end, and one of more than all."""
+        """Reject shares that are not above 0 and at most 1."""
         shares = {"products": self.products, "training": self.training, "decoding": self.decoding}
         for name, share in shares.items():
             if not 0 < share.value <= 1:
@@ -111,8 +111,8 @@ class Device:
     """Rent of one hour."""
 
     def __post_init__(self) -> None:
-        """Refuse rates of 0, with which nothing would ever end, no memory and no power."""
-        _refuse_zeros(
+        """Reject rates, a memory and a power of 0."""
+        _reject_zeros(
             {
                 "fp32_tflops": self.fp32_tflops,
                 "bf16_tflops": self.bf16_tflops,
@@ -146,8 +146,8 @@ class Here:
     """Electricity."""
 
     def __post_init__(self) -> None:
-        """Refuse a machine that draws nothing; what is given away may well cost nothing."""
-        _refuse_zeros({"watts": self.watts})
+        """Reject a power of 0; a price may be 0."""
+        _reject_zeros({"watts": self.watts})
 
 
 FIGURES = frozenset(
@@ -223,7 +223,7 @@ def device_named(name: str, table: DeviceTable) -> Device:
     return table.devices[name]
 
 
-def _refuse_zeros(figures: Mapping[str, Figure | None]) -> None:
+def _reject_zeros(figures: Mapping[str, Figure | None]) -> None:
     for name, figure in figures.items():
         if figure is not None and figure.value == 0:
             raise ValueError(f"{name} = 0 must be above 0")

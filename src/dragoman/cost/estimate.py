@@ -16,18 +16,14 @@ Energy is power times time; money is rent times time, or the price of that energ
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from dragoman.cost.cache import cache_bytes, decoder_patterns
-from dragoman.cost.estimate_machine import Rates
-from dragoman.cost.estimate_recipe import Work, vocabulary_of
-from dragoman.cost.flops import Shape, forward_flops, prefill_flops, step_flops, training_flops
-from dragoman.models import (
-    DecoderOnlyConfig,
-    EncoderDecoderConfig,
-    EncoderOnlyConfig,
-    ModelConfig,
-    count_parameters,
-)
+from dragoman.cost.counting import forward_pass, training_step
+from dragoman.cost.decoding import cache_bytes, decoder_patterns, decoding_flops
+from dragoman.cost.machine import Rates
+from dragoman.cost.recipes import workload_of
+from dragoman.models import count_parameters
+from dragoman.tasks.work import Shape, Work
 from dragoman.wording import counted
 
 __all__ = [
@@ -40,7 +36,8 @@ __all__ = [
     "bill_of",
     "estimate_texts",
     "estimate_training",
-    "layers_of",
+    "forward_flops",
+    "full_batch",
 ]
 
 BATCH_TOKENS = 8192
@@ -216,11 +213,21 @@ def estimate_texts(
     )
 
 
-def layers_of(config: ModelConfig) -> int:
-    """Layers that a batch passes."""
-    if isinstance(config, EncoderDecoderConfig):
-        return config.num_encoder_layers + config.num_decoder_layers
-    return config.num_layers
+def full_batch(work: Work, beam_size: int) -> Shape:
+    """Return the batch in which texts are read or answered; `length` is that of what is read."""
+    rows = max(1, BATCH_TOKENS // (work.length * beam_size))
+    source = work.length if work.shape.src_length else 0
+    return Shape(rows=rows, src_length=source, length=work.length)
+
+
+def forward_flops(work: Work, rows: int) -> float:
+    """Count one pass over texts of the work's length, with predictions at every position."""
+    batch = Shape(
+        rows=work.shape.rows,
+        src_length=work.length if work.shape.src_length else 0,
+        length=work.length,
+    )
+    return rows * forward_pass(workload_of(work.recipe), work.config, batch).flops / batch.rows
 
 
 # ---------------------------------------------------------------- training
@@ -228,12 +235,15 @@ def layers_of(config: ModelConfig) -> int:
 
 def _step_seconds(work: Work, rates: Rates) -> float:
     train = work.recipe.train
-    flops = training_flops(
-        work.config, work.shape, activation_checkpointing=train.activation_checkpointing
-    ).total
+    step = training_step(
+        workload_of(work.recipe),
+        work.config,
+        work.shape,
+        activation_checkpointing=train.activation_checkpointing,
+    )
     passes = 4 if train.activation_checkpointing else 3
-    started = passes * layers_of(work.config) * rates.layer_seconds
-    return train.accumulate * (flops / rates.training + started)
+    started = passes * work.config.depth * rates.layer_seconds
+    return train.accumulate * (step.flops.total / rates.training + started)
 
 
 def _beside_seconds(work: Work, rates: Rates, measured: Measured | None) -> tuple[float, float]:
@@ -241,13 +251,8 @@ def _beside_seconds(work: Work, rates: Rates, measured: Measured | None) -> tupl
     if measured is not None:
         return measured.validation_seconds + measured.export_seconds, measured.save_seconds
     parameters = sum(count_parameters(work.config).values())
-    shape = Shape(
-        rows=VALIDATED,
-        src_length=work.length if work.shape.src_length else 0,
-        length=work.length,
-    )
-    seconds = forward_flops(work.config, shape).total / rates.training
-    if isinstance(work.config, EncoderDecoderConfig):
+    seconds = forward_flops(work, VALIDATED) / rates.training
+    if work.shape.src_length:  # its greedy translations are scored
         written = min(VALIDATED, work.recipe.train.validate_limit) * work.answer
         seconds += written / _tokens_per_second(work, rates, 1)
     export, save = FLOAT * parameters / DISK, 3 * FLOAT * parameters / DISK
@@ -259,24 +264,23 @@ def _beside_seconds(work: Work, rates: Rates, measured: Measured | None) -> tupl
 
 def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
     """Tokens of all sentences of a full batch, by the time that it takes."""
-    rows = max(1, BATCH_TOKENS // (work.length * beam_size))
-    source = work.length if isinstance(work.config, EncoderDecoderConfig) else 0
-    shape = Shape(rows=rows, src_length=source, length=work.length)
-    started = layers_of(work.config) * rates.layer_seconds
-    if isinstance(work.config, EncoderOnlyConfig):
-        seconds = forward_flops(work.config, shape).total / rates.decoding + started
-        return rows * work.length / seconds
-    prefill = prefill_flops(work.config, shape).total / rates.decoding + started
-    cached = work.answer // 2 if source else work.length + work.answer // 2
-    beams = Shape(rows=rows * beam_size, src_length=source, length=work.length)
-    computing = step_flops(work.config, beams, cached=cached).total / rates.decoding
-    each = cache_bytes(work.config, src_length=source, length=cached, precision="fp32")
-    reading = (_read_each_step(work.config) + beams.rows * each) / rates.reading
-    starting = len(decoder_patterns(work.config)) * rates.layer_seconds
-    return rows * work.answer / (prefill + work.answer * (computing + reading + starting))
+    batch = full_batch(work, beam_size)
+    started = work.config.depth * rates.layer_seconds
+    if not work.answer:
+        seconds = forward_flops(work, batch.rows) / rates.decoding + started
+        return batch.tokens / seconds
+    config: Any = work.config  # of a model that writes
+    cached = work.answer // 2 + (0 if batch.src_length else work.length)
+    flops = decoding_flops(config, batch, beam_size=beam_size, cached=cached)
+    prefill = flops.prefill / rates.decoding + started
+    each = cache_bytes(config, src_length=batch.src_length, length=cached, precision="fp32")
+    reading = (_read_each_step(work) + batch.rows * beam_size * each) / rates.reading
+    starting = len(decoder_patterns(config)) * rates.layer_seconds
+    step = flops.step / rates.decoding + reading + starting
+    return batch.rows * work.answer / (prefill + work.answer * step)
 
 
-def _read_each_step(config: EncoderDecoderConfig | DecoderOnlyConfig) -> int:
+def _read_each_step(work: Work) -> int:
     """Bytes of weights that a step of decoding reads: the decoder and the output matrix."""
-    parts = count_parameters(config)
-    return FLOAT * (parts["decoder"] + vocabulary_of(config) * config.d_model)
+    decoder = count_parameters(work.config)["decoder"]
+    return FLOAT * (decoder + work.vocab_size * work.config.d_model)

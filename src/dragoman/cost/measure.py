@@ -3,8 +3,8 @@
     measured = measure(work, console)
 
 The job is assembled in a temporary folder as a run would do it, tokenizer and tokens included; then
-a validation, a checkpoint, some steps and some decoding are timed. Where the recipe's data is not
-here, batches of the recipe's shape with random ids take its place, and that is said.
+a validation, a checkpoint, some steps and some decoding are timed. If the recipe's data is missing,
+batches of the recipe's shape with random ids take its place, and the report says so.
 """
 
 import tempfile
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,25 +20,23 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from dragoman.cost.estimate import BATCH_TOKENS, Measured
-from dragoman.cost.estimate_recipe import Work
-from dragoman.cost.measure_made import made_job
-from dragoman.decode import Beam, Forbid, Greedy, Limits, schedule, search
+from dragoman.cost.estimate import VALIDATED, Measured, full_batch
+from dragoman.cost.recipes import workload_of
+from dragoman.data.batches import Stream
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
+from dragoman.models import Model, build
+from dragoman.models.folder import FolderConfig, Saves
 from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
-from dragoman.tasks.translate.job import Judgement, TranslateJob
-from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.tasks.translate.texts import Tokenizers
-from dragoman.train.job import unchecked
+from dragoman.tasks.work import Work, Workload, write_to_lengths
+from dragoman.train.job import CardPart, unchecked
 from dragoman.train.loop import Progress
 from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.validate import Validation
+from dragoman.train.validate import Validation, evaluating
 from dragoman.wording import counted
 
-__all__ = ["measure"]
+__all__ = ["measure", "random_job"]
 
 WARM_UP = 3
 """Steps that are not timed: the first ones find their memory."""
@@ -50,6 +48,8 @@ SLOWEST = 1.5
 """Times the median: what a slower step counts as."""
 SOME_ID = 5
 """Any id that is no special one."""
+AN_EPOCH = 1000
+"""Batches of an epoch of random ids."""
 
 
 def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECONDS) -> Measured:
@@ -71,11 +71,11 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
         with RunFolder.open(Path(recipe.out), recipe) as folder:
             begun = time.perf_counter()
             if real:
-                job = find_task(recipe.task).assemble(recipe, folder, console.print, unchecked)
-                if isinstance(job, TranslateJob):
-                    job = replace(job, score=_Translating())
+                task = find_task(recipe.task)
+                job = task.assemble(recipe, folder, console.print, unchecked)
+                job = task.workload.as_trained(job)
             else:
-                job = made_job(work)
+                job = random_job(work)
             parts = Parts.around(job, recipe, folder, console)
             prepare = time.perf_counter() - begun
             return _times(work, parts, prepare if real else None, least_seconds)
@@ -120,8 +120,8 @@ def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float
 def typical(times: npt.NDArray[np.float64]) -> float:
     """Return the mean of times, of which none counts for more than 1.5 times their median.
 
-    A run is the sum of its steps, so the mean is what foretells it: the median misses the slow
-    steps that every run has. But a burst of somebody else's work foretells nothing.
+    A run is the sum of its steps, so the mean is what predicts it: the median misses the slow
+    steps that every run has. But a burst of somebody else's work predicts nothing.
     """
     return float(np.minimum(times, SLOWEST * np.median(times)).mean())
 
@@ -155,77 +155,104 @@ def _seconds(run: Callable[[], object]) -> float:
 # ---------------------------------------------------------------- decoding
 
 
-def tokens_per_second(work: Work, model: nn.Module) -> float | None:
+def tokens_per_second(work: Work, model: nn.Module) -> float:
     """Time a full batch of sentences, each decoded to the length of the work's answers.
 
     What the ids are makes no difference to the time. An encoder reads them.
     """
     model = evaluation_view(model)
     device = next(model.parameters()).device
-    rows = max(1, BATCH_TOKENS // (work.length * work.beam_size))
-    source_BS = torch.full((rows, work.length), SOME_ID, device=device)
-    match model:
-        case EncoderOnly():
-            with inference(model):
-                seconds = _seconds(lambda: model(source_BS).sum().item())
-            return rows * work.length / seconds
-        case EncoderDecoder() | DecoderOnly():
-            lengths_B = torch.full((rows,), work.answer, device=device)
-            write = _Writer(bos_id=work.config.bos_id, eos_id=work.config.eos_id)
-            seconds = _seconds(lambda: write(model, source_BS, lengths_B, work.beam_size))
-            return rows * work.answer / seconds
-    return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Writer:
-    """Searches as translating does, but to given lengths: no sentence ends before."""
-
-    bos_id: int
-    eos_id: int
-
-    def __call__(
-        self,
-        model: EncoderDecoder | DecoderOnly,
-        source_BS: Tensor,
-        lengths_B: Tensor,
-        beam_size: int,
-    ) -> None:
-        strategy = Beam(beam_size=beam_size) if beam_size > 1 else Greedy()
-        limits = Limits(bos_id=self.bos_id, eos_id=self.eos_id, max_B=lengths_B)
-        never_ends = Forbid((self.eos_id,))
+    batch = full_batch(work, work.beam_size)
+    source_BS = torch.full((batch.rows, work.length), SOME_ID, device=device)
+    if not work.answer:
         with inference(model):
-            if isinstance(model, EncoderDecoder):
-                search(model, source_BS, strategy, processors=[never_ends], limits=limits)
-            else:
-                search(model, source_BS, strategy, processors=[never_ends], limits=limits)
+            seconds = _seconds(lambda: model(source_BS).sum().item())
+        return batch.tokens / seconds
+    lengths_B = torch.full((batch.rows,), work.answer, device=device)
+    ends = (work.config.bos_id, work.config.eos_id)
+    decoder: Any = model  # which writes, since there is an answer
+    seconds = _seconds(
+        lambda: write_to_lengths(decoder, source_BS, lengths_B, ends, work.beam_size)
+    )
+    return batch.rows * work.answer / seconds
+
+
+# ---------------------------------------------------------------- a job without data
 
 
 @dataclass(frozen=True, slots=True)
-class _Translating:
-    """Stands for the score of translations: decodes each source to its reference's length.
+class _RandomBatches:
+    """Batches of one shape, whose ids are drawn at random."""
 
-    A model that has learnt nothing knows no end; a trained one ends about where the reference does.
-    """
+    work: Work
 
-    def __call__(
-        self,
-        model: EncoderDecoder,
-        tokenizers: Tokenizers,
-        sources: list[str],
-        references: list[str],
-    ) -> Judgement:
-        """Decode greedily, in the batches of translating."""
-        src, tgt = tokenizers.src, tokenizers.tgt
-        write = _Writer(bos_id=tgt.bos_id, eos_id=tgt.eos_id)
-        wanted = [len(ids) + 1 for ids in tgt.encode_batch(references)]
-        inputs = [[*ids, src.eos_id] for ids in src.encode_batch(sources)]
-        device = next(model.parameters()).device
-        for batch in schedule([len(ids) for ids in inputs], BATCH_TOKENS):
-            longest = max(len(inputs[index]) for index in batch)
-            rows = [
-                inputs[index] + [src.pad_id] * (longest - len(inputs[index])) for index in batch
-            ]
-            lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
-            write(model, torch.tensor(rows, device=device), lengths_B, 1)
-        return Judgement(scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))
+    @property
+    def fingerprint(self) -> str:
+        """The shape is all that there is."""
+        return repr(self.work.shape)
+
+    def draw(self, rng: np.random.Generator) -> "_Epoch":
+        """Draw an epoch, whose batches are made when they are asked for."""
+        return _Epoch(self.work, int(rng.integers(1 << 30)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Epoch:
+    work: Work
+    seed: int
+    padding: float = 0.0
+
+    def __len__(self) -> int:
+        return AN_EPOCH
+
+    def __getitem__(self, number: int, /) -> Any:  # noqa: ANN401 (of the task's own class)
+        rng = np.random.default_rng([self.seed, number])
+        return workload_of(self.work.recipe).sample(self.work.config, self.work.shape, rng)
+
+
+class _NoTokenizer:
+    """A tokenizer of no text."""
+
+    def save(self, path: Path) -> None:
+        """Write an empty file."""
+        path.touch()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomJob:
+    """A model of the work's kind and the task's own loss, on batches of random ids."""
+
+    work: Work
+    config: FolderConfig
+    model: Model
+    batches: Stream[Any]
+    workload: Workload
+    tokenizers: tuple[Saves, Saves] = (_NoTokenizer(), _NoTokenizer())
+
+    def loss(self, batch: Any) -> Tensor:  # noqa: ANN401 (of the task's own class)
+        """Sum the task's loss over the batch's targets."""
+        return self.workload.loss(self.model, batch, self.work.recipe.train.label_smoothing)
+
+    def measure(self) -> Validation:
+        """Run a thousand rows forward; nothing is decoded."""
+        with evaluating(self.model) as device:
+            epoch = self.batches.source.draw(np.random.default_rng(0))
+            for number in range(-(-VALIDATED // self.work.shape.rows)):
+                self.loss(epoch[number].to(device))
+        return Validation(loss=0.0)
+
+    def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
+        """Say that it is no model of anything."""
+        return CardPart(title="Random ids", data=(), architecture="", judged="", use="")
+
+
+def random_job(work: Work) -> RandomJob:
+    """Build the work's model and the batches that stand for its data."""
+    torch.manual_seed(work.recipe.train.seed)
+    return RandomJob(
+        work=work,
+        config=FolderConfig(model=work.config),
+        model=build(work.config),
+        batches=Stream(_RandomBatches(work), seed=1),
+        workload=workload_of(work.recipe),
+    )

@@ -1,4 +1,18 @@
-"""What a scaling law says of a sweep: the law itself, other runs foretold, budgets, more data."""
+r"""What a scaling law says of a sweep: the law itself, predictions, budgets, more data.
+
+A token costs `c(N) = fixed + per_parameter * N`, in operations or in seconds; both are read off the
+runs themselves. A budget C buys `D = C / c(N)` tokens, so that one unknown is left:
+
+.. math:: \min_N \; E + A N^{-\alpha} + B (C / c(N))^{-\beta}
+
+It is convex in log N, and its derivative is zero at one place. Where c(N) = 6N, that place is
+
+.. math:: N = G (C / 6)^{\beta / (\alpha + \beta)}, \quad
+    G = (\alpha A / (\beta B))^{1 / (\alpha + \beta)}
+
+(Hoffmann et al. 2022, equation 4). Small models are not there yet: what a token costs them beside
+their weights (attention's scores, the start of each operation) is a large share.
+"""
 
 import math
 from collections.abc import Sequence
@@ -7,18 +21,146 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dragoman.cost.scaling import Interval, LawFit, ScalingLaw, fit_law
-from dragoman.cost.scaling_budget import Plan, TokenCost, best_plan
 from dragoman.cost.scaling_runs import Run, find_runs, read_runs
 from dragoman.errors import InputError
 
-__all__ = ["Budget", "ScalingReport", "report_scaling"]
+__all__ = [
+    "Allocation",
+    "Budget",
+    "Plan",
+    "Prediction",
+    "ScalingReport",
+    "TokenCost",
+    "best_plan",
+    "optimal",
+    "report_scaling",
+]
 
+LARGEST_LOG_SIZE = math.log(1e18)
+HALVINGS = 100
 BEYOND = (1, 10, 100)
 """Times the work of the largest run: the budgets that are asked about where none is given."""
 
 MORE_DATA = 10
 """Times the tokens of the longest run."""
+
+
+# ---------------------------------------------------------------- the best use of a budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCost:
+    """What learning from one token costs a model of any size."""
+
+    fixed: float
+    """Whatever the size."""
+    per_parameter: float
+    """For each parameter more."""
+
+    @classmethod
+    def of(cls, sizes: Sequence[float], costs: Sequence[float]) -> "TokenCost":
+        """Draw the line through the costs of runs that misses each by the least share of it.
+
+        A part that would be below zero is zero. Raises InputError for runs of one size alone.
+        """
+        if len(set(sizes)) < 2:
+            raise InputError("runs of one size do not say what another size costs")
+        cost, size = np.asarray(costs, float), np.asarray(sizes, float)
+        shares = np.stack([1.0 / cost, size / cost], axis=1)
+        fixed, per_parameter = np.linalg.lstsq(shares, np.ones_like(cost))[0]
+        if fixed <= 0.0 or per_parameter <= 0.0:
+            column = shares[:, int(fixed <= 0.0)]
+            alone = float(column.sum() / (column @ column))
+            fixed, per_parameter = (0.0, alone) if fixed <= 0.0 else (alone, 0.0)
+        return cls(fixed=float(fixed), per_parameter=float(per_parameter))
+
+    def of_token(self, parameters: float) -> float:
+        """Return the cost of a token for a model of so many parameters."""
+        return self.fixed + self.per_parameter * parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """How a budget is spent."""
+
+    parameters: float
+    """N."""
+    tokens: float
+    """D."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The best use of a budget, and how sure that is."""
+
+    budget: float
+    """In the unit of the costs."""
+    parameters: Interval
+    """The size."""
+    tokens: Interval
+    """The tokens."""
+    loss: Interval
+    """What a run of that plan will measure."""
+
+
+def optimal(law: ScalingLaw, budget: float, cost: TokenCost) -> Allocation | None:
+    """Return the size and tokens of the lowest loss, or None where the law has no such place.
+
+    It has none where a larger model, or more tokens, never help (an exponent of 0 or below), and
+    where size costs nothing.
+    """
+    alpha, beta = law.size_exponent, law.token_exponent
+    if min(alpha, beta) <= 0.0 or cost.per_parameter <= 0.0:
+        return None
+
+    def still_falls(log_size: float) -> bool:
+        """Whether a larger model is better: what size still gives is more than tokens lose."""
+        size = math.exp(log_size)
+        of_token = cost.of_token(size)
+        given = math.log(alpha * law.size_factor) - alpha * log_size
+        lost = math.log(beta * law.token_factor) - beta * math.log(budget / of_token)
+        return given > lost + math.log(cost.per_parameter * size / of_token)
+
+    low, high = 0.0, LARGEST_LOG_SIZE
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if still_falls(middle) else (low, middle)
+    size = math.exp(low)
+    return Allocation(parameters=size, tokens=budget / cost.of_token(size))
+
+
+def best_plan(fit: LawFit, budget: float, cost: TokenCost) -> Plan:
+    """Return the best use of a budget by the fit, with intervals.
+
+    Raises InputError where the fit knows none.
+    """
+    chosen = optimal(fit.law, budget, cost)
+    if chosen is None:
+        raise InputError(
+            "the fit has no best size: larger models or more tokens did not lower the loss of "
+            "these runs; fit runs that lie further apart"
+        )
+
+    def size(law: ScalingLaw) -> float:
+        found = optimal(law, budget, cost)
+        return found.parameters if found else math.nan
+
+    def tokens(law: ScalingLaw) -> float:
+        found = optimal(law, budget, cost)
+        return found.tokens if found else math.nan
+
+    return Plan(
+        budget=budget,
+        parameters=fit.interval(size),
+        tokens=fit.interval(tokens),
+        loss=fit.predict(chosen.parameters, chosen.tokens),
+    )
+
+
+# ---------------------------------------------------------------- the report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +177,7 @@ class Budget:
     """What an hour of that machine costs, in the unit of the money."""
 
     def __post_init__(self) -> None:
-        """Refuse two budgets at once, none above zero, and money without a price."""
+        """Reject several budgets at once, non-positive ones, and money without a price."""
         given = [name for name in ("flops", "minutes", "money") if getattr(self, name) is not None]
         if len(given) > 1:
             raise InputError(f"one budget at a time, not {' and '.join(given)}")
@@ -68,7 +210,7 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foretold:
+class Prediction:
     """A run that was not fitted: what the law says of it, and what it measured."""
 
     run: Run
@@ -78,7 +220,7 @@ class Foretold:
 
     @property
     def inside(self) -> bool:
-        """Whether it measured what was foretold."""
+        """Whether the measured loss lies in the predicted interval."""
         return self.loss.low <= self.run.point.loss <= self.loss.high
 
 
@@ -106,10 +248,10 @@ class ScalingReport:
     """Those that were fitted, by size and tokens."""
     fit: LawFit
     """The law."""
-    foretold: tuple[Foretold, ...]
+    predictions: tuple[Prediction, ...]
     """Runs that were not fitted."""
-    check: Foretold | None
-    """The largest run as the others alone foretell it; none where they are too few for a law."""
+    check: Prediction | None
+    """The largest run as predicted by the others alone; None if they are too few for a law."""
     spendings: tuple[Spending, ...]
     """Answers to the budget, or to more work in general."""
     more_data: MoreData
@@ -125,7 +267,7 @@ class ScalingReport:
                 asdict(run) | {"fitted": float(self.fit.law.loss(*_place(run)))}
                 for run in self.runs
             ],
-            "foretold": [asdict(foretold) for foretold in self.foretold],
+            "foretold": [asdict(each) for each in self.predictions],
             "check": asdict(self.check) if self.check else None,
             "budgets": [asdict(spending) for spending in self.spendings],
             "more_data": asdict(self.more_data),
@@ -139,23 +281,23 @@ def law_intervals(fit: LawFit) -> dict[str, Interval]:
 
 
 def report_scaling(
-    folders: Sequence[Path], *, foretell: Sequence[Path] = (), budget: Budget | None = None
+    folders: Sequence[Path], *, predict: Sequence[Path] = (), budget: Budget | None = None
 ) -> ScalingReport:
-    """Fit the runs of `folders`, but for those of `foretell`, and answer what follows.
+    """Fit the runs of `folders`, but for those of `predict`, and answer what follows.
 
     Raises InputError for runs that do not go together or are too few.
     """
-    apart = {path.resolve() for path in foretell}
+    apart = {path.resolve() for path in predict}
     fitted = [path for path in find_runs(folders) if path.resolve() not in apart]
-    read = read_runs([*fitted, *foretell])
+    read = read_runs([*fitted, *predict])
     runs = sorted(read[: len(fitted)], key=_place)
     fit = fit_law([run.point for run in runs])
     flops = TokenCost.of([run.point.parameters for run in runs], [r.flops_per_token for r in runs])
     return ScalingReport(
         runs=tuple(runs),
         fit=fit,
-        foretold=tuple(
-            Foretold(run=run, loss=fit.predict(*_place(run))) for run in read[len(fitted) :]
+        predictions=tuple(
+            Prediction(run=run, loss=fit.predict(*_place(run))) for run in read[len(fitted) :]
         ),
         check=_check(runs),
         spendings=tuple(_spendings(runs, fit, flops, budget or Budget())),
@@ -172,14 +314,14 @@ def _work(run: Run) -> float:
     return run.flops_per_token * run.point.tokens
 
 
-def _check(runs: Sequence[Run]) -> Foretold | None:
-    """Leave the largest run out and foretell it: the law's form is an assumption about the runs."""
+def _check(runs: Sequence[Run]) -> Prediction | None:
+    """Leave the largest run out and predict it: the law's form is an assumption about the runs."""
     largest = max(runs, key=_work)
     try:
         fit = fit_law([run.point for run in runs if run is not largest])
     except InputError:
         return None
-    return Foretold(run=largest, loss=fit.predict(*_place(largest)))
+    return Prediction(run=largest, loss=fit.predict(*_place(largest)))
 
 
 def _spendings(

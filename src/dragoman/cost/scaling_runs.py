@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from dragoman.cost.estimate_recipe import find_recipe, work_of
-from dragoman.cost.flops import training_flops
+from dragoman.cost.recipes import find_recipe, work_of
+from dragoman.cost.report import step_of
 from dragoman.cost.scaling import Point
 from dragoman.errors import InputError
 from dragoman.models import count_parameters
@@ -102,7 +102,8 @@ def _read_run(folder: Path) -> Run:
         raise InputError(f"{folder} has no validation, so there is no loss to fit; leave it out")
     model = read_config(folder).model
     work = work_of(find_recipe(str(folder)))
-    flops = training_flops(work.config, work.shape).total / work.batch_tokens
+    step = step_of(work, "fp32", activation_checkpointing=False)
+    flops = step.flops.total / work.shape.tokens
     speeds = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
     return Run(
         name=str(folder),
@@ -121,8 +122,8 @@ def _tokens(folder: Path, lines: Sequence[Mapping[str, Any]], step: int) -> int:
     told = [line for line in lines if "tokens" in line and line["step"] <= step]
     if not told or not told[-1]["tokens"]:
         raise InputError(
-            f"{folder / 'training' / 'metrics.jsonl'} does not say how many tokens were learnt "
-            "from; leave the run out"
+            f"{folder / 'training' / 'metrics.jsonl'} does not say how many tokens the run was "
+            "trained on; leave the run out"
         )
     tokens, at = float(told[-1]["tokens"]), float(told[-1]["step"])
     return round(tokens * step / at)

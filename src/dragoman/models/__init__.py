@@ -1,13 +1,12 @@
 """The assemblies: configs, models, and folders that hold them."""
 
-from dragoman.models.build import Model, build
+from dragoman.models.build import Model, build, build_on_meta, count_parameters
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
     EncoderOnlyConfig,
     ModelConfig,
 )
-from dragoman.models.count import count_parameters
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.models.encoder_only import EncoderOnly
@@ -33,6 +32,7 @@ __all__ = [
     "Model",
     "ModelConfig",
     "build",
+    "build_on_meta",
     "count_parameters",
     "decoder_preset",
     "encoder_preset",

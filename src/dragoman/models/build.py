@@ -1,8 +1,9 @@
-"""From a config to its model: with weights drawn anew, or empty for weights that a file holds."""
+"""From a config to its model: with weights drawn anew, or empty; and how many parameters it has."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,20 @@ from dragoman.models.config import (
     EncoderOnlyConfig,
     ModelConfig,
 )
-from dragoman.models.count import count_parameters
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.models.encoder_only import EncoderOnly
+from dragoman.wording import counted
 
 Model = EncoderDecoder | DecoderOnly | EncoderOnly
 Shape = tuple[int, ...]
 
+PART_NAMES = {"src_embedding": "source embedding", "tgt_embedding": "target embedding"}
+"""Names of parts that differ from those of the modules."""
+
 
 def build(config: ModelConfig) -> Model:
-    """Build the variant that the config's kind names."""
+    """Build the variant that the config's kind names, with newly drawn weights."""
     match config:
         case EncoderDecoderConfig():
             return EncoderDecoder(config)
@@ -34,6 +38,30 @@ def build(config: ModelConfig) -> Model:
             return DecoderOnly(config)
         case EncoderOnlyConfig():
             return EncoderOnly(config)
+
+
+def build_on_meta(config: ModelConfig) -> Model:
+    """Build a model whose weights have shapes and dtypes but no memory; draws nothing."""
+    with torch.device("meta"):
+        return build(config)
+
+
+def count_parameters(config: ModelConfig) -> dict[str, int]:
+    """Count the parameters of each part of a model; a matrix that several parts share counts once.
+
+    The model is built on the `meta` device, so whatever it consists of is counted.
+    """
+    return dict(_counted(config))
+
+
+@lru_cache(maxsize=64)
+def _counted(config: ModelConfig) -> tuple[tuple[str, int], ...]:
+    seen, counts = set[int](), list[tuple[str, int]]()
+    for name, part in build_on_meta(config).named_children():
+        new = {id(weights): weights.numel() for weights in part.parameters()}
+        counts.append((PART_NAMES.get(name, name), sum(new[key] for key in new.keys() - seen)))
+        seen |= new.keys()
+    return tuple(counts)
 
 
 @contextmanager
@@ -58,17 +86,22 @@ def build_empty(path: Path, config: ModelConfig, stored: Any, dtypes: Sequence[s
     if other := [name for name, found in slices.items() if found.get_dtype() not in dtypes]:
         raise InputError(f"{path}: {_some(other)} must hold 32-bit floating-point numbers.")
     shapes = {name: tuple(found.get_shape()) for name, found in slices.items()}
-    held, asked = sum(map(math.prod, shapes.values())), sum(count_parameters(config).values())
-    if asked > 2 * held:  # also too many layers to build before looking closer
+    if config.depth > len(shapes):  # too many layers to build before looking closer
+        raise InputError(
+            f"{path} holds {counted(len(shapes), 'tensor')}, but config.json describes a model of "
+            f"{counted(config.depth, 'layer')}; the two files are not of one model."
+        )
+    try:
+        model = build_on_meta(config)
+    except InputError as error:
+        raise InputError(f"{path.parent / 'config.json'}: {error}") from error
+    held = sum(map(math.prod, shapes.values()))
+    asked = sum(weights.numel() for weights in model.parameters())
+    if asked > 2 * held:
         raise InputError(
             f"{path} holds {held:,} numbers, but config.json describes a model of {asked:,} "
             "parameters; the two files are not of one model."
         )
-    try:
-        with torch.device("meta"):
-            model = build(config)
-    except InputError as error:
-        raise InputError(f"{path.parent / 'config.json'}: {error}") from error
     _compare(path, shapes, {name: tuple(p.shape) for name, p in model.named_parameters()})
     return model
 

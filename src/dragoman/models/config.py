@@ -49,6 +49,11 @@ class EncoderDecoderConfig(LayerConfig):
     eos_id: int = 3
     """Id of the token that ends every source and target."""
 
+    @property
+    def depth(self) -> int:
+        """The number of layers of both stacks."""
+        return self.num_encoder_layers + self.num_decoder_layers
+
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built, naming both options of a conflict."""
         LayerConfig.__post_init__(self)
@@ -94,6 +99,11 @@ class DecoderOnlyConfig(LayerConfig):
     eos_id: int = 3
     """Id of the token that ends every document."""
 
+    @property
+    def depth(self) -> int:
+        """The number of layers."""
+        return self.num_layers
+
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built."""
         LayerConfig.__post_init__(self)
@@ -121,6 +131,11 @@ class EncoderOnlyConfig(LayerConfig):
     """Id of the token that begins every text and can stand for it (BERT: [CLS])."""
     eos_id: int = 3
     """Id of the token that ends every text (BERT: [SEP])."""
+
+    @property
+    def depth(self) -> int:
+        """The number of layers."""
+        return self.num_layers
 
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built."""

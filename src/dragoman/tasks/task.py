@@ -17,6 +17,7 @@ from dragoman.models import EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Precision
 from dragoman.tasks.evaluation import EvaluationData, Report
+from dragoman.tasks.work import Workload
 from dragoman.train.job import Check, Job, Say, unchecked
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import TrainResult, run_recipe
@@ -43,6 +44,8 @@ class Task:
     """The models that it trains: the `kind` of their config, of an encoder that of its head."""
     does: str
     """What a trained model does, after "a model that", with the command for it."""
+    workload: Workload
+    """What an estimate asks: the size of its batches, a batch, its loss."""
     use: str
     """The command that a trained model is for; `{folder}` stands for its folder."""
     load: "Callable[[Folder, Precision], Any] | None" = None

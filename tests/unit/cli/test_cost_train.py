@@ -7,7 +7,7 @@ import pytest
 from tests.unit.train.made import make_console
 
 from dragoman.cli.cost_train import tell_estimate
-from dragoman.cost.estimate_recipe import find_recipe
+from dragoman.cost.recipes import find_recipe
 from dragoman.train.config import TrainConfig
 
 

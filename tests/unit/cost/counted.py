@@ -14,24 +14,21 @@ from torch.utils.flop_counter import (
     sdpa_flop_count,
 )
 
-from dragoman.cost.flops import Shape
+from dragoman.cost.counting import TrainingStep, training_step
 from dragoman.models import (
-    DecoderOnly,
     DecoderOnlyConfig,
-    EncoderDecoder,
     EncoderDecoderConfig,
     EncoderOnlyConfig,
     Model,
     ModelConfig,
     build,
 )
-from dragoman.models.heads import MaskedLanguageOutput
+from dragoman.models.folder import FolderConfig
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.cpu.precision import onednn_setting
-from dragoman.tasks.generate.batches import LanguageBatch
-from dragoman.train.objective import masked_loss, next_token_loss, summed_loss
+from dragoman.tasks.task import task_of
+from dragoman.tasks.work import Shape, Workload
 
-ID = 5
 aten = torch.ops.aten
 
 
@@ -93,28 +90,22 @@ def make(config: ModelConfig, *, checkpointing: bool = False) -> Model:
     return model
 
 
-def loss_of(model: Model, shape: Shape) -> Tensor:
-    """Sum the loss of a batch of this shape."""
-    ids_BL = torch.full((shape.rows, shape.length), ID)
-    places_BL = torch.arange(ids_BL.numel()).view_as(ids_BL)
-    targets = ids_BL.numel() if shape.targets is None else shape.targets
-    if isinstance(model, EncoderDecoder):
-        src_BS = torch.full((shape.rows, shape.src_length), ID)
-        return summed_loss(model, src_BS, ids_BL, ids_BL.where(places_BL < targets, 0), 0.1)
-    if isinstance(model, DecoderOnly):
-        batch = LanguageBatch(
-            inputs_BL=ids_BL,
-            targets_BL=ids_BL.where(places_BL < targets, 0),
-            document_lengths=shape.documents,
-            num_tokens=ids_BL.numel(),
-            num_targets=targets,
-            indices=np.arange(shape.rows),
-        )
-        return next_token_loss(model, batch, 0.1)
-    if isinstance(model.head, MaskedLanguageOutput):
-        return masked_loss(model, ids_BL, ids_BL.where(places_BL < targets, -1), 0.1)
-    summed: Tensor = model(ids_BL).float().sum()
-    return summed
+def workload_for(config: ModelConfig) -> Workload:
+    """Return what the task that trains such models says of its batches and its loss."""
+    task = task_of(FolderConfig(model=config))
+    assert task is not None
+    return task.workload
+
+
+def loss_of(config: ModelConfig, model: Model, shape: Shape) -> Tensor:
+    """Sum the task's own loss over a batch of this shape."""
+    workload = workload_for(config)
+    return workload.loss(model, workload.sample(config, shape, np.random.default_rng(1)), 0.1)
+
+
+def step_of(config: ModelConfig, shape: Shape, **options: Any) -> TrainingStep:  # noqa: ANN401
+    """Run a training step dry."""
+    return training_step(workload_for(config), config, shape, **options)
 
 
 def counted(run: Callable[[], object]) -> int:
@@ -128,7 +119,7 @@ def counted(run: Callable[[], object]) -> int:
 def counted_training(config: ModelConfig, shape: Shape, *, checkpointing: bool = False) -> int:
     """Return the FLOPs of the real forward and backward pass."""
     model = make(config, checkpointing=checkpointing)
-    return counted(lambda: loss_of(model, shape).backward())
+    return counted(lambda: loss_of(config, model, shape).backward())
 
 
 def measured_peak(run: Callable[[], object]) -> int:

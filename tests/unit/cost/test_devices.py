@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cost import estimate_machine
+from dragoman.cost import machine
 from dragoman.cost.devices import (
     Assumptions,
     Device,
@@ -15,7 +15,7 @@ from dragoman.cost.devices import (
     device_named,
     device_table,
 )
-from dragoman.cost.estimate_machine import rates_here, rates_of
+from dragoman.cost.machine import rates_here, rates_of
 from dragoman.errors import InputError
 
 
@@ -232,7 +232,7 @@ def test_the_owner_says_what_an_hour_costs(
 
     And it is in his currency.
     """
-    monkeypatch.setattr(estimate_machine, "_reported_name", lambda _: "an abacus")
+    monkeypatch.setattr(machine, "_reported_name", lambda _: "an abacus")
     price = 'price_per_hour = {value = 2, currency = "USD"}'
     abacus = f'name = "", kind = "cpu", fp32_tflops = 1, bandwidth_gb = 1, {price}'
     own = f'here = {here}\ndevices.mine = {{{abacus}, matches = ["* abacus"]}}'

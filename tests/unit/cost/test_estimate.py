@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from dragoman.cost.check import check_batches, check_states
+from dragoman.cost.decoding import decoding_flops
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
     FLOAT,
@@ -20,27 +22,22 @@ from dragoman.cost.estimate import (
     bill_of,
     estimate_texts,
     estimate_training,
-    layers_of,
 )
-from dragoman.cost.estimate_machine import Rates
-from dragoman.cost.estimate_recipe import (
-    PRESET_RECIPES,
-    Work,
+from dragoman.cost.machine import Rates
+from dragoman.cost.measure import measure, random_job
+from dragoman.cost.recipes import (
+    MODELS,
     find_recipe,
-    vocabulary_of,
     work_of,
 )
-from dragoman.cost.estimate_report import Request, cost_of, decoding_memory_of, memory_of
-from dragoman.cost.estimate_train import check_batches, check_states, rough_peak
-from dragoman.cost.flops import Shape, prefill_flops, training_flops
-from dragoman.cost.measure import measure
-from dragoman.cost.measure_made import made_job
+from dragoman.cost.report import Request, cost_of, decoding_memory_of, step_of
 from dragoman.data.batches import Stream
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, count_parameters
 from dragoman.nn import Precision
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.recipes import shipped_recipes
+from dragoman.tasks.work import Shape, Work
 from dragoman.train.config import TrainConfig
 
 RATES = Rates(
@@ -75,11 +72,11 @@ def _work(name: str, *overrides: str) -> Work:
     return work_of(find_recipe(name, overrides))
 
 
-@pytest.mark.parametrize("name", [*shipped_recipes(), *PRESET_RECIPES])
+@pytest.mark.parametrize("name", [*shipped_recipes(), *MODELS])
 def test_every_recipe_and_preset_has_an_estimate(name: str) -> None:
     """From its name alone, with a vocabulary, full batches, and figures above zero."""
     work = _work(name)
-    assert work.batch_tokens > 0
+    assert work.shape.tokens > 0
     assert count_parameters(work.config)[next(iter(count_parameters(work.config)))] > 0
     run = estimate_training(work, RATES, Prices())
     assert run.bill is not None
@@ -130,7 +127,7 @@ def test_time_follows_arithmetic_and_rate(steps: int, factor: int) -> None:
     rates = replace(RATES, layer_seconds=0.0)
     slow = estimate_training(work, rates, Prices())
     fast = estimate_training(work, replace(rates, training=factor * rates.training), Prices())
-    flops = training_flops(work.config, work.shape).total
+    flops = step_of(work, "fp32").flops.total
     assert slow.step_seconds == pytest.approx(flops / rates.training)
     assert fast.step_seconds == pytest.approx(slow.step_seconds / factor)
     assert slow.steps == steps
@@ -164,7 +161,7 @@ def test_a_step_starts_each_layer_once_a_pass(checkpointing: str, passes: int) -
     work = _work("tiny", f"train.activation_checkpointing={checkpointing}")
     rates = replace(RATES, training=1e30)
     seconds = estimate_training(work, rates, Prices()).step_seconds
-    assert seconds == pytest.approx(passes * layers_of(work.config) * rates.layer_seconds)
+    assert seconds == pytest.approx(passes * work.config.depth * rates.layer_seconds)
 
 
 def test_accumulated_batches_are_one_step() -> None:
@@ -185,43 +182,16 @@ def test_what_is_none_of_them_is_answered_with_the_nearest() -> None:
         find_recipe("base", ["model.d_modell=3"])
 
 
-@pytest.mark.parametrize("words", [(), ("model.head_dim=256",)], ids=["usual", "wide-heads"])
-@pytest.mark.parametrize("name", ["conll2003", "tiny"])
-def test_the_rough_peak_is_near_the_rehearsed_one(name: str, words: tuple[str, ...]) -> None:
-    """Within a third, which is what its docstring says; also where heads are wider than usual."""
-    work = _work(name, *words)
-    exact = memory_of(work, "fp32").total
-    assert rough_peak(work, "fp32") == pytest.approx(exact, rel=1 / 3)
-
-
-@pytest.mark.parametrize("name", ["tinyshakespeare", "tiny"])
-def test_the_rough_peak_knows_of_capped_logits(name: str) -> None:
-    """Their loss is not computed in chunks: those of all positions exist at once."""
-    work = _work(name, "model.logit_soft_cap=30.0")
-    exact = memory_of(work, "fp32").total
-    assert rough_peak(work, "fp32") == pytest.approx(exact, rel=1 / 3)
-
-
-@pytest.mark.parametrize("wide", ["model.d_model=256", "model.head_dim=256", "model.d_ff=512"])
-@pytest.mark.parametrize("layers", ["model.num_encoder_layers", "model.num_decoder_layers"])
-def test_each_width_of_a_layer_has_its_share_of_the_rough_peak(layers: str, wide: str) -> None:
-    """What a second layer adds is near, also where nearly all of it is for one of the widths."""
-    narrow = ("model.d_model=16", "model.num_heads=1", "model.head_dim=16", "model.d_ff=16")
-    one, two = (_work("tiny", *narrow, wide, f"{layers}={number}") for number in (1, 2))
-    exact = memory_of(two, "fp32").total - memory_of(one, "fp32").total
-    assert rough_peak(two, "fp32") - rough_peak(one, "fp32") == pytest.approx(exact, rel=1 / 3)
-
-
 def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any], tuple[()]]]:
     work = _work("tinyshakespeare", *TINY_LM, *overrides)
-    made = made_job(work)
+    made = random_job(work)
     return work, (made.config.model, made.batches, ())
 
 
 def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
-    """Just under the rehearsed peak a run goes on, well under it it is refused with the numbers."""
+    """Just under the predicted peak a run goes on, well under it it is refused with the numbers."""
     work, job = _language_job("train.precision=fp32")
-    peak = memory_of(work, "fp32").total
+    peak = step_of(work, "fp32").memory.total
     check_batches(work, peak, *job)
     check_batches(work, round(0.95 * peak), *job)
     with pytest.raises(
@@ -253,12 +223,12 @@ FAR_FROM_PLAIN = {
 def test_what_is_far_from_plain_is_refused_too(
     words: tuple[str, ...], precision: Precision
 ) -> None:
-    """A rough peak spares no model its rehearsal that would not fit, however much it misses.
+    """However much scores take, or heads that are wider than usual.
 
     What fits in the precision of the run is not refused.
     """
     work, job = _language_job(*words, f"train.precision={precision}")
-    peak = memory_of(work, precision).total
+    peak = step_of(work, precision).memory.total
     check_batches(work, peak, *job)
     with pytest.raises(InputError, match="at its peak"):
         check_batches(work, round(0.89 * peak), *job)
@@ -277,19 +247,19 @@ class Unasked:
         raise AssertionError(f"asked with {rng}")
 
 
-def test_what_fits_many_times_over_is_not_rehearsed() -> None:
-    """Nor is a batch looked at: a run begins at once."""
+def test_where_a_usual_batch_fits_many_times_over_no_batch_is_looked_at() -> None:
+    """A run begins at once."""
     work, (config, _, _) = _language_job("batch.rows=200")
     batches: Any = Unasked()
-    check_batches(work, 10 * memory_of(work, "fp32").total, config, batches, ())
+    check_batches(work, 10 * step_of(work, "fp32").memory.total, config, batches, ())
     with pytest.raises(AssertionError, match="asked"):
-        check_batches(work, memory_of(work, "fp32").total, config, batches, ())
+        check_batches(work, step_of(work, "fp32").memory.total, config, batches, ())
 
 
 def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
-    """Four numbers for each parameter; frozen parts and an unknown vocabulary are not counted."""
+    """Four numbers for each parameter; frozen parts and vocabularies are not counted."""
     recipe = GenerateRecipe(model=DecoderOnlyConfig(d_model=64, d_ff=128, num_heads=2))
-    needed = 16 * sum(count_parameters(recipe.model).values())
+    needed = 16 * count_parameters(work_of(recipe).config)["decoder"]
     check_states(recipe, needed)
     check_states(recipe, None)
     with pytest.raises(InputError, match=r"needs at least .* make model\.d_model"):
@@ -328,12 +298,12 @@ def test_all_figures_are_plain_data() -> None:
     found = cost_of("it", work, rates, Request(per_month=1e6, measured=MEASURED)).to_dict()
     rows = found["memory"]["largest_rows"]
     fits, over = (
-        memory_of(work, "fp32", shape=replace(work.shape, rows=count)).total
+        step_of(work, "fp32", shape=replace(work.shape, rows=count)).memory.total
         for count in (rows, round(1.1 * rows))
     )
     assert fits <= 50_000_000 < over
     assert found["parameters"]["total"] == sum(count_parameters(work.config).values())
-    assert found["memory"]["training"]["total"] == memory_of(work, "fp32").total
+    assert found["memory"]["training"]["total"] == step_of(work, "fp32").memory.total
     decoding = found["memory"]["decoding"]
     assert decoding["weights"] == found["memory"]["training"]["weights"]
     assert decoding["cache"] >= BATCH_TOKENS // work.length * found["memory"]["cache"]
@@ -359,14 +329,15 @@ def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
     work = _work("tinyshakespeare", *TINY_LM)
     assert isinstance(work.config, DecoderOnlyConfig)
     read = cost_of("it", work, RATES, Request()).flops.prefill
-    prompt = Shape(rows=1, length=work.length + 1)
-    assert read == prefill_flops(work.config, prompt).total / work.length
+    prompts = Shape(rows=64, length=work.length + 1)
+    prefill = decoding_flops(work.config, prompts, cached=work.length).prefill
+    assert read == prefill / 64 / work.length
 
 
 def test_shares_of_training_are_those_of_its_flops() -> None:
     """Three products with the output matrix for each target, of all that a token takes."""
     work = _work("numbers", *TINY, *ONE_LAYER)
     found = cost_of("it", work, RATES, Request()).flops
-    each_target = 3 * 2 * work.config.d_model * vocabulary_of(work.config)
+    each_target = 3 * 2 * work.config.d_model * work.vocab_size
     assert found.output == pytest.approx(each_target / 2 / found.training)
     assert 0 < found.scores < 1

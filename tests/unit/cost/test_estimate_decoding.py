@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.unit.cost.test_estimate import RATES, _work
 
-from dragoman.cost.cache import cache_bytes, decoder_patterns
-from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, Prices, estimate_texts, layers_of
-from dragoman.cost.estimate_recipe import vocabulary_of
+from dragoman.cost.decoding import cache_bytes, decoder_patterns
+from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, Prices, estimate_texts
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
 from dragoman.tasks.options import DecodingOptions
 
@@ -28,9 +27,7 @@ def test_decoding_waits_for_the_memory(name: str) -> None:
         src_length=work.length if paired else 0,
         length=work.answer // 2 + (0 if paired else work.length),
     )
-    read = (
-        count_parameters(work.config)["decoder"] + vocabulary_of(work.config) * work.config.d_model
-    )
+    read = count_parameters(work.config)["decoder"] + work.vocab_size * work.config.d_model
     seconds = (FLOAT * read + rows * work.beam_size * kept) / rates.reading
     found = estimate_texts(work, rates, Prices()).tokens_per_second
     assert found == pytest.approx(rows / seconds)
@@ -48,7 +45,7 @@ def test_a_token_starts_the_layers_of_the_decoder(name: str) -> None:
     work = _work(name, "decoding.beam_size=1") if name == "small" else _work(name)
     rates = replace(RATES, decoding=1e30, reading=1e30)
     assert isinstance(work.config, EncoderDecoderConfig | DecoderOnlyConfig)
-    started = layers_of(work.config) + work.answer * len(decoder_patterns(work.config))
+    started = work.config.depth + work.answer * len(decoder_patterns(work.config))
     rows = BATCH_TOKENS // work.length
     found = estimate_texts(work, rates, Prices()).tokens_per_second
     assert found == pytest.approx(rows * work.answer / (started * rates.layer_seconds))

@@ -1,4 +1,4 @@
-"""What foretells the sum of many times from some of them."""
+"""Predicting the sum of many times from some of them."""
 
 import numpy as np
 import pytest

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.cost.counted import loss_of, make, measured_peak, variants
+from tests.unit.cost.counted import loss_of, make, measured_peak, step_of, variants
 from torch import Tensor
 
-from dragoman.cost.flops import Shape
-from dragoman.cost.memory import TrainingMemory, decoding_memory, training_memory
-from dragoman.cost.memory_rehearsal import Rehearsal, real_id
+from dragoman.cost.counting import TrainingMemory
+from dragoman.cost.decoding import decoding_memory
+from dragoman.cost.dryrun import DryRun
 from dragoman.decode import Beam, Limits, search
 from dragoman.models import (
     DecoderOnly,
@@ -33,6 +33,7 @@ from dragoman.nn import (
     autocast,
     row_invariant_products,
 )
+from dragoman.tasks.work import Shape
 from dragoman.train.config import TrainConfig
 from dragoman.train.objective import reference_loss
 from dragoman.train.optimizer import make_optimizer
@@ -65,6 +66,11 @@ CASES: dict[str, tuple[ModelConfig, Shape]] = {
 }
 
 
+def training_memory(config: ModelConfig, shape: Shape, **options: Any) -> TrainingMemory:  # noqa: ANN401
+    """Return the memory of a training step that is run dry."""
+    return step_of(config, shape, **options).memory
+
+
 def measured_step(
     config: ModelConfig, shape: Shape, *, precision: Precision, checkpointing: bool
 ) -> int:
@@ -74,7 +80,7 @@ def measured_step(
 
     def step() -> None:
         with autocast(precision, CPU):
-            loss = loss_of(model, shape)
+            loss = loss_of(config, model, shape)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -147,15 +153,15 @@ def test_decoding_takes_what_is_measured(
 
 
 def test_nothing_is_made() -> None:
-    """Half a gigabyte of weights and their step are rehearsed with a hundredth of it."""
+    """Half a gigabyte of weights and their step are run dry with a hundredth of it."""
     config = replace(decoder_preset("gpt2-small"), vocab_size=50_257, num_layers=1)
     found: list[TrainingMemory] = []
     taken = measured_peak(lambda: found.append(training_memory(config, TEXTS)))
     assert taken < found[0].total / 100
 
 
-def test_a_rehearsal_draws_nothing() -> None:
-    """The random numbers of a run that is rehearsed first are those of one that is not."""
+def test_a_dry_run_draws_nothing() -> None:
+    """The random numbers of a run that is predicted first are those of one that is not."""
     before = torch.random.get_rng_state()
     training_memory(replace(DECODER, attention_dropout=0.1, layer_drop=0.2), TEXTS)
     decoding_memory(PAIRS, replace(SENTENCES, rows=2), beam_size=2)
@@ -199,12 +205,12 @@ def test_checkpointing_keeps_less_the_deeper_the_model() -> None:
     assert kept[1] < training_memory(replace(DECODER, num_layers=3), shape).activations / 2
 
 
-def plain_logits(model: Model, config: ModelConfig, shape: Shape) -> Tensor:
+def plain_logits(model: Model, shape: Shape) -> Tensor:
     """Compute the logits of all targets of a batch at once."""
-    ids_BL = torch.full((shape.rows, shape.length), real_id(config))
+    ids_BL = torch.full((shape.rows, shape.length), 1)
     chosen_BL = torch.arange(ids_BL.numel()).view_as(ids_BL) < (shape.targets or ids_BL.numel())
     if isinstance(model, EncoderDecoder):
-        src_BS = torch.full((shape.rows, shape.src_length), real_id(config))
+        src_BS = torch.full((shape.rows, shape.src_length), 1)
         return model.project(model.hidden(src_BS, ids_BL)[chosen_BL])
     head: Any = model.head
     words: Tensor = head.output(head.features(model.hidden(ids_BL)[chosen_BL]))
@@ -220,14 +226,14 @@ def test_the_fused_loss_spares_the_logits(name: str) -> None:
     """
     config, shape = CASES[name]
     targets = shape.targets or shape.rows * shape.length
-    rehearsal = Rehearsal()
-    model: Any = rehearsal.build(lambda: build(config)).train()
-    before = rehearsal.now
-    with rehearsal:
-        logits_MV = plain_logits(model, config, shape)
+    dry = DryRun()
+    model: Any = dry.build(lambda: build(config)).train()
+    before = dry.now
+    with dry:
+        logits_MV = plain_logits(model, shape)
         loss = reference_loss(logits_MV, torch.zeros(targets, dtype=torch.long), 0.1)
         del logits_MV
-        kept = rehearsal.now - before
+        kept = dry.now - before
         loss.backward()
     spared = kept - training_memory(config, shape).activations
     gradient = 4 * V * config.d_model

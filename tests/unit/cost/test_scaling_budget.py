@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.cost.test_scaling import LAW, measured
 
 from dragoman.cost.scaling import ScalingLaw, fit_law
-from dragoman.cost.scaling_budget import TokenCost, best_plan, optimal
+from dragoman.cost.scaling_report import TokenCost, best_plan, optimal
 from dragoman.errors import InputError
 
 SIX = TokenCost(fixed=0.0, per_parameter=6.0)

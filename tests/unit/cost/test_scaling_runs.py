@@ -8,8 +8,8 @@ import pytest
 from tests.unit.cost.test_scaling import LAW
 
 from dragoman.cli.cost_fit import fit_runs
-from dragoman.cost.estimate_recipe import work_of
-from dragoman.cost.flops import training_flops
+from dragoman.cost.counting import training_step
+from dragoman.cost.recipes import work_of
 from dragoman.cost.scaling_report import Budget, report_scaling
 from dragoman.cost.scaling_runs import find_runs, read_runs
 from dragoman.errors import InputError
@@ -18,6 +18,7 @@ from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary
 from dragoman.plain import to_plain
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
+from dragoman.tasks.generate.work import WORKLOAD
 from dragoman.train.config import TrainConfig
 
 TOKENS = 4096  # of a step
@@ -88,10 +89,10 @@ def test_a_better_loss_on_the_way_is_no_point(tmp_path: Path) -> None:
 
 
 def test_operations_are_those_that_cost_counts(sweep: Path) -> None:
-    """A run's FLOPs per token are training_flops of its batch over the tokens in it."""
+    """A run's FLOPs per token are those of its batch over the tokens in it."""
     (run,) = read_runs([sweep / "d64-100"])
     work = work_of(replace(RECIPE, model=model_of(64)))
-    flops = training_flops(work.config, work.shape).total
+    flops = training_step(WORKLOAD, work.config, work.shape).flops.total
     assert run.flops_per_token == flops / (RECIPE.batch.rows * RECIPE.batch.length)
 
 
@@ -105,13 +106,13 @@ def test_a_folder_stands_for_the_runs_in_it(sweep: Path) -> None:
 
 
 def test_a_report_answers(sweep: Path) -> None:
-    """The law is found, a run that is to be foretold is not fitted, and JSON holds all of it."""
+    """The law is found, a run that is to be predicted is not fitted, and JSON holds all of it."""
     larger = write_run(sweep / "d128-800", 128, 800)
-    report = report_scaling([sweep], foretell=[larger])
+    report = report_scaling([sweep], predict=[larger])
     assert len(report.runs) == 9
-    assert report.foretold[0].run.name == str(larger)
-    assert report.foretold[0].loss.value == pytest.approx(
-        report.foretold[0].run.point.loss, rel=0.01
+    assert report.predictions[0].run.name == str(larger)
+    assert report.predictions[0].loss.value == pytest.approx(
+        report.predictions[0].run.point.loss, rel=0.01
     )
     assert report.more_data.more.value < report.more_data.now.value
     assert report.more_data.bound.value < report.more_data.more.value
@@ -122,7 +123,7 @@ def test_a_report_answers(sweep: Path) -> None:
 
 
 def test_the_report_checks_its_own_form(sweep: Path) -> None:
-    """The largest run is foretold by the others; one that lies on another law is told outside."""
+    """The largest run is predicted by the others; one that lies on another law is told outside."""
     fine = report_scaling([sweep]).check
     assert fine is not None
     assert fine.run.name == str(sweep / "d64-400")
@@ -140,9 +141,9 @@ def test_what_is_printed_and_drawn(
 ) -> None:
     """The terminal has the law, the check and the budgets; JSON is one object; a PNG is drawn."""
     larger, png = write_run(tmp_path / "larger", 128, 800), tmp_path / "law.png"
-    fit_runs([sweep], foretell=[larger], png=png)
+    fit_runs([sweep], predict=[larger], png=png)
     said = capsys.readouterr().out
-    for part in ("alpha", "foretold by the others", "larger was not fitted", "Ten times the data"):
+    for part in ("alpha", "predicted by the others", "larger was not fitted", "Ten times the data"):
         assert part in said
     assert "FLOPs (as much as the largest run, " in said
     assert "FLOPs (10 times the largest run, " in said

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.cost.counted import loss_of, make, measured_peak
+from tests.unit.cost.counted import loss_of, make, measured_peak, workload_for
 from tests.unit.cost.test_memory import CASES
 from tests.unit.train.made import make_batch, make_console
 
-from dragoman.cost.estimate_recipe import find_recipe, work_of
-from dragoman.cost.estimate_report import memory_of
-from dragoman.cost.estimate_train import check_batches
-from dragoman.cost.measure_made import made_job
-from dragoman.cost.memory import validation_memory
+from dragoman.cost.check import check_batches, validation_memory
+from dragoman.cost.measure import random_job
+from dragoman.cost.recipes import find_recipe, work_of
+from dragoman.cost.report import step_of
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, count_parameters
 from dragoman.tasks.translate.job import Judgement, assemble
@@ -48,9 +47,9 @@ def test_the_loss_takes_what_is_measured(name: str) -> None:
     config, shape = CASES[name]
     model = make(config).eval()
     with torch.inference_mode():
-        expected = measured_peak(lambda: loss_of(model, shape))
+        expected = measured_peak(lambda: loss_of(config, model, shape))
     states = 3 * 4 * sum(count_parameters(config).values())
-    found = validation_memory(config, shape, None) - states
+    found = validation_memory(workload_for(config), config, shape, None) - states
     assert found == pytest.approx(expected, rel=0.1)
 
 
@@ -79,9 +78,9 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 def test_a_long_validation_text_is_refused() -> None:
     """Training leaves long pairs out, validation does not: its largest batch is looked at."""
     work = work_of(find_recipe("tiny", SMALL), 20)
-    made = made_job(work)
+    made = random_job(work)
     long = make_batch([([5] * 9000, [6] * 9000)])
-    check = partial(check_batches, work, 2 * memory_of(work, "fp32").total, made.config.model)
+    check = partial(check_batches, work, 2 * step_of(work, "fp32").memory.total, made.config.model)
     check(made.batches, [make_batch([([5], [6])])])
     with pytest.raises(InputError, match=r"the loss of 1 row of 9,001 tokens"):
         check(made.batches, [long])

@@ -59,7 +59,7 @@ PARTS = {
 
 
 def parts(model: nn.Module) -> dict[str, int]:
-    """Count the parameters of each part of a module, shared ones where they come first."""
+    """Count the parameters of each part of a module by name, shared ones where they come first."""
     seen: set[int] = set()
     counts = {}
     for name, attribute in PARTS.items():

@@ -5,6 +5,7 @@ from dragoman.tasks.translate.evaluation import evaluate_translator
 from dragoman.tasks.translate.job import assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.translator import Translator
+from dragoman.tasks.translate.work import WORKLOAD
 
 __all__ = ["TASK"]
 
@@ -13,6 +14,7 @@ TASK = Task(
     assemble=assemble,
     kind="encoder-decoder",
     does="translates (dragoman translate)",
+    workload=WORKLOAD,
     use="dragoman translate {folder} < FILE",
     load=Translator.of,
     evaluate=evaluate_translator,

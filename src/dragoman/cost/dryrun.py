@@ -1,27 +1,33 @@
-"""A rehearsal: real code runs with tensors that have a shape and a dtype but no numbers.
+"""A dry run: real code runs on tensors that have a shape and a dtype but no numbers.
 
-Which tensors are alive at which moment depends on every line of a model, on what autograd keeps of
-it and on the path that each pattern of attention takes; a formula for all of it would be a second
-model, and wrong with the next change of the first. So the real lines are run, forward and backward,
-and the storages that would be alive are followed. What says *where* (ids, masks, places) is small
-and stays real, since shapes depend on it; all that is floating-point is pretended.
+Which operators a model runs, which tensors are alive at which moment, what autograd keeps and which
+path a pattern of attention takes depend on every line of the model; a formula for all of it would
+be a second model, and wrong with the next change of the first. So the real lines run, forward and
+backward, and a `DryRun` counts the operations and follows the storages that would be alive. What
+says *where* (ids, masks, positions) is small and stays real, since shapes depend on it; all that is
+floating-point is imitated.
 
-A pretended tensor is an ordinary one whose memory is never touched: all of them lie in the same
-room of addresses, which takes no memory. Views of it are made by PyTorch; for every other operator
-PyTorch's fake tensors say once what it gives back for arguments of these shapes, and a tensor of
-that shape is pretended. So each of a model's like layers costs the fraction of a millisecond that
+An imitated tensor is an ordinary one whose memory is never touched: all of them share one range of
+addresses, which takes no memory. PyTorch makes views of it; for every other operator PyTorch's fake
+tensors tell the shape of the result, once for arguments of the same shapes, and a tensor of that
+shape is imitated. So each of a model's equal layers costs the fraction of a millisecond that
 calling its operators takes.
 
-What a kernel takes and gives back inside one operator is not seen, but for one thing that is large:
+Operations are counted by the rules of `torch.utils.flop_counter`: a product of `(m, k)` and
+`(k, n)` takes `2 m k n`; all that is no product counts nothing. Rows of zeros that `nn/products.py`
+adds to tiny products are counted, since they are computed.
+
+What a kernel allocates and frees inside one operator is not seen, but for one thing that is large:
 where the CPU has no units for bfloat16, oneDNN sums such a product in float32, a matrix at a time.
 """
 
 import mmap
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -32,8 +38,8 @@ from torch._subclasses.fake_tensor import (  # there is no public name for them
 )
 from torch.backends import mkldnn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
-from dragoman.models import ModelConfig
 from dragoman.nn.cpu.precision import has_bf16_units, onednn_setting
 
 CPU = torch.device("cpu")
@@ -45,6 +51,13 @@ INDEXING = {
     aten._index_put_impl_.default,
 }
 PRODUCTS = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
+PAIRWISE = {
+    aten.bmm.default,
+    aten.baddbmm.default,
+    aten._scaled_dot_product_flash_attention_for_cpu.default,  # noqa: SLF001
+    aten._scaled_dot_product_flash_attention_for_cpu_backward.default,  # noqa: SLF001
+}
+ModelT = TypeVar("ModelT", bound=nn.Module)
 UNCERTAIN = (DataDependentOutputException, DynamicOutputShapeException)
 NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name
 
@@ -66,32 +79,37 @@ class Plain(NamedTuple):
     value: Any
 
 
-class Rehearsal(TorchDispatchMode):
-    """Inside it operators run without numbers, and the storages they make are followed.
+class DryRun(TorchDispatchMode):
+    """Inside it operators run without numbers; operations and living storages are counted.
 
     A number that is asked for (a loss, a norm) is 1.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        onednn_setting()  # is measured once in a process, which pretended tensors cannot
+        onednn_setting()  # is measured once in a process, which imitated tensors cannot
         self._sums_in_float32 = not has_bf16_units() and (
             mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # noqa: SLF001
         )
-        self.peak = 0
-        """Bytes that were alive when most were."""
-        self._sizes: dict[int, int] = {}
-        self._pretended: set[int] = set()
-        self._counts = True
+        self.flops = 0
+        """Operations of all products so far."""
+        self.pairwise = 0
+        """Those of batched products and attention kernels: queries, keys, values, no weights."""
         self.now = 0
         """Bytes of all storages that are alive and followed."""
+        self.peak = 0
+        """Bytes that were alive when most were."""
+        self._with_storage = Counter[int]()
+        self._sizes: dict[int, int] = {}
+        self._imitated: set[int] = set()
+        self._follows = True
 
-    def build(self, make: Callable[[], nn.Module]) -> nn.Module:
+    def build(self, make: Callable[[], ModelT]) -> ModelT:
         """Make a model without weights; they are followed."""
-        self._counts = False
+        self._follows = False
         with self:
             model = make()
-        self._counts = True
+        self._follows = True
         for parameter in model.parameters():
             storage = parameter.untyped_storage()
             self.now += storage.nbytes() - self._sizes[storage._cdata]  # noqa: SLF001
@@ -102,6 +120,10 @@ class Rehearsal(TorchDispatchMode):
     def forget_peak(self) -> None:
         """Look for the peak of what follows."""
         self.peak = self.now
+
+    def flops_with(self, tensor: Tensor) -> int:
+        """Return the operations of the products in which a tensor or a view of it was a factor."""
+        return self._with_storage[_key(tensor)]
 
     def __torch_dispatch__(
         self,
@@ -117,52 +139,64 @@ class Rehearsal(TorchDispatchMode):
             if out is not NotImplemented:
                 return out
         out = self._run(func, args, kwargs or {})
+        self._count(func, args, out)
         for made in _tensors(out):
             self._follow(made)
             if self._sums_in_float32 and func in PRODUCTS and made.dtype is torch.bfloat16:
                 self._see(4 * made.shape[-1] * made.shape[-2])
         return out
 
+    def _count(self, func: Any, args: tuple[Any, ...], out: object) -> None:  # noqa: ANN401
+        """Count the operations of a product."""
+        formula = FORMULAS.get(func.overloadpacket)
+        if formula is None:
+            return
+        flops = formula(*args, out_val=out)
+        self.flops += flops
+        self.pairwise += flops if func in PAIRWISE else 0
+        for key in {_key(factor) for factor in _tensors(args)}:
+            self._with_storage[key] += flops
+
     def _run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
-        pretended = any(self._is_pretended(x) for x in _tensors((*args, *kwargs.values())))
-        if pretended and func is aten._local_scalar_dense.default:  # noqa: SLF001
+        imitated = any(self._is_imitated(x) for x in _tensors((*args, *kwargs.values())))
+        if imitated and func is aten._local_scalar_dense.default:  # noqa: SLF001
             return 1.0
         if func.is_view or func is aten._unsafe_view.default:  # noqa: SLF001
             return func(*args, **kwargs)
-        if pretended and func in INDEXING:
+        if imitated and func in INDEXING:
             args = (args[0], self._as_places(args[1]), *args[2:])
         if func._schema.is_mutable:  # noqa: SLF001
             written = _written(func, args, kwargs)
-            if pretended or any(x.is_floating_point() for x in _tensors(written)):
+            if imitated or any(x.is_floating_point() for x in _tensors(written)):
                 return written[0] if len(written) == 1 else (written or None)
             return func(*args, **kwargs)
         made = _made_by(func, _described(args), _described(list(kwargs.items())))
-        if made is None and pretended:
+        if made is None and imitated:
             raise TypeError(f"the shape that {func} gives depends on numbers that are not there")
         filled_later = func is aten.empty.memory_format  # at random, maybe
-        if made is None or not (pretended or filled_later or _has_numbers(made)):
+        if made is None or not (imitated or filled_later or _has_numbers(made)):
             return func(*args, **kwargs)
-        return self._pretend(made)
+        return self._imitate(made)
 
-    def _is_pretended(self, tensor: Tensor) -> bool:
-        return tensor.untyped_storage()._cdata in self._pretended  # noqa: SLF001
+    def _is_imitated(self, tensor: Tensor) -> bool:
+        return _key(tensor) in self._imitated
 
-    def _pretend(self, made: Hashable) -> object:
-        """Make what was foretold."""
+    def _imitate(self, made: Hashable) -> object:
+        """Make what `_made_by` describes."""
         if isinstance(made, Plain):
             return made.value
         if isinstance(made, Like):
             tensor = _tensor_in(_room(made.nbytes.bit_length()), made)
-            self._pretended.add(tensor.untyped_storage()._cdata)  # noqa: SLF001
+            self._imitated.add(_key(tensor))
             return tensor
         assert isinstance(made, tuple)  # noqa: S101 (there is no other)
-        return [self._pretend(each) for each in made]
+        return [self._imitate(each) for each in made]
 
     def _as_places(self, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Turn the masks among indices, which are real, into the places where they are True."""
         places: list[Tensor | None] = []
         for index in indices:
-            if index is None or index.dtype is not torch.bool or self._is_pretended(index):
+            if index is None or index.dtype is not torch.bool or self._is_imitated(index):
                 places.append(index)
             else:
                 places.extend(index.nonzero().unbind(1))
@@ -173,7 +207,7 @@ class Rehearsal(TorchDispatchMode):
         key = storage._cdata  # noqa: SLF001 (the storage's identity: views share it)
         if key in self._sizes:
             return
-        self._sizes[key] = storage.nbytes() if self._counts else 0
+        self._sizes[key] = storage.nbytes() if self._follows else 0
         self.now += self._sizes[key]
         weakref.finalize(storage, self._let_go, key)
         self._see(0)
@@ -184,15 +218,31 @@ class Rehearsal(TorchDispatchMode):
 
     def _let_go(self, key: int) -> None:
         self.now -= self._sizes.pop(key)
-        self._pretended.discard(key)
+        self._imitated.discard(key)
 
 
-def real_id(config: ModelConfig) -> int:
-    """Return an id that is no padding."""
-    return 1 if config.pad_id == 0 else 0
+# ---------------------------------------------------------------- operations
 
 
-# ---------------------------------------------------------------- what operators give back
+def _attention_flops(*args: Any, out_val: object) -> int:  # noqa: ANN401, ARG001 (torch's form)
+    """Every head of the queries multiplies, whether or not it shares its keys."""
+    q, k, v = (each.shape for each in args[:3])
+    return int(sdpa_flop_count(q, q[:2] + k[2:], q[:2] + v[2:]))
+
+
+def _attention_backward_flops(*args: Any, out_val: object) -> int:  # noqa: ANN401, ARG001
+    grad, q, k, v = (each.shape for each in args[:4])
+    return int(sdpa_backward_flop_count(grad, q, q[:2] + k[2:], q[:2] + v[2:]))
+
+
+FORMULAS: dict[Any, Callable[..., int]] = flop_registry | {
+    aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops,  # noqa: SLF001
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward_flops,  # noqa: SLF001
+}
+"""PyTorch's rules, and those that it lacks: for the fused attention of a CPU."""
+
+
+# ---------------------------------------------------------------- what operators return
 
 
 @lru_cache(maxsize=1 << 14)
@@ -260,6 +310,12 @@ def _tensor_in(room: mmap.mmap, like: Like) -> Tensor:
         return tensor.set_(torch.UntypedStorage(), 0, like.size, like.stride)
     whole = torch.frombuffer(room, dtype=torch.uint8, count=like.nbytes)
     return tensor.set_(whole.untyped_storage(), 0, like.size, like.stride)
+
+
+def _key(tensor: Tensor) -> int:
+    """Return what identifies a storage: views share it."""
+    key: int = tensor.untyped_storage()._cdata  # noqa: SLF001
+    return key
 
 
 def _tensors(values: object) -> Iterator[Tensor]:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cost.estimate_recipe import LENGTH, find_recipe, work_of
+from dragoman.cost.recipes import find_recipe, work_of
 from dragoman.errors import InputError
+from dragoman.tasks.work import LENGTH
 
 ROOM = [
     ("tinyshakespeare", "batch.length"),

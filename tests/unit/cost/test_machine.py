@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.cost.devices import device_table
-from dragoman.cost.estimate_machine import SIDE, memory_limit, rates_here
+from dragoman.cost.machine import SIDE, memory_limit, rates_here
 from dragoman.nn.cpu.precision import onednn_setting, uses_onednn
 
 CPU = torch.device("cpu")

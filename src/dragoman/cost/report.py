@@ -3,8 +3,15 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from dragoman.cost.check import validation_memory, validation_shape
+from dragoman.cost.counting import TrainingMemory, TrainingStep, training_step
+from dragoman.cost.decoding import (
+    DecodingMemory,
+    cache_bytes,
+    decoding_flops,
+    decoding_memory,
+)
 from dragoman.cost.estimate import (
-    BATCH_TOKENS,
     FLOAT,
     Measured,
     Prices,
@@ -12,26 +19,29 @@ from dragoman.cost.estimate import (
     TrainingEstimate,
     estimate_texts,
     estimate_training,
+    forward_flops,
+    full_batch,
 )
-from dragoman.cost.estimate_machine import Rates
-from dragoman.cost.estimate_recipe import Work, vocabulary_of
-from dragoman.cost.estimate_train import validation_shape
-from dragoman.cost.flops import Shape, forward_flops, prefill_flops, step_flops, training_flops
-from dragoman.cost.memory import (
-    DecodingMemory,
-    TrainingMemory,
-    cache_bytes,
-    decoding_memory,
-    training_memory,
-    validation_memory,
-)
-from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, count_parameters
+from dragoman.cost.machine import Rates
+from dragoman.cost.recipes import workload_of
+from dragoman.models import count_parameters
 from dragoman.nn.cpu.precision import Precision
+from dragoman.tasks.work import Shape, Work
 
-__all__ = ["Cost", "FlopsPerToken", "MemoryReport", "Request", "cost_of"]
+__all__ = [
+    "Cost",
+    "FlopsPerToken",
+    "MemoryReport",
+    "Request",
+    "cost_of",
+    "decoding_memory_of",
+    "step_of",
+]
 
-REHEARSED = 4096
+ENOUGH_TOKENS = 4096
 """Tokens of a batch from which on memory grows by the activations of each further row."""
+ROWS = 64
+"""Of a batch whose products are large enough to be computed as they are (`nn/products.py`)."""
 SPARE = 0.98
 """Share of the memory that the largest batch is fitted into: the line is not quite straight."""
 
@@ -123,7 +133,7 @@ class Cost:
                 "rows": work.shape.rows,
                 "src_length": work.shape.src_length,
                 "length": work.shape.length,
-                "tokens": work.batch_tokens,
+                "tokens": work.shape.tokens,
             },
             "flops_per_token": asdict(self.flops),
             "memory": {
@@ -150,7 +160,7 @@ class Cost:
 
 
 def cost_of(name: str, work: Work, rates: Rates, request: Request) -> Cost:
-    """Count, rehearse and estimate everything."""
+    """Count and estimate everything."""
     return Cost(
         name=name,
         work=work,
@@ -170,20 +180,20 @@ def cost_of(name: str, work: Work, rates: Rates, request: Request) -> Cost:
     )
 
 
-def memory_of(
+def step_of(
     work: Work,
     precision: Precision,
     *,
     shape: Shape | None = None,
     activation_checkpointing: bool | None = None,
-) -> TrainingMemory:
-    """Rehearse a step of the recipe, with another shape or checkpointing where it is given."""
+) -> TrainingStep:
+    """Run a step of the recipe dry, with another shape or checkpointing if given."""
     train = work.recipe.train
     checkpointing = activation_checkpointing
-    return training_memory(
+    return training_step(
+        workload_of(work.recipe),
         work.config,
         work.shape if shape is None else shape,
-        optimizer=train.optimizer,
         precision=precision,
         activation_checkpointing=train.activation_checkpointing
         if checkpointing is None
@@ -193,24 +203,13 @@ def memory_of(
 
 
 def _flops_per_token(work: Work) -> FlopsPerToken:
-    config, shape = work.config, work.shape
-    training = training_flops(
-        config, shape, activation_checkpointing=work.recipe.train.activation_checkpointing
-    )
-    read, written = None, None
-    if isinstance(config, EncoderOnlyConfig):
-        text = Shape(rows=1, length=work.length)
-        read = forward_flops(config, text).total / work.length
+    training = step_of(work, "fp32").flops
+    if work.answer:
+        read, written = _decoding_per_token(work)
     else:
-        source = work.length if isinstance(config, EncoderDecoderConfig) else 0
-        one = Shape(rows=1, src_length=source, length=work.length)
-        # the last token of a prompt is the first step's, so one more is counted than is read
-        prompt = replace(one, length=work.length + 1)
-        read = prefill_flops(config, prompt).total / work.length
-        before = work.answer // 2 + (0 if source else work.length)
-        written = step_flops(config, one, cached=before).total
+        read, written = forward_flops(work, 1) / work.length, None
     return FlopsPerToken(
-        training=training.total / work.batch_tokens,
+        training=training.total / work.shape.tokens,
         prefill=read,
         decoding=written,
         scores=training.scores / training.total,
@@ -218,70 +217,70 @@ def _flops_per_token(work: Work) -> FlopsPerToken:
     )
 
 
+def _decoding_per_token(work: Work) -> tuple[float, float]:
+    """Count a token that is read, and one that is written with half of the answer before it."""
+    paired = work.shape.src_length > 0
+    # the last token of a prompt is the first step's, so one more is counted than is read
+    batch = Shape(rows=ROWS, src_length=work.length if paired else 0, length=work.length + 1)
+    cached = work.answer // 2 + (0 if paired else work.length)
+    flops = decoding_flops(work.config, batch, cached=cached)
+    return flops.prefill / (ROWS * work.length), flops.step / ROWS
+
+
 def _memory(work: Work, rates: Rates) -> MemoryReport:
-    config, train = work.config, work.recipe.train
-    here = memory_of(work, rates.precision)
+    config: Any = work.config
+    shape = work.shape
+    checkpointing = not work.recipe.train.activation_checkpointing
     other: Precision = "fp32" if rates.precision == "bf16" else "bf16"
     cache = None
-    if not isinstance(config, EncoderOnlyConfig):
-        source = work.length if isinstance(config, EncoderDecoderConfig) else 0
+    if work.answer:
+        source = work.length if shape.src_length else 0
         written = work.answer + (0 if source else work.length)
         cache = cache_bytes(config, src_length=source, length=written, precision="fp32")
+    targets = shape.rows * shape.length if shape.targets is None else shape.targets
     return MemoryReport(
-        training=here,
-        other_precision=memory_of(work, other),
-        other_checkpointing=memory_of(
-            work,
-            rates.precision,
-            activation_checkpointing=not train.activation_checkpointing,
-        ),
+        training=step_of(work, rates.precision).memory,
+        other_precision=step_of(work, other).memory,
+        other_checkpointing=step_of(
+            work, rates.precision, activation_checkpointing=checkpointing
+        ).memory,
         validation=validation_memory(
+            workload_of(work.recipe),
             config,
-            work.shape,
+            shape,
             validation_shape(work),
-            optimizer=train.optimizer,
             precision=rates.precision,
         ),
-        unfused_loss=_logits_bytes(work),
+        unfused_loss=2 * FLOAT * targets * work.vocab_size,
         cache=cache,
         decoding=decoding_memory_of(work, "fp32"),
         bf16_decoding=decoding_memory_of(work, "bf16"),
-        largest_rows=None if rates.memory is None else _largest_rows(work, rates),
+        largest_rows=None if rates.memory is None else _largest_rows(work, rates, rates.memory),
     )
 
 
 def decoding_memory_of(work: Work, precision: Precision) -> DecodingMemory | None:
-    """Rehearse decoding a full batch of sentences and their beams; None for encoders."""
-    config = work.config
-    if isinstance(config, EncoderOnlyConfig):
+    """Decode a full batch of sentences and their beams dry; None for encoders."""
+    if not work.answer:
         return None
-    paired = isinstance(config, EncoderDecoderConfig)
-    shape = Shape(
-        rows=max(1, BATCH_TOKENS // (work.length * work.beam_size)),
+    batch = full_batch(work, work.beam_size)
+    shape = replace(
+        batch,
         src_length=work.length,
-        length=work.answer + (0 if paired else work.length),
+        length=work.answer + (0 if batch.src_length else work.length),
     )
-    return decoding_memory(config, shape, beam_size=work.beam_size, precision=precision)
+    return decoding_memory(work.config, shape, beam_size=work.beam_size, precision=precision)
 
 
-def _logits_bytes(work: Work) -> int:
-    """Logits of all targets of a batch, and as much again for their gradient."""
-    config, shape = work.config, work.shape
-    if isinstance(config, EncoderOnlyConfig):
-        return 2 * FLOAT * (shape.targets or 0) * vocabulary_of(config)
-    return 2 * FLOAT * shape.rows * shape.length * vocabulary_of(config)
-
-
-def _largest_rows(work: Work, rates: Rates) -> int:
+def _largest_rows(work: Work, rates: Rates, memory: int) -> int:
     """Rows that fill the device, on the line through two batches in which activations prevail."""
-    assert rates.memory is not None  # noqa: S101 (the caller has looked)
-    few = max(1, -(-REHEARSED * work.shape.rows // work.batch_tokens))
+    few = max(1, -(-ENOUGH_TOKENS * work.shape.rows // work.shape.tokens))
     many = 2 * few
     at_few, at_many = (
-        memory_of(work, rates.precision, shape=_with_rows(work.shape, rows)).total
+        step_of(work, rates.precision, shape=_with_rows(work.shape, rows)).memory.total
         for rows in (few, many)
     )
-    rows = few + (SPARE * rates.memory - at_few) * (many - few) / (at_many - at_few)
+    rows = few + (SPARE * memory - at_few) * (many - few) / (at_many - at_few)
     return max(0, int(rows))
 
 

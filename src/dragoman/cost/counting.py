@@ -1,0 +1,173 @@
+"""What a step takes, counted by running the task's own code without numbers.
+
+A training step and a validation's loss are dry runs (`dryrun.py`) of the real model and of the
+task's own loss, so operations and the peak of memory hold for every variant, pattern and task.
+Results are cached by config and shape.
+
+In numbers of four bytes a training step holds `N` weights, up to `N` gradients and `2 N` moments of
+Adam (Kingma and Ba, 2015), in bf16 too: autocast rounds the factors of products and keeps weights
+in float32. Beside them stand activations, which grow with the tokens of the batch: each layer keeps
+the inputs of its products and norms, and the `T x S` weights of its heads where they are kept;
+checkpointing keeps a layer's input alone (Chen et al., 2016). The logits, `tokens x V`, which would
+be the largest of all, never exist at once (`train/objective.py`).
+
+The backward pass takes each product twice more, once for either factor, so a training step takes
+three times the operations of the forward pass, or four with activation checkpointing, which runs
+the layers again. With all matrices of a layer `N`, that is the `6 N` for each token of Kaplan et
+al. (2020), plus the scores, which grow with the length.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from dragoman.cost.dryrun import CPU, DryRun
+from dragoman.models import (
+    EncoderOnly,
+    Model,
+    ModelConfig,
+    build,
+)
+from dragoman.nn import Decoder, Encoder, Precision, autocast
+from dragoman.tasks.work import Shape, Workload
+
+__all__ = [
+    "Flops",
+    "ForwardPass",
+    "TrainingMemory",
+    "TrainingStep",
+    "forward_pass",
+    "training_step",
+]
+
+MOMENTS = 2  # numbers of Adam for each parameter
+COUNT_BYTES = 4  # each tensor of parameters has its own count of steps
+SMOOTHING = 0.1  # its size changes no tensor's
+PASSES = 1.5  # all products with a matrix by those in which it is a factor, not its gradient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flops:
+    """Floating-point operations, a multiplication and an addition being two."""
+
+    total: int
+    """All of them."""
+    scores: int
+    """Queries with keys and weights with values: what grows with the length."""
+    output: int
+    """Products with the matrices of the output layer, or of the head of an encoder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingMemory:
+    """Bytes that a training step needs, by what they hold.
+
+    The peak is less than their sum where activations are freed before the gradients are complete,
+    and more where operators need much memory of their own.
+    """
+
+    weights: int
+    """The parameters."""
+    gradients: int
+    """One number for each parameter, once the backward pass is complete."""
+    optimizer: int
+    """Adam's two moments of each parameter, and its count of steps."""
+    activations: int
+    """What the forward pass keeps for the backward pass."""
+    total: int
+    """The peak."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStep:
+    """What a step of the optimizer takes."""
+
+    flops: Flops
+    """Of one batch, forward and backward."""
+    memory: TrainingMemory
+    """Of the whole step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardPass:
+    """What the loss of a batch takes without learning."""
+
+    flops: int
+    """Operations."""
+    peak: int
+    """Bytes at most, weights included."""
+
+
+@lru_cache(maxsize=64)
+def training_step(
+    workload: Workload,
+    config: ModelConfig,
+    shape: Shape,
+    *,
+    precision: Precision = "fp32",
+    activation_checkpointing: bool = False,
+    accumulate: int = 1,
+) -> TrainingStep:
+    """Run a step dry. Takes a tenth of a second or so, and next to no memory.
+
+    With `accumulate` batches the gradients of the first exist during the forward pass of the next.
+    """
+    dry = DryRun()
+    model = dry.build(lambda: build(config)).train()
+    weights = dry.now
+    for stack in model.modules():
+        if isinstance(stack, Encoder | Decoder):
+            stack.checkpointing = activation_checkpointing
+    batch = _sample(workload, config, shape)
+    batches, kept = min(accumulate, 2), 0
+    with dry:
+        for _ in range(batches):
+            before = dry.now
+            with autocast(precision, CPU):
+                loss = workload.loss(model, batch, SMOOTHING)
+            kept = dry.now - before
+            loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    moments = MOMENTS * weights + COUNT_BYTES * sum(1 for _ in model.parameters())
+    output = PASSES * sum(dry.flops_with(matrix) for matrix in _output_matrices(model))
+    return TrainingStep(
+        flops=Flops(
+            total=dry.flops // batches,
+            scores=dry.pairwise // batches,
+            output=round(output / batches),
+        ),
+        memory=TrainingMemory(
+            weights=weights,
+            gradients=weights,
+            optimizer=moments,
+            activations=kept,
+            total=dry.peak + moments,
+        ),
+    )
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode()
+def forward_pass(
+    workload: Workload, config: ModelConfig, shape: Shape, *, precision: Precision = "fp32"
+) -> ForwardPass:
+    """Run the loss of a batch dry, as a validation does: without gradients."""
+    dry = DryRun()
+    model = dry.build(lambda: build(config)).eval()
+    batch = _sample(workload, config, shape)
+    with autocast(precision, CPU), dry:
+        workload.loss(model, batch, SMOOTHING)
+    return ForwardPass(flops=dry.flops, peak=dry.peak)
+
+
+def _output_matrices(model: Model) -> list[nn.Parameter]:
+    last = model.head if isinstance(model, EncoderOnly) else model.output
+    return [each for each in last.parameters() if each.dim() > 1]
+
+
+def _sample(workload: Workload, config: ModelConfig, shape: Shape) -> Any:  # noqa: ANN401
+    return workload.sample(config, shape, np.random.default_rng(0))

@@ -1,0 +1,82 @@
+"""What is asked about: a recipe, a preset or a model folder, and the work that is in it.
+
+Everything becomes a recipe: a preset is one with the recipe's own defaults, a model folder is the
+one that trained it or, where that is not known, one that starts from it. No weights are made.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dragoman.errors import InputError, nearest
+from dragoman.models import DECODER_PRESETS, ENCODER_PRESETS, PRESETS, ModelConfig
+from dragoman.models.folder import FolderConfig, read_config
+from dragoman.models.heads import MaskedLanguageHead
+from dragoman.settings import override_settings, parse_settings
+from dragoman.tasks.recipes import load_recipe, shipped_recipes
+from dragoman.tasks.task import find_task, task_of
+from dragoman.tasks.work import Work, Workload
+from dragoman.train.recipe import RunRecipe
+from dragoman.train.start import start_from
+
+__all__ = ["MODELS", "find_recipe", "work_of", "workload_of"]
+
+MODELS: Mapping[str, ModelConfig] = {
+    **PRESETS,
+    **DECODER_PRESETS,
+    **{name: replace(each, head=MaskedLanguageHead()) for name, each in ENCODER_PRESETS.items()},
+}
+"""The presets; encoders with the head that they are pretrained with."""
+
+
+def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
+    """Return the recipe of a shipped name, a TOML file, a preset or a model folder.
+
+    Raises InputError with the nearest name if it is none of them, and for wrong overrides.
+    """
+    path = Path(name)
+    if name in shipped_recipes() or path.suffix == ".toml" or path.is_file():
+        return load_recipe(name, overrides)
+    if name in MODELS and not path.is_dir():
+        return override_settings(_recipe_for(MODELS[name])(model=MODELS[name]), overrides)
+    if path.is_dir():
+        return override_settings(_recipe_of_folder(path), overrides)
+    close = nearest(name, (*shipped_recipes(), *MODELS))
+    hint = f"did you mean {close}? " if close else ""
+    raise InputError(
+        f"there is no recipe, preset or model folder {name!r}: {hint}recipes are "
+        f"{', '.join(shipped_recipes())}; presets are {', '.join(MODELS)}"
+    )
+
+
+def workload_of(recipe: RunRecipe) -> Workload:
+    """Return what a recipe's task says of its batches and its loss."""
+    return find_task(recipe.task).workload
+
+
+def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
+    """Return the work of a recipe whose sentences have `length` tokens on each side.
+
+    Raises InputError for a length beyond that of the recipe: no batch would hold such a sentence.
+    """
+    return workload_of(recipe).work(recipe, length)
+
+
+def _recipe_of_folder(folder: Path) -> RunRecipe:
+    """Return the recipe that trained a model folder, with its architecture as it came to be."""
+    model = read_config(folder).model
+    path = folder / "training" / "recipe.json"
+    if not path.is_file():
+        return start_from(_recipe_for(model)(), str(folder))
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: it is not JSON ({error})") from error
+    recipe = parse_settings(find_task(data.get("task", "translate")).recipe, data, str(path))
+    return replace(recipe, model=model)
+
+
+def _recipe_for(model: ModelConfig) -> Callable[..., RunRecipe]:
+    """Return the recipe of the task that trains such models; of a bare encoder, pretraining."""
+    return (task_of(FolderConfig(model=model)) or find_task("pretrain")).recipe
