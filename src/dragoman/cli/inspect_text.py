@@ -7,8 +7,8 @@ from dragoman.cli.options import override
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
+    from dragoman.lens.inspecting import Subject
     from dragoman.lens.inspection import Inspection
-    from dragoman.lens.parts import Subject
     from dragoman.models import EncoderOnlyConfig
     from dragoman.tasks.folders import Folder
     from dragoman.text.tokenizer import Tokenizer
@@ -49,7 +49,7 @@ def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection
     Raises InputError for an empty text, one that is longer than what the model reads at once, and
     an option that is not for its kind.
     """
-    from dragoman.lens.parts import Subject
+    from dragoman.lens.inspecting import Subject
     from dragoman.lens.trace import Wanted
     from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
 
@@ -102,8 +102,7 @@ def _too_long(folder: "Folder", length: int, most: int) -> InputError:
 
 
 def _translation(folder: "Folder", subject: "Subject", text: str, choices: Choices) -> "Inspection":
-    from dragoman.lens.inspecting import inspect_translation
-    from dragoman.lens.parts import ALTERNATIVES, Searched
+    from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_translation
     from dragoman.lens.search import Observed
     from dragoman.models import EncoderDecoder
     from dragoman.tasks.lines import one_line
@@ -125,8 +124,7 @@ def _continuation(
     folder: "Folder", subject: "Subject", text: str, choices: Choices
 ) -> "Inspection":
     from dragoman.decode import Hypothesis
-    from dragoman.lens.inspecting import inspect_continuation
-    from dragoman.lens.parts import ALTERNATIVES, Searched
+    from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_continuation
     from dragoman.lens.search import Observed
     from dragoman.tasks.generate.generator import Generator
 

@@ -2,7 +2,6 @@
 
     inspecting   a text and what became of it, looked at: an `Inspection`
     inspection   what that is, as plain data
-    parts        what all variants of the Transformer have of it
     trace        the attention of every layer and head, watched while the model runs
     weights      what a head does, in four numbers and a word; which tokens had to do with a label
     search       what a search saw, and the tree of it

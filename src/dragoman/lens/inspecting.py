@@ -4,13 +4,18 @@ The caller has run the task itself (a translation, a continuation, a label), wit
 recorded by `Observed`, and passes what came out. Here the model reads it once more, watched.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from dragoman.decode import Hypothesis
 from dragoman.lens.inspection import (
+    Alignment,
     Alternative,
+    AttentionMap,
     Attribution,
     Inspection,
     Note,
@@ -18,25 +23,40 @@ from dragoman.lens.inspection import (
     Sentence,
     Step,
 )
-from dragoman.lens.parts import (
-    Searched,
-    Subject,
-    alignment_of,
-    attention_map,
-    cut_maps,
-    cut_search,
-    logit_step,
-    searched_steps,
+from dragoman.lens.search import MOST_PRUNED, Observed, beam_tree
+from dragoman.lens.trace import (
+    ALL,
+    MapName,
+    Traced,
+    Wanted,
+    trace_continuation,
+    trace_text,
+    trace_translation,
 )
-from dragoman.lens.search import beam_tree
-from dragoman.lens.trace import Traced, trace_continuation, trace_text, trace_translation
-from dragoman.lens.weights import gradient_input, rollout
+from dragoman.lens.weights import gradient_input, rollout, summarise
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead
-from dragoman.nn.cpu.ranking import IMPOSSIBLE
-from dragoman.text.tokenizer import MASK, Tokenizer
+from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
+from dragoman.text.tokenizer import MASK, SPECIALS, Tokenizer
+from dragoman.wording import counted
 
-__all__ = ["inspect_continuation", "inspect_reading", "inspect_translation"]
+__all__ = [
+    "ALTERNATIVES",
+    "Searched",
+    "Subject",
+    "inspect_continuation",
+    "inspect_reading",
+    "inspect_translation",
+]
+
+ALTERNATIVES = 5
+"""Number of alternatives reported at each step."""
+
+_NAMES: dict[MapName, tuple[str, str]] = {
+    "encoder": ("encoder", "编码器"),
+    "decoder": ("decoder", "解码器"),
+    "cross": ("cross-attention", "交叉注意力"),
+}
 
 NO_GAP = Note(
     en=f'The text has no gap for the model to fill: write {MASK} for a word, as in "The {MASK} '
@@ -44,6 +64,42 @@ NO_GAP = Note(
     zh=f"文本中没有可供模型填补的空位：用 {MASK} 代替一个词，例如“The {MASK} drinks tea.”。",
 )
 """The note on a text without a gap, which a masked language model cannot fill."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The model to inspect, and how much of it."""
+
+    model: str
+    """Path of the model folder."""
+    src_tokenizer: Tokenizer
+    """The tokenizer of the source."""
+    tgt_tokenizer: Tokenizer
+    """The tokenizer of the target."""
+    src_lang: str | None = None
+    """Code of the source language, if known."""
+    tgt_lang: str | None = None
+    """Code of the target language, if known."""
+    wanted: Wanted = ALL
+    """The layers and heads whose attention is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """The result of a recorded search."""
+
+    notes: Observed
+    """The record of its steps."""
+    best: Hypothesis
+    """The best hypothesis."""
+    text: str
+    """The best hypothesis as text."""
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """All ids that were written, with eos if the model wrote it."""
+        end = (self.notes.eos_id,) if self.best.stopped == "eos" else ()
+        return (*self.best.ids, *end)
 
 
 def inspect_translation(
@@ -64,14 +120,14 @@ def inspect_translation(
         src=Sentence(text=text, tokens=tuple(src)),
         tgt=Sentence(text=found.text, tokens=tuple(tgt)),
         attention=(
-            attention_map("encoder", traced["encoder"], (src, src)),
-            attention_map("decoder", traced["decoder"], (tgt, read), ("tgt", "tgt")),
-            attention_map("cross", traced["cross"], (tgt, src), ("tgt", "src")),
+            _attention_map("encoder", traced["encoder"], (src, src)),
+            _attention_map("decoder", traced["decoder"], (tgt, read), ("tgt", "tgt")),
+            _attention_map("cross", traced["cross"], (tgt, src), ("tgt", "src")),
         ),
-        alignment=alignment_of(traced["cross"], ended=found.best.stopped == "eos"),
-        steps=tuple(searched_steps(found, tgt_tokenizer, first=0)),
+        alignment=_alignment_of(traced["cross"], ended=found.best.stopped == "eos"),
+        steps=tuple(_searched_steps(found, tgt_tokenizer, first=0)),
         beam=beam_tree(found.notes, found.best, lambda id_: tgt_tokenizer.tokens([id_])[0]),
-        notes=(*cut_maps(traced), *cut_search(found, tree=True)),
+        notes=(*_cut_maps(traced), *_cut_search(found, tree=True)),
     )
 
 
@@ -91,7 +147,7 @@ def inspect_continuation(
     tokens = tokenizer.tokens([*prompt_ids, *found.ids])
     logits_PV = _without(logits_PV, never)
     given = [
-        logit_step(logits_PV[index - 1], index, tokenizer, given=id_)
+        _logit_step(logits_PV[index - 1], index, tokenizer, given=id_)
         for index, id_ in enumerate(prompt_ids[1:], start=1)
     ]
     return Inspection(
@@ -99,9 +155,9 @@ def inspect_continuation(
         model=subject.model,
         src_lang=subject.src_lang,
         src=Sentence(text=found.text, tokens=tuple(tokens)),
-        attention=(attention_map("decoder", traced["decoder"], (tokens[:-1], tokens[:-1])),),
-        steps=(*given, *searched_steps(found, tokenizer, first=len(prompt_ids))),
-        notes=(*cut_maps(traced), *cut_search(found, tree=False)),
+        attention=(_attention_map("decoder", traced["decoder"], (tokens[:-1], tokens[:-1])),),
+        steps=(*given, *_searched_steps(found, tokenizer, first=len(prompt_ids))),
+        notes=(*_cut_maps(traced), *_cut_search(found, tree=False)),
     )
 
 
@@ -124,19 +180,20 @@ def inspect_reading(
     prediction = Prediction(tags=tuple(tags)) if tags else None
     attributions: tuple[Attribution, ...] = ()
     steps: tuple[Step, ...] = ()
-    notes = tuple(cut_maps(traced))
+    notes = tuple(_cut_maps(traced))
     if isinstance(head, ClassificationHead):
         prediction = _labels(logits, head.labels)
         attributions = _attributions(model, ids, traced["encoder"], head, int(logits.argmax()))
     elif isinstance(head, MaskedLanguageHead):
-        steps = tuple(_gaps(logits, ids, tokenizer))
+        gaps = [at for at, id_ in enumerate(ids) if id_ == tokenizer.specials.get(MASK)]
+        steps = tuple(_logit_step(logits[at], at, tokenizer) for at in gaps)
         notes += () if steps else (NO_GAP,)
     return Inspection(
         kind="encoder-only",
         model=subject.model,
         src_lang=subject.src_lang,
         src=Sentence(text=text, tokens=tuple(tokens)),
-        attention=(attention_map("encoder", traced["encoder"], (tokens, tokens)),),
+        attention=(_attention_map("encoder", traced["encoder"], (tokens, tokens)),),
         steps=steps,
         prediction=prediction,
         attributions=attributions,
@@ -175,9 +232,147 @@ def _attributions(
     )
 
 
-def _gaps(logits_LV: Tensor, ids: Sequence[int], tokenizer: Tokenizer) -> Iterator[Step]:
-    """What the model would put at each masked place."""
-    mask_id = tokenizer.specials.get(MASK)
-    for index, id_ in enumerate(ids):
-        if id_ == mask_id:
-            yield logit_step(logits_LV[index], index, tokenizer)
+# ---------------------------------------------------------------- attention
+
+
+def _attention_map(
+    name: MapName,
+    traced: Traced,
+    tokens: tuple[Sequence[str], Sequence[str]],
+    lists: tuple[Literal["src", "tgt"], Literal["src", "tgt"]] = ("src", "src"),
+) -> AttentionMap:
+    """A map with its summaries; `tokens` stand at rows and columns, which count in `lists`."""
+    query_tokens, key_tokens = tokens
+    separators = [token in SPECIALS for token in key_tokens]
+    return AttentionMap(
+        name=name,
+        queries=lists[0],
+        keys=lists[1],
+        query_tokens=tuple(query_tokens),
+        key_tokens=tuple(key_tokens),
+        num_layers=traced.num_layers,
+        num_heads=traced.num_heads,
+        layers=traced.kept.layers,
+        heads=traced.kept.heads,
+        weights_LHTS=traced.weights_LHTS.numpy(),
+        summaries=summarise(traced.weights_LHTS, separators, crossing=name == "cross"),
+    )
+
+
+def _alignment_of(cross: Traced, *, ended: bool) -> Alignment:
+    """The last layer's cross-attention, averaged over its heads, and where each token looks most.
+
+    As in translating: the ends of the sentences have no links, nor has a token that looks most at
+    the end. `ended` says whether the last row is such an end.
+    """
+    weights_TS = cross.means[cross.num_layers - 1]
+    end = weights_TS.shape[1] - 1
+    most = weights_TS[:-1].max(dim=1) if ended else weights_TS.max(dim=1)
+    pairs = enumerate(zip(most.indices.tolist(), most.values.tolist(), strict=True))
+    return Alignment(
+        links=tuple((t, s, weight) for t, (s, weight) in pairs if s != end),
+        weights_TS=weights_TS.numpy(),
+    )
+
+
+# ---------------------------------------------------------------- steps
+
+
+def _searched_steps(found: Searched, tokenizer: Tokenizer, first: int) -> Iterator[Step]:
+    """Each token that was written, and its alternatives.
+
+    `first` is the index of the first one in its list of tokens.
+    """
+    rows = found.notes.rows_of(found.ids)
+    columns = zip(found.ids, found.best.token_log_probs, rows, found.notes.expansions, strict=False)
+    for index, (id_, log_prob, row, expansion) in enumerate(columns, start=first):
+        parent = expansion.parents[row]
+        yield Step(
+            index=index,
+            token=tokenizer.tokens([id_])[0],
+            log_prob=log_prob,
+            entropy=expansion.entropies[parent],
+            alternatives=_alternatives(
+                expansion.top_log_probs_Nk[parent], expansion.top_tokens_Nk[parent], tokenizer
+            ),
+        )
+
+
+def _logit_step(
+    logits_V: Tensor, index: int, tokenizer: Tokenizer, given: int | None = None
+) -> Step:
+    """The step at a position with these logits: of the given token, or else the best one."""
+    log_probs_V = logits_V.float().log_softmax(0)
+    values_Nk, tokens_Nk = top_tokens(log_probs_V[None], min(ALTERNATIVES, len(log_probs_V)))
+    id_ = int(tokens_Nk[0, 0]) if given is None else given
+    probs_V = log_probs_V.exp()
+    return Step(
+        index=index,
+        token=tokenizer.tokens([id_])[0],
+        log_prob=float(log_probs_V[id_]),
+        entropy=float(-(probs_V * log_probs_V.clamp(min=-1e4)).sum()),
+        alternatives=_alternatives(values_Nk[0], tokens_Nk[0], tokenizer),
+        given=given is not None,
+    )
+
+
+def _alternatives(
+    log_probs_k: Tensor, tokens_k: Tensor, tokenizer: Tokenizer
+) -> tuple[Alternative, ...]:
+    """The best tokens with their probabilities, without impossible ones."""
+    possible_k = log_probs_k > IMPOSSIBLE
+    tokens = tokenizer.tokens(tokens_k[possible_k].tolist())
+    probs = log_probs_k.exp()[possible_k].tolist()
+    found = zip(tokens[:ALTERNATIVES], probs[:ALTERNATIVES], strict=True)
+    return tuple(Alternative(token=token, prob=prob) for token, prob in found)
+
+
+# ---------------------------------------------------------------- what was cut
+
+
+def _cut_maps(traced: Mapping[MapName, Traced]) -> Iterator[Note]:
+    """A note on which attention was kept, if not all of it."""
+    kept_en, kept_zh = [], []
+    for name, each in traced.items():
+        layers, heads = each.kept
+        if len(layers) == each.num_layers and len(heads) == each.num_heads:
+            continue
+        of_layers, of_heads = (layers, each.num_layers), (heads, each.num_heads)
+        en, zh = _NAMES[name]
+        kept_en.append(f"{en}: {_some(*of_layers, 'layer')}, {_some(*of_heads, 'head')}")
+        kept_zh.append(f"{zh}：{_some_zh(*of_layers, '层')}，{_some_zh(*of_heads, '个头')}")
+    if kept_en:
+        yield Note(
+            en=f"A part of the attention is kept, counted from 0 ({'; '.join(kept_en)}).",
+            zh=f"只保留了一部分注意力，从 0 数起（{'；'.join(kept_zh)}）。",
+        )
+
+
+def _some(numbers: Sequence[int], total: int, word: str) -> str:
+    """The kept numbers, out of how many."""
+    if len(numbers) == total:
+        return f"all {total} {word}s"
+    return f"{word}{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))} of {total}"
+
+
+def _some_zh(numbers: Sequence[int], total: int, word: str) -> str:
+    """The same in Chinese."""
+    if len(numbers) == total:
+        return f"全部 {total} {word}"
+    return f"{word[-1]} {'、'.join(map(str, numbers))}，共 {total} {word}"
+
+
+def _cut_search(found: Searched, *, tree: bool) -> Iterator[Note]:
+    """Notes on what the length limit cut, and on what the tree leaves out."""
+    if found.best.stopped == "length":
+        limit = found.notes.max_length
+        tokens = counted(limit, "token")
+        yield Note(
+            en=f"The text was cut at the limit of {tokens}: the model had not ended it.",
+            zh=f"文本在 {limit} 个词元的上限处被截断：模型尚未结束它。",
+        )
+    if tree and found.notes.beam_size * (found.notes.beam_size - 1) > MOST_PRUNED:
+        yield Note(
+            en=f"Of the pruned continuations of each step the best {MOST_PRUNED} are kept.",
+            zh=f"每一步只保留得分最高的 {MOST_PRUNED} 个被剪枝的续写。",
+        )
