@@ -8,7 +8,6 @@
     terminal     an inspection as lines of text
     page         an inspection as one HTML file
     pictures     one grid of weights (`plot_alignment`), every head of a model (`plot_heads`)
-    fonts        a font for each label, also where none for Chinese is installed
     scaling      a scaling law over the runs it was fitted to, which `dragoman cost --fit` draws
 
 The pictures are called by name (`dragoman.lens.plot_heads(inspection, "heads.png")`) and need

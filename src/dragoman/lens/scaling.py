@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.ticker import NullFormatter
 
 from dragoman.lens.pictures import blank, save
@@ -48,7 +49,7 @@ def plot_scaling(picture: ScalingPicture, path: Path | str) -> Path:
     figure = blank(10.4, 4.4)
     left, right = figure.subplots(1, 2, sharey=True)
     sizes = sorted({run[0] for run in (*picture.runs, *picture.foretold)})
-    colours = _colours(len(sizes))
+    colours = colormaps["viridis"](np.linspace(0.0, 0.85, len(sizes)))
     for size, colour in zip(sizes, colours, strict=True):
         _draw_size(left, picture, size, colour, cost=1.0)
         _draw_size(right, picture, size, colour, cost=picture.flops(size))
@@ -67,17 +68,11 @@ def plot_scaling(picture: ScalingPicture, path: Path | str) -> Path:
     return save(figure, path)
 
 
-def _colours(count: int) -> list[tuple[float, float, float, float]]:
-    from matplotlib import colormaps
-
-    return [colormaps["viridis"](place) for place in np.linspace(0.0, 0.85, count)]
-
-
 def _draw_size(
     axes: Axes,
     picture: ScalingPicture,
     size: float,
-    colour: tuple[float, float, float, float],
+    colour: np.ndarray,
     *,
     cost: float,
 ) -> None:

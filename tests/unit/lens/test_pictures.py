@@ -15,8 +15,7 @@ from matplotlib.ft2font import FT2Font
 from matplotlib.image import imread
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.lens.fonts import label
-from dragoman.lens.pictures import blank, heat_map, plot_alignment, save
+from dragoman.lens.pictures import blank, heat_map, label, plot_alignment, save
 
 SRC, TGT = ["I", "like", "tea", "."], ["我", "喜欢", "茶", "。"]
 WEIGHTS = np.eye(4)
