@@ -26,8 +26,7 @@ from benchmarks.paired import Figures, environment
 from dragoman.data.labelled import LabelledLayout, read_labelled
 from dragoman.data.schemes import detect_scheme, find_spans, to_bio
 from dragoman.data.tagged import TaggedLayout, read_tagged
-from dragoman.evaluate.labels import label_scores
-from dragoman.evaluate.spans import tag_scores
+from dragoman.evaluate import label_scores, tag_scores
 from dragoman.train.recipe import DataFiles
 
 Sentences = list[list[str]]

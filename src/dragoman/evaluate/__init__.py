@@ -1,12 +1,16 @@
 """What a model's answers are worth, beside the right ones.
 
 translation   BLEU and chrF, by sacreBLEU
-labels        accuracy of labels; precision, recall and F1 of each
-spans         precision, recall and F1 of spans of words, by nervaluate
+labels        accuracy of labels; precision, recall and F1 of each, and of tagged spans
 """
 
-from dragoman.evaluate.labels import LabelScores, Measures, label_scores
-from dragoman.evaluate.spans import TagScores, tag_scores
+from dragoman.evaluate.labels import (
+    LabelScores,
+    Measures,
+    TagScores,
+    label_scores,
+    tag_scores,
+)
 from dragoman.evaluate.translation import Scores, bleu_tokenizer, evaluate
 
 __all__ = [
