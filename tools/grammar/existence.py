@@ -17,8 +17,7 @@ from tools.grammar.phrases import (
 )
 from tools.grammar.sentence import Sentence, be, do, have, negated, state
 
-from dragoman.data.numbers import Dice
-from dragoman.data.spoken import cardinal
+from dragoman.data.numbers import Dice, cardinal
 
 
 def spot(dice: Dice, noun: Noun) -> Both:

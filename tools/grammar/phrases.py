@@ -7,8 +7,7 @@ from typing import NamedTuple
 from tools.grammar import chinese, english
 from tools.grammar.lexicon import Adjective, Mass, Noun, Title, lexicon
 
-from dragoman.data.numbers import Dice
-from dragoman.data.spoken import cardinal
+from dragoman.data.numbers import Dice, cardinal
 
 Both = tuple[str, str]
 """The same phrase in English and Chinese."""

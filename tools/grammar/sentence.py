@@ -9,8 +9,7 @@ from tools.grammar.doing import Action
 from tools.grammar.lexicon import Adjective, Noun
 from tools.grammar.phrases import Both, Subject, Thing
 
-from dragoman.data.numbers import Dice
-from dragoman.data.spoken import cardinal
+from dragoman.data.numbers import Dice, cardinal
 
 
 class Sentence(NamedTuple):

@@ -7,8 +7,7 @@ from tools.grammar.doing import Action
 from tools.grammar.lexicon import lexicon
 from tools.grammar.phrases import Both
 
-from dragoman.data.numbers import Dice
-from dragoman.data.spoken import cardinal, ordinal_figures
+from dragoman.data.numbers import Dice, cardinal, ordinal_figures
 
 _MEMORABLE = (
     "sell",

@@ -4,7 +4,7 @@
     documents   texts for language models
     labelled    texts with a label each
     schemes, tagged    words with a tag each
-    made, numbers, spoken   pairs that come with the package: English - Chinese, figures - words
+    made, numbers   pairs that come with the package: English - Chinese, figures - words
     dataset     texts as ids, in arrays that may lie on disk
     prepare     what was tokenised once and is kept there
     holdout     what is kept for validation

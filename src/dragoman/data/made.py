@@ -5,21 +5,28 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal, NamedTuple
+from zlib import crc32
 
-from dragoman.data.numbers import numbers_corpus
+from dragoman.data import numbers
 from dragoman.files.writing import replacing
 from dragoman.ranges import Count, check_ranges
 
-__all__ = ["EXAMPLE", "DemoCorpus", "MadeConfig", "Pair", "demo_corpus", "write_made"]
+__all__ = [
+    "EXAMPLE",
+    "DemoCorpus",
+    "MadeConfig",
+    "Pair",
+    "demo_corpus",
+    "numbers_corpus",
+    "write_made",
+]
 
 
 class Pair(NamedTuple):
-    """A sentence and its translation."""
+    """A sentence and its translation: English and Chinese, or with figures and written out."""
 
     src: str
-    """English."""
     tgt: str
-    """Chinese."""
 
 
 EXAMPLE = Pair("I like studying artificial intelligence.", "我喜欢学习人工智能。")
@@ -56,6 +63,115 @@ def demo_corpus() -> DemoCorpus:
     content = files("dragoman.data").joinpath("demo.tsv.xz").read_bytes()
     parts = lzma.decompress(content).decode().split("\n\n")
     return DemoCorpus(*([Pair(*line.split("\t")) for line in part.split("\n")] for part in parts))
+
+
+# ---------------------------------------------------------------- numbers, written out
+
+_ALONE: tuple[numbers.Kind, ...] = (
+    numbers.count,
+    numbers.rank,
+    numbers.fraction,
+    numbers.with_point,
+    numbers.percentage,
+    numbers.money,
+    numbers.measure,
+    numbers.temperature,
+    numbers.date,
+    numbers.day_of_year,
+    numbers.time,
+    numbers.telephone,
+)
+"""Kinds that need no sentence to be understood."""
+
+_SENTENCES: tuple[tuple[str, tuple[numbers.Kind, ...]], ...] = (
+    ("{who} was born on {0}.", (numbers.date,)),
+    ("The shop in {where} opened on {0}.", (numbers.date,)),
+    ("We meet on {0} at {1}.", (numbers.day_of_year, numbers.time)),
+    ("The party is on {0}.", (numbers.day_of_year,)),
+    ("The bridge of {where} was built in {0}.", (numbers.year_alone,)),
+    ("In {0} {who} moved to {where}.", (numbers.year_alone,)),
+    ("{who} grew up in the {0}.", (numbers.decade,)),
+    ("The music of the {0} is back.", (numbers.decade,)),
+    ("The train to {where} leaves at {0}.", (numbers.time,)),
+    ("{who} called at {0}.", (numbers.time,)),
+    ("It opens at {0} and closes at {1}.", (numbers.time, numbers.time)),
+    ("{who} paid {0} for it.", (numbers.money,)),
+    ("The ticket to {where} costs {0}.", (numbers.money,)),
+    ("The price rose from {0} to {1}.", (numbers.money, numbers.money)),
+    ("{who} owes me {0}.", (numbers.money,)),
+    ("{where} has {0} inhabitants.", (numbers.count,)),
+    ("{who} sold {0} books.", (numbers.count,)),
+    ("There were {0} people in {where}.", (numbers.count,)),
+    ("About {0} of the {1} voters stayed at home.", (numbers.percentage, numbers.count)),
+    ("{0} of all visitors come from {where}.", (numbers.percentage,)),
+    ("{who} lives on the {0} floor.", (numbers.rank,)),
+    ("This is the {0} time that {who} is late.", (numbers.rank,)),
+    ("{who} ate {0} of the cake.", (numbers.fraction,)),
+    ("It is {0} from here to {where}.", (numbers.distance,)),
+    ("{who} bought {0} of it.", (numbers.measure,)),
+    ("In {where} it was {0} at {1}.", (numbers.temperature, numbers.time)),
+    ("The value is {0}.", (numbers.with_point,)),
+    ("Call {who} at {0}.", (numbers.telephone,)),
+    ("{where} won {0}.", (numbers.score,)),
+    ("They lost {0} on {1}.", (numbers.score, numbers.date)),
+)
+_WHO = [
+    "Ada",
+    "Ben",
+    "Clara",
+    "Mr. Novak",
+    "Dr. Ito",
+    "my sister",
+    "Noor",
+    "the baker",
+    "Sam",
+    "my aunt",
+]
+_WHERE = ["Oslo", "Lima", "New York", "Cairo", "Kyoto", "the old town", "Porto", "Graz", "York"]
+
+_WITHHELD_ONE_IN = 20
+_FEWEST_FIGURES = 3
+
+
+def numbers_corpus(train_size: int, valid_size: int, *, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """Distinct pairs for training and for validation; a seed gives the same pairs everywhere.
+
+    Each validation sentence has an expression, "$12.50", that no training sentence has.
+    """
+    train: list[Pair] = []
+    valid: list[Pair] = []
+    dice, seen = numbers.Dice(seed), set[str]()
+    while len(train) < train_size or len(valid) < valid_size:
+        pair, found = _sentence(dice)
+        if pair.src not in seen:
+            seen.add(pair.src)
+            novel = any(withheld(expression.figures) for expression in found)
+            part, size = (valid, valid_size) if novel else (train, train_size)
+            if len(part) < size:
+                part.append(pair)
+    return train, valid
+
+
+def withheld(figures: str) -> bool:
+    """Whether an expression is kept for validation: one in twenty, chosen by its checksum.
+
+    Those of fewer than three figures never are: they are few, and many have a reading of their own.
+    """
+    enough = sum(map(str.isdecimal, figures)) >= _FEWEST_FIGURES
+    return enough and crc32(figures.encode()) % _WITHHELD_ONE_IN == 0
+
+
+def _sentence(dice: numbers.Dice) -> tuple[Pair, list[numbers.Expression]]:
+    """An expression alone, or a sentence around one or two."""
+    if dice.chance(0.3):
+        alone = dice.pick(_ALONE)(dice)
+        return Pair(alone.figures, alone.words), [alone]
+    template, wanted = dice.pick(_SENTENCES)
+    found = [kind(dice) for kind in wanted]
+    who, where = dice.pick(_WHO), dice.pick(_WHERE)
+    src, tgt = (template.format(*(e[side] for e in found), who=who, where=where) for side in (0, 1))
+    tgt = tgt.replace("m..", "m.")  # "p.m." ends a sentence by itself
+    return Pair(src[:1].upper() + src[1:], tgt[:1].upper() + tgt[1:]), found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

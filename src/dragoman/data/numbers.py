@@ -1,4 +1,4 @@
-"""Pairs for a text-to-text model: numbers, dates, times and money in figures, and in English words.
+"""Numbers, dates, times and money in figures, and in English words as they are read in America.
 
 An *expression* is something in figures with its reading: `21st` and `twenty-first`. The figures
 alone decide the words. Where one spelling has two readings, a kind of expression avoids one of
@@ -9,9 +9,6 @@ from calendar import monthrange
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple, TypeVar
-from zlib import crc32
-
-from dragoman.data.spoken import cardinal, decimal, digits, ordinal, ordinal_figures, plural, year
 
 T = TypeVar("T")
 
@@ -36,6 +33,100 @@ class Dice:
     def number(self, low: int, high: int) -> int:
         """An integer from low to high, both included."""
         return low + int(self.random() * (high - low + 1))
+
+
+# ---------------------------------------------------------------- numbers in words
+
+_UNITS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_SCALES = ((10**9, "billion"), (10**6, "million"), (10**3, "thousand"), (10**2, "hundred"))
+_ORDINALS = {
+    "one": "first",
+    "two": "second",
+    "three": "third",
+    "five": "fifth",
+    "eight": "eighth",
+    "nine": "ninth",
+    "twelve": "twelfth",
+}
+_SUFFIXES = {1: "st", 2: "nd", 3: "rd"}
+
+
+def cardinal(number: int) -> str:
+    """An integer below 10^12: 1204 -> "one thousand two hundred four", without an "and"."""
+    if number < 0:
+        return f"minus {cardinal(-number)}"
+    for size, name in _SCALES:
+        if number >= size:
+            head, rest = divmod(number, size)
+            return f"{cardinal(head)} {name}" + (f" {cardinal(rest)}" if rest else "")
+    if number < len(_UNITS):
+        return _UNITS[number]
+    tens, unit = divmod(number, 10)
+    return _TENS[tens - 2] + (f"-{_UNITS[unit]}" if unit else "")
+
+
+def ordinal(number: int) -> str:
+    """The position in a row: 21 -> "twenty-first", 1204 -> "one thousand two hundred fourth"."""
+    words = cardinal(number)
+    cut = max(words.rfind(" "), words.rfind("-")) + 1
+    head, last = words[:cut], words[cut:]
+    if last in _ORDINALS:
+        return head + _ORDINALS[last]
+    return head + (f"{last[:-1]}ieth" if last.endswith("y") else f"{last}th")
+
+
+def ordinal_figures(number: int) -> str:
+    """The position in a row, in figures: 1 -> "1st", 12 -> "12th", 123 -> "123rd"."""
+    is_teen = 11 <= number % 100 <= 13
+    return f"{number}{'th' if is_teen else _SUFFIXES.get(number % 10, 'th')}"
+
+
+def digits(figures: str) -> str:
+    """Each digit by itself: "0142" -> "zero one four two"."""
+    return " ".join(_UNITS[int(figure)] for figure in figures)
+
+
+def decimal(figures: str) -> str:
+    """A number, with or without a decimal point: "3.14" -> "three point one four"."""
+    whole, point, part = figures.partition(".")
+    return cardinal(int(whole)) + (f" point {digits(part)}" if point else "")
+
+
+def year(number: int) -> str:
+    """A year from 1100 to 2099: 1994 -> "nineteen ninety-four", 1905 -> "nineteen oh five"."""
+    century, rest = divmod(number, 100)
+    if century == 20 and rest < 10:
+        return cardinal(number)
+    if rest == 0:
+        return f"{cardinal(century)} hundred"
+    return f"{cardinal(century)} {'oh ' if rest < 10 else ''}{cardinal(rest)}"
+
+
+def plural(words: str) -> str:
+    """More than one of it: "ninety" -> "nineties", "third" -> "thirds", "dollar" -> "dollars"."""
+    return f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
 
 
 # ---------------------------------------------------------------- kinds of expressions
@@ -217,122 +308,3 @@ def _with_point(dice: Dice, before: int, behind: int) -> str:
 def _counted(name: str, number: int) -> str:
     """The name of as many: one dollar, two dollars, three halves."""
     return name if number == 1 else _PLURALS.get(name) or plural(name)
-
-
-# ---------------------------------------------------------------- pairs
-
-
-class WrittenOut(NamedTuple):
-    """A sentence with figures, and the same as one reads it."""
-
-    src: str
-    tgt: str
-
-
-_ALONE: tuple[Kind, ...] = (
-    count,
-    rank,
-    fraction,
-    with_point,
-    percentage,
-    money,
-    measure,
-    temperature,
-    date,
-    day_of_year,
-    time,
-    telephone,
-)
-"""Kinds that need no sentence to be understood."""
-
-_SENTENCES: tuple[tuple[str, tuple[Kind, ...]], ...] = (
-    ("{who} was born on {0}.", (date,)),
-    ("The shop in {where} opened on {0}.", (date,)),
-    ("We meet on {0} at {1}.", (day_of_year, time)),
-    ("The party is on {0}.", (day_of_year,)),
-    ("The bridge of {where} was built in {0}.", (year_alone,)),
-    ("In {0} {who} moved to {where}.", (year_alone,)),
-    ("{who} grew up in the {0}.", (decade,)),
-    ("The music of the {0} is back.", (decade,)),
-    ("The train to {where} leaves at {0}.", (time,)),
-    ("{who} called at {0}.", (time,)),
-    ("It opens at {0} and closes at {1}.", (time, time)),
-    ("{who} paid {0} for it.", (money,)),
-    ("The ticket to {where} costs {0}.", (money,)),
-    ("The price rose from {0} to {1}.", (money, money)),
-    ("{who} owes me {0}.", (money,)),
-    ("{where} has {0} inhabitants.", (count,)),
-    ("{who} sold {0} books.", (count,)),
-    ("There were {0} people in {where}.", (count,)),
-    ("About {0} of the {1} voters stayed at home.", (percentage, count)),
-    ("{0} of all visitors come from {where}.", (percentage,)),
-    ("{who} lives on the {0} floor.", (rank,)),
-    ("This is the {0} time that {who} is late.", (rank,)),
-    ("{who} ate {0} of the cake.", (fraction,)),
-    ("It is {0} from here to {where}.", (distance,)),
-    ("{who} bought {0} of it.", (measure,)),
-    ("In {where} it was {0} at {1}.", (temperature, time)),
-    ("The value is {0}.", (with_point,)),
-    ("Call {who} at {0}.", (telephone,)),
-    ("{where} won {0}.", (score,)),
-    ("They lost {0} on {1}.", (score, date)),
-)
-_WHO = [
-    "Ada",
-    "Ben",
-    "Clara",
-    "Mr. Novak",
-    "Dr. Ito",
-    "my sister",
-    "Noor",
-    "the baker",
-    "Sam",
-    "my aunt",
-]
-_WHERE = ["Oslo", "Lima", "New York", "Cairo", "Kyoto", "the old town", "Porto", "Graz", "York"]
-
-_WITHHELD_ONE_IN = 20
-_FEWEST_FIGURES = 3
-
-
-def numbers_corpus(
-    train_size: int, valid_size: int, *, seed: int
-) -> tuple[list[WrittenOut], list[WrittenOut]]:
-    """Distinct pairs for training and for validation; a seed gives the same pairs everywhere.
-
-    Each validation sentence has an expression, "$12.50", that no training sentence has.
-    """
-    train: list[WrittenOut] = []
-    valid: list[WrittenOut] = []
-    dice, seen = Dice(seed), set[str]()
-    while len(train) < train_size or len(valid) < valid_size:
-        pair, found = _sentence(dice)
-        if pair.src not in seen:
-            seen.add(pair.src)
-            novel = any(withheld(expression.figures) for expression in found)
-            part, size = (valid, valid_size) if novel else (train, train_size)
-            if len(part) < size:
-                part.append(pair)
-    return train, valid
-
-
-def withheld(figures: str) -> bool:
-    """Whether an expression is kept for validation: one in twenty, chosen by its checksum.
-
-    Those of fewer than three figures never are: they are few, and many have a reading of their own.
-    """
-    enough = sum(map(str.isdecimal, figures)) >= _FEWEST_FIGURES
-    return enough and crc32(figures.encode()) % _WITHHELD_ONE_IN == 0
-
-
-def _sentence(dice: Dice) -> tuple[WrittenOut, list[Expression]]:
-    """An expression alone, or a sentence around one or two."""
-    if dice.chance(0.3):
-        alone = dice.pick(_ALONE)(dice)
-        return WrittenOut(alone.figures, alone.words), [alone]
-    template, wanted = dice.pick(_SENTENCES)
-    found = [kind(dice) for kind in wanted]
-    who, where = dice.pick(_WHO), dice.pick(_WHERE)
-    src, tgt = (template.format(*(e[side] for e in found), who=who, where=where) for side in (0, 1))
-    tgt = tgt.replace("m..", "m.")  # "p.m." ends a sentence by itself
-    return WrittenOut(src[:1].upper() + src[1:], tgt[:1].upper() + tgt[1:]), found

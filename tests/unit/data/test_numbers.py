@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 from tools.grammar.lexicon import lexicon
 
 from dragoman.data import numbers as kinds
+from dragoman.data.made import _ALONE, _SENTENCES, _sentence, numbers_corpus, withheld
 from dragoman.data.numbers import (
-    _ALONE,
-    _SENTENCES,
     Dice,
     Kind,
-    _sentence,
-    numbers_corpus,
-    withheld,
+    cardinal,
+    decimal,
+    digits,
+    ordinal,
+    ordinal_figures,
+    plural,
+    year,
 )
-from dragoman.data.spoken import cardinal, decimal, digits, ordinal, ordinal_figures, plural, year
 
 SMALL = {cardinal(n): n for n in range(100)}
 SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9}
