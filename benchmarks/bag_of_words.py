@@ -24,8 +24,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.paired import Figures, environment
 from dragoman.data.labelled import LabelledLayout, read_labelled
-from dragoman.data.schemes import detect_scheme, find_spans, to_bio
-from dragoman.data.tagged import TaggedLayout, read_tagged
+from dragoman.data.tagged import TaggedLayout, detect_scheme, find_spans, read_tagged, to_bio
 from dragoman.evaluate import label_scores, tag_scores
 from dragoman.train.recipe import DataFiles
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dragoman.data.schemes import find_spans
+from dragoman.data.tagged import find_spans
 from dragoman.models.bio import allowed_pairs, best_tags
 
 LABELS = ("O", "B-A", "I-A", "B-B", "I-B")

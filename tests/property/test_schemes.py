@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data.schemes import Scheme, Span, detect_scheme, find_spans, to_bio
+from dragoman.data.tagged import Scheme, Span, detect_scheme, find_spans, to_bio
 
 
 @st.composite

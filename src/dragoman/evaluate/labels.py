@@ -19,7 +19,7 @@ from typing import Self
 from nervaluate.entities import EvaluationResult
 from nervaluate.evaluator import Evaluator
 
-from dragoman.data.schemes import detect_scheme
+from dragoman.data.tagged import detect_scheme
 from dragoman.errors import InputError
 from dragoman.plain import Plain
 from dragoman.wording import counted

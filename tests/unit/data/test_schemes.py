@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.data.schemes import Scheme, Span, bio_labels, detect_scheme, find_spans, to_bio
+from dragoman.data.tagged import Scheme, Span, bio_labels, detect_scheme, find_spans, to_bio
 
 SAME: dict[Scheme, str] = {  # one sentence, written each way
     "bio": "B-A B-A I-A O B-B I-B B-A",

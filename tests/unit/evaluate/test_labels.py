@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
-from dragoman.data.schemes import find_spans
+from dragoman.data.tagged import find_spans
 from dragoman.errors import InputError
 from dragoman.evaluate import label_scores, tag_scores
 

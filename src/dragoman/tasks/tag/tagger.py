@@ -21,7 +21,7 @@ from typing import overload
 import torch
 from torch import Tensor
 
-from dragoman.data.schemes import find_spans
+from dragoman.data.tagged import find_spans
 from dragoman.errors import InputError
 from dragoman.models.bio import best_tags
 from dragoman.models.folder import Words

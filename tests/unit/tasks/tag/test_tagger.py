@@ -22,7 +22,7 @@ from tests.unit.tasks.readers import (
 from tests.unit.tasks.tiny import random_lines
 
 import dragoman
-from dragoman.data.schemes import find_spans
+from dragoman.data.tagged import find_spans
 from dragoman.errors import InputError
 from dragoman.models.bio import best_tags
 from dragoman.tasks.tag.tagger import Tagger
