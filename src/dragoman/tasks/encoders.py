@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batches import Batch, BatchConfig, Stream
-from dragoman.data.dataset import Splits, TextDataset
-from dragoman.data.holdout import hold_out_rows, say_held_out
+from dragoman.data.dataset import Splits, TextDataset, hold_out_rows, say_held_out
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.corpus import Finding
-from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
-from dragoman.data.holdout import hold_out, leave_out
+from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, hold_out, leave_out
 from dragoman.tasks.translate.batches import PairBatches
 
 Rows = Sequence[Sequence[int]]

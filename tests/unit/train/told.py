@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.corpus import CorpusConfig
-from dragoman.data.dataset import TextDataset
+from dragoman.data.dataset import TextDataset, hold_out, hold_out_rows
 from dragoman.data.documents import HoldOut, prepare_documents
-from dragoman.data.holdout import hold_out, hold_out_rows
 from dragoman.data.labelled import load_labelled
 from dragoman.data.prepare import prepare
 from dragoman.data.tagged import load_tagged

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from dragoman.data.batches import Stream
-from dragoman.data.dataset import TextDataset
+from dragoman.data.dataset import TextDataset, hold_out_rows, say_held_out
 from dragoman.data.documents import prepare_documents
-from dragoman.data.holdout import hold_out_rows, say_held_out
 from dragoman.data.labelled import load_labelled
 from dragoman.data.tagged import load_tagged
 from dragoman.models import EncoderOnly

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.data.corpus import CorpusConfig, CorpusTexts
-from dragoman.data.dataset import PairDataset, Ragged
-from dragoman.data.holdout import hold_out, leave_out, say_held_out
+from dragoman.data.dataset import PairDataset, Ragged, hold_out, leave_out, say_held_out
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.models.folder import read_config, tokenizer_paths

@@ -10,7 +10,7 @@ from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe, tag
 from tests.unit.train.made import file_size_limit
 
 from dragoman.data.batches import BatchConfig
-from dragoman.data.holdout import say_held_out
+from dragoman.data.dataset import say_held_out
 from dragoman.errors import DragomanError, InputError
 from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
