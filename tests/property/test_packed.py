@@ -25,7 +25,7 @@ def made(lengths: list[int]) -> DocumentDataset:
     rows = [[BOS, *(next(fresh) for _ in range(n)), EOS] for n in lengths]
     return DocumentDataset(
         name="made",
-        documents=Ragged.of(rows),
+        texts=Ragged.of(rows),
         num_chars=sum(lengths),
         special=SpecialIds(PAD, BOS, EOS),
         content_hash=str(lengths),
@@ -50,7 +50,7 @@ def test_validation_predicts_everything_once(
         stride=data.draw(st.integers(1, length)),
     )
     batches = list(PackedBatches(dataset, config).fixed())
-    ids = dataset.documents.ids
+    ids = dataset.texts.ids
     assert predicted(batches) == Counter(ids[ids != BOS].tolist())
     assert sum(b.num_targets for b in batches) == int((ids != BOS).sum())
     assert all(
@@ -72,7 +72,7 @@ def test_an_epoch_of_documents_holds_each_once(
     config = PackConfig(length=length, rows=rows, packing="documents")
     stream = Stream(PackedBatches(dataset, config), seed=seed)
     batches = [next(stream) for _ in range(stream.num_batches)]
-    ids = dataset.documents.ids
+    ids = dataset.texts.ids
     assert predicted(batches) == Counter(ids[ids != BOS].tolist())
     width = rows * length if len(batches) > 1 else batches[0].num_tokens
     assert {b.inputs_BL.shape[1] for b in batches} == {width}

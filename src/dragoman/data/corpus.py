@@ -1,6 +1,6 @@
 """Where pairs of sentences come from: parallel files, a TSV, JSON lines."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -106,19 +106,19 @@ def read_pairs(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
     return _jsonl_pairs(Path(corpus.jsonl), corpus.src_key, corpus.tgt_key)
 
 
+@dataclass(frozen=True, slots=True)
 class CorpusTexts:
     """All sentences of one or both sides of some corpora, read anew by each iteration.
 
     First all of one side, then all of the other, so that evenly spaced samples hold both.
     """
 
-    def __init__(self, corpora: Sequence[CorpusConfig], sides: Sequence[Side]) -> None:
-        self._corpora = corpora
-        self._sides = sides
+    corpora: Sequence[CorpusConfig]
+    sides: Sequence[Side]
 
     def __iter__(self) -> Iterator[str]:
-        for side in self._sides:
-            for corpus in self._corpora:
+        for side in self.sides:
+            for corpus in self.corpora:
                 for src, tgt in read_pairs(corpus):
                     yield src if side == "src" else tgt
 
@@ -127,7 +127,7 @@ def _parallel_pairs(src_path: Path, tgt_path: Path) -> Iterator[tuple[str, str]]
     src_lines, tgt_lines = read_lines(src_path), read_lines(tgt_path)
     for number, (src, tgt) in enumerate(zip_longest(src_lines, tgt_lines), start=1):
         if src is None or tgt is None:
-            longer = number + _count(src_lines if tgt is None else tgt_lines)
+            longer = number + sum(1 for _ in (src_lines if tgt is None else tgt_lines))
             num_src, num_tgt = (longer, number - 1) if tgt is None else (number - 1, longer)
             raise InputError(
                 f"{src_path} has {num_src:,} lines but {tgt_path} has {num_tgt:,}; line n of one "
@@ -151,7 +151,3 @@ def _jsonl_pairs(path: Path, src_key: str, tgt_key: str) -> Iterator[tuple[str, 
     settings = "src_key, tgt_key"
     for place, record in read_records(path):
         yield text_at(record, src_key, place, settings), text_at(record, tgt_key, place, settings)
-
-
-def _count(rest: Iterable[str]) -> int:
-    return sum(1 for _ in rest)

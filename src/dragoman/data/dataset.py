@@ -1,7 +1,9 @@
 """Sequences of ids in arrays that may lie on disk: subword sampling, and what validation keeps."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
 from itertools import chain
 from typing import Protocol
 
@@ -18,6 +20,7 @@ __all__ = [
     "Splits",
     "TextDataset",
     "gather",
+    "hash_of_arrays",
     "hold_out",
     "hold_out_rows",
     "leave_out",
@@ -87,6 +90,16 @@ def gather(
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     return Ragged(ids[np.repeat(starts, lengths) + within], offsets)
+
+
+def hash_of_arrays(
+    labels: Sequence[str], special: SpecialIds, arrays: Iterable[npt.NDArray[np.integer]]
+) -> str:
+    """A hash of labelled data: the ids and numbers, the names of the labels, the special ids."""
+    digest = hashlib.sha256(json.dumps([labels, astuple(special)]).encode())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

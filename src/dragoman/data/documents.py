@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Protocol
 from zlib import crc32
 
-from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
+from dragoman.data.dataset import TextDataset
 from dragoman.data.prepare import Encoder, RaggedWriter, id_type, kept, special_ids
 from dragoman.errors import InputError
 from dragoman.files.reading import longest_line, read_text
@@ -180,49 +180,29 @@ def _by_blank_line(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         start, run, size = start + len(run) + len(line), "", 0
 
 
+@dataclass(frozen=True, slots=True)
 class DocumentTexts:
     """The texts that are not held out, read anew by each iteration: for training a tokenizer."""
 
-    def __init__(
-        self, paths: Sequence[Path], split: Split, hold_out: HoldOut | None = None
-    ) -> None:
-        self._paths = paths
-        self._split: Split = split
-        self._hold_out = hold_out
+    paths: Sequence[Path]
+    split: Split
+    hold_out: HoldOut | None = None
 
     def __iter__(self) -> Iterator[str]:
-        parts = read_documents(self._paths, self._split, self._hold_out)
+        parts = read_documents(self.paths, self.split, self.hold_out)
         return (part.text for part in parts if not part.held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentDataset:
-    """Documents as ids, one after another."""
+class DocumentDataset(TextDataset):
+    """Documents, each a text of bos, its pieces, eos; a part of one may lack eos."""
 
-    name: str
-    documents: Ragged
-    """Of each document bos, its pieces, eos; a part of one may lack eos."""
     num_chars: int
     """Characters that the tokens stand for."""
-    special: SpecialIds
-    content_hash: str
-    """A hash of all that decides the ids."""
-
-    def __len__(self) -> int:
-        return len(self.documents)
-
-    def as_texts(self) -> TextDataset:
-        """The texts alone: for learning from them without labels."""
-        return TextDataset(
-            name=self.name,
-            texts=self.documents,
-            special=self.special,
-            content_hash=self.content_hash,
-        )
 
     def report(self) -> Iterator[str]:
         """What is in it, in a sentence."""
-        tokens, documents = len(self.documents.ids), len(self)
+        tokens, documents = len(self.texts.ids), len(self)
         yield (
             f"{self.name}: {counted(documents, 'document')}, "
             f"{counted(self.num_chars, 'character')}, {counted(tokens, 'token')} "
@@ -259,7 +239,7 @@ def prepare_documents(
     datasets = [
         DocumentDataset(
             name=name if side == "train" else f"{name}, held out",
-            documents=arrays[side],
+            texts=arrays[side],
             num_chars=num_chars[side],
             special=special_ids(encoder),
             content_hash=f"{content_hash} {side}",

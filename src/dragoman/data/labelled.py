@@ -3,17 +3,16 @@
 A file is lines of label, tab, text, or (`.jsonl`) JSON objects; both may be compressed.
 """
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
+from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, hash_of_arrays
 from dragoman.data.prepare import Encoder, encode_all, special_ids
 from dragoman.errors import InputError, nearest
 from dragoman.files.reading import read_lines, read_records, text_at, value_at
@@ -117,10 +116,8 @@ class LabelledDataset:
     @property
     def content_hash(self) -> str:
         """A hash of the ids, the labels and their names."""
-        digest = hashlib.sha256(json.dumps([self.labels, astuple(self.special)]).encode())
-        for array in (self.texts.ids, self.texts.offsets, self.targets):
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()[:32]
+        arrays = (self.texts.ids, self.texts.offsets, self.targets)
+        return hash_of_arrays(self.labels, self.special, arrays)
 
     def take(self, rows: npt.NDArray[np.int64]) -> "LabelledDataset":
         """The examples with these numbers."""

@@ -14,12 +14,10 @@ break their own rules; a broken span is read as `conlleval`, the script of the C
 reads it, and counted.
 """
 
-import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Literal
@@ -27,7 +25,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, gather
+from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, gather, hash_of_arrays
 from dragoman.data.prepare import Encoder, encode_all, special_ids
 from dragoman.errors import InputError, nearest
 from dragoman.files.reading import read_lines
@@ -223,10 +221,8 @@ class TaggedDataset:
     @property
     def content_hash(self) -> str:
         """A hash of the ids, the sentences, the tags and their names."""
-        digest = hashlib.sha256(json.dumps([self.labels, astuple(self.special)]).encode())
-        for array in (self.pieces.ids, self.pieces.offsets, self.sentences, self.tags):
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()[:32]
+        arrays = (self.pieces.ids, self.pieces.offsets, self.sentences, self.tags)
+        return hash_of_arrays(self.labels, self.special, arrays)
 
     def by_sentence(self, tags: npt.NDArray[np.int64]) -> list[list[str]]:
         """Tag numbers of all words, the own ones or predicted ones, as names in sentences."""

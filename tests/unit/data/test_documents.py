@@ -49,7 +49,7 @@ def written(folder: Path, text: str = TEXT, name: str = "a.txt") -> Path:
 def spelt(dataset: DocumentDataset) -> list[str]:
     """The documents with bos as ( and eos as )."""
     signs = {BOS: "(", EOS: ")"}
-    rows = [dataset.documents[i].tolist() for i in range(len(dataset))]
+    rows = [dataset.texts[i].tolist() for i in range(len(dataset))]
     return ["".join(signs.get(id_) or chr(id_ - 4) for id_ in row) for row in rows]
 
 
@@ -154,8 +154,8 @@ def test_a_long_document_comes_in_blocks(tmp_path: Path, monkeypatch: pytest.Mon
         )
         for one, two in zip(whole, blocks, strict=True):
             if one is not None and two is not None:
-                assert one.documents.ids.tolist() == two.documents.ids.tolist()
-                assert one.documents.offsets.tolist() == two.documents.offsets.tolist()
+                assert one.texts.ids.tolist() == two.texts.ids.tolist()
+                assert one.texts.offsets.tolist() == two.texts.offsets.tolist()
                 assert one.num_chars == two.num_chars
 
 
@@ -177,7 +177,7 @@ def test_the_second_time_nothing_is_tokenised(tmp_path: Path) -> None:
     calls = encoder.calls
     again, _ = prepare_documents([path], "line", encoder, cache)
     assert encoder.calls == calls
-    assert isinstance(again.documents.ids, np.memmap)
+    assert isinstance(again.texts.ids, np.memmap)
     assert (again.num_chars, again.content_hash) == (first.num_chars, first.content_hash)
     others = [
         prepare_documents([path], "blank-line", encoder, cache),
@@ -248,6 +248,6 @@ def test_the_last_tenth_of_tiny_shakespeare(data_folder: Path, tmp_path: Path) -
     train, held = prepare_documents([path], "file", tokenizer, tmp_path, hold_out)
     assert held is not None
     assert (train.num_chars, held.num_chars) == (cut, len(text) - cut)
-    assert tokenizer.decode(train.documents.ids) == text[:cut]
-    assert tokenizer.decode([*train.documents.ids, *held.documents.ids]) == text
-    assert len(held.documents.ids) == len(text) - cut + 2
+    assert tokenizer.decode(train.texts.ids) == text[:cut]
+    assert tokenizer.decode([*train.texts.ids, *held.texts.ids]) == text
+    assert len(held.texts.ids) == len(text) - cut + 2

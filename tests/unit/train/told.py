@@ -222,7 +222,7 @@ def pretrain(folder: Path) -> Case:
         bare, _ = prepare_documents([folder / "bare.txt"], "line", pieces, cache)
         marked = load_labelled(folder / "texts.tsv", data.labelled_layout, pieces)
         named = load_tagged(folder / "words.conll", data.tagged_layout, pieces)
-        texts = TextDataset.joined([part.as_texts() for part in (bare, marked, named)])
+        texts = TextDataset.joined([bare, marked.as_texts(), named.as_texts()])
         rest, held = (
             replace(texts, texts=texts.texts.take(rows))
             for rows in hold_out_rows(texts.texts, 9, SEED)

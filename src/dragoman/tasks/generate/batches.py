@@ -97,15 +97,15 @@ class PackedBatches:
 
         Raises InputError for a text that is shorter than one window.
         """
-        length, num_ids = self.config.length, len(self.dataset.documents.ids)
+        length, num_ids = self.config.length, len(self.dataset.texts.ids)
         if self.config.packing == "stream" and num_ids <= length:
             raise InputError(
                 f"{self.dataset.name} has {num_ids:,} tokens, too few for one window of length = "
                 f"{length:,}; give more text or a smaller length."
             )
         probability = self.config.subword_sampling
-        documents = sampled(self.dataset.documents, self.splits, probability, rng)
-        dataset = replace(self.dataset, documents=documents)
+        documents = sampled(self.dataset.texts, self.splits, probability, rng)
+        dataset = replace(self.dataset, texts=documents)
         if self.config.packing == "stream":
             last = len(documents.ids) - 1  # which is a target only
             first = rng.integers(min(length, last - length + 1))
@@ -123,7 +123,7 @@ class PackedBatches:
         A sequence is the text, or with packed documents each of them. Divide the sum of the losses
         by `dataset.num_chars` for a figure per character.
         """
-        sequences = self.dataset.documents
+        sequences = self.dataset.texts
         if self.config.packing == "stream":
             sequences = Ragged(sequences.ids, sequences.offsets[[0, -1]])
         firsts, ends, fresh = _advancing(sequences, self.config.length, self.config.step)
@@ -197,7 +197,7 @@ class _Windows:
     def __getitem__(self, number: int, /) -> LanguageBatch:
         chosen = slice(*self.bounds[number : number + 2])
         starts, lengths = self.starts[chosen], self.lengths[chosen]
-        special, ids = self.dataset.special, self.dataset.documents.ids
+        special, ids = self.dataset.special, self.dataset.texts.ids
         inputs, targets = gather(ids, starts, lengths), gather(ids, starts + 1, lengths)
         within = np.arange(len(inputs.ids)) - np.repeat(inputs.offsets[:-1], lengths)
         seen = within < np.repeat(lengths - self.fresh[chosen], lengths)

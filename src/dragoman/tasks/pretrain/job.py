@@ -98,7 +98,7 @@ def _datasets(data: UnlabelledFiles, tokenizer: Tokenizer) -> Iterator[TextDatas
     paths = data.paths
     if paths["texts"]:
         documents, _ = prepare_documents(paths["texts"], data.split, tokenizer, data.cache_folder)
-        yield documents.as_texts()
+        yield documents
     for path in paths["labelled"]:
         yield load_labelled(path, data.labelled_layout, tokenizer).as_texts()
     for path in paths["tagged"]:

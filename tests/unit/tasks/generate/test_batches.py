@@ -29,7 +29,7 @@ def made(count: int = 40, longest: int = 60) -> DocumentDataset:
     rows = [[BOS, *(next(fresh) for _ in range(n)), EOS] for n in lengths.tolist()]
     return DocumentDataset(
         name="made",
-        documents=Ragged.of(rows),
+        texts=Ragged.of(rows),
         num_chars=int(lengths.sum()),
         special=SpecialIds(PAD, BOS, EOS),
         content_hash=f"made {count}",
@@ -51,7 +51,7 @@ def assert_consistent(batch: LanguageBatch) -> None:
 def test_stream_windows_are_shifted_pairs() -> None:
     """Targets are what follows in the stream, but for bos, which nothing predicts."""
     dataset, config = made(), PackConfig(length=16, rows=4)
-    ids = dataset.documents.ids
+    ids = dataset.texts.ids
     for batch in epoch_of(Stream(PackedBatches(dataset, config), seed=1)):
         assert_consistent(batch)
         assert batch.document_lengths is None
@@ -74,10 +74,10 @@ def test_an_epoch_of_the_stream_passes_over_it_once(length: int) -> None:
         epoch = epoch_of(batches)
         starts = np.sort(np.concatenate([batch.indices for batch in epoch]))
         assert (np.diff(starts) == length).all()
-        left = len(dataset.documents.ids) - 1 - len(starts) * length
+        left = len(dataset.texts.ids) - 1 - len(starts) * length
         assert 0 <= left < 2 * length
         assert starts[0] < length
-        assert starts[-1] + 2 * length >= len(dataset.documents.ids)
+        assert starts[-1] + 2 * length >= len(dataset.texts.ids)
         firsts.add(int(starts[0]))
     assert length == 1 or len(firsts) > 1
 
@@ -96,7 +96,7 @@ def test_packed_documents_fill_one_row() -> None:
     batches = Stream(
         PackedBatches(dataset, PackConfig(length=16, rows=4, packing="documents")), seed=1
     )
-    known = {tuple(dataset.documents[i].tolist()) for i in range(len(dataset))}
+    known = {tuple(dataset.texts[i].tolist()) for i in range(len(dataset))}
     found = []
     told, epoch = batches.padding, epoch_of(batches)
     for batch in epoch:
@@ -127,7 +127,7 @@ def test_long_documents_come_in_parts() -> None:
     )
     for _ in range(2):
         epoch = epoch_of(batches)
-        ids = dataset.documents.ids
+        ids = dataset.texts.ids
         assert targets_of(epoch) == Counter(ids[ids != BOS].tolist())
         lengths = [n for b in epoch for n in (b.document_lengths or ())[:-1]]
         assert max(lengths) == 16
@@ -141,11 +141,11 @@ def test_validation_predicts_each_id_once_with_context(
     """All ids but bos, once; with length - stride ids before each where there are so many."""
     dataset = made(12)
     config = PackConfig(length=length, rows=3, packing=packing, stride=stride)  # type: ignore[arg-type]
-    ids = dataset.documents.ids
+    ids = dataset.texts.ids
     first, second = (list(PackedBatches(dataset, config).fixed()) for _ in range(2))
     assert targets_of(first) == Counter(ids[ids != BOS].tolist())
     assert all(torch.equal(a.inputs_BL, b.inputs_BL) for a, b in zip(first, second, strict=True))
-    starts = dataset.documents.offsets if packing == "documents" else np.array([0])
+    starts = dataset.texts.offsets if packing == "documents" else np.array([0])
     for batch in first:
         assert_consistent(batch)
         rows = split_rows(batch)
@@ -192,7 +192,7 @@ def test_an_epoch_is_sampled_anew(packing: Literal["stream", "documents"]) -> No
     draws the same, and validation never does.
     """
     dataset = made()
-    largest = int(dataset.documents.ids.max())
+    largest = int(dataset.texts.ids.max())
     halves = range(1000, 1000 + largest + 1)  # piece i is i + 1000 twice
     splits = SubwordSplits.of(((i, halves[i], halves[i]) for i in range(10, largest + 1)), 5000)
 
@@ -217,7 +217,7 @@ def test_an_epoch_is_sampled_anew(packing: Literal["stream", "documents"]) -> No
 def test_a_text_shorter_than_a_window_is_refused() -> None:
     """Text, its tokens and the length are named; with packed documents it is fine."""
     dataset = made(1, longest=5)
-    count = len(dataset.documents.ids)
+    count = len(dataset.texts.ids)
     with pytest.raises(InputError, match=f"made has {count} tokens.*length = {count}"):
         Stream(PackedBatches(dataset, PackConfig(length=count)), seed=0)
     (batch,) = epoch_of(Stream(PackedBatches(dataset, PackConfig(length=count - 1)), seed=0))

@@ -69,7 +69,7 @@ def made(count: int = 9, longest: int = 20) -> DocumentDataset:
     rows = [[2, *rng.integers(SPECIAL, VOCAB, rng.integers(1, longest)), 3] for _ in range(count)]
     return DocumentDataset(
         name="made",
-        documents=Ragged.of(rows),
+        texts=Ragged.of(rows),
         num_chars=1234,
         special=SpecialIds(0, 2, 3),
         content_hash="made",
@@ -91,7 +91,7 @@ def test_packed_documents_cost_what_they_cost_alone(name: str) -> None:
     batches = [next(stream) for _ in range(stream.num_batches)]
     assert len(batches) > 1
     found = torch.stack([next_token_loss(model, batch, 0.0) for batch in batches]).sum()
-    documents = [dataset.documents[i].tolist() for i in range(len(dataset))]
+    documents = [dataset.texts[i].tolist() for i in range(len(dataset))]
     expected = torch.stack([alone(model, ids) for ids in documents]).sum()
     assert found.item() == pytest.approx(expected.item(), rel=1e-10)
     weights = list(model.parameters())
@@ -123,7 +123,7 @@ def test_the_loss_of_a_stream_is_that_of_its_windows(name: str, smoothing: float
 def test_the_text_loss_gives_each_token_its_context(stride: int) -> None:
     """Every token once, given at most the window and at least what the stride leaves of it."""
     model, dataset = make_model("rotary"), made()
-    ids = dataset.documents.ids.astype(np.int64)
+    ids = dataset.texts.ids.astype(np.int64)
     config = PackConfig(length=16, rows=4, stride=stride)
     found = text_loss(model, dataset, config)
     model.eval()
@@ -147,7 +147,7 @@ def test_the_text_loss_of_documents_is_theirs_alone() -> None:
     model, dataset = make_model("learned"), made()
     config = PackConfig(length=30, rows=2, packing="documents")
     model.eval()
-    documents = [dataset.documents[i].tolist() for i in range(len(dataset))]
+    documents = [dataset.texts[i].tolist() for i in range(len(dataset))]
     expected = sum(alone(model, ids).item() for ids in documents)
     assert text_loss(model, dataset, config).nats == pytest.approx(expected, rel=1e-9)
 

@@ -181,7 +181,7 @@ def test_texts_of_all_kinds_of_files(tmp_path: Path) -> None:
     parts = [
         load_labelled(tmp_path / "a.tsv", LabelledLayout(), tokenizer).as_texts(),
         load_tagged(tmp_path / "b.conll", TaggedLayout(), tokenizer).as_texts(),
-        prepare_documents([tmp_path / "c.txt"], "line", tokenizer, tmp_path)[0].as_texts(),
+        prepare_documents([tmp_path / "c.txt"], "line", tokenizer, tmp_path)[0],
     ]
     expected = [
         ["good dog", "bad dog"],
