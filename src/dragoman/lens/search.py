@@ -190,7 +190,8 @@ def beam_tree(notes: Observed, best: Hypothesis, name_of: Callable[[int], str]) 
     for node in nodes_of_rows.values():
         drafts[node].live = True
 
-    path = _path(notes, best, layers)
+    tokens = (*best.ids, notes.eos_id) if best.stopped == "eos" else best.ids
+    path = [0, *(placed[row] for placed, row in zip(layers, notes.rows_of(tokens), strict=False))]
     fates = _Fates(notes, best, path[-1])
     return BeamTree(
         beam_size=notes.beam_size,
@@ -248,50 +249,44 @@ def _place(draft: _Draft, expansion: Expansion, drafts: list[_Draft]) -> None:
         drafts[draft.parent].survivors += 1
 
 
-def _path(notes: Observed, best: Hypothesis, layers: list[dict[int, int]]) -> list[int]:
-    """The nodes from the root to the best hypothesis."""
-    tokens = (*best.ids, notes.eos_id) if best.stopped == "eos" else best.ids
-    rows = notes.rows_of(tokens)
-    return [0, *(layer[row] for layer, row in zip(layers, rows, strict=False))]
-
-
 class _Fates:
-    """The sentences."""
+    """What became of each prefix of one search, in sentences."""
 
     def __init__(self, notes: Observed, best: Hypothesis, winner: int) -> None:
         self._eos_id = notes.eos_id
         self._width = notes.beam_size
-        self._best = best
+        self._best = f"{best.score:.3f}"
         self._winner = winner
         self._greatest_penalty = length_penalty(notes.max_length, notes.length_penalty)
 
     def of(self, number: int, draft: _Draft, *, on_path: bool) -> _Fate:
         """What became of one prefix."""
         if on_path:
-            return self._chosen(number, draft)
+            return _Fate("chosen", *self._chosen(number, draft))
         if not draft.kept:
-            return self._pruned(draft)
+            return _Fate("pruned", *self._pruned(draft))
         if draft.score is not None:
-            return self._finished(draft, draft.score)
+            return _Fate("finished", *self._finished(draft, draft.score))
         if draft.live:
-            return self._beaten(draft)
-        return self._open(draft)
+            return _Fate("beaten", *self._beaten(draft))
+        if draft.survivors:
+            en = "It had a place in the beam, and so have continuations of it."
+            return _Fate("open", en, "它在束中占有位置，它的续写也有入选。")
+        en = "It had a place in the beam, but in the next step none of its continuations got one."
+        return _Fate("open", en, "它曾在束中占有位置，但下一步它的续写无一入选。")
 
-    def _chosen(self, number: int, draft: _Draft) -> _Fate:
+    def _chosen(self, number: int, draft: _Draft) -> tuple[str, str]:
         if draft.token is None:
-            return _Fate("chosen", "Here the search begins.", "搜索从这里开始。")
+            return "Here the search begins.", "搜索从这里开始。"
         if number != self._winner:
-            return _Fate(
-                "chosen", "It is the beginning of the best translation.", "它是最佳译文的开头。"
-            )
-        score = f"{self._best.score:.3f}"
-        return _Fate(
-            "chosen",
-            f"It is complete, and no other one has a higher score than {score}: the translation.",
-            f"它已完整，得分 {score} 无人能及：这就是译文。",
+            return "It is the beginning of the best translation.", "它是最佳译文的开头。"
+        return (
+            f"It is complete, and no other one has a higher score than {self._best}: the "
+            "translation.",
+            f"它已完整，得分 {self._best} 无人能及：这就是译文。",
         )
 
-    def _pruned(self, draft: _Draft) -> _Fate:
+    def _pruned(self, draft: _Draft) -> tuple[str, str]:
         lowest = f"{draft.last_sum:.3f}"
         taken = self._width - draft.places
         why = f"Pruned: {draft.places} continuations with higher sums filled the beam"
@@ -301,42 +296,24 @@ class _Fates:
             why = "Pruned: one continuation with a higher sum filled the beam"
             last, last_zh = f"it has {lowest}", f"它为 {lowest}"
         if taken:
-            why += (
-                f", in which finished translations hold {taken} of {counted(self._width, 'place')}"
-            )
+            places = counted(self._width, "place")
+            why += f", in which finished translations hold {taken} of {places}"
             why_zh += f"（共 {self._width} 个位置，其中 {taken} 个已归完成的译文）"
-        return _Fate("pruned", f"{why}; {last}.", f"{why_zh}，{last_zh}。")
+        return f"{why}; {last}.", f"{why_zh}，{last_zh}。"
 
-    def _finished(self, draft: _Draft, score: float) -> _Fate:
+    def _finished(self, draft: _Draft, score: float) -> tuple[str, str]:
         how, how_zh = "It is complete", "它已完整"
         if draft.token != self._eos_id:
             how, how_zh = "It reached the length limit", "它达到了长度上限"
-        best = f"{self._best.score:.3f}"
-        return _Fate(
-            "finished",
-            f"{how} with the score {score:.3f}, which is not above the best one, {best}.",
-            f"{how_zh}，得分 {score:.3f}，不高于最佳得分 {best}。",
+        return (
+            f"{how} with the score {score:.3f}, which is not above the best one, {self._best}.",
+            f"{how_zh}，得分 {score:.3f}，不高于最佳得分 {self._best}。",
         )
 
-    def _beaten(self, draft: _Draft) -> _Fate:
-        bound, best = f"{draft.log_prob / self._greatest_penalty:.3f}", f"{self._best.score:.3f}"
-        return _Fate(
-            "beaten",
+    def _beaten(self, draft: _Draft) -> tuple[str, str]:
+        bound = f"{draft.log_prob / self._greatest_penalty:.3f}"
+        return (
             f"The search stopped: however it went on, its score could not exceed {bound}, and the "
-            f"best one is {best}.",
-            f"搜索停止：无论怎样续写，它的得分都不会超过 {bound}，而最佳得分已是 {best}。",
-        )
-
-    def _open(self, draft: _Draft) -> _Fate:
-        if not draft.survivors:
-            return _Fate(
-                "open",
-                "It had a place in the beam, but in the next step none of its continuations got "
-                "one.",
-                "它曾在束中占有位置，但下一步它的续写无一入选。",
-            )
-        return _Fate(
-            "open",
-            "It had a place in the beam, and so have continuations of it.",
-            "它在束中占有位置，它的续写也有入选。",
+            f"best one is {self._best}.",
+            f"搜索停止：无论怎样续写，它的得分都不会超过 {bound}，而最佳得分已是 {self._best}。",
         )

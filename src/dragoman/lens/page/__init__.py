@@ -21,7 +21,7 @@ import numpy as np
 
 from dragoman.errors import InputError
 from dragoman.files.writing import replacing
-from dragoman.lens.inspection import AttentionMap, Inspection
+from dragoman.lens.inspection import Inspection
 from dragoman.version import __version__
 
 __all__ = ["MAX_WEIGHTS", "SCRIPTS", "write_page"]
@@ -87,7 +87,7 @@ def page(inspection: Inspection) -> str:
         "SCRIPT_HASH": _hash(script),
         "STYLE": style,
         "LABELS": as_json(json.loads(_part("labels.json"))),
-        "DATA": as_json(_data(inspection)),
+        "DATA": as_json({**_in_whole_numbers(inspection), "one": ONE, "dragoman": __version__}),
         "SCRIPT": script,
     }
     pieces = _part("template.html").split("%%")  # text and names in turn; the data is not searched
@@ -103,17 +103,12 @@ def as_json(value: Any) -> str:  # noqa: ANN401 -- whatever JSON can hold
     return text.translate(_HARMLESS)
 
 
-def _data(inspection: Inspection) -> dict[str, Any]:
+def _in_whole_numbers(inspection: Inspection) -> dict[str, Any]:
+    """Its JSON, with weights that are `ONE` for 1: half the size of decimal fractions."""
     found = inspection.to_dict()
     for plain, each in zip(found["attention"], inspection.attention, strict=True):
-        plain["weights"] = _whole(each)
-    return {**found, "one": ONE, "dragoman": __version__}
-
-
-def _whole(attention: AttentionMap) -> list[Any]:
-    """The weights as whole numbers, `ONE` for 1: half the size of decimal fractions."""
-    weights: list[Any] = np.rint(attention.weights_LHTS * ONE).astype(np.int64).tolist()
-    return weights
+        plain["weights"] = np.rint(each.weights_LHTS * ONE).astype(np.int64).tolist()
+    return found
 
 
 def _part(name: str) -> str:
