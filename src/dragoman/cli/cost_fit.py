@@ -83,7 +83,7 @@ def _draw(report: "ScalingReport", png: Path) -> None:
         flops=report.flops.of_token,
         best=best,
         runs=[(r.point.parameters, r.point.tokens, r.point.loss) for r in report.runs],
-        foretold=[
+        predicted=[
             (f.run.point.parameters, f.run.point.tokens, f.run.point.loss, f.loss.low, f.loss.high)
             for f in report.predictions
         ],

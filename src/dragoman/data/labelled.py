@@ -75,10 +75,10 @@ def _tsv_rows(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, st
         width = width or max(last, len(columns))
         if len(columns) != width:
             count = f"{len(columns)} column{'s' * (len(columns) != 1)}"
-            layout_said = f"label in column {layout.label_column}, text in {layout.text_column}"
+            layout_given = f"label in column {layout.label_column}, text in {layout.text_column}"
             raise InputError(
-                f"{path} line {number} has {count}, not {width} ({layout_said}); part the columns "
-                "by one tab each, or set label_column and text_column."
+                f"{path} line {number} has {count}, not {width} ({layout_given}); separate the "
+                "columns with one tab each, or set label_column and text_column."
             )
         if number > 1 or not layout.header:
             label, text = columns[layout.label_column - 1], columns[layout.text_column - 1]

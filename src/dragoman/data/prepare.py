@@ -28,7 +28,7 @@ import numpy as np
 from dragoman.data.corpus import CorpusConfig, Finding, read_pairs
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.reading import open_bytes, refuse_pipe
+from dragoman.files.reading import open_bytes, reject_pipe
 from dragoman.files.writing import locked, rename_durably
 
 __all__ = [
@@ -174,7 +174,7 @@ def _hash(parts: Sequence[object], paths: Sequence[Path]) -> str:
     """A hash of values that JSON can hold and of the files' bytes as they are on disk."""
     digest = hashlib.sha256(json.dumps(parts).encode())
     for path in paths:
-        refuse_pipe(path)
+        reject_pipe(path)
         open_bytes(path).close()  # for its errors
         with path.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())

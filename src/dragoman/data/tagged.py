@@ -186,8 +186,8 @@ def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
         if not 0 <= min(places) < max(places) < len(columns):
             raise InputError(
                 f"{path} line {number} has {len(columns)} column{'s' * (len(columns) != 1)} "
-                f"(word in column {layout.word_column}, tag in {layout.tag_column}); part them by "
-                "blanks or tabs, or set word_column and tag_column."
+                f"(word in column {layout.word_column}, tag in {layout.tag_column}); separate them "
+                "with blanks or tabs, or set word_column and tag_column."
             )
         sentence.words.append(columns[places[0]])
         sentence.tags.append(columns[places[1]])
@@ -268,8 +268,8 @@ class TaggedDataset:
         longer = int((np.diff(self.pieces.offsets[self.sentences]) > max_length).sum())
         if longer:
             over = f"over {counted(max_length, 'token')}"
-            parted = counted(longer, f"sentence {over} is", f"sentences {over} are")
-            yield f"{self.name}: {parted} parted."
+            cut = counted(longer, f"sentence {over} is", f"sentences {over} are")
+            yield f"{self.name}: {cut} split."
 
 
 def load_tagged(
@@ -314,7 +314,7 @@ def _unified(
             if _parted(tag)[0] is None:
                 raise InputError(
                     f"{path} line {line} has the tag {tag!r}, neither O nor a prefix, a hyphen and "
-                    'a type; mend it, or set scheme = "plain" where tags stand for single words.'
+                    'a type; correct it, or set scheme = "plain" where tags stand for single words.'
                 )
         spans, wrong = find_spans(sentence.tags, scheme)
         unified.append(to_bio(spans, len(sentence.tags)))

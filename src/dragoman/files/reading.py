@@ -31,7 +31,7 @@ __all__ = [
     "read_lines",
     "read_records",
     "read_text",
-    "refuse_pipe",
+    "reject_pipe",
     "text_at",
     "value_at",
 ]
@@ -83,7 +83,7 @@ def _decoded(stream: BinaryIO, name: str) -> Iterator[str]:
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if number == 1:
-            _refuse_other_kinds(line, name)
+            _reject_other_kinds(line, name)
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
             text = line.decode("utf-8")
@@ -96,7 +96,7 @@ def _decoded(stream: BinaryIO, name: str) -> Iterator[str]:
         yield text + "\n" if raw.endswith(b"\n") else text
 
 
-def _refuse_other_kinds(start: bytes, name: str) -> None:
+def _reject_other_kinds(start: bytes, name: str) -> None:
     """Raise InputError if the first line is that of a document, or is UTF-16."""
     for signature, kind in DOCUMENTS.items():
         if start.startswith(signature):
@@ -122,7 +122,7 @@ def open_bytes(path: Path) -> BinaryIO:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
 
 
-def refuse_pipe(path: Path) -> None:
+def reject_pipe(path: Path) -> None:
     """Raise InputError for what can be read only once."""
     if path.is_fifo():
         raise InputError(f"{path} is a pipe, and a run may have to read it again; give a file.")

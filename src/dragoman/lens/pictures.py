@@ -244,8 +244,8 @@ def label(text: str) -> tuple[str, FontProperties]:
             return shown, FontProperties(fname=path)
     own = next(_candidates())
     known = _glyphs(own)
-    spelt = "".join(char if ord(char) in known else f"U+{ord(char):04X}" for char in shown)
-    return spelt, FontProperties(fname=own)
+    spelled = "".join(char if ord(char) in known else f"U+{ord(char):04X}" for char in shown)
+    return spelled, FontProperties(fname=own)
 
 
 def _candidates() -> Iterator[str]:

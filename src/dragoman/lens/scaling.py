@@ -35,7 +35,7 @@ class ScalingPicture:
     """The best N and D for so many operations."""
     runs: Sequence[tuple[float, float, float]]
     """N, D and the measured loss of each run that was fitted."""
-    foretold: Sequence[tuple[float, float, float, float, float]] = ()
+    predicted: Sequence[tuple[float, float, float, float, float]] = ()
     """N, D, measured loss, and both ends of the predicted interval."""
 
 
@@ -43,12 +43,12 @@ def plot_scaling(picture: ScalingPicture, path: Path | str) -> Path:
     """Draw the law over its runs, and write a PNG.
 
     Left, the loss against the tokens, a curve for each size; a diamond is a run that was not
-    fitted, the bar behind it what the law foretold. Right, the same runs against the operations
+    fitted, with the predicted interval as a bar. Right, the same runs against the operations
     they took, and below all curves the frontier: the best size for each budget.
     """
     figure = blank(10.4, 4.4)
     left, right = figure.subplots(1, 2, sharey=True)
-    sizes = sorted({run[0] for run in (*picture.runs, *picture.foretold)})
+    sizes = sorted({run[0] for run in (*picture.runs, *picture.predicted)})
     colours = colormaps["viridis"](np.linspace(0.0, 0.85, len(sizes)))
     for size, colour in zip(sizes, colours, strict=True):
         _draw_size(left, picture, size, colour, cost=1.0)
@@ -76,15 +76,15 @@ def _draw_size(
     *,
     cost: float,
 ) -> None:
-    """The curve of one size, its runs, and those that were foretold; `cost` is that of a token."""
-    tokens = np.array([run[1] for run in (*picture.runs, *picture.foretold)])
+    """The curve of one size, its runs, and those that were predicted; `cost` is that of a token."""
+    tokens = np.array([run[1] for run in (*picture.runs, *picture.predicted)])
     shown = np.geomspace(tokens.min() / WIDER, tokens.max() * WIDER, PLACES)
     losses = [picture.law(size, float(place)) for place in shown]
     axes.plot(shown * cost, losses, color=colour, linewidth=1.2, label=f"N = {short(size)}")
     fitted = [(d * cost, loss) for n, d, loss in picture.runs if n == size]
     if fitted:
         axes.plot(*zip(*fitted, strict=True), "o", color=colour, markersize=5)
-    for n, d, loss, low, high in picture.foretold:
+    for n, d, loss, low, high in picture.predicted:
         if n == size:
             axes.plot([d * cost] * 2, [low, high], color=colour, linewidth=5, alpha=0.35)
             axes.plot(d * cost, loss, "D", color=colour, markersize=6, markeredgecolor="black")

@@ -1,7 +1,7 @@
 r"""Training a tokenizer: which characters, which words, which pieces.
 
 1. Count the characters. The most frequent ones that together make up ``character_coverage`` of the
-   text get a place in the vocabulary, at most half of the places; the others are spelt in bytes.
+   text get a place in the vocabulary, at most half of the places; the others are spelled in bytes.
 2. Cut each text into words. No piece crosses a word's border. A word carries the space before it.
 3. Learn the pieces: byte-pair encoding (Sennrich et al. 2016, section 3.2: merge the most frequent
    pair, again and again) or a unigram language model (Kudo 2018, section 3.2: drop the pieces that
@@ -112,8 +112,8 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
         raise InputError("There is no text to train a tokenizer on.")
     alphabet = choose_alphabet(counts, config)
     stride = math.ceil(num_texts / config.max_texts)
-    learnt = _learn(_only(alphabet, islice(texts, 0, None, stride)), alphabet, config)
-    plain = _as_plain_entries(learnt, len(config.first))
+    trained = _learn(_only(alphabet, islice(texts, 0, None, stride)), alphabet, config)
+    plain = _as_plain_entries(trained, len(config.first))
     return Tokenizer.from_json(json.dumps(plain), origin="just trained")
 
 

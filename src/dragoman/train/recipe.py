@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
 from dragoman.errors import InputError, nearest
-from dragoman.files.reading import refuse_pipe
+from dragoman.files.reading import reject_pipe
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.nn.position import PositionScheme
@@ -47,7 +47,7 @@ class DataFiles:
         for folder in folders:
             path = folder / name
             if path.exists():
-                refuse_pipe(path)
+                reject_pipe(path)
                 return path
         looked = ", ".join(str(folder) for folder in folders)
         where = f" The data: {self.source}." if self.source else ""

@@ -12,7 +12,7 @@ def law(size: float, tokens: float) -> float:
     return float(1.0 + 30.0 * size**-0.3 + 200.0 * tokens**-0.4)
 
 
-def picture(*, foretold: bool) -> ScalingPicture:
+def picture(*, predicted: bool) -> ScalingPicture:
     """Two sizes on two lengths, and one run beside the curve."""
     runs = [(n, d, law(n, d)) for n in (1e4, 1e5) for d in (1e6, 4e6)]
     return ScalingPicture(
@@ -21,15 +21,15 @@ def picture(*, foretold: bool) -> ScalingPicture:
         flops=lambda size: 6 * size,
         best=lambda budget: (budget**0.5, budget**0.5 / 6),
         runs=runs,
-        foretold=[(1e6, 8e6, 1.9, 1.8, 2.1)] if foretold else [],
+        predicted=[(1e6, 8e6, 1.9, 1.8, 2.1)] if predicted else [],
     )
 
 
-@pytest.mark.parametrize("foretold", [True, False])
-def test_the_law_is_drawn(tmp_path: Path, *, foretold: bool) -> None:
-    """A PNG comes out, with a run that was foretold or without, the same bytes each time."""
-    one = plot_scaling(picture(foretold=foretold), tmp_path / "one.png")
-    two = plot_scaling(picture(foretold=foretold), tmp_path / "two.png")
+@pytest.mark.parametrize("predicted", [True, False])
+def test_the_law_is_drawn(tmp_path: Path, *, predicted: bool) -> None:
+    """A PNG comes out, with a run that was predicted or without, the same bytes each time."""
+    one = plot_scaling(picture(predicted=predicted), tmp_path / "one.png")
+    two = plot_scaling(picture(predicted=predicted), tmp_path / "two.png")
     assert one.read_bytes() == two.read_bytes()
     assert one.read_bytes().startswith(b"\x89PNG")
 
