@@ -1,8 +1,10 @@
 """Links lead somewhere, recipes that are named are shipped, examples can be pasted and run."""
 
+import io
 import re
 import tomllib
 from codeop import CommandCompiler
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,16 @@ def test_messages_that_are_explained_are_messages() -> None:
     parts = [part for m in explained for part in re.split(r"\.\.\.|\b[A-Z]+\b|\W*$", m) if part]
     assert len(explained) > 30
     assert [part.strip() for part in parts if part.strip(" ()") not in told] == []
+
+
+def test_the_example_of_images_learns_digits() -> None:
+    """With a fifth of its epochs it knows far more digits than chance would."""
+    (block,) = blocks(ROOT / "docs" / "vit.md", "python")
+    code = block.text.replace("EPOCHS, BATCH, PATCH = 40,", "EPOCHS, BATCH, PATCH = 8,")
+    assert code != block.text
+    said = io.StringIO()
+    with redirect_stdout(said):
+        exec(compile(code, "vit.md", "exec"), {"__name__": "vit"})  # noqa: S102
+    share, words = said.getvalue().split(" of ")
+    assert float(share.removesuffix("%")) > 60
+    assert words.startswith("450 unseen digits")
