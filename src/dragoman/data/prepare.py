@@ -261,7 +261,12 @@ def prepare(
     Raises InputError for everything that is wrong with the corpus, and DragomanError when the cache
     cannot be written.
     """
-    special = _special_ids(src_encoder, tgt_encoder)
+    special, tgt_special = special_ids(src_encoder), special_ids(tgt_encoder)
+    if special != tgt_special:
+        raise InputError(
+            "The tokenizers of source and target number their special tokens differently "
+            f"({special}, {tgt_special}); train both with dragoman or use one for both."
+        )
     keys = [corpus.src_key, corpus.tgt_key] if corpus.jsonl else []
     hashes = [src_encoder.content_hash, tgt_encoder.content_hash]
     content = [FORMAT, *hashes, bool(corpus.tsv), keys], corpus.paths
@@ -277,16 +282,6 @@ def prepare(
         content_hash=content_hash,
         weight=corpus.weight,
     )
-
-
-def _special_ids(src: Encoder, tgt: Encoder) -> SpecialIds:
-    ours, theirs = special_ids(src), special_ids(tgt)
-    if ours != theirs:
-        raise InputError(
-            f"The tokenizers of source and target number their special tokens differently ({ours}, "
-            f"{theirs}); train both with dragoman or use one for both."
-        )
-    return ours
 
 
 def _write_pairs(

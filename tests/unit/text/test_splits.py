@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dragoman.text.splits import SubwordSplits
+from dragoman.text.tokenizer import SubwordSplits
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 
 # 4 = abcd = 2 3 or 1 0; 3 = cd = 1 0; 0, 1, 2 cannot be taken apart.

@@ -17,7 +17,7 @@ from dragoman.tasks.generate.batches import (
     PackConfig,
     PackedBatches,
 )
-from dragoman.text.splits import SubwordSplits
+from dragoman.text.tokenizer import SubwordSplits
 
 PAD, BOS, EOS = 0, 2, 3
 
