@@ -1,7 +1,7 @@
 """Models of other libraries as ours: what their config says, and where each of their tensors goes.
 
-One file for each family of Hugging Face's `transformers`, under the name of its `model_type`. Each
-has `config`, from what a `config.json` holds to ours, and `weights`, from a state dict to ours.
+One file for each family of Hugging Face's `transformers` and those that share its names. Each has
+`config`, from what a `config.json` holds to ours, and `weights`, from a state dict to ours.
 Nothing here imports that library; the tests in `tests/parity` compare with it.
 """
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dragoman.errors import InputError, nearest
 from dragoman.models.config import ModelConfig
-from dragoman.models.foreign import bart, bert, gpt2, llama, m2m100, marian, t5
+from dragoman.models.foreign import bart, bert, gpt2, llama, t5
 from dragoman.models.foreign.reading import HF, unsupported
 
 __all__ = ["FAMILIES", "Family", "family"]
@@ -28,13 +28,13 @@ class Family(NamedTuple):
 
 
 FAMILIES: Mapping[str, Family] = {
-    "bart": Family(bart.config, bart.weights),
+    "bart": Family(bart.bart_config, bart.bart_weights),
     "bert": Family(bert.config, bert.weights),
     "gpt2": Family(gpt2.config, gpt2.weights),
     "llama": Family(llama.config, llama.weights),
-    "m2m_100": Family(m2m100.config, m2m100.weights),
-    "marian": Family(marian.config, marian.weights),
-    "mbart": Family(bart.config, bart.weights),
+    "m2m_100": Family(bart.m2m100_config, bart.m2m100_weights),
+    "marian": Family(bart.marian_config, bart.marian_weights),
+    "mbart": Family(bart.bart_config, bart.bart_weights),
     "mistral": Family(llama.config, llama.weights),
     "qwen2": Family(llama.config, llama.weights),
     "qwen3": Family(llama.config, llama.weights),

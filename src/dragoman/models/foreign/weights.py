@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.models.build import build
+from dragoman.models.build import build_on_meta
 from dragoman.models.config import EncoderDecoderConfig, ModelConfig
 
 
@@ -149,8 +149,7 @@ def convert(
     that the model uses. The result may share memory with `state`. Raises InputError that names
     tensors which are missing, left over or of another shape.
     """
-    with torch.device("meta"):
-        wanted = {name: p.shape for name, p in build(config).named_parameters()}
+    wanted = {name: p.shape for name, p in build_on_meta(config).named_parameters()}
     theirs = {name.removeprefix(prefix): tensor for name, tensor in state.items()}
     left, ours, missing = set(theirs), dict[str, Tensor](), list[str]()
     for name in wanted:
