@@ -21,18 +21,20 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.paired import BUILT, Figures, environment
-from dragoman.nn import KeyValue, Scoring, reference_attention
-from dragoman.nn.cache import Storage
-from dragoman.nn.patterns import (
+from dragoman.nn import (
     Causal,
     Fixed,
     Full,
+    KeyValue,
     LinearAttention,
     Longformer,
     Pattern,
+    Scoring,
     SlidingWindow,
     Strided,
+    reference_attention,
 )
+from dragoman.nn.cache import Storage
 
 HEADS, HEAD_DIM = 2, 64
 LENGTHS = [2**power for power in range(8, 15)]

@@ -30,13 +30,17 @@ from dragoman.nn import (
     ALiBi,
     Causal,
     DynamicScaling,
+    Fixed,
     Learned,
+    LinearAttention,
+    Longformer,
     NoPositions,
     RelativeBias,
     Rotary,
     Sinusoidal,
+    SlidingWindow,
+    Strided,
 )
-from dragoman.nn.patterns import Fixed, LinearAttention, Longformer, SlidingWindow, Strided
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.task import train

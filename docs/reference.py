@@ -13,8 +13,8 @@ from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from dragoman.models.heads import Head
-from dragoman.nn.patterns import AttentionPattern
-from dragoman.nn.position import PositionScheme, RotaryScaling
+from dragoman.nn import AttentionPattern, PositionScheme
+from dragoman.nn.position.rotary import RotaryScaling
 from dragoman.ranges import Range
 from dragoman.settings.fields import keys_of
 from dragoman.tasks.task import TASKS, find_task

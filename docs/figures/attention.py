@@ -9,21 +9,19 @@ from torch import Tensor, nn
 
 from dragoman.lens.pictures import blank, save
 from dragoman.nn import (
-    MultiHeadAttention,
-    Scoring,
-    causal_mask,
-    padding_mask,
-    reference_attention,
-)
-from dragoman.nn.patterns import (
     Causal,
     Fixed,
     Full,
     LinearAttention,
     Longformer,
+    MultiHeadAttention,
     Packed,
+    Scoring,
     SlidingWindow,
     Strided,
+    causal_mask,
+    padding_mask,
+    reference_attention,
 )
 from dragoman.nn.patterns.packed import Documents
 from dragoman.nn.patterns.pattern import Pattern

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from dragoman.lens.pictures import blank, save
-from dragoman.nn import distances
-from dragoman.nn.position import ALiBiBias, RelativeBias, RelativeBiasTable, Rotary, rotate
+from dragoman.nn import RelativeBias, Rotary, distances, rotate
+from dragoman.nn.position.bias import ALiBiBias, RelativeBiasTable
 from dragoman.nn.position.sinusoidal import sinusoidal_table
 
 # ---------------------------------------------------------------- sinusoidal (section 3.5)

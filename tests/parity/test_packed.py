@@ -29,7 +29,7 @@ from dragoman.nn import (
     SlidingWindow,
     reference_attention,
 )
-from dragoman.nn.patterns.varlen import KEYWORDS, attend_by_varlen, torch_has_it, window_of
+from dragoman.nn.patterns.packed import KEYWORDS, attend_by_varlen, torch_has_it, window_of
 
 WITHIN = st.one_of(*PATTERNS.values())
 LENGTHS = st.lists(st.one_of(st.integers(0, 9), st.integers(1, 80)), min_size=1, max_size=12)

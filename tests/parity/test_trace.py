@@ -30,6 +30,7 @@ from dragoman.lens.trace import (
 )
 from dragoman.nn import (
     ALiBi,
+    AttentionPattern,
     Full,
     LinearAttention,
     Longformer,
@@ -39,7 +40,6 @@ from dragoman.nn import (
     SlidingWindow,
     row_invariant_products,
 )
-from dragoman.nn.patterns import AttentionPattern
 
 SEEDS = st.integers(0, 2**32)
 CLOSE = 1e-6

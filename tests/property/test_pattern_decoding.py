@@ -11,6 +11,7 @@ from tests.unit.models.small import distance, random_ids, stir
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import (
     ALiBi,
+    AttentionPattern,
     Causal,
     Fixed,
     KeyValue,
@@ -26,7 +27,6 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
-from dragoman.nn.patterns import AttentionPattern
 
 SMALL = DecoderOnlyConfig(
     vocab_size=23, d_model=16, num_heads=4, num_kv_heads=2, d_ff=24, num_layers=3, dropout=0.0

@@ -28,7 +28,7 @@ from dragoman.nn import (
     evaluation_view,
     inference,
 )
-from dragoman.nn.patterns import Continued
+from dragoman.nn.patterns.linear import Continued
 
 __all__ = [
     "Kept",

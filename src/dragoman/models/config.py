@@ -9,8 +9,8 @@ from typing import Literal
 
 from dragoman.errors import InputError
 from dragoman.models.heads import Head, NoHead
+from dragoman.nn import AttentionPattern
 from dragoman.nn.config import LayerConfig
-from dragoman.nn.patterns import AttentionPattern
 from dragoman.ranges import Count, Positive
 
 Tying = Literal["none", "target-output", "source-target", "all"]

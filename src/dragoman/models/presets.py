@@ -10,8 +10,7 @@ from dragoman.models.config import (
     EncoderDecoderConfig,
     EncoderOnlyConfig,
 )
-from dragoman.nn import LayerConfig, Learned, Rotary
-from dragoman.nn.patterns import SlidingWindow
+from dragoman.nn import LayerConfig, Learned, Rotary, SlidingWindow
 
 _BASE = EncoderDecoderConfig()
 PRESETS: dict[str, EncoderDecoderConfig] = {

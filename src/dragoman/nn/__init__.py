@@ -16,7 +16,7 @@ s    keys that a block meets
 A mask is boolean, True means *may attend*, and broadcasts to `(B, H, T, S)`.
 """
 
-from dragoman.nn.attention import NO_POSITIONS, MultiHeadAttention, PositionInfo
+from dragoman.nn.attention import MultiHeadAttention, PositionInfo
 from dragoman.nn.cache import NO_PAST, Cache, KeyValue, NoPast, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
@@ -41,45 +41,29 @@ from dragoman.nn.dot_product import (
 from dragoman.nn.embedding import Embedding, TokenEmbedding
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.init import deepnorm, deepnorm_pair
-from dragoman.nn.layers import Decoder, Encoder, Layer, Memory, Residual
+from dragoman.nn.layers import Decoder, Encoder, Memory, Residual
 from dragoman.nn.norm import LayerNorm, RMSNorm
-from dragoman.nn.patterns import (
-    AttentionPattern,
-    Causal,
-    Documents,
-    Fixed,
-    Full,
-    LinearAttention,
-    Longformer,
-    Packed,
-    Pattern,
-    SlidingWindow,
-    StateStorage,
-    Strided,
-)
-from dragoman.nn.position import (
-    ALiBi,
+from dragoman.nn.patterns import AttentionPattern
+from dragoman.nn.patterns.linear import LinearAttention, StateStorage
+from dragoman.nn.patterns.packed import Documents, Packed
+from dragoman.nn.patterns.pattern import Causal, Full, Pattern
+from dragoman.nn.patterns.sparse import Fixed, Strided
+from dragoman.nn.patterns.window import Longformer, SlidingWindow
+from dragoman.nn.position import PositionScheme
+from dragoman.nn.position.bias import ALiBi, RelativeBias
+from dragoman.nn.position.rotary import (
     DynamicScaling,
-    Learned,
-    LearnedPositions,
     LinearScaling,
     Llama3Scaling,
-    NoPositions,
-    Positions,
-    PositionScheme,
-    RelativeBias,
     Rotary,
-    Scheme,
-    Sinusoidal,
-    SinusoidalPositions,
     YaRN,
     rotate,
-    sinusoidal_table,
 )
+from dragoman.nn.position.scheme import Learned, LearnedPositions, NoPositions, Positions, Scheme
+from dragoman.nn.position.sinusoidal import Sinusoidal, SinusoidalPositions, sinusoidal_table
 
 __all__ = [
     "NO_PAST",
-    "NO_POSITIONS",
     "ALiBi",
     "AttentionPattern",
     "Cache",
@@ -95,7 +79,6 @@ __all__ = [
     "Full",
     "GrowingStorage",
     "KeyValue",
-    "Layer",
     "LayerConfig",
     "LayerNorm",
     "Learned",

@@ -10,8 +10,10 @@ from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.init import DeepNorm, InitName, init_gpt2, scale_weights
 from dragoman.nn.norm import NormName, make_norm
-from dragoman.nn.patterns import AttentionPattern, Pattern
-from dragoman.nn.position import PositionScheme, Sinusoidal
+from dragoman.nn.patterns import AttentionPattern
+from dragoman.nn.patterns.pattern import Pattern
+from dragoman.nn.position import PositionScheme
+from dragoman.nn.position.sinusoidal import Sinusoidal
 from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
 NormPosition = Literal["post", "pre", "deepnorm"]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dragoman.errors import InputError
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
-from dragoman.nn.position import Positions
+from dragoman.nn.position.scheme import Positions
 
 
 class TokenEmbedding(nn.Module):

@@ -12,7 +12,6 @@ from dragoman.nn.init import init_linear
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "sigmoid"]
 
-
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,

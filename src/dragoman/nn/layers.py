@@ -18,8 +18,9 @@ from dragoman.nn.cache import NO_PAST, Cache, KeyValue, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.init import DeepNorm
-from dragoman.nn.patterns import Causal, Documents, Full, Pattern
-from dragoman.nn.position import Positions
+from dragoman.nn.patterns.packed import Documents
+from dragoman.nn.patterns.pattern import Causal, Full, Pattern
+from dragoman.nn.position.scheme import Positions
 
 
 class Memory(NamedTuple):

@@ -9,7 +9,7 @@ from dragoman.errors import InputError, nearest
 from dragoman.files.reading import reject_pipe
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig
-from dragoman.nn.position import PositionScheme
+from dragoman.nn import PositionScheme
 from dragoman.ranges import Range, check_range
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig

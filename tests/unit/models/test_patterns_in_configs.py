@@ -22,6 +22,7 @@ from dragoman.models import (
 )
 from dragoman.nn import (
     ALiBi,
+    AttentionPattern,
     Causal,
     Fixed,
     Full,
@@ -35,8 +36,7 @@ from dragoman.nn import (
     Strided,
 )
 from dragoman.nn.dot_product import distances
-from dragoman.nn.patterns import AttentionPattern
-from dragoman.nn.position import ALiBiBias
+from dragoman.nn.position.bias import ALiBiBias
 from dragoman.plain import to_plain
 from dragoman.settings import load_settings, parse_settings, read_settings
 

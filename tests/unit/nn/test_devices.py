@@ -46,7 +46,7 @@ from dragoman.nn import (
     TokenEmbedding,
 )
 from dragoman.nn.cpu.attention import fused_attention
-from dragoman.nn.patterns.varlen import attend_by_varlen, is_served, torch_has_it
+from dragoman.nn.patterns.packed import attend_by_varlen, is_served, torch_has_it
 
 
 @contextmanager

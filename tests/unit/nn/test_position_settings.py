@@ -7,8 +7,17 @@ import pytest
 import torch
 
 from dragoman.errors import InputError
-from dragoman.nn import LayerConfig, Learned, RelativeBias, Rotary, Sinusoidal
-from dragoman.nn.position import DynamicScaling, LinearScaling, Llama3Scaling, YaRN
+from dragoman.nn import (
+    DynamicScaling,
+    LayerConfig,
+    Learned,
+    LinearScaling,
+    Llama3Scaling,
+    RelativeBias,
+    Rotary,
+    Sinusoidal,
+    YaRN,
+)
 
 REFUSED: dict[str, Callable[[], object]] = {
     "num_buckets = 3": lambda: RelativeBias(num_buckets=3),

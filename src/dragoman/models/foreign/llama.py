@@ -24,7 +24,7 @@ from dragoman.nn import (
     SlidingWindow,
     YaRN,
 )
-from dragoman.nn.position import RotaryScaling
+from dragoman.nn.position.rotary import RotaryScaling
 
 LAYER: Table = {
     "self_attn.q_proj": "self_attn.q_proj",
