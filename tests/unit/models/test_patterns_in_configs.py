@@ -83,11 +83,11 @@ def test_a_decoder_takes_every_causal_pattern(text: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ('{kind = "window", size = 0}', "size = 0"),
-        ('{kind = "longformer", window = 0}', "window = 0"),
+        ('{kind = "window", size = 0}', "size is 0"),
+        ('{kind = "longformer", window = 0}', "window is 0"),
         ('{kind = "longformer", window = 1, global_positions = [1, 1]}', "must be different"),
         ('{kind = "longformer", window = 1, global_positions = [-1]}', "at least 0"),
-        ('{kind = "strided", stride = 0}', "stride = 0"),
+        ('{kind = "strided", stride = 0}', "stride is 0"),
         ('{kind = "fixed", stride = 4, summary = 5}', "at most stride = 4"),
         ('{kind = "fixed", stride = 4, summary = 0}', "summary = 0"),
         ('{kind = "linear", causal = false, decay = "retnet"}', "causal = true"),

@@ -1,4 +1,4 @@
-"""Position schemes refuse what they cannot compute, in a sentence that names the setting."""
+"""Position schemes reject what they cannot compute, in a sentence that names the setting."""
 
 import math
 from collections.abc import Callable
@@ -19,19 +19,19 @@ from dragoman.nn import (
     YaRN,
 )
 
-REFUSED: dict[str, Callable[[], object]] = {
-    "num_buckets = 3": lambda: RelativeBias(num_buckets=3),
+REJECTED: dict[str, Callable[[], object]] = {
+    "num_buckets is 3": lambda: RelativeBias(num_buckets=3),
     "max_distance = 16": lambda: RelativeBias(num_buckets=32, max_distance=16),
-    "max_length = 0": lambda: Learned(max_length=0),
-    "first = -1": lambda: Sinusoidal(first=-1),
-    "base = 1.0": lambda: Rotary(base=1.0),
-    "base = nan": lambda: Rotary(base=math.nan),
-    "factor = 0.0": lambda: LinearScaling(factor=0.0),
-    "factor = -1.0": lambda: DynamicScaling(factor=-1.0, trained_length=8),
-    "trained_length = 0": lambda: DynamicScaling(factor=2.0, trained_length=0),
+    "max_length is 0": lambda: Learned(max_length=0),
+    "first is -1": lambda: Sinusoidal(first=-1),
+    "base is 1.0": lambda: Rotary(base=1.0),
+    "base is nan": lambda: Rotary(base=math.nan),
+    "factor is 0.0": lambda: LinearScaling(factor=0.0),
+    "factor is -1.0": lambda: DynamicScaling(factor=-1.0, trained_length=8),
+    "trained_length is 0": lambda: DynamicScaling(factor=2.0, trained_length=0),
     "beta_fast = 1.0": lambda: YaRN(factor=2.0, trained_length=8, beta_fast=1.0, beta_slow=1.0),
-    "attention_factor = 0.0": lambda: YaRN(factor=2.0, trained_length=8, attention_factor=0.0),
-    "factor = inf": lambda: YaRN(factor=math.inf, trained_length=8),
+    "attention_factor is 0.0": lambda: YaRN(factor=2.0, trained_length=8, attention_factor=0.0),
+    "factor is inf": lambda: YaRN(factor=math.inf, trained_length=8),
     "high_freq_factor = 1.0": lambda: Llama3Scaling(low_freq_factor=1.0, high_freq_factor=1.0),
     "head_dim = 2": lambda: LayerConfig(
         head_dim=2, positions=Rotary(scaling=DynamicScaling(factor=2.0, trained_length=8))
@@ -39,17 +39,17 @@ REFUSED: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("named", REFUSED)
+@pytest.mark.parametrize("named", REJECTED)
 def test_what_cannot_be_computed_is_refused(named: str) -> None:
     """The error names the setting and its value, before anything is divided by it."""
     with pytest.raises(InputError) as caught:
-        REFUSED[named]()
+        REJECTED[named]()
     assert named in str(caught.value)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_the_smallest_table_has_a_bias_for_every_distance(*, bidirectional: bool) -> None:
-    """What is not refused can be looked up, near and far, with nothing infinite."""
+    """What is not rejected can be looked up, near and far, with nothing infinite."""
     table = RelativeBias(num_buckets=4, max_distance=3).make_bias(2, bidirectional=bidirectional)
     buckets = table.buckets(torch.arange(-300, 301)[None])
     assert int(buckets.min()) >= 0

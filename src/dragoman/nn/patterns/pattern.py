@@ -12,6 +12,7 @@ from dragoman.nn.cache import KeyValue, Storage
 from dragoman.nn.cpu.attention import dense_attention
 from dragoman.nn.cpu.storage import GrowingStorage
 from dragoman.nn.dot_product import Scoring, causal_mask, reference_attention
+from dragoman.ranges import check_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,10 @@ class Pattern(ABC):
     A pattern defines `mask`; the rest has defaults, which compute dense attention under that mask
     and keep every key. Those that save time or memory override `attend` and `make_storage`.
     """
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a setting that is out of its declared range."""
+        check_ranges(self)
 
     @property
     def is_causal(self) -> bool:

@@ -31,6 +31,7 @@ from dragoman.nn.patterns.blocks import (
     merge,
 )
 from dragoman.nn.patterns.pattern import Pattern
+from dragoman.ranges import Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +43,10 @@ class Strided(Pattern):
 
     kind: Literal["strided"] = "strided"
     """Which of the patterns this is."""
-    stride: int
+    stride: Count
     """How many positions back a query sees all keys, and the steps in which it sees further."""
 
     is_causal = True
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a stride in which nothing can be seen."""
-        if self.stride < 1:
-            raise InputError(f"stride = {self.stride} is not at least 1")
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
         """A band below the diagonal, and lines parallel to it."""

@@ -24,6 +24,7 @@ from dragoman.nn.patterns.blocks import (
     merge,
 )
 from dragoman.nn.patterns.pattern import Pattern
+from dragoman.ranges import Count, check_ranges
 
 SMALLEST_BLOCK = 64  # queries of a block, below which products are too small to be quick
 LARGEST_BLOCK = 256
@@ -39,15 +40,10 @@ class SlidingWindow(Pattern):
 
     kind: Literal["window"] = "window"
     """Which of the patterns this is."""
-    size: int
+    size: Count
     """Keys that a causal query sees, itself among them; else how far it sees to each side."""
     causal: bool = True
     """Whether it sees none ahead."""
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a window in which nothing can be seen."""
-        if self.size < 1:
-            raise InputError(f"size = {self.size} of the window is not at least 1")
 
     @property
     def is_causal(self) -> bool:
@@ -119,7 +115,7 @@ class Longformer(Pattern):
 
     kind: Literal["longformer"] = "longformer"
     """Which of the patterns this is."""
-    window: int
+    window: Count
     """How far a query sees to each side; causal, the keys that it sees, itself among them."""
     global_positions: tuple[int, ...] = (0,)
     """Places in the row, counted from 0, that see all and that all see."""
@@ -127,9 +123,8 @@ class Longformer(Pattern):
     """Whether no query sees a later key."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a window in which nothing can be seen or places that no row has."""
-        if self.window < 1:
-            raise InputError(f"window = {self.window} is not at least 1")
+        """Raise InputError for an empty window, and for positions that repeat or are negative."""
+        check_ranges(self)
         places = self.global_positions
         if len(set(places)) != len(places) or any(place < 0 for place in places):
             raise InputError(f"global_positions = {list(places)} must be different and at least 0")

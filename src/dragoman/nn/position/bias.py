@@ -2,13 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
 from dragoman.nn.position.scheme import Scheme
+from dragoman.ranges import Range, check_ranges
+
+NumBuckets = Annotated[
+    int, Range(least=4, why="each of two directions has near distances and far ones")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,18 +22,14 @@ class RelativeBias(Scheme):
 
     kind: Literal["relative-bias"] = "relative-bias"
     """Which of the schemes this is."""
-    num_buckets: int = 32
+    num_buckets: NumBuckets = 32
     """Rows of the table; half of them for each direction where both can be seen."""
     max_distance: int = 128
     """All distances from here on share a bucket."""
 
     def __post_init__(self) -> None:
         """Raise InputError for too few buckets or a last one before the first ones."""
-        if self.num_buckets < 4:
-            raise InputError(
-                f"num_buckets = {self.num_buckets} is not at least 4: each of two directions has "
-                "near distances and far ones"
-            )
+        check_ranges(self)
         if self.max_distance <= self.num_buckets // 2:
             raise InputError(
                 f"max_distance = {self.max_distance} is not above half of num_buckets = "

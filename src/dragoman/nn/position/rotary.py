@@ -6,40 +6,54 @@ score of a query and a key knows how far they are apart and nothing else.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.nn.position.scheme import Positions, Scheme, end_of
+from dragoman.ranges import Count, Positive, Range, check_ranges
 
 Pairing = Literal["halves", "adjacent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearScaling:
+class Scaling(ABC):
+    """How frequencies change for contexts longer than those of training."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a setting that is out of its declared range."""
+        check_ranges(self)
+
+    @abstractmethod
+    def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:
+        """Return `theta_i`, `(d/2)`, in float64, for a text of this length."""
+
+    @property
+    def magnitude(self) -> float:
+        """What queries and keys are multiplied by."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearScaling(Scaling):
     """Squeeze positions: `theta_i / factor` (Chen et al., 2023)."""
 
     kind: Literal["linear"] = "linear"
     """Which of the scalings this is."""
-    factor: float
+    factor: Positive
     """How many times as long as in training the context is."""
-
-    def __post_init__(self) -> None:
-        """Reject non-positive factors."""
-        check_above("factor", self.factor, 0.0)
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
         """Return `theta_i`, `(d/2)`."""
         return inverse_frequencies(base, head_dim) / self.factor
 
-    magnitude = 1.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DynamicScaling:
+class DynamicScaling(Scaling):
     """Raise the base with the length of the text, beyond that of training (NTK-aware, dynamic).
 
     `base' = base (factor L / L_train - (factor - 1))^(d / (d - 2))`. Every call takes the base of
@@ -49,15 +63,10 @@ class DynamicScaling:
 
     kind: Literal["dynamic"] = "dynamic"
     """Which of the scalings this is."""
-    factor: float
+    factor: Positive
     """How fast the base grows."""
-    trained_length: int
+    trained_length: Count
     """The context of training, up to which nothing changes."""
-
-    def __post_init__(self) -> None:
-        """Reject non-positive factors and lengths."""
-        check_above("factor", self.factor, 0.0)
-        check_above("trained_length", self.trained_length, 0)
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:
         """Return `theta_i`, `(d/2)`, for a text of this length."""
@@ -65,11 +74,9 @@ class DynamicScaling:
         grown = self.factor * ratio - (self.factor - 1)
         return inverse_frequencies(base * grown ** (head_dim / (head_dim - 2)), head_dim)
 
-    magnitude = 1.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class YaRN:
+class YaRN(Scaling):
     """Squeeze slow frequencies, keep fast ones, sharpen the softmax (Peng et al., 2024).
 
     A frequency that turns more than `beta_fast` times within the context of training is kept, one
@@ -79,25 +86,24 @@ class YaRN:
 
     kind: Literal["yarn"] = "yarn"
     """Which of the scalings this is."""
-    factor: float
+    factor: Positive
     """How many times as long as in training the context is."""
-    trained_length: int
+    trained_length: Count
     """The context of training."""
-    beta_fast: float = 32.0
+    beta_fast: Positive = 32.0
     """Turns above which a frequency is kept."""
-    beta_slow: float = 1.0
+    beta_slow: Positive = 1.0
     """Turns below which a frequency is squeezed in full."""
-    attention_factor: float | None = None
+    attention_factor: Positive | None = None
     """What queries and keys are multiplied by; 0.1 ln(factor) + 1 unless given."""
 
     def __post_init__(self) -> None:
         """Reject non-positive factors and lengths and an empty ramp."""
-        check_above("factor", self.factor, 0.0)
-        check_above("trained_length", self.trained_length, 0)
-        check_above("beta_slow", self.beta_slow, 0.0)
-        check_above("beta_fast", self.beta_fast, self.beta_slow)
-        if self.attention_factor is not None:
-            check_above("attention_factor", self.attention_factor, 0.0)
+        check_ranges(self)
+        if self.beta_fast <= self.beta_slow:
+            raise InputError(
+                f"beta_fast = {self.beta_fast} is not above beta_slow = {self.beta_slow}"
+            )
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
         """Return `theta_i`, `(d/2)`."""
@@ -122,26 +128,28 @@ class YaRN:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Llama3Scaling:
+class Llama3Scaling(Scaling):
     """Squeeze wavelengths longer than the context of training, with a ramp (Llama 3.1)."""
 
     kind: Literal["llama3"] = "llama3"
     """Which of the scalings this is."""
-    factor: float = 8.0
+    factor: Positive = 8.0
     """How many times as long as in training the context is."""
-    trained_length: int = 8192
+    trained_length: Count = 8192
     """The context of training."""
-    low_freq_factor: float = 1.0
+    low_freq_factor: Positive = 1.0
     """Wavelengths above `trained_length / low_freq_factor` are squeezed in full."""
-    high_freq_factor: float = 4.0
+    high_freq_factor: Positive = 4.0
     """Wavelengths below `trained_length / high_freq_factor` are kept."""
 
     def __post_init__(self) -> None:
         """Reject non-positive factors and lengths and an empty ramp."""
-        check_above("factor", self.factor, 0.0)
-        check_above("trained_length", self.trained_length, 0)
-        check_above("low_freq_factor", self.low_freq_factor, 0.0)
-        check_above("high_freq_factor", self.high_freq_factor, self.low_freq_factor)
+        check_ranges(self)
+        if self.high_freq_factor <= self.low_freq_factor:
+            raise InputError(
+                f"high_freq_factor = {self.high_freq_factor} is not above "
+                f"low_freq_factor = {self.low_freq_factor}"
+            )
 
     def frequencies(self, base: float, head_dim: int, length: int) -> Tensor:  # noqa: ARG002 (the protocol's form)
         """Return `theta_i`, `(d/2)`."""
@@ -153,8 +161,6 @@ class Llama3Scaling:
         kept = ramp.clamp(0, 1)
         return theta / self.factor * (1 - kept) + theta * kept
 
-    magnitude = 1.0
-
 
 RotaryScaling = LinearScaling | DynamicScaling | YaRN | Llama3Scaling
 
@@ -165,16 +171,12 @@ class Rotary(Scheme):
 
     kind: Literal["rotary"] = "rotary"
     """Which of the schemes this is."""
-    base: float = 10000.0
+    base: Annotated[float, Range(above=1)] = 10000.0
     """Of the frequencies `theta_i = base^(-2i/d)`."""
     pairing: Pairing = "halves"
     """Which numbers turn together: `x_i` and `x_(i+d/2)` (Llama), or neighbours (the paper)."""
     scaling: RotaryScaling | None = None
     """How frequencies change for contexts longer than those of training."""
-
-    def __post_init__(self) -> None:
-        """Reject a base whose powers do not fall."""
-        check_above("base", self.base, 1.0)
 
     def make_rotation(self, head_dim: int) -> "Rotation":
         """Make what knows the angles of heads of this width."""
@@ -226,12 +228,6 @@ class Rotation:
         cos_Lp, sin_Lp = angles_Lp.cos() * magnitude, angles_Lp.sin() * magnitude
         cos_Lp, sin_Lp = (x.to(like, non_blocking=True) for x in (cos_Lp, sin_Lp))
         return Angles(cos_Lp, sin_Lp, self.scheme.pairing)
-
-
-def check_above(name: str, number: float, bound: float) -> None:
-    """Raise InputError for a setting that is not above its bound, not finite or NaN."""
-    if not bound < number < math.inf:
-        raise InputError(f"{name} = {number} is not above {bound:g}")
 
 
 def inverse_frequencies(base: float, head_dim: int) -> Tensor:

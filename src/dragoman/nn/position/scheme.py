@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
+from dragoman.ranges import Count, check_ranges
 
 if TYPE_CHECKING:  # rotary.py imports this module
     from dragoman.nn.position.rotary import Rotation
@@ -32,6 +33,10 @@ class Scheme:
     A scheme overrides one of the three `make` methods. What it makes may be a module with
     parameters of its own, which are then trained, saved and counted.
     """
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a setting that is out of its declared range."""
+        check_ranges(self)
 
     def make_table(self, d_model: int) -> nn.Module | None:  # noqa: ARG002 (overridden)
         """Make a module that adds positions to embeddings: `(x_BLD, positions)` to `(B, L, D)`."""
@@ -76,13 +81,8 @@ class Learned(Scheme):
 
     kind: Literal["learned"] = "learned"
     """Which of the schemes this is."""
-    max_length: int = 1024
+    max_length: Count = 1024
     """Positions that have a vector."""
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a table without rows."""
-        if self.max_length < 1:
-            raise InputError(f"max_length = {self.max_length} is not at least 1")
 
     def make_table(self, d_model: int) -> "LearnedPositions":
         """Make what adds the positions to vectors of this width."""

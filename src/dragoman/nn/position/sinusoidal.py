@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import InputError
 from dragoman.nn.position.scheme import Positions, Scheme, end_of
+from dragoman.ranges import Index
 
 Layout = Literal["interleaved", "halves"]
 Exponent = Literal["d/2", "d/2-1"]
@@ -23,13 +24,8 @@ class Sinusoidal(Scheme):
     """Sine and cosine of a frequency side by side, or all sines before all cosines (Marian)."""
     exponent: Exponent = "d/2"
     """The paper's `i / (D/2)`, or tensor2tensor's `i / (D/2 - 1)` (fairseq, M2M100)."""
-    first: int = 0
+    first: Index = 0
     """Position of the first token; fairseq counts from pad_id + 1."""
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a negative first position."""
-        if self.first < 0:
-            raise InputError(f"first = {self.first} is not at least 0")
 
     def make_table(self, d_model: int) -> "SinusoidalPositions":
         """Make what adds the positions to vectors of this width."""
