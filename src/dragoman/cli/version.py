@@ -41,8 +41,7 @@ def _machine() -> dict[str, object]:
     """The properties that the speed and the bits of results depend on."""
     import torch
 
-    from dragoman.nn.cpu.precision import has_bf16_units
-    from dragoman.nn.cpu.products import rows_are_independent
+    from dragoman.nn.cpu.products import has_bf16_units, rows_are_independent
 
     gpu = torch.cuda.is_available()
     return {

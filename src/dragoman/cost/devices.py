@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.errors import InputError, nearest
-from dragoman.nn.cpu.precision import Precision
+from dragoman.nn.cpu.products import Precision
 from dragoman.settings import Given, read_settings
 
 __all__ = [

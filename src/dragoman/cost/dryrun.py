@@ -40,7 +40,7 @@ from torch.backends import mkldnn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
-from dragoman.nn.cpu.precision import has_bf16_units, onednn_setting
+from dragoman.nn.cpu.products import has_bf16_units, onednn_setting
 
 CPU = torch.device("cpu")
 aten = torch.ops.aten

@@ -18,7 +18,7 @@ import torch
 from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure, Price
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import Rotary, inference, row_invariant_products
-from dragoman.nn.cpu.precision import Precision
+from dragoman.nn.cpu.products import Precision
 from dragoman.train.config import PrecisionSetting as AnyPrecision
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted

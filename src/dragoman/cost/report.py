@@ -25,7 +25,7 @@ from dragoman.cost.estimate import (
 from dragoman.cost.machine import Rates
 from dragoman.cost.recipes import workload_of
 from dragoman.models import count_parameters
-from dragoman.nn.cpu.precision import Precision
+from dragoman.nn.cpu.products import Precision
 from dragoman.tasks.work import Shape, Work
 
 __all__ = [

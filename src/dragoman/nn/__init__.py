@@ -20,14 +20,15 @@ from dragoman.nn.attention import MultiHeadAttention, PositionInfo
 from dragoman.nn.cache import NO_PAST, Cache, KeyValue, NoPast, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
-from dragoman.nn.cpu.precision import (
+from dragoman.nn.cpu.products import (
+    Linear,
     Precision,
     autocast,
     evaluation_view,
+    head_product,
     inference,
     row_invariant_products,
 )
-from dragoman.nn.cpu.products import Linear, head_product
 from dragoman.nn.cpu.storage import GrowingStorage, RollingStorage
 from dragoman.nn.dot_product import (
     Scoring,

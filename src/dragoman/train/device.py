@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 
 from dragoman.errors import InputError
-from dragoman.nn.cpu.precision import has_bf16_units
+from dragoman.nn.cpu.products import has_bf16_units
 from dragoman.train.config import PrecisionSetting
 from dragoman.wording import counted
 

@@ -16,7 +16,7 @@ from dragoman.data.batches import Batch
 from dragoman.errors import DragomanError, is_out_of_memory
 from dragoman.models.folder import load_model, save_model
 from dragoman.nn import Decoder, Encoder
-from dragoman.nn.cpu.precision import autocast
+from dragoman.nn.cpu.products import autocast
 from dragoman.plain import to_plain
 from dragoman.train.card import end_card, model_card
 from dragoman.train.checkpoint import (

@@ -16,8 +16,7 @@ from tests.system.cli.test_wrong_input import assert_refused
 import dragoman
 from dragoman.cli import app
 from dragoman.cli.app import make_app
-from dragoman.nn.cpu.precision import has_bf16_units
-from dragoman.nn.cpu.products import rows_are_independent
+from dragoman.nn.cpu.products import has_bf16_units, rows_are_independent
 
 HELP_AND_LIST = """
 import sys

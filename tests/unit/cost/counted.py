@@ -25,7 +25,7 @@ from dragoman.models import (
 )
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Decoder, Encoder
-from dragoman.nn.cpu.precision import onednn_setting
+from dragoman.nn.cpu.products import onednn_setting
 from dragoman.tasks.task import task_of
 from dragoman.tasks.work import Shape, Workload
 

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.cost.devices import device_table
 from dragoman.cost.machine import SIDE, memory_limit, rates_here
-from dragoman.nn.cpu.precision import onednn_setting, uses_onednn
+from dragoman.nn.cpu.products import onednn_setting, uses_onednn
 
 CPU = torch.device("cpu")
 INSTALLED = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,14 +1,250 @@
-"""Whether a row of a product knows of the rows beside it."""
+"""In which arithmetic products run, and whether a row of a product knows of those beside it."""
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack
 from itertools import product
 from typing import get_args
 
 import pytest
 import torch
-from torch import Tensor
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.calls import OperatorCalls
+from torch import Tensor, nn
+from torch.backends import mkldnn
 
-from dragoman.nn import Precision, autocast, row_invariant_products
-from dragoman.nn.cpu.products import TRIED, Linear, rows_are_independent
+from dragoman.nn import (
+    Dropout,
+    Linear,
+    Precision,
+    autocast,
+    evaluation_view,
+    head_product,
+    inference,
+    row_invariant_products,
+)
+from dragoman.nn.cpu.products import (
+    _USES,
+    LONG_ROW,
+    SMALL_PRODUCT,
+    TRIED,
+    _measured_setting,
+    onednn_setting,
+    rows_are_independent,
+    uses_onednn,
+)
+
+CPU = torch.device("cpu")
+
+
+def setting() -> str:
+    """The precision that torch is told for float32 products through oneDNN."""
+    precision: str = mkldnn.matmul.fp32_precision  # type: ignore[attr-defined]
+    return precision
+
+
+def test_bf16_is_autocast_and_fp32_switches_it_off() -> None:
+    """Products run in bfloat16 inside the one context and in float32 inside the other."""
+    x, linear = torch.ones(2, 3), Linear(3, 4)
+    with autocast("bf16", CPU):
+        assert linear(x).dtype == torch.bfloat16
+        with autocast("fp32", CPU):
+            assert linear(x).dtype == torch.float32
+    assert linear(x).dtype == torch.float32
+
+
+def test_a_model_answers_without_learning() -> None:
+    """No dropout, no gradients, and products whose rows do not know each other; only inside."""
+    model = nn.Sequential(Linear(3, 3), Dropout(0.5)).train()
+    view = evaluation_view(model)
+
+    def state() -> tuple[bool, bool]:
+        return torch.is_inference_mode_enabled(), uses_onednn(torch.float32)
+
+    with inference(view, "bf16") as device:
+        assert (state(), device) == ((True, True), CPU)
+        assert view(torch.ones(2, 3)).dtype is torch.bfloat16
+        assert view(torch.ones(2, 3)).all()
+    assert state() == (False, False)
+    with pytest.raises(ZeroDivisionError), inference(view):
+        1 / 0  # noqa: B018 (it raises)
+    assert state() == (False, False)
+    with pytest.raises(ValueError, match="in training mode"), inference(model):
+        pass
+
+
+def test_a_view_shares_the_weights_and_nothing_else() -> None:
+    """Mode and hooks are each one's own; what moves or replaces a weight shows in both."""
+    calls: list[str] = []
+    model = nn.Sequential(Linear(3, 3), nn.ModuleList(), nn.BatchNorm1d(3)).train()
+    model.register_module("none", None)
+    model[0].register_forward_hook(lambda *_: calls.append("before"))
+    view = evaluation_view(model)
+    assert [module.training for module in view.modules()] == [False] * 4
+    assert all(module.training for module in model.modules())
+    assert not {id(module) for module in view.modules()} & set(map(id, model.modules()))
+    view[0].register_forward_hook(lambda *_: calls.append("of the view"))
+    model[0].register_forward_pre_hook(lambda *_: calls.append("of the model"))
+    view[0](torch.ones(2, 3))
+    assert calls == ["before", "of the view"]
+    model[0](torch.ones(2, 3))
+    assert calls[2:] == ["of the model", "before"]
+    model.train().double()
+    model[2](torch.ones(2, 3).double())  # it counts batches in a buffer
+    model[0].weight = nn.Parameter(torch.zeros(3, 3))
+    assert not view.training
+    for mine, yours in zip(model.state_dict().values(), view.state_dict().values(), strict=True):
+        assert mine.data_ptr() == yours.data_ptr()
+
+
+def test_the_setting_is_put_back() -> None:
+    """Whatever it was before is there again, after nesting and after an error."""
+    before = setting()
+    with row_invariant_products():
+        with row_invariant_products():
+            assert setting() == onednn_setting()
+        assert setting() == onednn_setting()
+    assert setting() == before
+    with pytest.raises(ZeroDivisionError), row_invariant_products():
+        1 / 0  # noqa: B018 (it raises)
+    assert setting() == before
+
+
+@given(st.sampled_from(["none", "ieee"]), st.permutations([0, 0, 1, 1, 2, 2]))
+@settings(max_examples=20)
+def test_the_setting_is_on_while_any_thread_is_inside(before: str, turns: Sequence[int]) -> None:
+    """Whoever comes and goes in whatever order: on for all of them, then as it was before."""
+    matmul, inside = mkldnn.matmul, dict[int, ExitStack]()  # type: ignore[attr-defined]
+    with ExitStack() as stack:
+        stack.callback(setattr, matmul, "fp32_precision", setting())
+        matmul.fp32_precision = before
+        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(3)]
+        for turn in turns:  # the first of a thread's two is to enter
+            if turn in inside:
+                threads[turn].submit(inside.pop(turn).close).result()
+            else:
+                inside[turn] = ExitStack()
+                threads[turn].submit(inside[turn].enter_context, row_invariant_products()).result()
+            seen = {thread.submit(setting).result() for thread in threads}
+            assert seen == {onednn_setting() if inside else before}
+
+
+@pytest.fixture
+def measured_anew() -> Iterator[Callable[[], None]]:
+    """Lets this process forget the setting that it has found."""
+
+    def forget() -> None:
+        onednn_setting.cache_clear()
+        _measured_setting.cache_clear()
+
+    yield forget
+    forget()
+
+
+def test_threads_wait_for_each_other(measured_anew: Callable[[], None]) -> None:
+    """To measure, to enter and to leave, one at a time; what one has measured no other measures."""
+    measured_anew()
+    context = ExitStack()
+    acts: list[Callable[[], object]] = [
+        onednn_setting,
+        lambda: context.enter_context(row_invariant_products()),
+        context.close,
+    ]
+    with ThreadPoolExecutor(3) as threads:
+        for act, times in zip(acts, (3, 1, 1), strict=True):
+            with _USES.lock:
+                tasks = [threads.submit(act) for _ in range(times)]
+                assert not wait(tasks, timeout=0.1).done
+            assert wait(tasks).done == set(tasks)
+    assert _measured_setting.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(
+    "around",
+    [autocast("bf16", CPU), torch.device("meta"), torch.inference_mode()],
+    ids=["bf16", "meta", "inference"],
+)
+def test_the_setting_is_the_processors(
+    around: AbstractContextManager[object], measured_anew: Callable[[], None]
+) -> None:
+    """Whatever the context in which it is first asked for: training in bfloat16, say."""
+    measured_anew()
+    right = onednn_setting()
+    measured_anew()
+    with around:
+        assert onednn_setting() == right
+
+
+def test_the_setting_is_found_in_float32(measured_anew: Callable[[], None]) -> None:
+    """Whatever dtype the process makes tensors of: a float64 product tells nothing of float32."""
+    measured_anew()
+    before = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)
+        with OperatorCalls() as calls:
+            found = _measured_setting()
+    finally:
+        torch.set_default_dtype(before)
+    products = [call for call in calls.seen if call.function is torch.ops.aten.mm.default]
+    assert [call.arguments[0].dtype for call in products] == [torch.float32, torch.float64]
+    assert found == onednn_setting()
+
+
+def test_products_keep_full_float32_accuracy() -> None:
+    """Inside the context a product is not rounded to TF32's ten bits of fraction."""
+    torch.manual_seed(0)
+    a, b = torch.randn(64, 512), torch.randn(512, 64)
+    with row_invariant_products():
+        error = ((a @ b).double() - a.double() @ b.double()).abs().max().item()
+    assert error < 1e-4  # rounded to ten bits: 4e-2
+
+
+@pytest.mark.parametrize("rows", [(), (0,), (1,), (2, 1), (3, 2, 5)], ids=str)
+@pytest.mark.parametrize("columns", [1, 3, LONG_ROW + 1])
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
+def test_linear_is_torchs(rows: tuple[int, ...], columns: int, *, bias: bool) -> None:
+    """Rows that are added come off again, forward and backward."""
+    torch.manual_seed(0)
+    linear = Linear(columns, 4, bias=bias).double()
+    x = torch.randn(*rows, columns, dtype=torch.float64, requires_grad=True)
+    out = linear(x)
+    expected = torch.nn.functional.linear(x, linear.weight, linear.bias)
+    torch.testing.assert_close(out, expected)
+    slopes = torch.randn_like(out)
+    wanted = torch.autograd.grad(expected, (x, linear.weight), slopes)
+    torch.testing.assert_close(torch.autograd.grad(out, (x, linear.weight), slopes), wanted)
+
+
+@pytest.mark.parametrize("num_queries", [1, 2, 5, SMALL_PRODUCT // 24 + 2])
+def test_head_product_is_torchs(num_queries: int) -> None:
+    """Small and large products are `a @ b`."""
+    a, b = torch.randn(2, 3, num_queries, 2).double(), torch.randn(2, 3, 2, 2).double()
+    torch.testing.assert_close(head_product(a, b), a @ b)
+
+
+def test_products_inside_are_full_float32() -> None:
+    """What sends products to oneDNN must not cost digits on the processor at hand."""
+    a, b = torch.randn(2, 70, 300, generator=torch.Generator().manual_seed(0))
+    exact = a.double() @ b.double().T
+    with row_invariant_products():
+        assert float((a @ b.T - exact).abs().max()) < 1e-4
+
+
+def test_bf16_units_are_found_by_trying() -> None:
+    """A processor whose units oneDNN may not use has none."""
+    program = "from dragoman.nn.cpu.products import has_bf16_units; print(has_bf16_units())"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
 def agree(linear: Linear, x: Tensor) -> bool:

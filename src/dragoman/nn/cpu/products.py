@@ -6,15 +6,26 @@ most 4096 multiplications go to MKL or to a plain loop, which sum in another ord
 a short sentence, decoded alone, would differ in its last digits from the same token in a batch.
 Rows of zeros, added below and cut off again, lift such products over the limit. Only tiny products
 are ever touched: from 4097 multiplications on, these are the plain operators.
+
+Here is also in which arithmetic products are computed: `autocast`, and how oneDNN is made to
+multiply in full float32.
 """
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from copy import copy
 from functools import cache
+from threading import RLock
+from typing import Literal, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.backends import mkldnn
 
-from dragoman.nn.cpu.precision import Precision, autocast, row_invariant_products, uses_onednn
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+Precision = Literal["fp32", "bf16"]
 
 SMALL_PRODUCT = 16**3  # multiplications up to which PyTorch does not ask oneDNN
 LONG_ROW = 1024  # columns beyond which oneDNN sums a lone row in another order
@@ -85,3 +96,144 @@ def rows_are_independent(precision: Precision) -> bool:
                 if not torch.equal(torch.cat([linear(part) for part in x.split(count)]), expected):
                     return False
     return True
+
+
+def autocast(precision: Precision, device: torch.device) -> torch.autocast:
+    """Return the context in which products on `device` run in `precision`.
+
+    `bf16` rounds the factors of products to bfloat16 and keeps weights in float32; `fp32` switches
+    an autocast around it off.
+    """
+    if precision == "bf16":
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return torch.autocast(device.type, enabled=False)
+
+
+def evaluation_view(model: ModuleT) -> ModuleT:
+    """Return a model with the same parameters and buffers, in an evaluation mode of its own.
+
+    The modules are shallow copies. Whatever changes a weight (an optimizer, `load_state_dict`,
+    `to`) changes it in both. `train()`, and hooks registered from now on, affect only the one they
+    are called on, so threads that share the weights do not see each other. A submodule of the model
+    that is replaced by another one afterwards is not replaced in the view: make a new view then.
+    """
+    view = copy(model)
+    state = vars(view)
+    state |= {name: value.copy() for name, value in state.items() if "_hooks" in name}
+    state["_modules"] = {
+        name: None if child is None else evaluation_view(child)
+        for name, child in state["_modules"].items()
+    }
+    state["training"] = False
+    return view
+
+
+@contextmanager
+def inference(model: nn.Module, precision: Precision = "fp32") -> Iterator[torch.device]:
+    """Compute without gradients, and each row by itself; gives the model's device.
+
+    Raises ValueError for a model in training mode: `evaluation_view` gives one that is not.
+    """
+    if model.training:
+        raise ValueError("the model is in training mode; give evaluation_view(model)")
+    device = next(model.parameters()).device
+    with torch.inference_mode(), row_invariant_products(), autocast(precision, device):
+        yield device
+
+
+@contextmanager
+def row_invariant_products() -> Iterator[None]:
+    """Inside, a row of a float32 product on a CPU has the same bits whatever rows stand beside it.
+
+    The CPU's default library (MKL) chooses how to sum by the number of rows, so a sentence's
+    logits change in the last digits with its batch. oneDNN does not (measured on AVX-512, where
+    every row count agreed but one row of more than 1024 columns, which `Linear` mends). The
+    promise does not hold with AVX2 alone, where PyTorch stays with MKL, nor with PyTorch 2.11 and
+    2.12, whose oneDNN (3.10, 3.11) chooses other kernels. How PyTorch is made to take oneDNN for
+    plain float32 products is `onednn_setting`'s affair.
+
+    The setting belongs to the process: it is on in all threads while one of them is inside, and as
+    it was before when the last one has left, in whatever order they came and went. So float32
+    training in another thread meanwhile has other last bits (docs/decisions.md). Inside the
+    context `torch.get_float32_matmul_precision` raises an error, so start `torch.compile` outside.
+    """
+    _USES.enter()
+    try:
+        yield
+    finally:
+        _USES.leave()
+
+
+class _Uses:
+    """How many contexts are open in all threads, and what the setting was before the first."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self._count = 0
+        self._before = ""
+
+    def enter(self) -> None:
+        """Count one more; the first one switches on."""
+        matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
+        with self.lock:
+            if self._count == 0:
+                setting = onednn_setting()
+                self._before = matmul.fp32_precision
+                matmul.fp32_precision = setting
+            self._count += 1
+
+    def leave(self) -> None:
+        """Count one less; the last one puts back what was before."""
+        matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
+        with self.lock:
+            self._count -= 1
+            if self._count == 0:
+                matmul.fp32_precision = self._before
+
+
+_USES = _Uses()  # the process's own, as the setting is
+
+
+@cache
+def onednn_setting() -> str:
+    """Return the precision setting under which this processor's oneDNN multiplies in full float32.
+
+    PyTorch gives float32 products to oneDNN when they may be less precise than float32: `bf16`
+    says "bfloat16 units where there are any", `tf32` the same of TF32 units. On processors without
+    AMX the first means oneDNN in full accuracy (and the second is passed over, so MKL computes); on
+    those with AMX the first loses half of the digits, and the second means full accuracy. Which of
+    the two this is, is seen from the error of one product, whose thread is its own: an autocast
+    around the caller does not reach it. Of callers that ask first, and at once, one measures.
+    """
+    with _USES.lock, ThreadPoolExecutor(1) as thread:
+        return thread.submit(_measured_setting).result()
+
+
+@cache
+def _measured_setting() -> str:
+    matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
+    before = matmul.fp32_precision
+    a, b = torch.linspace(-1, 1, 64 * 256, dtype=torch.float32).view(2, 64, 128)
+    try:
+        matmul.fp32_precision = "bf16"
+        error = (a @ b.T - (a.double() @ b.double().T)).abs().max()
+    finally:
+        matmul.fp32_precision = before
+    return "bf16" if error < 1e-3 else "tf32"
+
+
+def uses_onednn(dtype: torch.dtype) -> bool:
+    """Return whether a CPU product of this dtype goes to oneDNN, here and now."""
+    matmul = mkldnn.matmul  # type: ignore[attr-defined] # a property of the module
+    return dtype is torch.bfloat16 or bool(matmul.fp32_precision == onednn_setting())
+
+
+@cache
+def has_bf16_units() -> bool:
+    """Return whether this CPU multiplies bfloat16 in units of its own (AVX-512 BF16, AMX).
+
+    Found by trying: these units flush subnormal results to 0, which float32 arithmetic keeps. That
+    is what PyTorch computes in where there are none, and it is slower than plain float32.
+    """
+    x = torch.eye(32, dtype=torch.bfloat16, device="cpu") * 2.0**-65
+    return bool((x @ x)[0, 0].item() == 0.0)
