@@ -1,6 +1,6 @@
 """The assemblies: configs, models, and folders that hold them."""
 
-from dragoman.models.build import Model, build, build_on_meta, count_parameters
+from dragoman.models.build import Model, build, count_parameters
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -32,7 +32,6 @@ __all__ = [
     "Model",
     "ModelConfig",
     "build",
-    "build_on_meta",
     "count_parameters",
     "decoder_preset",
     "encoder_preset",

@@ -1,7 +1,7 @@
 """From a config to its model: with weights drawn anew, or empty; and how many parameters it has."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -84,7 +84,7 @@ def build_empty(path: Path, config: ModelConfig, stored: Any, dtypes: Sequence[s
     """The model with weights that take no memory, after checking that the stored ones fit it."""
     slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
     if other := [name for name, found in slices.items() if found.get_dtype() not in dtypes]:
-        raise InputError(f"{path}: {_some(other)} must hold 32-bit floating-point numbers.")
+        raise InputError(f"{path}: {some(other)} must hold 32-bit floating-point numbers.")
     shapes = {name: tuple(found.get_shape()) for name, found in slices.items()}
     if config.depth > len(shapes):  # too many layers to build before looking closer
         raise InputError(
@@ -108,11 +108,11 @@ def build_empty(path: Path, config: ModelConfig, stored: Any, dtypes: Sequence[s
 
 def _compare(path: Path, found: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> None:
     """Every weight used, every weight set, every shape as the config says."""
-    if missing := sorted(set(wanted) - set(found)):
-        raise InputError(f"{path} lacks weights that config.json asks for: {_some(missing)}.")
-    if unknown := sorted(set(found) - set(wanted)):
+    if missing := set(wanted) - set(found):
+        raise InputError(f"{path} lacks weights that config.json asks for: {some(missing)}.")
+    if unknown := set(found) - set(wanted):
         raise InputError(
-            f"{path} holds weights that config.json has no place for: {_some(unknown)}."
+            f"{path} holds weights that config.json has no place for: {some(unknown)}."
         )
     wrong = [name for name in wanted if found[name] != wanted[name]]
     if wrong:
@@ -124,6 +124,8 @@ def _compare(path: Path, found: Mapping[str, Shape], wanted: Mapping[str, Shape]
         )
 
 
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more
+def some(names: Iterable[str]) -> str:
+    """List the first four of some names, and count the others."""
+    listed = sorted(names)
+    more = f" and {len(listed) - 4} more" if len(listed) > 4 else ""
+    return ", ".join(listed[:4]) + more

@@ -40,6 +40,8 @@ _LLAMA = DecoderOnlyConfig(
     bias=False,
     dropout=0.0,
 )
+_LLAMA_TINY = replace(_LLAMA, d_model=128, num_heads=4, num_kv_heads=2, d_ff=352, num_layers=4)
+_LLAMA_SMALL = replace(_LLAMA, d_model=768, num_heads=12, num_kv_heads=4, d_ff=2048, num_layers=12)
 _BERT = EncoderOnlyConfig(
     positions=Learned(max_length=512),
     embedding_norm=True,
@@ -50,28 +52,10 @@ _BERT = EncoderOnlyConfig(
 DECODER_PRESETS: dict[str, DecoderOnlyConfig] = {
     "gpt2-tiny": replace(_GPT2, d_model=128, num_heads=4, d_ff=512, num_layers=4),
     "gpt2-small": replace(_GPT2, d_model=768, num_heads=12, d_ff=3072, num_layers=12),
-    "llama-tiny": replace(_LLAMA, d_model=128, num_heads=4, num_kv_heads=2, d_ff=352, num_layers=4),
-    "llama-small": replace(
-        _LLAMA, d_model=768, num_heads=12, num_kv_heads=4, d_ff=2048, num_layers=12
-    ),
-    "mistral-tiny": replace(
-        _LLAMA,
-        d_model=128,
-        num_heads=4,
-        num_kv_heads=2,
-        d_ff=352,
-        num_layers=4,
-        patterns=(SlidingWindow(size=128),),
-    ),
-    "mistral-small": replace(
-        _LLAMA,
-        d_model=768,
-        num_heads=12,
-        num_kv_heads=4,
-        d_ff=2048,
-        num_layers=12,
-        patterns=(SlidingWindow(size=1024),),
-    ),
+    "llama-tiny": _LLAMA_TINY,
+    "llama-small": _LLAMA_SMALL,
+    "mistral-tiny": replace(_LLAMA_TINY, patterns=(SlidingWindow(size=128),)),
+    "mistral-small": replace(_LLAMA_SMALL, patterns=(SlidingWindow(size=1024),)),
 }
 ENCODER_PRESETS: dict[str, EncoderOnlyConfig] = {
     "bert-tiny": replace(_BERT, d_model=128, num_heads=2, d_ff=512, num_layers=2),

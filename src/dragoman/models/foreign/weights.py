@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.models.build import build_on_meta
+from dragoman.models.build import build_on_meta, some
 from dragoman.models.config import EncoderDecoderConfig, ModelConfig
 
 
@@ -162,9 +162,9 @@ def convert(
             missing += [n for n in names if n not in theirs]
     left = {name for name in left if _starred(name) not in set(ignored)}
     if missing:
-        raise InputError(f"the weights lack {_some(missing)}, which the config asks for")
+        raise InputError(f"the weights lack {some(missing)}, which the config asks for")
     if left:
-        raise InputError(f"the weights hold {_some(left)}, for which the config has no place")
+        raise InputError(f"the weights hold {some(left)}, for which the config has no place")
     for name, tensor in ours.items():
         if tensor.shape != wanted[name]:
             names = _look_up(table, name)[1]
@@ -195,9 +195,3 @@ def _source(source: str | Source) -> Source:
 def _starred(name: str) -> str:
     """Put a star for every number between points."""
     return re.sub(r"(?<=\.)\d+(?=\.)", "*", name)
-
-
-def _some(names: Iterable[str]) -> str:
-    listed = sorted(names)
-    more = f" and {len(listed) - 4} more" if len(listed) > 4 else ""
-    return ", ".join(listed[:4]) + more
