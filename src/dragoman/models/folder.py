@@ -33,20 +33,14 @@ from torch import Tensor, nn
 
 from dragoman.errors import DragomanError, InputError, nearest
 from dragoman.files.writing import rename_durably, sync
-from dragoman.models.build import Model, build_empty, reading
-from dragoman.models.config import (
-    DecoderOnlyConfig,
-    EncoderDecoderConfig,
-    EncoderOnlyConfig,
-    ModelConfig,
-)
+from dragoman.models.build import Model, build_empty, build_on_meta, reading
+from dragoman.models.config import ModelConfig
 from dragoman.models.defaults import (
     DecodingDefaults,
     GenerationDefaults,
     ReadingDefaults,
     Words,
 )
-from dragoman.models.heads import MaskedLanguageHead
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
 from dragoman.version import __version__
@@ -197,28 +191,10 @@ def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
 
 
 def _stored_once(weights: Model | Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """The weights in fp32 on the CPU without the second and third names of tied matrices."""
+    """The weights in fp32 on the CPU, each under its first name: a tied matrix has several."""
     state = weights if isinstance(weights, Mapping) else weights.state_dict()
-    again = _tied_names(config)
-    return {
-        name: value.detach().float().cpu() for name, value in state.items() if name not in again
-    }
-
-
-def _tied_names(config: ModelConfig) -> frozenset[str]:
-    """The names under which a matrix appears again."""
-    match config:
-        case EncoderDecoderConfig(tie_embeddings="target-output"):
-            return frozenset({"output.weight"})
-        case EncoderDecoderConfig(tie_embeddings="source-target"):
-            return frozenset({"tgt_embedding.weight"})
-        case EncoderDecoderConfig(tie_embeddings="all"):
-            return frozenset({"tgt_embedding.weight", "output.weight"})
-        case DecoderOnlyConfig(tie_embeddings=True):
-            return frozenset({"output.weight"})
-        case EncoderOnlyConfig(head=MaskedLanguageHead()):
-            return frozenset({"head.output.weight"})
-    return frozenset()
+    first = {name for name, _ in build_on_meta(config).named_parameters()}
+    return {name: value.detach().float().cpu() for name, value in state.items() if name in first}
 
 
 def _replaced(folder: Path, config: FolderConfig) -> str | None:
