@@ -138,7 +138,7 @@ def test_training_says_its_estimate_first(run: Run, tmp_path: Path) -> None:
     said = " ".join(done.err.split())
     estimate, learning = (
         said.index("Estimate for the whole run on this machine: about"),
-        said.index("Learning"),
+        said.index("Training a tokenizer"),
     )
     assert estimate < learning
     assert "for 1 step," in said[estimate:learning]
