@@ -26,7 +26,7 @@ from dragoman.nn import Precision
 from dragoman.tasks.evaluation import EvaluationData, Report
 from dragoman.tasks.folders import Folder, read_folder
 from dragoman.tasks.task import Task
-from dragoman.tasks.work import Shape, Work, Workload, random_ids, text_shape, text_work
+from dragoman.tasks.work import Shape, Workload, random_ids, text_shape, text_work
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say
 from dragoman.train.recipe import RunRecipe, TrainingFiles
@@ -180,12 +180,6 @@ def evaluate(model: Path, given: EvaluationData) -> Report:
     return Report(figures=figures, lines=[f"accuracy  {figures['accuracy']:.2f}"])
 
 
-def work(recipe: OddRecipe, length: int | None) -> Work:
-    """What an estimate runs: a full batch of lines of this length."""
-    size = recipe.model.vocab_size or recipe.tokenizer.vocab_size
-    return text_work(recipe, length, config=replace(recipe.model, vocab_size=size))
-
-
 def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> OddBatch:
     """A batch of random ids."""
     ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
@@ -209,7 +203,7 @@ TASK = Task(
     recipe=OddRecipe,
     assemble=assemble,
     kind="classify",
-    workload=Workload(work=work, sample=sample, loss=loss, shape=text_shape),
+    workload=Workload(work=text_work, sample=sample, loss=loss, shape=text_shape),
     does="says whether lines are odd (odd)",
     use="odd {folder}",
     load=Oddness,

@@ -1,6 +1,6 @@
 """What a Transformer is trained for: one folder for each task.
 
-    translate, generate, classify, tag, pretrain    recipe, batches, job, answers, evaluation
+    translate, generate, classify, tag, pretrain    recipe, batches, job, answers, task
 
 What they share:
 

@@ -1,7 +1,7 @@
 """What estimates ask of a task: how large a recipe's batches are, and a batch to run them with."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,13 @@ from torch import Tensor
 
 from dragoman.decode import Beam, Forbid, Greedy, Limits, search
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnlyConfig, ModelConfig
+from dragoman.models import DecoderOnly, EncoderDecoder, ModelConfig
 from dragoman.nn import inference
 from dragoman.train.recipe import RunRecipe
+from dragoman.train.start import with_labels
 
 __all__ = [
     "LENGTH",
-    "SOME_LABELS",
     "Shape",
     "Work",
     "Workload",
@@ -28,8 +28,6 @@ __all__ = [
     "write_to_lengths",
 ]
 
-SOME_LABELS = ("one", "another")
-"""Of a head whose labels only the data knows."""
 LENGTH = 30
 """Tokens of a sentence, on each side, unless a length is given."""
 
@@ -134,23 +132,24 @@ def sentence_length(length: int | None, key: str, most: int) -> int:
 def text_work(
     recipe: Any,  # noqa: ANN401 (of any task of an encoder)
     length: int | None,
-    *,
-    config: EncoderOnlyConfig,
     targets: float | None = None,
-    vocab_size: int = 0,
 ) -> Work:
-    """Return the work of an encoder on texts, with predictions for a share `targets` of tokens."""
+    """Return the work of an encoder on texts.
+
+    It predicts a share `targets` of their tokens; a label for each text or word if None.
+    """
     batch = recipe.batch
     tokens = sentence_length(length, "batch.max_length", batch.max_length)
     rows = max(1, batch.max_tokens // tokens)
     predicted = None if targets is None else round(targets * rows * tokens)
+    size = recipe.model.vocab_size or recipe.tokenizer.vocab_size
     return Work(
         recipe=recipe,
-        config=config,
+        config=with_labels(replace(recipe.model, vocab_size=size)),
         length=tokens,
         shape=Shape(rows=rows, length=tokens, targets=predicted),
         longest=batch.max_length,
-        vocab_size=vocab_size,
+        vocab_size=0 if targets is None else size,
     )
 
 

@@ -27,7 +27,7 @@ RecipeT = TypeVar("RecipeT", bound=RunRecipe)
 MAY_DIFFER = ("dropout", "attention_dropout", "ffn_dropout", "layer_drop", "init", "head")
 """Settings of a model that its weights do not depend on; those of the head are drawn anew."""
 LABELS = ("one", "another")
-"""Stand for those of the data, on which no name of a weight depends."""
+"""Stand for those of a head whose labels only the data know."""
 
 
 def start_from(recipe: RecipeT, folder: str) -> RecipeT:
@@ -60,13 +60,17 @@ def check_start(recipe: RunRecipe) -> None:
             )
     if not recipe.start.freeze:
         return
-    ours = _with_head(theirs, recipe.model)
-    if isinstance(ours, EncoderOnlyConfig) and isinstance(
-        ours.head, ClassificationHead | TaggingHead
-    ):
-        ours = replace(ours, head=replace(ours.head, labels=LABELS))
     with torch.device("meta"):
-        freeze(build(ours), recipe.start.freeze)
+        freeze(build(with_labels(_with_head(theirs, recipe.model))), recipe.start.freeze)
+
+
+def with_labels(config: ModelConfig) -> ModelConfig:
+    """Return the config, with labels of no meaning where the data would decide the labels."""
+    if isinstance(config, EncoderOnlyConfig):
+        head = config.head
+        if isinstance(head, ClassificationHead | TaggingHead) and not head.labels:
+            return replace(config, head=replace(head, labels=LABELS))
+    return config
 
 
 def check_tokens(config: ModelConfig, *tokenizers: Tokenizer) -> None:

@@ -18,7 +18,7 @@ from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary
 from dragoman.plain import to_plain
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
-from dragoman.tasks.generate.work import WORKLOAD
+from dragoman.tasks.generate.task import TASK
 from dragoman.train.config import TrainConfig
 
 TOKENS = 4096  # of a step
@@ -92,7 +92,7 @@ def test_operations_are_those_that_cost_counts(sweep: Path) -> None:
     """A run's FLOPs per token are those of its batch over the tokens in it."""
     (run,) = read_runs([sweep / "d64-100"])
     work = work_of(replace(RECIPE, model=model_of(64)))
-    flops = training_step(WORKLOAD, work.config, work.shape).flops.total
+    flops = training_step(TASK.workload, work.config, work.shape).flops.total
     assert run.flops_per_token == flops / (RECIPE.batch.rows * RECIPE.batch.length)
 
 

@@ -25,6 +25,11 @@ ONE_LABEL = (
 )
 
 
+def batch_loss(model: EncoderOnly, batch: ClassBatch, smoothing: float) -> Tensor:
+    """Sum the smoothed cross-entropy over texts."""
+    return reference_loss(model(batch.ids_BL), batch.labels_B, smoothing)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifyJob(EncoderJob[ClassifyRecipe, ClassBatch]):
     """An encoder and labelled texts."""
@@ -33,7 +38,7 @@ class ClassifyJob(EncoderJob[ClassifyRecipe, ClassBatch]):
         """Sum the smoothed cross-entropy over texts, some of whose tokens are hidden."""
         ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
         smoothing = self.recipe.train.label_smoothing
-        return reference_loss(self.model(ids_BL), batch.labels_B, smoothing)
+        return batch_loss(self.model, replace(batch, ids_BL=ids_BL), smoothing)
 
     def measure(self) -> Validation:
         """Find the loss and the share of texts that get their label."""

@@ -32,6 +32,11 @@ def score_tags(right: Tags, predicted: Tags) -> Mapping[str, float]:
     return tag_scores(right, predicted).figures
 
 
+def batch_loss(model: EncoderOnly, batch: TagBatch, smoothing: float) -> Tensor:
+    """Sum the smoothed cross-entropy over words."""
+    return _summed_loss(model(batch.ids_BL), batch.tags_BL, smoothing)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagJob(EncoderJob[TagRecipe, TagBatch]):
     """An encoder and tagged sentences."""
@@ -44,7 +49,7 @@ class TagJob(EncoderJob[TagRecipe, TagBatch]):
         """Sum the smoothed cross-entropy over words, some of whose pieces are hidden."""
         ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
         smoothing = self.recipe.train.label_smoothing
-        return _summed_loss(self.model(ids_BL), batch.tags_BL, smoothing)
+        return batch_loss(self.model, replace(batch, ids_BL=ids_BL), smoothing)
 
     def measure(self) -> Validation:
         """Find the loss, and how many spans are found with tags that form spans."""

@@ -80,6 +80,11 @@ def score_greedy(
     )
 
 
+def batch_loss(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> Tensor:
+    """Sum the smoothed cross-entropy over the target's tokens."""
+    return summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, smoothing)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslateJob:
     """An encoder-decoder and pairs of texts."""
@@ -99,8 +104,7 @@ class TranslateJob:
 
     def loss(self, batch: PairBatch) -> Tensor:
         """Sum the smoothed cross-entropy over the target's tokens."""
-        smoothing = self.recipe.train.label_smoothing
-        return summed_loss(self.model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, smoothing)
+        return batch_loss(self.model, batch, self.recipe.train.label_smoothing)
 
     def measure(self) -> Validation:
         """Find the loss, what the source is worth, and the scores of greedy translations."""
@@ -194,7 +198,7 @@ def validate(
     """Measure a model on fixed batches, in evaluation mode, and leave it in training mode."""
     with evaluating(model) as device:
         batches = [batch.to(device) for batch in batches]
-        loss = sum(_summed_loss(model, batch.src_BS, batch) for batch in batches)
+        loss = sum(batch_loss(model, batch, 0.0).item() for batch in batches)
         gain = _source_gain(model, batches)
         judged = score()
     return Validation(
@@ -215,9 +219,6 @@ def _source_gain(model: EncoderDecoder, batches: Sequence[PairBatch]) -> float |
     sample = max(batches, key=lambda batch: len(batch.src_BS))
     if len(sample.src_BS) == 1:
         return None
-    swapped = _summed_loss(model, sample.src_BS.roll(1, dims=0), sample)
-    return (swapped - _summed_loss(model, sample.src_BS, sample)) / sample.num_targets
-
-
-def _summed_loss(model: EncoderDecoder, src_BS: Tensor, batch: PairBatch) -> float:
-    return summed_loss(model, src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.0).item()
+    swapped = replace(sample, src_BS=sample.src_BS.roll(1, dims=0))
+    gain = batch_loss(model, swapped, 0.0).item() - batch_loss(model, sample, 0.0).item()
+    return gain / sample.num_targets

@@ -1,20 +1,177 @@
-"""Translation, as others see it."""
+"""Translation, as others see it: what an estimate asks, how it is measured, and its name."""
 
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import torch
+
+from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.decode import schedule
+from dragoman.evaluate import evaluate
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.models.folder import read_config
+from dragoman.tasks.evaluation import EvaluationData, Report
+from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.task import Task
-from dragoman.tasks.translate.evaluation import evaluate_translator
-from dragoman.tasks.translate.job import assemble
+from dragoman.tasks.translate.batches import PairBatch
+from dragoman.tasks.translate.job import Judgement, TranslateJob, assemble, batch_loss
 from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.texts import Tokenizers
 from dragoman.tasks.translate.translator import Translator
-from dragoman.tasks.translate.work import WORKLOAD
+from dragoman.tasks.work import (
+    Shape,
+    Work,
+    Workload,
+    random_ids,
+    sentence_length,
+    some_targets,
+    write_to_lengths,
+)
+from dragoman.wording import counted
 
 __all__ = ["TASK"]
+
+UNLIKE = 1.0
+"""A chrF2 below this is no matter of quality: unrelated texts of one language have more."""
+
+
+def _work(recipe: TranslateRecipe, length: int | None) -> Work:
+    batch, config, size = recipe.batch, recipe.model, recipe.tokenizer.vocab_size
+    config = replace(
+        config,
+        src_vocab_size=config.src_vocab_size or size,
+        tgt_vocab_size=config.tgt_vocab_size or size,
+    )
+    tokens = sentence_length(length, "batch.max_length", batch.max_length)
+    rows = max(1, batch.max_tokens // (2 * tokens))
+    return Work(
+        recipe=recipe,
+        config=config,
+        length=tokens,
+        shape=Shape(rows=rows, src_length=tokens, length=tokens),
+        longest=batch.max_length,
+        answer=tokens,
+        beam_size=recipe.decoding.beam_size,
+        vocab_size=config.tgt_vocab_size,
+    )
+
+
+def _sample(config: EncoderDecoderConfig, shape: Shape, rng: np.random.Generator) -> PairBatch:
+    rows, pad_id = shape.rows, config.pad_id
+    src_BS = random_ids((rows, shape.src_length), config.src_vocab_size, pad_id, rng)
+    tgt_BT = random_ids((rows, shape.length), config.tgt_vocab_size, pad_id, rng)
+    return PairBatch(
+        src_BS=src_BS,
+        tgt_in_BT=tgt_BT,
+        tgt_out_BT=some_targets(tgt_BT, shape.targets, pad_id),
+        num_targets=tgt_BT.numel() if shape.targets is None else shape.targets,
+        num_tokens=src_BS.numel() + tgt_BT.numel(),
+        indices=np.arange(rows),
+    )
+
+
+def _shape(batch: PairBatch) -> Shape:
+    rows, src_length = batch.src_BS.shape
+    return Shape(rows=rows, src_length=src_length, length=batch.tgt_in_BT.shape[1])
+
+
+def _sources(batch: PairBatch, config: EncoderDecoderConfig, limit: int) -> list[int]:
+    lengths_B = (batch.src_BS != config.pad_id).sum(1) - 1  # without the end
+    return [int(length) for length in lengths_B[torch.from_numpy(batch.indices < limit)]]
+
+
+def _as_trained(job: TranslateJob) -> TranslateJob:
+    return replace(job, score=_write_as_long)
+
+
+def _write_as_long(
+    model: EncoderDecoder, tokenizers: Tokenizers, sources: list[str], references: list[str]
+) -> Judgement:
+    """Decode greedily, in the batches of translating, each source to its reference's length.
+
+    An untrained model does not end a sentence; a trained one ends about where the reference does.
+    """
+    src, tgt = tokenizers.src, tokenizers.tgt
+    wanted = [len(ids) + 1 for ids in tgt.encode_batch(references)]
+    inputs = [[*ids, src.eos_id] for ids in src.encode_batch(sources)]
+    device = next(model.parameters()).device
+    for batch in schedule([len(ids) for ids in inputs], DecodingOptions().max_batch_tokens):
+        longest = max(len(inputs[index]) for index in batch)
+        rows = [inputs[index] + [src.pad_id] * (longest - len(inputs[index])) for index in batch]
+        source_BS = torch.tensor(rows, device=device)
+        lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
+        write_to_lengths(model, source_BS, lengths_B, (tgt.bos_id, tgt.eos_id))
+    return Judgement(scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))
+
+
+def evaluate_translator(model: Path, test: EvaluationData) -> Report:
+    """Translate the sources and compare with the references, by BLEU and chrF.
+
+    Raises InputError where the files do not fit each other, or for an unknown tokenizer of BLEU's.
+    """
+    pairs = list(read_pairs(CorpusConfig(src=str(test.src), tgt=str(test.ref))))
+    config = read_config(model)
+    references = [reference for _, reference in pairs]
+    compared = {"tokenize": test.tokenize, "tgt_lang": config.tgt_lang}
+    evaluate(references[:1], references[:1], **compared)  # fails before the work
+    translator = Translator.load(model, device=test.device)
+    options = with_given(translator.options, test.decoding)
+    start = perf_counter()
+    results = translator.stream((source for source, _ in pairs), options)
+    with test.progress(results, "lines", total=len(pairs)) as shown:
+        translations = list(shown)
+    seconds = perf_counter() - start
+    hypotheses = [translation.text for translation in translations]
+    scores = evaluate(hypotheses, references, **compared)
+    num_tokens = sum(len(translation.tokens) for translation in translations)
+    speed = {
+        "sentences": len(pairs),
+        "tokens": num_tokens,
+        "seconds": seconds,
+        "sentences_per_second": len(pairs) / seconds,
+        "tokens_per_second": num_tokens / seconds,
+    }
+    warnings = []
+    if scores.chrf < UNLIKE:
+        languages = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
+        warnings.append(
+            "The translations have next to nothing in common with the references: look whether "
+            f"--src and --ref have changed places (the model translates {languages}), or whether "
+            "it has learned anything yet."
+        )
+    return Report(
+        figures=scores.to_dict() | speed,
+        lines=(
+            f"BLEU   {scores.bleu:.2f}  {scores.bleu_signature}",
+            f"chrF2  {scores.chrf:.2f}  {scores.chrf_signature}",
+            f"exact  {scores.exact:.2f}  percent of the lines",
+            f"speed  {speed['sentences_per_second']:,.1f} sentences/s, "
+            f"{speed['tokens_per_second']:,.0f} tokens/s",
+        ),
+        remarks=(
+            f"{counted(len(pairs), 'sentence')} in {seconds:.1f} s",
+            f"What this BLEU means, as a rough guide: {scores.reading}.",
+        ),
+        warnings=warnings,
+        answers=hypotheses,
+    )
+
 
 TASK = Task(
     recipe=TranslateRecipe,
     assemble=assemble,
     kind="encoder-decoder",
     does="translates (dragoman translate)",
-    workload=WORKLOAD,
+    workload=Workload(
+        work=_work,
+        sample=_sample,
+        loss=batch_loss,
+        shape=_shape,
+        sources=_sources,
+        as_trained=_as_trained,
+    ),
     use="dragoman translate {folder} < FILE",
     load=Translator.of,
     evaluate=evaluate_translator,

@@ -20,8 +20,7 @@ from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.models.folder import FolderConfig, GenerationDefaults, load_model
 from dragoman.nn import ALiBi, Learned, Rotary
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
-from dragoman.tasks.generate.evaluation import text_loss
-from dragoman.tasks.generate.job import GenerateJob, assemble
+from dragoman.tasks.generate.job import GenerateJob, assemble, text_loss
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.task import train
 from dragoman.text.train import TokenizerConfig
