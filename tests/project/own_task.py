@@ -23,16 +23,14 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.models.heads import ClassificationHead
 from dragoman.nn import Precision
-from dragoman.tasks.evaluation import EvaluationData, Report
 from dragoman.tasks.folders import Folder, read_folder
-from dragoman.tasks.task import Task
+from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.work import Shape, Workload, random_ids, text_shape, text_work
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.job import CardPart, Check, Say
+from dragoman.train.job import CardPart, Check, Say, Validation, evaluating
 from dragoman.train.recipe import RunRecipe, TrainingFiles
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, begin_tokenizer, check_tokens
-from dragoman.train.validate import Validation, evaluating
 
 HEAD = ClassificationHead(labels=("even", "odd"))
 

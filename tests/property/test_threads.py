@@ -24,7 +24,7 @@ from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.validate import evaluating
+from dragoman.train.job import evaluating
 
 THREADS = 8
 LINES = tiny.random_lines(4, longest=6)

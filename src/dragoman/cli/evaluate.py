@@ -11,8 +11,7 @@ from dragoman.errors import InputError
 from dragoman.files.writing import replacing
 
 if TYPE_CHECKING:
-    from dragoman.tasks.evaluation import Report
-    from dragoman.tasks.task import Task
+    from dragoman.tasks.task import Report, Task
 
 
 def _option(text: str) -> Any:  # noqa: ANN401 -- as typer's own
@@ -53,8 +52,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     dragoman evaluate runs/sst2 --data test.tsv
     """
     from dragoman.models.folder import read_config
-    from dragoman.tasks.evaluation import EvaluationData
-    from dragoman.tasks.task import task_of
+    from dragoman.tasks.task import EvaluationData, task_of
 
     files = {"src": src, "ref": ref, "text": text, "data": data}
     task = task_of(read_config(model))

@@ -29,11 +29,10 @@ from dragoman.models.folder import FolderConfig, Saves
 from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
 from dragoman.tasks.work import Work, Workload, write_to_lengths
-from dragoman.train.job import CardPart, unchecked
+from dragoman.train.job import CardPart, Validation, evaluating, unchecked
 from dragoman.train.loop import Progress
 from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.validate import Validation, evaluating
 from dragoman.wording import counted
 
 __all__ = ["measure", "random_job"]

@@ -4,12 +4,11 @@
 
 What they share:
 
-    task          what others ask of a task, and the table of tasks
+    task          what others ask of a task, what `dragoman evaluate` gives it and prints, the tasks
     recipes       recipes and sweeps, by name or from a TOML file
     folders       from a model folder to the object of its task
-    evaluation    what `dragoman evaluate` asks of a task, and what it prints
     options       how to decode
-    encoders, reading    training batches and answers of encoders
+    encoders      what training and answering share in the tasks of an encoder
     lines         a line to chunks of ids that the model can take
     results       what a line's translation is: text, scores, alternatives, alignment
 """

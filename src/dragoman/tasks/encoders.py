@@ -1,6 +1,6 @@
-"""What the tasks of an encoder share in training: recipe, data, job, words for the model card."""
+"""What the tasks of an encoder share: recipe, data, job, words on the model card, answering."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
@@ -10,13 +10,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import Batch, BatchConfig, Stream
-from dragoman.data.dataset import Splits, TextDataset, hold_out_rows, say_held_out
+from dragoman.data.batches import Batch, BatchConfig, Stream, framed
+from dragoman.data.dataset import Ragged, Splits, TextDataset, hold_out_rows, say_held_out
+from dragoman.data.prepare import special_ids
+from dragoman.decode import schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.folder import FolderConfig
-from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
+from dragoman.models.folder import FolderConfig, ReadingDefaults
+from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead
+from dragoman.nn import Precision, evaluation_view, inference
 from dragoman.ranges import BelowOne
+from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.train.job import Say
 from dragoman.train.recipe import RunRecipe, TrainingFiles, check_places
@@ -24,6 +28,7 @@ from dragoman.wording import counted
 
 __all__ = [
     "EncoderJob",
+    "EncoderReader",
     "EncoderRecipe",
     "LabelRecipe",
     "NoisyBatchConfig",
@@ -35,6 +40,7 @@ __all__ = [
 
 RecipeT = TypeVar("RecipeT", bound="EncoderRecipe")
 BatchT = TypeVar("BatchT", bound=Batch)
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,3 +179,63 @@ def describe(config: EncoderOnlyConfig) -> str:
         f"{counted(config.num_heads, 'head')}, d_ff {config.d_ff}, {config.norm_position}-norm, "
         f"positions: {config.positions.kind}"
     )
+
+
+class EncoderReader(Loadable):
+    """An encoder with a head of labels, and its tokenizer; each task says what it makes of them.
+
+    The model may be in training, in another thread too (its mode never changes), and on any device.
+    `reading` says what a word was in training, and from where on texts are read in parts.
+    """
+
+    head: ClassVar[type[ClassificationHead | TaggingHead]]
+    """How a model of the task ends."""
+
+    def __init__(
+        self,
+        model: EncoderOnly,
+        tokenizer: Tokenizer,
+        labels: Sequence[str],
+        reading: ReadingDefaults | None = None,
+        *,
+        precision: Precision = "fp32",
+    ) -> None:
+        check_vocabulary("model's", tokenizer, model.embedding.weight)
+        self.tokenizer = tokenizer
+        self.labels = tuple(labels)
+        self.reading = reading or ReadingDefaults()
+        self._model = evaluation_view(model)
+        self._precision: Precision = precision
+
+    @classmethod
+    def of(cls, folder: Folder, precision: Precision = "fp32") -> Self:
+        """Make one of a folder that was read. Raises InputError unless its model does the task."""
+        model = folder.model_of(EncoderOnly)
+        config = folder.config.model
+        head = config.head if isinstance(config, EncoderOnlyConfig) else NoHead()
+        if not isinstance(head, cls.head):
+            raise InputError(f"{folder.path} holds a model that {folder.does}.")
+        return cls(
+            model, folder.src_tokenizer, head.labels, folder.config.reading, precision=precision
+        )
+
+    def _read(
+        self,
+        rows: Sequence[Sequence[int]],
+        answer: Callable[[Tensor, list[int]], Iterable[Answer]],
+        max_batch_tokens: int,
+    ) -> list[Answer]:
+        """Give the answer to each row of ids, which have neither bos nor eos, in order.
+
+        `answer` makes those of a batch from the model's logits and the numbers of its rows. What it
+        is does not depend on the rows beside it: where `row_invariant_products` keeps its promise
+        it is the same bit for bit for any budget and any order.
+        """
+        found: dict[int, Answer] = {}
+        lengths = [len(row) + 2 for row in rows]
+        with inference(self._model, self._precision) as device:
+            for batch in schedule(lengths, max_batch_tokens):
+                texts = Ragged.of([rows[index] for index in batch])
+                ids_BL = framed(texts, special_ids(self.tokenizer)).to(device)
+                found |= zip(batch, answer(self._model(ids_BL).float(), batch), strict=True)
+        return [found[index] for index in range(len(rows))]

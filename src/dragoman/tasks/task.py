@@ -4,19 +4,20 @@ A task of your own is a module with a value `TASK`; a recipe names it by its dot
 `task = "my_package.my_task"`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rich.console import Console
 
+from dragoman.data.documents import Split
 from dragoman.errors import InputError, nearest
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Precision
-from dragoman.tasks.evaluation import EvaluationData, Report
 from dragoman.tasks.work import Workload
 from dragoman.train.job import Check, Job, Say, unchecked
 from dragoman.train.recipe import RunRecipe
@@ -24,9 +25,84 @@ from dragoman.train.run import TrainResult, run_recipe
 from dragoman.train.runfolder import RunFolder
 
 if TYPE_CHECKING:
+    from dragoman.evaluate import Measures  # sacreBLEU is not loaded to translate
     from dragoman.tasks.folders import Folder
 
-__all__ = ["TASKS", "Task", "find_task", "task_of", "train"]
+__all__ = [
+    "TASKS",
+    "EvaluationData",
+    "Progress",
+    "Report",
+    "Task",
+    "find_task",
+    "measures_table",
+    "task_of",
+    "train",
+]
+
+Item = TypeVar("Item")
+
+
+class Progress(Protocol):
+    """Shows how far a long evaluation is."""
+
+    def __call__(
+        self, items: Iterable[Item], what: str, *, total: int
+    ) -> AbstractContextManager[Iterable[Item]]:
+        """Return the items, of which there are `total`, counted as `what` while they are read."""
+
+
+def silent(
+    items: Iterable[Item],
+    what: str,  # noqa: ARG001 (the form of all)
+    *,
+    total: int,  # noqa: ARG001
+) -> AbstractContextManager[Iterable[Item]]:
+    """Show nothing."""
+    return nullcontext(items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationData:
+    """What a model is measured on, and how; each task reads the fields that it needs."""
+
+    src: Path | None = None
+    """Source lines."""
+    ref: Path | None = None
+    """Reference translations, line by line."""
+    text: Path | None = None
+    """A text to predict."""
+    data: Path | None = None
+    """Labelled texts, or words with tags."""
+    tokenize: str | None = None
+    """BLEU's tokenizer; else chosen by the language."""
+    decoding: Mapping[str, Any] = field(default_factory=dict)
+    """Options of decoding; where one is None, that of the folder holds."""
+    split: Split = "file"
+    """What a document of the text is."""
+    layout: Sequence[str] = ()
+    """Settings of the data's layout, such as `label_column=2`."""
+    device: str = "auto"
+    """cpu, cuda or auto."""
+    progress: Progress = silent
+    """Told of what is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an evaluation found."""
+
+    figures: Mapping[str, Any]
+    """All of it, fit for JSON."""
+    lines: Sequence[str]
+    """The same for people."""
+    remarks: Sequence[str] = ()
+    """What else there is to tell people."""
+    warnings: Sequence[str] = ()
+    """What looks wrong."""
+    answers: Sequence[str] = ()
+    """What the model wrote, line by line, where it writes."""
+
 
 Assemble = Callable[[Any, RunFolder, Say, Check], Job[Any]]
 """Makes the job of a recipe; the check is called before the weights are drawn."""
@@ -103,3 +179,14 @@ def train(
     As `train.run.run_recipe`, which says what `estimate` is for and what is raised.
     """
     return run_recipe(recipe, find_task(recipe.task).assemble, console=console, estimate=estimate)
+
+
+def measures_table(kind: str, rows: Mapping[str, "Measures"]) -> Iterator[str]:
+    """Yield a line for each kind of label, under a line of headings."""
+    width = max(len(kind), *map(len, rows))
+    yield f"{kind:<{width}}  precision  recall     F1   count"
+    for name, row in rows.items():
+        yield (
+            f"{name:<{width}}  {row.precision:>9.2f}  {row.recall:>6.2f}  {row.f1:>5.2f}  "
+            f"{row.count:>6,}"
+        )

@@ -11,8 +11,8 @@ from types import FrameType
 from typing import Any, Protocol
 
 from dragoman.train.config import TrainConfig
+from dragoman.train.job import Validation, is_better
 from dragoman.train.step import StepResult
-from dragoman.train.validate import Validation, is_better
 from dragoman.wording import counted
 
 

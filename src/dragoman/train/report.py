@@ -15,9 +15,9 @@ from rich.text import Text
 from dragoman.errors import DragomanError
 from dragoman.files.writing import write_durably
 from dragoman.train.config import TrainConfig
+from dragoman.train.job import Validation
 from dragoman.train.loop import Progress, Reporter
 from dragoman.train.step import StepResult
-from dragoman.train.validate import Validation
 
 PLAIN_SECONDS = 15.0  # between the lines where there is no terminal
 

@@ -32,7 +32,7 @@ from dragoman.train.checkpoint import (
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
-from dragoman.train.job import Check, Job, Say, unchecked
+from dragoman.train.job import Check, Job, Say, Validation, is_better, unchecked
 from dragoman.train.loop import Interrupt, Progress, Reporter, Saver, Validator, fit, stop_rule
 from dragoman.train.optimizer import (
     learning_rate,
@@ -45,7 +45,6 @@ from dragoman.train.report import ConsoleReport, MetricsFile, tensorboard
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import check_start, copy_weights
 from dragoman.train.step import Stepper, StepResult
-from dragoman.train.validate import Validation, is_better
 from dragoman.wording import counted
 
 OUT_OF_MEMORY = (

@@ -16,12 +16,11 @@ from dragoman.cli.cost_train import rest_of
 from dragoman.errors import InputError
 from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.train.job import unchecked
+from dragoman.train.job import Validation, is_better, unchecked
 from dragoman.train.loop import Progress
 from dragoman.train.report import ConsoleReport, MetricsFile
 from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.validate import Validation, is_better
 
 CASES = int(os.environ.get("DRAGOMAN_FUZZ", "200"))
 ODD: tuple[Any, ...] = (

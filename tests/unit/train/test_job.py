@@ -19,12 +19,11 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig, load_model
 from dragoman.models.heads import ClassificationHead
 from dragoman.train.config import TrainConfig
-from dragoman.train.job import CardPart
+from dragoman.train.job import CardPart, Validation, evaluating
 from dragoman.train.recipe import DataFiles, RunRecipe
 from dragoman.train.run import TrainResult, run_job
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model
-from dragoman.train.validate import Validation, evaluating
 
 V = 12
 MODEL = EncoderOnlyConfig(

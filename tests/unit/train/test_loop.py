@@ -9,9 +9,9 @@ import pytest
 from tests.unit.train.made import CONFIG, RESULT, Watcher
 
 from dragoman.train.config import TrainConfig
+from dragoman.train.job import Validation
 from dragoman.train.loop import Interrupt, Observer, Progress, Saver, Validator, fit, stop_rule
 from dragoman.train.step import StepResult
-from dragoman.train.validate import Validation
 
 
 def run(

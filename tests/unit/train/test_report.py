@@ -10,9 +10,9 @@ import pytest
 from tests.unit.train.made import CONFIG, RESULT, file_size_limit, make_console
 
 from dragoman.errors import DragomanError
+from dragoman.train.job import Validation
 from dragoman.train.loop import Progress
 from dragoman.train.report import ConsoleReport, MetricsFile, Speed, TensorBoardReport
-from dragoman.train.validate import Validation
 
 VALIDATION = Validation(
     loss=1.5, diagnostics={"source_gain": 0.4}, scores={"bleu": 12.345, "chrf": 34.5}

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.unit.train.made import make_model
 
-from dragoman.train.validate import Validation, evaluating, is_better
+from dragoman.train.job import Validation, evaluating, is_better
 
 
 def test_which_is_better() -> None:

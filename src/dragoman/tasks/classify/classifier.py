@@ -18,8 +18,8 @@ from torch import Tensor
 
 from dragoman.models.heads import ClassificationHead
 from dragoman.plain import Plain
+from dragoman.tasks.encoders import EncoderReader
 from dragoman.tasks.lines import as_texts, to_chunks, windows
-from dragoman.tasks.reading import EncoderReader
 
 __all__ = ["Classification", "Classifier"]
 

@@ -13,11 +13,10 @@ from dragoman.models.folder import FolderConfig, ReadingDefaults
 from dragoman.tasks.classify.batches import ClassBatch, class_batches
 from dragoman.tasks.classify.recipe import ClassifyRecipe
 from dragoman.tasks.encoders import EncoderJob, describe, hide_tokens, read_labels, splits_for
-from dragoman.train.job import CardPart, Check, Say, unchecked
+from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import reference_loss
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, begin_tokenizer, check_tokens
-from dragoman.train.validate import Validation, evaluating
 
 ONE_LABEL = (
     "the model gives all validation texts the same label; lower train.learning_rate or lengthen "

@@ -16,8 +16,7 @@ from dragoman.tasks.classify.batches import ClassBatch
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.classify.job import assemble, batch_loss
 from dragoman.tasks.classify.recipe import ClassifyRecipe
-from dragoman.tasks.evaluation import EvaluationData, Report, measures_table
-from dragoman.tasks.task import Task
+from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
 from dragoman.tasks.work import Shape, Workload, random_ids, text_shape, text_work
 
 __all__ = ["TASK"]

@@ -20,11 +20,10 @@ from dragoman.models.folder import FolderConfig
 from dragoman.tasks.generate.batches import LanguageBatch, PackConfig, PackedBatches
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.job import CardPart, Check, Say, unchecked
+from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import next_token_loss
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, begin_tokenizer, check_tokens
-from dragoman.train.validate import Validation, evaluating
 from dragoman.wording import counted
 
 

@@ -10,12 +10,11 @@ import numpy as np
 from dragoman.data.documents import prepare_documents
 from dragoman.models import DecoderOnlyConfig
 from dragoman.nn import row_invariant_products
-from dragoman.tasks.evaluation import EvaluationData, Report
 from dragoman.tasks.generate.batches import LanguageBatch, PackConfig
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.generate.job import assemble, text_loss
 from dragoman.tasks.generate.recipe import GenerateRecipe
-from dragoman.tasks.task import Task
+from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.work import Shape, Work, Workload, random_ids, sentence_length, some_targets
 from dragoman.train.objective import next_token_loss
 from dragoman.wording import counted

@@ -16,11 +16,10 @@ from dragoman.tasks.encoders import EncoderJob, describe, splits_for
 from dragoman.tasks.pretrain.batches import MaskedBatch, MaskedBatches, Vocabulary
 from dragoman.tasks.pretrain.recipe import MaskedRecipe, UnlabelledFiles
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.job import CardPart, Check, Say, unchecked
+from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import masked_guesses, masked_loss
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, begin_tokenizer, check_tokens
-from dragoman.train.validate import Validation, evaluating
 from dragoman.wording import counted
 
 

@@ -17,11 +17,10 @@ from dragoman.models.folder import FolderConfig, ReadingDefaults
 from dragoman.tasks.encoders import EncoderJob, describe, hide_tokens, read_labels, splits_for
 from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
 from dragoman.tasks.tag.recipe import TaggedFiles, TagRecipe
-from dragoman.train.job import CardPart, Check, Say, unchecked
+from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import reference_loss
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, begin_tokenizer, check_tokens
-from dragoman.train.validate import Validation, evaluating
 
 Tags = Sequence[Sequence[str]]
 """Those of each sentence."""

@@ -27,8 +27,8 @@ from dragoman.models.bio import best_tags
 from dragoman.models.folder import Words
 from dragoman.models.heads import TaggingHead
 from dragoman.plain import Plain
+from dragoman.tasks.encoders import EncoderReader
 from dragoman.tasks.lines import as_texts, windows
-from dragoman.tasks.reading import EncoderReader
 
 __all__ = [
     "Place",

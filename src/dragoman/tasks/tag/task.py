@@ -10,12 +10,11 @@ from dragoman.data.tagged import TaggedLayout, load_tagged, read_tagged
 from dragoman.evaluate import tag_scores
 from dragoman.models import EncoderOnlyConfig
 from dragoman.settings import override_settings
-from dragoman.tasks.evaluation import EvaluationData, Report, measures_table
 from dragoman.tasks.tag.batches import NO_TAG, TagBatch
 from dragoman.tasks.tag.job import assemble, batch_loss
 from dragoman.tasks.tag.recipe import TagRecipe
 from dragoman.tasks.tag.tagger import Tagger
-from dragoman.tasks.task import Task
+from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
 from dragoman.tasks.work import (
     Shape,
     Workload,

@@ -17,11 +17,10 @@ from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts, Tokenizers, read_texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.job import CardPart, Check, Say, unchecked
+from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import summed_loss
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
-from dragoman.train.validate import Validation, evaluating
 from dragoman.wording import counted
 
 COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at

@@ -12,9 +12,8 @@ from dragoman.decode import schedule
 from dragoman.evaluate import evaluate
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import read_config
-from dragoman.tasks.evaluation import EvaluationData, Report
 from dragoman.tasks.options import DecodingOptions, with_given
-from dragoman.tasks.task import Task
+from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.tasks.translate.job import Judgement, TranslateJob, assemble, batch_loss
 from dragoman.tasks.translate.recipe import TranslateRecipe

@@ -25,9 +25,9 @@ from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.task import train
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
+from dragoman.train.job import Validation
 from dragoman.train.objective import next_token_loss
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.validate import Validation
 
 SPECIAL = 4  # ids below are no text
 VOCAB = 40
