@@ -29,11 +29,8 @@ UNTOLD = (
 )
 """Settings that change no number."""
 
-LIMITS = ("train.max_steps", "train.max_minutes", "train.patience")
-"""Settings that end a run."""
-
-FREE = (*UNTOLD, *LIMITS)
-"""Settings that may differ when a run goes on."""
+LIMITS = frozenset({"train.max_steps", "train.max_minutes", "train.patience"})
+"""Settings that end a run, and may differ when it goes on."""
 
 LOCK = ".lock"
 RECIPE = "recipe.json"
@@ -98,12 +95,18 @@ class RunFolder:
             try:
                 new = folder.training if path.exists() else path
                 folder.training.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(folder._alone())
+                (folder.training / LOCK).touch()
+                stack.enter_context(locked(folder.training / LOCK, wait=False))
                 begun = (folder.training / RECIPE).exists()  # known once nobody else can write it
                 if begun:
                     folder._go_on(recipe)
                 text = json.dumps(to_plain(recipe), indent=2, sort_keys=True, ensure_ascii=False)
                 write_durably(folder.training / RECIPE, text)
+            except BlockingIOError as error:
+                raise InputError(
+                    f"another process is training in {path}; wait for its end, or give another "
+                    "--out"
+                ) from error
             except OSError as error:
                 raise InputError(
                     f"cannot write to {path}: {error.strerror}; give another --out"
@@ -115,26 +118,11 @@ class RunFolder:
                     shutil.rmtree(new, ignore_errors=True)
                 raise
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other processes out: InputError while one of them is training here."""
-        with ExitStack() as stack:
-            (self.training / LOCK).touch()
-            try:
-                stack.enter_context(locked(self.training / LOCK, wait=False))
-            except BlockingIOError as error:
-                raise InputError(
-                    f"another process is training in {self.path}; wait for its end, or give "
-                    "another --out"
-                ) from error
-            yield
-
     def is_finished(self, recipe: RunRecipe) -> bool:
         """Whether this very run is done: neither its settings nor its limits have changed."""
         if not (self.training / "finished.json").exists():
             return False
-        old, new = _deciding(self._begun(recipe)), _deciding(recipe)
-        return all(old.get(key) == new.get(key) for key in old | new if key not in UNTOLD)
+        return not self._changed(recipe)
 
     def mark_finished(self, reason: str, progress: Progress) -> None:
         """Remember that the run reached its end."""
@@ -146,19 +134,34 @@ class RunFolder:
             raise DragomanError(f"cannot write to {self.training}: {error.strerror}") from error
 
     def _go_on(self, recipe: RunRecipe) -> None:
-        old, new = _deciding(self._begun(recipe)), _deciding(recipe)
-        changed = [
-            key for key in sorted(old | new) if key not in FREE and old.get(key) != new.get(key)
-        ]
-        if changed and not self._has_learned:
+        """Accept a recipe that goes on with the run; of a run without a checkpoint, begin anew."""
+        changed = self._changed(recipe)
+        others = [key for key in changed if key not in LIMITS]
+        if others and not self._has_learned:
             _empty(self.training)  # of a run that failed on its first steps
-        elif changed:
-            key = changed[0]
+        elif others:
+            old, new = changed[others[0]]
             raise InputError(
-                f"{self.path} holds a run with other settings ({', '.join(changed)}; {key} was "
-                f"{old.get(key)!r}, is {new.get(key)!r}); give another --out, or the old settings"
+                f"{self.path} holds a run with other settings ({', '.join(others)}; {others[0]} "
+                f"was {old!r}, is {new!r}); give another --out, or the old settings"
             )
-        self._check_unfinished(limits_changed=any(old[name] != new[name] for name in LIMITS))
+        marker = self.training / "finished.json"
+        if not marker.exists():
+            return
+        if not changed.keys() & LIMITS:
+            end = _read(marker, End)
+            raise InputError(
+                f"the run in {self.path} is finished (step {end.step:,}, {end.reason}); look at "
+                f"its model with dragoman inspect {self.path}, raise train.max_steps or "
+                "train.max_minutes to go on, or give another --out"
+            )
+        marker.replace(self._finished_before)
+
+    def _changed(self, recipe: RunRecipe) -> dict[str, tuple[Any, Any]]:
+        """Old and new value of each setting that decides, where they differ."""
+        old, new = _deciding(self._begun(recipe)), _deciding(recipe)
+        keys = [key for key in sorted(old | new) if key not in UNTOLD]
+        return {k: (old.get(k), new.get(k)) for k in keys if old.get(k) != new.get(k)}
 
     def _begun(self, recipe: RunRecipe) -> RunRecipe:
         """The recipe that the run was begun with; keys younger than it have their defaults.
@@ -184,19 +187,6 @@ class RunFolder:
     @property
     def _has_learned(self) -> bool:
         return (self.path / "config.json").exists() or any(self.checkpoints.glob("step-*"))
-
-    def _check_unfinished(self, *, limits_changed: bool) -> None:
-        marker = self.training / "finished.json"
-        if not marker.exists():
-            return
-        if not limits_changed:
-            end = _read(marker, End)
-            raise InputError(
-                f"the run in {self.path} is finished (step {end.step:,}, {end.reason}); look at "
-                f"its model with dragoman inspect {self.path}, raise train.max_steps or "
-                "train.max_minutes to go on, or give another --out"
-            )
-        marker.replace(self._finished_before)
 
 
 def check_out(recipe: RunRecipe) -> None:
