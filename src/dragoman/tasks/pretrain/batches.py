@@ -8,7 +8,7 @@ no mask will be seen later. The choice is drawn anew each epoch (RoBERTa, Liu et
 
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from dragoman.data.batches import (
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
 from dragoman.errors import InputError
 from dragoman.ranges import Probability, Range, check_ranges
-from dragoman.text.tokenizer import MASK
+from dragoman.text.tokenizer import MASK, Tokenizer
 
 __all__ = [
     "NO_TARGET",
@@ -59,19 +59,6 @@ class MaskConfig:
             )
 
 
-class MaskEncoder(Protocol):
-    """What is asked of a tokenizer here."""
-
-    vocab_size: int
-
-    @property
-    def first_piece(self) -> int:
-        """The smallest id that is a piece of text."""
-
-    def special_id(self, token: str) -> int:
-        """The id of a special token."""
-
-
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """The ids that hide what is to be predicted."""
@@ -81,9 +68,9 @@ class Vocabulary:
     """The smallest id of a piece, and the number of all ids: random pieces are drawn from there."""
 
     @classmethod
-    def of(cls, encoder: MaskEncoder) -> "Vocabulary":
+    def of(cls, tokenizer: Tokenizer) -> "Vocabulary":
         """Those of a tokenizer. Raises InputError when it has no mask token."""
-        return cls(encoder.special_id(MASK), (encoder.first_piece, encoder.vocab_size))
+        return cls(tokenizer.special_id(MASK), (tokenizer.first_piece, tokenizer.vocab_size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from torch import Tensor
 
@@ -47,17 +46,8 @@ class Judgement:
     """Some translations and their references."""
 
 
-class Score(Protocol):
-    """Translates and scores."""
-
-    def __call__(
-        self,
-        model: EncoderDecoder,
-        tokenizers: Tokenizers,
-        sources: list[str],
-        references: list[str],
-    ) -> Judgement:
-        """Judge greedy translations of the sources."""
+Score = Callable[[EncoderDecoder, Tokenizers, list[str], list[str]], Judgement]
+"""Judges a model's greedy translations of sources, given the references."""
 
 
 def score_greedy(

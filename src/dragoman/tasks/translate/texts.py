@@ -10,7 +10,7 @@ from dragoman.errors import InputError
 from dragoman.models.folder import read_config, tokenizer_paths
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.train import TokenizerConfig, train_tokenizer
+from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
 
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
@@ -22,6 +22,12 @@ class Tokenizers:
 
     src: Tokenizer
     tgt: Tokenizer
+
+    @classmethod
+    def load(cls, src: Path, tgt: Path) -> "Tokenizers":
+        """Read two files, or one twice."""
+        tokenizer = Tokenizer.load(src)
+        return cls(tokenizer, tokenizer if tgt == src else Tokenizer.load(tgt))
 
     def save(self, folder: Path) -> None:
         """Write them, so that a resumed run has the same ones."""
@@ -52,10 +58,7 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
     """Train the tokenizers (or load those of a run begun earlier), tokenise, report findings."""
     corpora = recipe.data.training
     validation = recipe.data.validation
-    tokenizers = _load_tokenizers(tokenizer_folder)
-    if tokenizers is None:
-        tokenizers = _begin_tokenizers(recipe, corpora, say)
-        tokenizers.save(tokenizer_folder)
+    tokenizers = _begin_tokenizers(recipe, corpora, tokenizer_folder, say)
     max_length = recipe.batch.max_length
     cache = recipe.data.cache_folder
     training = [prepare(corpus, tokenizers.src, tokenizers.tgt, cache) for corpus in corpora]
@@ -74,47 +77,39 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
             f"{held.name} has no pair with text on both sides and at most {max_length} tokens, to "
             "learn from or to hold out; split long lines, or raise batch.max_length"
         )
-    _check_validation(held)
+    if not len(held) or not held.usable(10**9).any():
+        raise InputError(f"the validation corpus {held.name} holds no pair with text on both sides")
     return Texts(tokenizers, training, held)
 
 
-def _begin_tokenizers(recipe: TranslateRecipe, corpora: list[CorpusConfig], say: Say) -> Tokenizers:
-    """Take those of the model that the run starts from, or learn them from the texts."""
+def _begin_tokenizers(
+    recipe: TranslateRecipe, corpora: list[CorpusConfig], folder: Path, say: Say
+) -> Tokenizers:
+    """Load those that the run has kept in `folder`; a run that begins makes and keeps them.
+
+    They are those of the model that the run starts from, where there is one, else trained on the
+    texts.
+    """
+    for src, tgt in ((JOINT, JOINT), (SRC, TGT)):
+        if (folder / src).exists() and (folder / tgt).exists():
+            return Tokenizers.load(folder / src, folder / tgt)
+    config = recipe.tokenizer
     if recipe.start.model is not None:
         say(f"The tokenizers are those of {recipe.start.model}; none is trained.")
-        folder = Path(recipe.start.model)
-        return _load(*tokenizer_paths(folder, read_config(folder)))
-    config = recipe.tokenizer
-    say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
-    return _train_tokenizers(corpora, config)
-
-
-def _train_tokenizers(corpora: list[CorpusConfig], config: TokenizerConfig) -> Tokenizers:
-    if config.joint:
-        joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), config)
-        return Tokenizers(joint, joint)
-    return Tokenizers(
-        train_tokenizer(CorpusTexts(corpora, ("src",)), config),
-        train_tokenizer(CorpusTexts(corpora, ("tgt",)), config),
-    )
-
-
-def _load_tokenizers(folder: Path) -> Tokenizers | None:
-    if (folder / JOINT).exists():
-        return _load(folder / JOINT, folder / JOINT)
-    if (folder / SRC).exists() and (folder / TGT).exists():
-        return _load(folder / SRC, folder / TGT)
-    return None
-
-
-def _load(src: Path, tgt: Path) -> Tokenizers:
-    tokenizer = Tokenizer.load(src)
-    return Tokenizers(tokenizer, tokenizer if tgt == src else Tokenizer.load(tgt))
-
-
-def _check_validation(held: PairDataset) -> None:
-    if not len(held) or not held.usable(10**9).any():
-        raise InputError(f"the validation corpus {held.name} holds no pair with text on both sides")
+        start = Path(recipe.start.model)
+        tokenizers = Tokenizers.load(*tokenizer_paths(start, read_config(start)))
+    else:
+        say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
+        if config.joint:
+            joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), config)
+            tokenizers = Tokenizers(joint, joint)
+        else:
+            tokenizers = Tokenizers(
+                train_tokenizer(CorpusTexts(corpora, ("src",)), config),
+                train_tokenizer(CorpusTexts(corpora, ("tgt",)), config),
+            )
+    tokenizers.save(folder)
+    return tokenizers
 
 
 def _decode(ragged: Ragged, tokenizer: Tokenizer, count: int) -> list[str]:
