@@ -5,14 +5,15 @@ from) are the fields of `LayerConfig`, which each extends; what differs stands h
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from dragoman.errors import InputError
 from dragoman.models.heads import Head, NoHead
 from dragoman.nn import AttentionPattern
 from dragoman.nn.config import LayerConfig
-from dragoman.ranges import Count, Positive
+from dragoman.ranges import Positive, Range
 
+Layers = Annotated[int, Range(least=1, most=10_000)]
 Tying = Literal["none", "target-output", "source-target", "all"]
 
 
@@ -26,9 +27,9 @@ class EncoderDecoderConfig(LayerConfig):
     """Rows of the source embedding; training sets it from the tokenizer."""
     tgt_vocab_size: int = 0
     """Rows of the target embedding and of the output; training sets it from the tokenizer."""
-    num_encoder_layers: Count = 6
+    num_encoder_layers: Layers = 6
     """Number of encoder layers."""
-    num_decoder_layers: Count = 6
+    num_decoder_layers: Layers = 6
     """Number of decoder layers."""
     encoder_patterns: tuple[AttentionPattern, ...] = ()
     """Self-attention of the encoder layers, repeated from the first; full by default."""
@@ -82,7 +83,7 @@ class DecoderOnlyConfig(LayerConfig):
     """The variant of the Transformer."""
     vocab_size: int = 0
     """Rows of the embedding and of the output; training sets it from the tokenizer."""
-    num_layers: Count = 6
+    num_layers: Layers = 6
     """Number of layers."""
     patterns: tuple[AttentionPattern, ...] = ()
     """Self-attention of the layers, repeated from the first; causal by default."""
@@ -119,7 +120,7 @@ class EncoderOnlyConfig(LayerConfig):
     """The variant of the Transformer."""
     vocab_size: int = 0
     """Rows of the embedding; training sets it from the tokenizer."""
-    num_layers: Count = 6
+    num_layers: Layers = 6
     """Number of layers."""
     patterns: tuple[AttentionPattern, ...] = ()
     """Self-attention of the layers, repeated from the first; full by default."""

@@ -220,6 +220,10 @@ def test_an_unknown_preset_names_the_nearest() -> None:
         ({"d_ff": -1}, ("d_ff is -1; it must be",)),
         ({"num_encoder_layers": 0}, ("num_encoder_layers is 0; it must be",)),
         ({"num_decoder_layers": 0}, ("num_decoder_layers is 0; it must be",)),
+        (
+            {"num_encoder_layers": 1_000_000},
+            ("num_encoder_layers is 1000000; it must be at least 1",),
+        ),
         ({"dropout": 1.0}, ("dropout is 1.0; it must be",)),
         ({"attention_dropout": -0.1}, ("attention_dropout is -0.1; it must be",)),
         ({"ffn_dropout": 2.0}, ("ffn_dropout is 2.0; it must be",)),
