@@ -184,7 +184,7 @@ def test_a_quarter_of_the_heads_is_a_quarter_of_the_cache() -> None:
         cache = model.decoder.make_cache()
         with torch.no_grad():
             model.decoder(torch.randn(2, 64, 16).double(), cache)
-        storages = [s for s in cache._storages if isinstance(s, GrowingStorage)]
+        storages = [s for s in cache.storages if isinstance(s, GrowingStorage)]
         stores = [s._keys for s in storages] + [s._values for s in storages]
         held[kv_heads] = sum(x.untyped_storage().nbytes() for x in stores if x is not None)
     assert held[1] * 4 == held[4]
@@ -205,7 +205,7 @@ def test_a_model_of_windows_decodes_in_constant_memory() -> None:
             if t in (40, 119):
                 tensors = [
                     value
-                    for storage in state.past._storages
+                    for storage in state.past.storages
                     for value in vars(storage).values()
                     if isinstance(value, Tensor)
                 ]

@@ -8,8 +8,8 @@ heads, Ainslie et al., 2023, keep `K` of `H`):
     K d (d+1)  with linear attention, in float32: a matrix and a sum, however long the text is
     2 K d S    for cross-attention, once for each sentence: its beams share them
 
-`nn/cache.py` holds them in stores with room for what comes: one that grows doubles, one that rolls
-holds two windows.
+The stores of `nn/cpu/storage.py` hold them with room for what comes. Each pattern's own store is
+filled without numbers (`dryrun.py`), so a pattern from outside the package needs no formula here.
 """
 
 from dataclasses import dataclass
@@ -32,15 +32,13 @@ from dragoman.models import (
 from dragoman.nn import (
     Causal,
     KeyValue,
-    LinearAttention,
     Pattern,
     Precision,
-    SlidingWindow,
     autocast,
     row_invariant_products,
 )
 from dragoman.nn.cache import Cache
-from dragoman.nn.cpu.storage import GROWTH
+from dragoman.nn.dot_product import Scoring
 from dragoman.tasks.work import Shape
 
 __all__ = [
@@ -53,13 +51,12 @@ __all__ = [
     "decoder_patterns",
     "decoding_flops",
     "decoding_memory",
-    "full_lengths",
 ]
 
 Generator = EncoderDecoderConfig | DecoderOnlyConfig
 """The variants that decode."""
 
-BYTES: dict[Precision, int] = {"fp32": 4, "bf16": 2}
+DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 # ---------------------------------------------------------------- dry runs
@@ -127,9 +124,9 @@ def decoding_memory(
     """Return the peak of decoding, for `rows` sentences with `beam_size` rows each.
 
     `length` tokens are there at the end; those of a decoder begin with a prompt of `src_length`.
-    A step takes most when the stores of a cache are full, which are then made again with more room;
-    those moments and the last one are run, and between them the stores are only written to. In bf16
-    the weights are there twice, as they are stored and rounded for the products.
+    A step takes most when a store of the cache is full and copies what it holds; those steps, the
+    first and the last one are run. In bf16 the weights are there twice, as they are stored and
+    rounded for the products.
     """
     dry = DryRun()
     model = _generator(dry, config)
@@ -140,19 +137,15 @@ def decoding_memory(
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)
         state: Any = model.start(src_BS, beam_size)
         peak, prompt = dry.peak, state.past.length
-        full = [full_lengths(each, prompt, shape.length) for each in decoder_patterns(config)]
-        stepped = {prompt, shape.length - 1} | {each[-1] for each in full if each}
-        for length in sorted(stepped.union(*full)):
-            _fill(state.past, config, num_rows, length)
-            if length not in stepped:
-                _fill(state.past, config, num_rows, length + 1)  # makes the store anew
-                continue
+        while state.past.length < shape.length:
             dry.forget_peak()
             logits_NV = model.step(ids_N, state)
             log_probs_NV = logits_NV.log_softmax(dim=1, dtype=torch.float32)
             frontier.advance(log_probs_NV)
             state.select(_swapped(num_rows, beam_size))
             peak = max(peak, dry.peak)
+            room = min(storage.room() for storage in state.past.storages)
+            _fill(state.past, config, num_rows, min(state.past.length + room, shape.length - 1))
     kept = cache_of(
         config,
         src_length=shape.src_length,
@@ -181,11 +174,10 @@ def _ids(config: Generator, rows: int, length: int) -> Tensor:
 def _fill(past: Cache, config: Generator, num_rows: int, length: int) -> None:
     """Extend a cache to `length` positions at once."""
     new = length - past.length
-    heads = config.num_kv_heads or config.num_heads
     dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32
-    like = torch.empty(num_rows, heads, max(0, new), config.width, dtype=dtype)
-    for layer in range(len(decoder_patterns(config)) if new > 0 else 0):
-        past.extend(layer, KeyValue(like, like))
+    tokens_NKSd = torch.empty(num_rows, _heads(config), max(0, new), config.width, dtype=dtype)
+    for storage in past.storages if new > 0 else ():
+        storage.extend(KeyValue(tokens_NKSd, tokens_NKSd))
 
 
 def _swapped(num_rows: int, beam_size: int) -> Tensor:
@@ -212,22 +204,38 @@ def cache_of(
     config: Generator, *, src_length: int = 0, length: int, prompt: int = 0, precision: Precision
 ) -> CacheBytes:
     """Count what is kept after `length` tokens of which the first `prompt` came at once."""
-    size = 2 * _head_numbers(config) * BYTES[precision]
-    used = reserved = 0
+    dtype, used, reserved = DTYPES[precision], 0, 0
     for pattern in decoder_patterns(config):
-        if isinstance(pattern, LinearAttention):
-            state = _head_numbers(config) * (config.width + 1) * BYTES["fp32"]
-            used, reserved = used + state, reserved + state
-        elif isinstance(pattern, SlidingWindow):
-            used += size * min(length, pattern.size - 1)
-            reserved += size * _rolling(pattern.size, length, prompt)
-        else:
-            used += size * length
-            reserved += size * growing_room(length, prompt)
+        now, room = _stored(pattern, _heads(config), config.width, dtype, length, prompt)
+        used, reserved = used + now, reserved + room
     memory = 0
     if isinstance(config, EncoderDecoderConfig):
-        memory = config.num_decoder_layers * size * src_length
+        numbers = 2 * config.num_decoder_layers * _heads(config) * config.width * src_length
+        memory = numbers * dtype.itemsize
     return CacheBytes(used=used, reserved=reserved, memory=memory)
+
+
+@lru_cache(maxsize=1 << 12)
+@torch.inference_mode()
+def _stored(
+    pattern: Pattern, heads: int, width: int, dtype: torch.dtype, length: int, prompt: int
+) -> tuple[int, int]:
+    """Fill one row's storage of a layer; return the bytes a next token reads, and all it holds."""
+    dry, storage = DryRun(), pattern.make_storage()
+    with dry:
+        tokens_BKSd = torch.empty(1, heads, max(1, length), width, dtype=dtype)
+        one_BKSd, before = tokens_BKSd[:, :, :1], dry.now
+        while storage.length < length:
+            left = length - storage.length
+            new = min(left, storage.room()) or 1 if storage.length else max(1, prompt)
+            storage.extend(KeyValue(tokens_BKSd[:, :, :new], tokens_BKSd[:, :, :new]))
+        held = dry.now - before
+        kv = storage.extend(KeyValue(one_BKSd, one_BKSd))
+        seen = 2 * (kv.k_BKSd.nbytes - one_BKSd.nbytes)
+        before = dry.now
+        pattern.attend(one_BKSd, kv, None, Scoring(scale=1.0))  # may keep a state of its own
+        state = dry.now - before
+    return seen + state, held + state
 
 
 def cache_bytes(
@@ -250,51 +258,5 @@ def decoder_patterns(config: Generator) -> list[Pattern]:
     return list(islice(cycle(patterns or (Causal(),)), num_layers))
 
 
-def _head_numbers(config: Generator) -> int:
-    """`K d`: the numbers of one token's keys."""
-    return (config.num_kv_heads or config.num_heads) * config.width
-
-
-def growing_room(length: int, prompt: int) -> int:
-    """Return how many positions a growing store has room for; the first `prompt` came at once."""
-    room = max(prompt, GROWTH)
-    while room < length:
-        room *= 2
-    return room
-
-
-def full_lengths(pattern: Pattern, prompt: int, until: int) -> list[int]:
-    """Return after how many tokens, below `until`, the store of a layer is full.
-
-    The next token makes it larger, or moves what a window still sees to its front, which it does
-    again and again: only the first time at its full size is told.
-    """
-    full: list[int] = []
-    if isinstance(pattern, LinearAttention):
-        return full
-    length = max(1, prompt)  # without a prompt the first token makes the store
-    if not isinstance(pattern, SlidingWindow):
-        room = growing_room(length, prompt)
-        while room < until:
-            full.append(room)
-            room *= 2
-        return full
-    most, end = 2 * pattern.size, min(length, pattern.size - 1)
-    room = min(max(2 * length, GROWTH), most)
-    while length + room - end < until:
-        full.append(length + room - end)
-        if room == most:
-            break
-        length = full[-1] + 1
-        end = min(length, pattern.size - 1)
-        room = max(room, min(max(2 * length, GROWTH), most))
-    return full
-
-
-def _rolling(window: int, length: int, prompt: int) -> int:
-    """Positions that a rolling store has room for: two windows once it has been full."""
-    room = min(max(2 * prompt, GROWTH), 2 * window)
-    while room < min(length, 2 * window):
-        seen = min(room, window - 1) + 1
-        room = min(max(2 * seen, GROWTH), 2 * window)
-    return room
+def _heads(config: Generator) -> int:
+    return config.num_kv_heads or config.num_heads

@@ -20,10 +20,7 @@ class KeyValue(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Which row of a batch each row is to become; what moves is asked once, for all layers.
-
-    On a GPU the answer is waited for.
-    """
+    """Which row each row of a batch becomes; which rows move is computed once, for all layers."""
 
     rows_N: Tensor
     """Row `n` becomes what row `rows[n]` was."""
@@ -32,7 +29,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, rows_N: Tensor) -> "Rows":
-        """Find out which rows move."""
+        """Find out which rows move; on a GPU this waits for the answer."""
         places = torch.arange(len(rows_N), device=rows_N.device)
         return cls(rows_N, (rows_N != places).nonzero().flatten())
 
@@ -54,6 +51,9 @@ class Storage(Protocol):
     def length(self) -> int:
         """Positions seen so far."""
 
+    def room(self) -> int:
+        """Return how many positions can be appended before it copies those it holds."""
+
     def extend(self, kv: KeyValue) -> KeyValue:
         """Append new keys and values and give back all that may be attended to."""
 
@@ -65,21 +65,21 @@ class Cache:
     """A storage for each layer, moved together."""
 
     def __init__(self, storages: Sequence[Storage]) -> None:
-        self._storages = tuple(storages)
+        self.storages = tuple(storages)
 
     @property
     def length(self) -> int:
         """Positions that every layer holds (the last layer is extended last)."""
-        return self._storages[-1].length if self._storages else 0
+        return self.storages[-1].length if self.storages else 0
 
     def extend(self, layer: int, kv: KeyValue) -> KeyValue:
         """Append to one layer's storage."""
-        return self._storages[layer].extend(kv)
+        return self.storages[layer].extend(kv)
 
     def select(self, rows_N: Tensor) -> None:
         """Let row `n` of the batch become what row `rows[n]` was, in every layer."""
         rows = Rows.of(rows_N)
-        for storage in self._storages:
+        for storage in self.storages:
             storage.select(rows)
 
 

@@ -17,6 +17,10 @@ class Store:
         self._values: Tensor | None = None
         self._end = 0
 
+    def room(self) -> int:
+        """Return how many positions can be appended before it copies those it holds."""
+        return 0 if self._keys is None else self._keys.shape[2] - self._end
+
     def select(self, rows: Rows) -> None:
         """Reorder in place: a row that stays where it was is not copied."""
         if self._keys is not None and self._values is not None:
