@@ -96,7 +96,14 @@ def cost(  # noqa: PLR0913 -- the options of the verb
         kwh_price=kwh_price,
         measure=measure,
     )
-    _answer(_ask(arguments, asked), as_json=as_json)
+    found = _ask(arguments, asked)
+    if as_json:
+        with to_stdout() as write:
+            write(json.dumps(found.to_dict(), ensure_ascii=False))
+        return
+    from dragoman.cli.cost_show import show_cost
+
+    show_cost(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,32 +127,23 @@ class _Question:
             raise InputError("--measure times this machine, and --device names another; give one")
 
 
-def _answer(found: "Cost", *, as_json: bool) -> None:
-    """Print it all."""
-    if as_json:
-        with to_stdout() as write:
-            write(json.dumps(found.to_dict(), ensure_ascii=False))
-        return
-    from dragoman.cli.cost_show import show_cost
-
-    show_cost(found)
-
-
 def _ask(arguments: Sequence[str], asked: _Question) -> "Cost":
     """Find the recipe and the device, and estimate."""
     from dragoman.cost.estimate import Prices
     from dragoman.cost.recipes import work_of
-    from dragoman.cost.report import Request, cost_of
+    from dragoman.cost.report import cost_of
 
     name, recipe = _recipe_of(arguments)
     work = work_of(recipe, asked.length)
     rates = _rates(work, asked.device, asked.devices)
-    request = Request(
+    return cost_of(
+        name,
+        work,
+        rates,
         prices=Prices(per_hour=asked.price, per_kwh=asked.kwh_price),
         per_month=asked.tokens_per_month,
         measured=_measure(work) if asked.measure else None,
     )
-    return cost_of(name, work, rates, request)
 
 
 def _recipe_of(arguments: Sequence[str]) -> tuple[str, Any]:

@@ -4,13 +4,14 @@ Nothing here draws a random number, so a run ends with the same bits whether it 
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from dragoman.cost.counting import MOMENTS, TrainingMemory, forward_pass, training_step
+from dragoman.cost.counting import MOMENTS, TrainingMemory, forward_pass, step_of
 from dragoman.cost.decoding import cache_of, decoding_memory
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, VALIDATED
 from dragoman.cost.recipes import work_of, workload_of
@@ -49,19 +50,14 @@ def validation_shape(work: Work) -> Shape | None:
 
 def peak_memory(work: Work, precision: Precision) -> int:
     """Return the bytes of the larger peak: that of a training step or that of a validation."""
-    workload, train = workload_of(work.recipe), work.recipe.train
-    step = training_step(
-        workload,
+    validation = validation_memory(
+        workload_of(work.recipe),
         work.config,
         work.shape,
+        validation_shape(work),
         precision=precision,
-        activation_checkpointing=train.activation_checkpointing,
-        accumulate=train.accumulate,
     )
-    validation = validation_memory(
-        workload, work.config, work.shape, validation_shape(work), precision=precision
-    )
-    return max(step.memory.total, validation)
+    return max(step_of(work, precision).memory.total, validation)
 
 
 def validation_memory(
@@ -129,14 +125,7 @@ def check_batches(
     if SURELY * _growth(work, validated) * peak_memory(work, precision) < limit:
         return
     shape = _largest(map(workload.shape, _some_batches(batches, train.seed))) or work.shape
-    peak = training_step(
-        workload,
-        config,
-        shape,
-        precision=precision,
-        activation_checkpointing=train.activation_checkpointing,
-        accumulate=train.accumulate,
-    ).memory
+    peak = step_of(replace(work, config=config), precision, shape=shape).memory
     if ERROR * peak.total > limit:
         raise InputError(_too_large(work.recipe, shape, peak, limit))
     if validated is None:

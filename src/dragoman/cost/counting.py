@@ -26,14 +26,10 @@ import torch
 from torch import nn
 
 from dragoman.cost.dryrun import CPU, DryRun
-from dragoman.models import (
-    EncoderOnly,
-    Model,
-    ModelConfig,
-    build,
-)
+from dragoman.cost.recipes import workload_of
+from dragoman.models import EncoderOnly, Model, ModelConfig, build
 from dragoman.nn import Decoder, Encoder, Precision, autocast
-from dragoman.tasks.work import Shape, Workload
+from dragoman.tasks.work import Shape, Work, Workload
 
 __all__ = [
     "Flops",
@@ -41,6 +37,7 @@ __all__ = [
     "TrainingMemory",
     "TrainingStep",
     "forward_pass",
+    "step_of",
     "training_step",
 ]
 
@@ -147,6 +144,27 @@ def training_step(
             activations=kept,
             total=dry.peak + moments,
         ),
+    )
+
+
+def step_of(
+    work: Work,
+    precision: Precision,
+    *,
+    shape: Shape | None = None,
+    activation_checkpointing: bool | None = None,
+) -> TrainingStep:
+    """Run a step of a recipe dry, with another shape or checkpointing if given."""
+    train, checkpointing = work.recipe.train, activation_checkpointing
+    return training_step(
+        workload_of(work.recipe),
+        work.config,
+        shape or work.shape,
+        precision=precision,
+        activation_checkpointing=train.activation_checkpointing
+        if checkpointing is None
+        else checkpointing,
+        accumulate=train.accumulate,
     )
 
 

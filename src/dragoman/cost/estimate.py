@@ -18,7 +18,7 @@ Energy is power times time; money is rent times time, or the price of that energ
 from dataclasses import dataclass
 from typing import Any
 
-from dragoman.cost.counting import forward_pass, training_step
+from dragoman.cost.counting import forward_pass, step_of
 from dragoman.cost.decoding import cache_bytes, decoder_patterns, decoding_flops
 from dragoman.cost.machine import Rates
 from dragoman.cost.recipes import workload_of
@@ -235,15 +235,10 @@ def forward_flops(work: Work, rows: int) -> float:
 
 def _step_seconds(work: Work, rates: Rates) -> float:
     train = work.recipe.train
-    step = training_step(
-        workload_of(work.recipe),
-        work.config,
-        work.shape,
-        activation_checkpointing=train.activation_checkpointing,
-    )
+    flops = step_of(work, "fp32").flops.total
     passes = 4 if train.activation_checkpointing else 3
     started = passes * work.config.depth * rates.layer_seconds
-    return train.accumulate * (step.flops.total / rates.training + started)
+    return train.accumulate * (flops / rates.training + started)
 
 
 def _beside_seconds(work: Work, rates: Rates, measured: Measured | None) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dragoman.cost.check import validation_memory, validation_shape
-from dragoman.cost.counting import TrainingMemory, TrainingStep, training_step
+from dragoman.cost.counting import TrainingMemory, step_of
 from dragoman.cost.decoding import (
     DecodingMemory,
     cache_bytes,
@@ -32,10 +32,8 @@ __all__ = [
     "Cost",
     "FlopsPerToken",
     "MemoryReport",
-    "Request",
     "cost_of",
     "decoding_memory_of",
-    "step_of",
 ]
 
 ENOUGH_TOKENS = 4096
@@ -44,18 +42,6 @@ ROWS = 64
 """Of a batch whose products are large enough to be computed as they are (`nn/products.py`)."""
 SPARE = 0.98
 """Share of the memory that the largest batch is fitted into: the line is not quite straight."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What is asked beside the recipe and the device."""
-
-    prices: Prices = Prices()  # noqa: RUF009 (frozen)
-    """What an hour and a kilowatt-hour cost."""
-    per_month: float | None = None
-    """Tokens of a month's traffic."""
-    measured: Measured | None = None
-    """What was timed here, if anything was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,8 +145,16 @@ class Cost:
         }
 
 
-def cost_of(name: str, work: Work, rates: Rates, request: Request) -> Cost:
-    """Count and estimate everything."""
+def cost_of(
+    name: str,
+    work: Work,
+    rates: Rates,
+    *,
+    prices: Prices = Prices(),  # noqa: B008 (frozen)
+    per_month: float | None = None,
+    measured: Measured | None = None,
+) -> Cost:
+    """Count and estimate everything; `per_month` is a traffic in tokens."""
     return Cost(
         name=name,
         work=work,
@@ -168,37 +162,9 @@ def cost_of(name: str, work: Work, rates: Rates, request: Request) -> Cost:
         parameters=count_parameters(work.config),
         flops=_flops_per_token(work),
         memory=_memory(work, rates),
-        training=estimate_training(work, rates, request.prices, request.measured),
-        texts=estimate_texts(
-            work,
-            rates,
-            request.prices,
-            per_month=request.per_month,
-            measured=request.measured,
-        ),
-        measured=request.measured,
-    )
-
-
-def step_of(
-    work: Work,
-    precision: Precision,
-    *,
-    shape: Shape | None = None,
-    activation_checkpointing: bool | None = None,
-) -> TrainingStep:
-    """Run a step of the recipe dry, with another shape or checkpointing if given."""
-    train = work.recipe.train
-    checkpointing = activation_checkpointing
-    return training_step(
-        workload_of(work.recipe),
-        work.config,
-        work.shape if shape is None else shape,
-        precision=precision,
-        activation_checkpointing=train.activation_checkpointing
-        if checkpointing is None
-        else checkpointing,
-        accumulate=train.accumulate,
+        training=estimate_training(work, rates, prices, measured),
+        texts=estimate_texts(work, rates, prices, per_month=per_month, measured=measured),
+        measured=measured,
     )
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from dragoman.cost.counting import step_of
 from dragoman.cost.recipes import find_recipe, work_of
-from dragoman.cost.report import step_of
 from dragoman.cost.scaling import Point
 from dragoman.errors import InputError
 from dragoman.models import count_parameters

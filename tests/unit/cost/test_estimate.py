@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dragoman.cost.check import check_batches, check_states
+from dragoman.cost.counting import step_of
 from dragoman.cost.decoding import decoding_flops
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
@@ -30,7 +31,7 @@ from dragoman.cost.recipes import (
     find_recipe,
     work_of,
 )
-from dragoman.cost.report import Request, cost_of, decoding_memory_of, step_of
+from dragoman.cost.report import cost_of, decoding_memory_of
 from dragoman.data.batches import Stream
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, count_parameters
@@ -295,7 +296,7 @@ def test_all_figures_are_plain_data() -> None:
     """All parts are there; the largest batch fits the memory, and a tenth more does not."""
     work = _work("tinyshakespeare", *TINY_LM)
     rates = replace(RATES, memory=50_000_000)
-    found = cost_of("it", work, rates, Request(per_month=1e6, measured=MEASURED)).to_dict()
+    found = cost_of("it", work, rates, per_month=1e6, measured=MEASURED).to_dict()
     rows = found["memory"]["largest_rows"]
     fits, over = (
         step_of(work, "fp32", shape=replace(work.shape, rows=count)).memory.total
@@ -328,7 +329,7 @@ def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
     """The last token of a prompt is the first step's, so a longer one is counted."""
     work = _work("tinyshakespeare", *TINY_LM)
     assert isinstance(work.config, DecoderOnlyConfig)
-    read = cost_of("it", work, RATES, Request()).flops.prefill
+    read = cost_of("it", work, RATES).flops.prefill
     prompts = Shape(rows=64, length=work.length + 1)
     prefill = decoding_flops(work.config, prompts, cached=work.length).prefill
     assert read == prefill / 64 / work.length
@@ -337,7 +338,7 @@ def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
 def test_shares_of_training_are_those_of_its_flops() -> None:
     """Three products with the output matrix for each target, of all that a token takes."""
     work = _work("numbers", *TINY, *ONE_LAYER)
-    found = cost_of("it", work, RATES, Request()).flops
+    found = cost_of("it", work, RATES).flops
     each_target = 3 * 2 * work.config.d_model * work.vocab_size
     assert found.output == pytest.approx(each_target / 2 / found.training)
     assert 0 < found.scores < 1

@@ -8,7 +8,7 @@ import pytest
 from dragoman.cost.devices import device_named, device_table
 from dragoman.cost.machine import rates_of
 from dragoman.cost.recipes import work_of
-from dragoman.cost.report import Request, cost_of
+from dragoman.cost.report import cost_of
 from dragoman.models import DecoderOnlyConfig
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.task import find_task
@@ -48,7 +48,7 @@ def test_a_task_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         make: Any = find_task(name).recipe
         model = DecoderOnlyConfig(d_model=32, num_heads=2, d_ff=64, num_layers=2, vocab_size=300)
         work = work_of(make(task=name, model=model, batch=PackConfig(rows=2, length=32)))
-        costs.append(cost_of(name, work, rates, Request()))
+        costs.append(cost_of(name, work, rates))
     once, twice = costs
     assert twice.flops.training == pytest.approx(2 * once.flops.training)
     assert twice.memory.training.activations > once.memory.training.activations

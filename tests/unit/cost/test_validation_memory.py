@@ -11,9 +11,9 @@ from tests.unit.cost.test_memory import CASES
 from tests.unit.train.made import make_batch, make_console
 
 from dragoman.cost.check import check_batches, validation_memory
+from dragoman.cost.counting import step_of
 from dragoman.cost.measure import random_job
 from dragoman.cost.recipes import find_recipe, work_of
-from dragoman.cost.report import step_of
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, count_parameters
 from dragoman.tasks.translate.job import Judgement, assemble
