@@ -248,11 +248,17 @@ FORMULAS: dict[Any, Callable[..., int]] = flop_registry | {
 @lru_cache(maxsize=1 << 14)
 def _made_by(func: Any, args: Hashable, kwargs: Hashable) -> Hashable | None:  # noqa: ANN401
     """Return what an operator makes of arguments like these; None where their numbers decide."""
-    with FakeTensorMode():
+    with _fake_mode():
         try:
             return _described(func(*_faked(args), **dict(_faked(kwargs))))
         except UNCERTAIN:
             return None
+
+
+@lru_cache(maxsize=1)
+def _fake_mode() -> FakeTensorMode:
+    """Return one mode for all operators: to make one costs as much as to ask it something."""
+    return FakeTensorMode()
 
 
 def _described(value: object) -> Hashable:
