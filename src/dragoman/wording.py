@@ -1,9 +1,17 @@
-"""Counts in sentences: ``1 step``, ``1,250 steps``."""
+"""Counts in sentences: `1 step`, `1,250 steps`, `1.2 M`."""
 
-__all__ = ["counted"]
+__all__ = ["counted", "short"]
 
 
 def counted(count: float, one: str, more: str | None = None) -> str:
     """A count with what is counted: ``one`` beside 1, else ``more``, or ``one`` with an `s`."""
     number = f"{count:,}" if isinstance(count, int) else f"{count:g}"
     return f"{number} {one if count == 1 else more or f'{one}s'}"
+
+
+def short(number: float) -> str:
+    """Write a large count to three digits: 1.2 M, 41 k."""
+    for unit, name in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= unit:
+            return f"{number / unit:.3g}{name}"
+    return f"{number:.3g}"

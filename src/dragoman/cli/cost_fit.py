@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.pipes import to_stdout
 from dragoman.errors import InputError
+from dragoman.wording import short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -164,8 +165,8 @@ def _show_spendings(console: "Console", report: "ScalingReport") -> None:
         time = "unknown time" if spending.seconds is None else time_said(spending.seconds)
         console.print(
             f"  {spending.flops:.2g} FLOPs ({_times(spending.beyond)} the largest run, "
-            f"{time} here): {_short(plan.parameters.value)} parameters "
-            f"{_short_ends(plan.parameters)}, {_short(plan.tokens.value)} tokens "
+            f"{time} here): {short(plan.parameters.value)} parameters "
+            f"{_short_ends(plan.parameters)}, {short(plan.tokens.value)} tokens "
             f"{_short_ends(plan.tokens)}, loss {plan.loss.value:.3f} {_ends(plan.loss, '.3f')}"
         )
 
@@ -173,8 +174,8 @@ def _show_spendings(console: "Console", report: "ScalingReport") -> None:
 def _show_more_data(console: "Console", report: "ScalingReport") -> None:
     data = report.more_data
     console.print(
-        f"\nTen times the data: {_short(data.parameters)} parameters on {_short(10 * data.tokens)} "
-        f"tokens instead of {_short(data.tokens)}: {data.more.value:.3f} "
+        f"\nTen times the data: {short(data.parameters)} parameters on {short(10 * data.tokens)} "
+        f"tokens instead of {short(data.tokens)}: {data.more.value:.3f} "
         f"{_ends(data.more, '.3f')} instead of {data.now.value:.3f}; however large the model, not "
         f"below {data.bound.value:.3f} {_ends(data.bound, '.3f')}."
     )
@@ -190,12 +191,4 @@ def _ends(interval: "Interval", form: str) -> str:
 
 
 def _short_ends(interval: "Interval") -> str:
-    return f"({_short(interval.low)} to {_short(interval.high)})"
-
-
-def _short(number: float) -> str:
-    """Write a count as people say it: 1.2 M, 41 k."""
-    for unit, name in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if number >= unit:
-            return f"{number / unit:.3g}{name}"
-    return f"{number:.3g}"
+    return f"({short(interval.low)} to {short(interval.high)})"

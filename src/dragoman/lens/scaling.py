@@ -12,6 +12,7 @@ from matplotlib import colormaps
 from matplotlib.ticker import NullFormatter
 
 from dragoman.lens.pictures import blank, save
+from dragoman.wording import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,11 +97,3 @@ def _draw_frontier(axes: Axes, picture: ScalingPicture) -> None:
     budgets = np.geomspace(min(work), WIDER**2 * max(work), PLACES)
     best = [picture.law(*picture.best(float(budget))) for budget in budgets]
     axes.plot(budgets, best, color=PURPLE, linestyle="--", linewidth=1.8, label="the best size")
-
-
-def short(number: float) -> str:
-    """Write a count as people say it: 1.2 M, 41 k."""
-    for unit, name in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if number >= unit:
-            return f"{number / unit:.3g}{name}"
-    return f"{number:.3g}"

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.lens.scaling import ScalingPicture, plot_scaling, short
+from dragoman.lens.scaling import ScalingPicture, plot_scaling
+from dragoman.wording import short
 
 
 def law(size: float, tokens: float) -> float:
