@@ -1,17 +1,26 @@
-"""The verbs of ``dragoman`` in one command line, and the exit code of what can go wrong in them.
+"""The verbs of ``dragoman`` in one command line, its own options, and what users see of errors.
 
-0 done, 1 failed, 2 the input is wrong; one sentence and no traceback for a user.
+The exit code is 0 on success, 1 for a failure and 2 for wrong input; an error is one sentence,
+without a traceback. typer raises click's errors, which it vendors under a path that differs by
+version; their names and attributes do not.
 """
 
 import errno
+import json
+import os
+import platform
+import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
-from typing import Annotated
+from enum import Enum
+from types import UnionType
+from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import typer
 
+from dragoman import __version__
 from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
@@ -22,13 +31,27 @@ from dragoman.cli.pipes import say
 from dragoman.cli.score import score
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
-from dragoman.cli.usage import UsageError, told
-from dragoman.cli.version import show_version
-from dragoman.errors import DragomanError, is_out_of_memory
+from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest
 
 __all__ = ["VERBS", "make_app", "run"]
 
 VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspect, cost)
+
+MACHINE = {
+    "cpu_bf16": "fast bf16",
+    "independent_rows_fp32": "independent rows in fp32",
+    "independent_rows_bf16": "independent rows in bf16",
+    "spin_count": "spins of a waiting thread",
+}
+"""Keys of ``--version --json`` in words."""
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What typer raises for wrong options, arguments and verbs."""
+
+KINDS = {int: "a whole number", float: "a number"}
+"""What an option of this type must be."""
+
+EXTRA = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)$", re.DOTALL)
 
 
 def run(given: Sequence[str]) -> None:
@@ -38,27 +61,27 @@ def run(given: Sequence[str]) -> None:
     given = [*sorted(given[:end], key=lambda word: word != "--quiet"), *given[end:]]
     try:
         code = make_app()(given, prog_name="dragoman", standalone_mode=False)
-    except UsageError as error:
+    except Exception as error:
+        if (failure := _failure(error, given)) is None:
+            raise
         if given:  # else the help has been shown
-            say(f"dragoman: {told(error, given, {verb.__name__: verb for verb in VERBS})}")
-        sys.exit(2)
-    except DragomanError as error:
-        say(f"dragoman: {error}")
-        sys.exit(error.exit_code)
-    except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-            raise
-        say(f"dragoman: Cannot continue: {error.strerror}.")
-        sys.exit(1)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        say(
-            "dragoman: Out of memory: use smaller batches (--max-batch-tokens; batch.max_tokens in "
+            say(f"dragoman: {failure}")
+        sys.exit(failure.exit_code)
+    sys.exit(code or 0)
+
+
+def _failure(error: Exception, given: Sequence[str]) -> DragomanError | None:
+    """What to tell the user about an error; None for a bug."""
+    if isinstance(error, UsageError):
+        return InputError(_usage(error, given, {verb.__name__: verb for verb in VERBS}))
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return DragomanError(f"Cannot continue: {error.strerror}.")
+    if is_out_of_memory(error):
+        return DragomanError(
+            "Out of memory: use smaller batches (--max-batch-tokens; batch.max_tokens in "
             "training), shorter texts or a smaller model."
         )
-        sys.exit(1)
-    sys.exit(code or 0)
+    return error if isinstance(error, DragomanError) else None
 
 
 def make_app() -> typer.Typer:
@@ -81,6 +104,44 @@ def _be_quiet(context: typer.Context, *, on: bool) -> None:
         context.with_resource(redirect_stderr(None))
 
 
+def _show_version(ctx: typer.Context, on: bool) -> None:  # noqa: FBT001 (typer's protocol)
+    """Print the version and exit, if requested."""
+    verbose, as_json = ctx.params["verbose"], ctx.params["as_json"]
+    if not on:
+        if verbose or as_json:
+            raise InputError("--verbose and --json before a command need --version.")
+        return
+    lines = {"dragoman": __version__} | (_machine() if verbose or as_json else {})
+    if as_json:
+        typer.echo(json.dumps(lines))
+    else:
+        for name, value in lines.items():
+            shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+            typer.echo(f"{MACHINE.get(name, name)} {shown}")
+    raise typer.Exit
+
+
+def _machine() -> dict[str, object]:
+    """The properties that the speed and the bits of results depend on."""
+    import torch
+
+    from dragoman.nn.cpu.precision import has_bf16_units
+    from dragoman.nn.cpu.products import rows_are_independent
+
+    gpu = torch.cuda.is_available()
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if gpu else "cpu",
+        "threads": torch.get_num_threads(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "cpu_bf16": has_bf16_units(),
+        "independent_rows_fp32": rows_are_independent("fp32"),
+        "independent_rows_bf16": rows_are_independent("bf16"),
+        "spin_count": os.environ.get("GOMP_SPINCOUNT", "not set"),
+    }
+
+
 def _root(
     *,
     quiet: Annotated[
@@ -90,7 +151,7 @@ def _root(
         ),
     ] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, help="Print the version.")
+        bool, typer.Option("--version", callback=_show_version, help="Print the version.")
     ] = False,
     verbose: Annotated[
         bool,
@@ -113,3 +174,81 @@ def _root(
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
+
+
+# ---------------------------------------------------------------- wrong arguments
+
+
+class _Parameter(Protocol):
+    """An option or an argument, as an error names it."""
+
+    name: str
+    opts: list[str]
+    metavar: str | None
+    param_type_name: str
+
+
+def _usage(error: Any, given: Sequence[str], verbs: Mapping[str, Callable[..., Any]]) -> str:  # noqa: ANN401 -- click's
+    """The sentence about an error in the arguments ``given``: what, where and what to do."""
+    typed = next((word for word in given if not word.startswith("-")), None)
+    path = f"dragoman {typed}" if typed in verbs else "dragoman"
+    if error.ctx is not None:
+        path = error.ctx.command_path
+    name = path.split()[-1]
+    match type(error).__name__:
+        case "NoSuchOption":
+            known = [each for one in error.ctx.command.get_params(error.ctx) for each in one.opts]
+            known.append("--quiet")  # which may stand anywhere
+            wrong = f"{name} has no option {error.option_name}{_hint(error.option_name, known)}"
+        case "MissingParameter":
+            wrong = f"{name} needs {_name(error.param)}"
+        case "BadOptionUsage":
+            takes = "takes no value" if "not take" in error.message else "needs a value"
+            wrong = f"{error.option_name} of {name} {takes}"
+        case "BadParameter" if typed is not None and typed in verbs:
+            wrong = _bad(error, given, get_type_hints(verbs[typed])[error.param.name])
+        case _ if typed is not None and typed not in verbs:
+            wrong = f"There is no command {typed}{_hint(typed, verbs)}"
+        case _ if extra := EXTRA.search(error.message):
+            wrong = f"{name} takes no argument {extra[1]} (quote a text with spaces)"
+        case _:
+            wrong = f"{name}: {error.message.rstrip('.')}"
+    return f"{wrong}; see {path} --help."
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    """The closest known name, else one that begins with the word."""
+    known = list(known)
+    close = nearest(word, known) or next((name for name in known if name.startswith(word)), None)
+    return f" (did you mean {close}?)" if close else ""
+
+
+def _bad(error: Any, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN401 -- as above
+    """A value of the wrong type."""
+    name, value = _name(error.param), _value(error.param, given)
+    if isinstance(annotation, UnionType):
+        annotation = get_args(annotation)[0]
+    if annotation in KINDS:
+        return f"{name} must be {KINDS[annotation]}, not {value}"
+    words: Sequence[object] = get_args(annotation) if get_origin(annotation) is Literal else ()
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        words = [each.value for each in annotation]
+    if words:
+        return f"{name} must be {' or '.join(map(str, words))}, not {value}"
+    return f"{name} {value}: {error.message.rstrip('.')}"
+
+
+def _value(parameter: _Parameter, given: Sequence[str]) -> str:
+    """The last value that was given for an option."""
+    found = ""
+    for place, word in enumerate(given):
+        option, equals, rest = word.partition("=")
+        if option in parameter.opts:
+            found = rest if equals else "".join(given[place + 1 : place + 2])
+    return found or '""'
+
+
+def _name(parameter: _Parameter) -> str:
+    if parameter.param_type_name == "option":
+        return max(parameter.opts, key=len)
+    return parameter.metavar or parameter.name.upper()
