@@ -1,7 +1,10 @@
-"""The doors: parse, call, print. One file a verb; ``app`` puts them together,
-and ``main`` is what the command runs first.
+"""The command line: it parses, calls a task or a lens, and prints.
 
-    pipes   lines in, lines out: standard input, files, progress
+    main     what the command runs first; Ctrl-C
+    app      the verbs, the exit codes, errors in the arguments
+    lines    translate, classify, tag, score; each other verb has a file of its own
+    output   options that verbs share; results to standard output or a file, line by line
+    pipes    standard input and output, messages, progress
 
 Nothing here imports PyTorch before a verb runs, so that ``dragoman --help`` answers at once.
 """

@@ -14,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
-from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
@@ -26,11 +25,9 @@ from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
-from dragoman.cli.label import classify, tag
+from dragoman.cli.lines import classify, score, tag, translate
 from dragoman.cli.pipes import say
-from dragoman.cli.score import score
 from dragoman.cli.train import train
-from dragoman.cli.translate import translate
 from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest
 
 __all__ = ["VERBS", "make_app", "run"]
@@ -230,11 +227,8 @@ def _bad(error: Any, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN
         annotation = get_args(annotation)[0]
     if annotation in KINDS:
         return f"{name} must be {KINDS[annotation]}, not {value}"
-    words: Sequence[object] = get_args(annotation) if get_origin(annotation) is Literal else ()
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        words = [each.value for each in annotation]
-    if words:
-        return f"{name} must be {' or '.join(map(str, words))}, not {value}"
+    if get_origin(annotation) is Literal:
+        return f"{name} must be {' or '.join(get_args(annotation))}, not {value}"
     return f"{name} {value}: {error.message.rstrip('.')}"
 
 

@@ -1,6 +1,5 @@
 """``dragoman generate``: prompts to the texts that go on from them."""
 
-import json
 import re
 import secrets
 from collections.abc import Iterable, Iterator
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli import options as opt
-from dragoman.cli.output import Lines
+from dragoman.cli.output import BATCH_TOKENS, Device, Lines, ModelFolder, option, override, to_json
 from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.errors import InputError
 
@@ -25,33 +23,35 @@ WINDOW = 256
 
 ESCAPES = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 """What may follow a backslash, and what the two stand for."""
+NAMES = {char: name for name, char in ESCAPES.items()}
+"""The other way around."""
 
 
 def generate(  # noqa: PLR0913 -- the options of the verb
-    model: opt.ModelFolder,
+    model: ModelFolder,
     prompt: Annotated[
         str | None, typer.Argument(help="The text to continue; else lines of standard input.")
     ] = None,
     *,
-    file: Annotated[Path | None, opt.option("Prompts, one per line (.gz, .xz, .zst too).")] = None,
-    max_tokens: Annotated[int | None, opt.option("Maximum number of tokens to generate.")] = None,
-    temperature: Annotated[float | None, opt.option("Sampling temperature; 0 is greedy.")] = None,
-    top_k: Annotated[int | None, opt.option("Sample from the k most probable tokens.")] = None,
-    top_p: Annotated[float, opt.option("Nucleus sampling threshold.")] = 1.0,
+    file: Annotated[Path | None, option("Prompts, one per line (.gz, .xz, .zst too).")] = None,
+    max_tokens: Annotated[int | None, option("Maximum number of tokens to generate.")] = None,
+    temperature: Annotated[float | None, option("Sampling temperature; 0 is greedy.")] = None,
+    top_k: Annotated[int | None, option("Sample from the k most probable tokens.")] = None,
+    top_p: Annotated[float, option("Nucleus sampling threshold.")] = 1.0,
     min_p: Annotated[
-        float, opt.option("Keep tokens at least this fraction as likely as the top one.")
+        float, option("Keep tokens at least this fraction as likely as the top one.")
     ] = 0.0,
-    seed: Annotated[int | None, opt.option("Random seed; chosen and printed if omitted.")] = None,
-    stop: Annotated[list[str] | None, opt.option("Stop before this string; repeatable.")] = None,
-    samples: Annotated[int, opt.option("Number of texts for each prompt.")] = 1,
-    beam_size: Annotated[int, opt.option("Beam size; above 1 with --temperature 0 only.")] = 1,
-    repetition_penalty: Annotated[float, opt.option("Above 1, repetition is less likely.")] = 1.0,
-    no_repeat_ngrams: Annotated[int, opt.option("Never repeat an n-gram of this length.")] = 0,
-    max_batch_tokens: Annotated[int | None, opt.BATCH_TOKENS] = None,
+    seed: Annotated[int | None, option("Random seed; chosen and printed if omitted.")] = None,
+    stop: Annotated[list[str] | None, option("Stop before this string; repeatable.")] = None,
+    samples: Annotated[int, option("Number of texts for each prompt.")] = 1,
+    beam_size: Annotated[int, option("Beam size; above 1 with --temperature 0 only.")] = 1,
+    repetition_penalty: Annotated[float, option("Above 1, repetition is less likely.")] = 1.0,
+    no_repeat_ngrams: Annotated[int, option("Never repeat an n-gram of this length.")] = 0,
+    max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object per text: tokens, scores, flags.")
     ] = False,
-    device: opt.Device = "auto",
+    device: Device = "auto",
 ) -> None:
     r"""Continue a prompt. The text is printed as it is generated.
 
@@ -69,7 +69,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     from dragoman.tasks.generate.generator import Generator
 
     generator = Generator.load(model, device=device)
-    options = opt.override(
+    options = override(
         generator.options,
         {
             "max_tokens": max_tokens,
@@ -94,7 +94,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
             _show(generator, prompts, options)
         else:
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
-            show = _to_json if as_json else _to_line
+            show = to_json if as_json else _to_line
             Lines(prompts, typed).write(results, show, _endings, what="text")
 
 
@@ -123,20 +123,9 @@ def _endings(result: "Generation") -> tuple[str, ...]:
     return (f"ended by {result.stopped}", *result.flags)
 
 
-def _to_json(result: "Generation") -> str:
-    return json.dumps(result.to_dict(), ensure_ascii=False)
-
-
 def _to_line(result: "Generation") -> str:
-    return _escape(result.text)
-
-
-def _escape(text: str) -> str:
-    return re.sub(r"[\\\n\r]", lambda found: "\\" + _NAMES[found[0]], text)
+    return re.sub(r"[\\\n\r]", lambda found: "\\" + NAMES[found[0]], result.text)
 
 
 def _unescape(text: str) -> str:
     return re.sub(r"\\([\\nrt])", lambda found: ESCAPES[found[1]], text)
-
-
-_NAMES = {char: name for name, char in ESCAPES.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli import options as opt
+from dragoman.cli.output import ModelFolder, option
 from dragoman.cli.pipes import check_spares_model, lines_from, say, to_stdout
 from dragoman.errors import InputError
 from dragoman.wording import counted
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
-    model: opt.ModelFolder,
+    model: ModelFolder,
     text: Annotated[
         str | None, typer.Argument(help="The input text; - reads standard input.")
     ] = None,
     *,
-    beam_size: Annotated[int | None, opt.option("Translation: beam size.")] = None,
-    max_tokens: Annotated[int | None, opt.option("Generation: maximum tokens; else 16.")] = None,
-    temperature: Annotated[float | None, opt.option("Sampling temperature; 0 is greedy.")] = None,
-    seed: Annotated[int | None, opt.option("Generation: random seed.")] = None,
+    beam_size: Annotated[int | None, option("Translation: beam size.")] = None,
+    max_tokens: Annotated[int | None, option("Generation: maximum tokens; else 16.")] = None,
+    temperature: Annotated[float | None, option("Sampling temperature; 0 is greedy.")] = None,
+    seed: Annotated[int | None, option("Generation: random seed.")] = None,
     layers: Annotated[
         str | None,
-        opt.option("Layers to keep the attention of, from 0, such as 0,5; all if it fits."),
+        option("Layers to keep the attention of, from 0, such as 0,5; all if it fits."),
     ] = None,
     heads: Annotated[
         str | None,
-        opt.option("Heads to average and keep, from 0, such as 0,5; all by default."),
+        option("Heads to average and keep, from 0, such as 0,5; all by default."),
     ] = None,
-    png: Annotated[Path | None, opt.option("Draw the attention of every head here.")] = None,
-    html: Annotated[Path | None, opt.option("Write an interactive page here.")] = None,
+    png: Annotated[Path | None, option("Draw the attention of every head here.")] = None,
+    html: Annotated[Path | None, option("Write an interactive page here.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object with everything.")
     ] = False,
@@ -60,9 +60,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         _refuse(model, given | {"temperature": temperature, "seed": seed})
         _inspect_folder(model, as_json=as_json)
         return
-    for file, option in ((png, "--png"), (html, "--html")):
+    for file, name in ((png, "--png"), (html, "--html")):
         if file is not None:
-            check_spares_model(file, model, option)
+            check_spares_model(file, model, name)
     given_text = _read(text)
     from dragoman.cli.inspect_text import Choices, inspect_folder
     from dragoman.tasks.folders import read_folder

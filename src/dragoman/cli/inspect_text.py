@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman.cli.options import override
+from dragoman.cli.output import override
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:

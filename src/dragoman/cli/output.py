@@ -1,6 +1,6 @@
-"""Lines in, results out: what the verbs share that answer each line of a file.
+"""What several verbs share: their options, and how each line of a file is answered.
 
-The file of ``--output`` is whole in the end; until then its results are in ``FILE.partial``.
+The file of ``--output`` is complete or absent: until the end its results are in ``FILE.partial``.
 """
 
 import json
@@ -13,7 +13,9 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
+
+import typer
 
 from dragoman.cli.pipes import (
     Write,
@@ -29,11 +31,49 @@ from dragoman.errors import InputError
 from dragoman.files.writing import locked, replacing
 from dragoman.wording import counted
 
-__all__ = ["Lines", "Output", "each_line"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from dragoman.plain import Plain
 
 Item = TypeVar("Item")
+Options = TypeVar("Options", bound="DataclassInstance")
 WINDOW = 4096
 """Lines taken at a time: bounds the memory, whatever the size of the file."""
+
+
+def option(text: str) -> Any:  # noqa: ANN401 -- as typer's own
+    """An option with this help."""
+    return typer.Option(help=text)
+
+
+ModelFolder = Annotated[Path, typer.Argument(help="The model folder.")]
+FileOrText = Annotated[
+    str | None,
+    typer.Argument(
+        help="A file of lines (.gz, .xz and .zst too) or a text; standard input if omitted."
+    ),
+]
+BATCH_TOKENS = option("Maximum number of tokens per batch; a smaller one needs less memory.")
+BeamSize = Annotated[int | None, option("Beam size; 1 is greedy search.")]
+LengthPenalty = Annotated[
+    float | None, option("Exponent of the length penalty; a larger one favours longer texts.")
+]
+Device = Annotated[str, option("cpu, cuda or auto.")]
+OutputFile = Annotated[Path | None, option("Write to this file instead of standard output.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue an interrupted --output where it stopped.")
+]
+
+
+def override(defaults: Options, given: Mapping[str, object]) -> Options:
+    """The defaults, a dataclass, with every option that was given, that is, is not None."""
+    return replace(defaults, **{k: v for k, v in given.items() if v is not None})
+
+
+def to_json(result: "Plain") -> str:
+    """A result as one line of JSON."""
+    return json.dumps(result.to_dict(), ensure_ascii=False)
 
 
 def _digest_of(model: Path) -> str:

@@ -1,7 +1,6 @@
 """What is typed wrongly: every verb tells it in one sentence, with exit code 2 and its help."""
 
 from collections.abc import Container
-from enum import Enum
 from itertools import chain
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -24,17 +23,12 @@ def options_of(verb: str) -> dict[str, str]:
     for each in COMMANDS[verb].params:
         if each.param_type_name == "option":
             kind = TYPES[verb][each.name]
-            words = [str(getattr(one, "value", one)) for one in get_args(kind) or choices(kind)]
+            words = map(str, get_args(kind))
             must = {int: "a whole number", float: "a number", bool: "no"}
             plain = [must[one] for one in (kind, *get_args(kind)) if one in must]
             texts = {str, Path, list[str], list[Path]} & {kind, *get_args(kind)}
             found[each.opts[0]] = plain[0] if plain else "" if texts else " or ".join(words)
     return found
-
-
-def choices(kind: type) -> list[Enum]:
-    """The values of a choice."""
-    return list(kind) if issubclass(kind, Enum) else []
 
 
 def required(verb: str) -> dict[str, list[str]]:

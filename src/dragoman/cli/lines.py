@@ -1,0 +1,265 @@
+"""The verbs that answer line by line: ``translate``, ``classify``, ``tag`` and ``score``."""
+
+import json
+import math
+from collections.abc import Iterator
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dragoman.cli.output import (
+    BATCH_TOKENS,
+    WINDOW,
+    BeamSize,
+    Device,
+    FileOrText,
+    LengthPenalty,
+    ModelFolder,
+    OutputFile,
+    Resume,
+    each_line,
+    option,
+    override,
+    to_json,
+)
+from dragoman.cli.pipes import say, to_stdout
+from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.errors import InputError
+from dragoman.wording import counted
+
+if TYPE_CHECKING:
+    from dragoman.tasks.classify.classifier import Classification
+    from dragoman.tasks.results import Translation
+    from dragoman.tasks.tag.tagger import Tagging
+
+FLAGS = {
+    "empty": "empty",
+    "max_length": "cut at the length limit",
+    "no_output": "without output",
+    "several_sentences": "with several sentences (parts may be missing)",
+    "split": "translated in parts",
+}
+"""What the summary calls the flags."""
+
+
+def translate(  # noqa: PLR0913 -- the options of the verb
+    model: ModelFolder,
+    file: FileOrText = None,
+    *,
+    beam_size: BeamSize = None,
+    n_best: Annotated[
+        int,
+        option("Number of translations of each line: LINE<tab>SCORE<tab>TEXT, best first."),
+    ] = 1,
+    length_penalty: LengthPenalty = None,
+    max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print a JSON object per line: scores, tokens, alignment, flags."
+        ),
+    ] = False,
+    device: Device = "auto",
+    output: OutputFile = None,
+    resume: Resume = False,
+) -> None:
+    """Translate lines of text. Prints one line for each, in the same order.
+
+    dragoman translate runs/en-zh < lines.en > lines.zh
+    """
+    decoding = {
+        "--beam-size": beam_size,
+        "--n-best": n_best,
+        "--length-penalty": length_penalty,
+        "--json": as_json,
+    }
+    starts = _is_next if n_best > 1 and not as_json else None
+    with each_line(model, file, decoding, output=output, resume=resume, starts=starts) as given:
+        from dragoman.tasks.translate.translator import Translator
+
+        translator = Translator.load(model, device=device)
+        widest = max(translator.options.beam_size, n_best)
+        options = override(
+            translator.options,
+            {
+                "beam_size": widest if beam_size is None else beam_size,
+                "n_best": n_best,
+                "length_penalty": length_penalty,
+                "max_batch_tokens": max_batch_tokens,
+            },
+        )
+        results = translator.stream(given.rest, options, window=given.window)
+        numbers = count(given.out.results + 1)
+        given.write(
+            results,
+            lambda result: _translated(result, next(numbers), n_best, as_json=as_json),
+            lambda result: (FLAGS[flag] for flag in result.flags),
+        )
+
+
+def _translated(result: "Translation", number: int, n_best: int, *, as_json: bool) -> str:
+    """What is printed for one translation; as JSON also its source tokens and alignment."""
+    if as_json:
+        src_tokens: list[str] = []
+        alignment: list[list[int]] = []
+        written = 0
+        for part in result.alignments:
+            alignment += [[len(src_tokens) + s, written + t] for s, t in part.links]
+            src_tokens += part.src_tokens[:-1]
+            written += len(part.tgt_tokens) - 1
+        found = result.to_dict() | {"src_tokens": src_tokens, "alignment": alignment}
+        return json.dumps(found, ensure_ascii=False)
+    if n_best == 1:
+        return result.text
+    best = (result, *result.alternatives)
+    return "\n".join(f"{number}\t{one.score:.6f}\t{one.text}" for one in best)
+
+
+def _is_next(before: bytes, line: bytes) -> bool:
+    """Whether a line of n best has another number than the one before."""
+    return before.split(b"\t")[0] != line.split(b"\t")[0]
+
+
+def classify(  # noqa: PLR0913 -- the options of the verb
+    model: ModelFolder,
+    file: FileOrText = None,
+    *,
+    max_batch_tokens: Annotated[int, BATCH_TOKENS] = 8192,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print a JSON object per line: the probability of each label, flags."
+        ),
+    ] = False,
+    device: Device = "auto",
+    output: OutputFile = None,
+    resume: Resume = False,
+) -> None:
+    """Classify lines of text. Prints LABEL<tab>PROBABILITY for each line, in the same order.
+
+    dragoman classify runs/sst2 < reviews.txt
+    """
+    with each_line(model, file, {"--json": as_json}, output=output, resume=resume) as given:
+        from dragoman.tasks.classify.classifier import Classifier
+
+        classifier = Classifier.load(model, device=device)
+        results = classifier.stream(
+            given.rest, max_batch_tokens=max_batch_tokens, window=given.window
+        )
+        show = to_json if as_json else _labelled
+        given.write(results, show, lambda result: [result.label] if result.label else [])
+
+
+def _labelled(result: "Classification") -> str:
+    """What is printed for one text; an empty line for an empty one."""
+    return f"{result.label}\t{result.probability:.4f}" if result.label else ""
+
+
+def tag(  # noqa: PLR0913 -- the options of the verb
+    model: ModelFolder,
+    file: FileOrText = None,
+    *,
+    form: Annotated[
+        Literal["text", "words", "columns"],
+        typer.Option(
+            "--input",
+            help="text: one text per line. words: the same, already split into words by spaces. "
+            "columns: one word per line, in the first column, and a blank line after each text.",
+        ),
+    ] = "text",
+    max_batch_tokens: Annotated[int, BATCH_TOKENS] = 8192,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object per text: words, spans, flags.")
+    ] = False,
+    device: Device = "auto",
+    output: OutputFile = None,
+    resume: Resume = False,
+) -> None:
+    """Tag the words of texts. Prints WORD<tab>TAG for each word, and a blank line after each text.
+
+    dragoman tag runs/conll2003 < news.txt
+    """
+    options = {"--input": form, "--json": as_json}
+    starts = None if as_json else _follows_blank
+    with each_line(model, file, options, output=output, resume=resume, starts=starts) as given:
+        from dragoman.tasks.tag.tagger import Tagger
+
+        tagger = Tagger.load(model, device=device)
+        sizes = {"max_batch_tokens": max_batch_tokens, "window": given.window}
+        if form == "text":
+            results = tagger.stream(given.rest, **sizes)
+        else:
+            words = _columns if form == "columns" else partial(map, str.split)
+            results = tagger.stream_words(given.out.skip(words(given.lines)), **sizes)
+        given.write(
+            results,
+            to_json if as_json else _tagged,
+            lambda result: ["span"] * len(result.spans),
+            what="text",
+            summary=lambda counts: f", {counted(counts['span'], 'span')}",
+        )
+
+
+def _columns(lines: Iterator[str]) -> Iterator[list[str]]:
+    """The words of each text: the first column; the others are ignored."""
+    words: list[str] = []
+    for line in lines:
+        if columns := line.split(maxsplit=1):
+            words.append(columns[0])
+        elif words:
+            yield words
+            words = []
+    if words:
+        yield words
+
+
+def _tagged(result: "Tagging") -> str:
+    """What is printed for one text."""
+    return "".join(f"{word.text}\t{word.tag}\n" for word in result.words)
+
+
+def _follows_blank(before: bytes, _line: bytes) -> bool:
+    """Whether a line belongs to another text than the one before."""
+    return before == b"\n"
+
+
+def score(
+    model: ModelFolder,
+    *,
+    src: Annotated[Path, option("Sources or prompts, one per line (.gz, .xz and .zst too).")],
+    tgt: Annotated[Path, option("The text that follows each, line by line.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object per pair, with each token's score.")
+    ] = False,
+    device: Device = "auto",
+) -> None:
+    """Print the log-probability of each pair: the sum over its tokens, a tab, their mean.
+
+    dragoman score runs/en-zh --src a.en --tgt a.zh
+    """
+    pairs = read_pairs(CorpusConfig(src=str(src), tgt=str(tgt)))
+    ahead = list(islice(pairs, WINDOW))
+    from dragoman.tasks.folders import load
+    from dragoman.tasks.generate.generator import Generator
+    from dragoman.tasks.translate.translator import Translator
+
+    scorer = load(model, device=device)
+    if not isinstance(scorer, Translator | Generator):
+        raise InputError(f"{model} holds an encoder, which cannot score texts.")
+    log_prob, num_tokens, num_pairs = 0.0, 0, 0
+    with to_stdout() as write:
+        while ahead:
+            for scored in scorer.score(ahead):
+                mean = scored.log_prob / len(scored.tokens)
+                plain = f"{scored.log_prob:.6f}\t{mean:.6f}"
+                write(to_json(scored) if as_json else plain)
+                log_prob += scored.log_prob
+                num_tokens += len(scored.tokens)
+            num_pairs += len(ahead)
+            ahead = list(islice(pairs, WINDOW))
+    perplexity = math.exp(-log_prob / num_tokens)
+    counts = f"{counted(num_pairs, 'pair')}, {counted(num_tokens, 'token')}"
+    say(f"{counts}, perplexity {perplexity:.2f}")
