@@ -1,13 +1,13 @@
 """``dragoman inspect``: what a model folder contains, and what the model does with a text."""
 
 import json
-import sys
-from io import TextIOWrapper
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.inspect_text import Choices, inspect_folder
 from dragoman.cli.output import ModelFolder, option
 from dragoman.cli.pipes import check_spares_model, lines_from, say, to_stdout
 from dragoman.errors import InputError
@@ -54,19 +54,6 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 
     dragoman inspect runs/shakespeare - --max-tokens 30 --json < prompt.txt
     """
-    if text is None:
-        given: dict[str, object] = {"png": png, "html": html, "beam-size": beam_size}
-        given |= {"layers": layers, "heads": heads, "max-tokens": max_tokens}
-        _refuse(model, given | {"temperature": temperature, "seed": seed})
-        _inspect_folder(model, as_json=as_json)
-        return
-    for file, name in ((png, "--png"), (html, "--html")):
-        if file is not None:
-            check_spares_model(file, model, name)
-    given_text = _read(text)
-    from dragoman.cli.inspect_text import Choices, inspect_folder
-    from dragoman.tasks.folders import read_folder
-
     choices = Choices(
         beam_size=beam_size,
         max_tokens=max_tokens,
@@ -75,6 +62,19 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         layers=_numbers("--layers", layers),
         heads=_numbers("--heads", heads),
     )
+    if text is None:
+        for name, value in {"png": png, "html": html, **asdict(choices)}.items():
+            if value is not None:
+                given = f"--{name.replace('_', '-')}"
+                raise InputError(f"{given} needs a TEXT: dragoman inspect {model} TEXT {given}.")
+        _inspect_folder(model, as_json=as_json)
+        return
+    for file, name in ((png, "--png"), (html, "--html")):
+        if file is not None:
+            check_spares_model(file, model, name)
+    given_text = _read(text)
+    from dragoman.tasks.folders import read_folder
+
     inspection = inspect_folder(read_folder(model, device="cpu"), given_text, choices)
     _write_pictures(inspection, png, html)
     with to_stdout() as write:
@@ -85,13 +85,6 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 
         for line in lines_of(inspection):
             write(line)
-
-
-def _refuse(model: Path, given: dict[str, object]) -> None:
-    """Raise InputError where an option has a value without a text."""
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"--{name} needs a TEXT: dragoman inspect {model} TEXT --{name}.")
 
 
 def _read(text: str) -> str:
@@ -133,34 +126,26 @@ def _inspect_folder(model: Path, *, as_json: bool) -> None:
 
     loaded, config = load_model(model)
     parts = count_parameters(config.model)
-    if as_json:
-        weights = {name: list(value.shape) for name, value in loaded.named_parameters()}
-        found = as_saved(config) | {
-            "parameters": parts | {"total": sum(parts.values())},
-            "weights": weights,
-        }
-        with to_stdout() as write:
+    with to_stdout() as write:
+        if as_json:
+            weights = {name: list(value.shape) for name, value in loaded.named_parameters()}
+            sizes = parts | {"total": sum(parts.values())}
+            found = as_saved(config) | {"parameters": sizes, "weights": weights}
             write(json.dumps(found, ensure_ascii=False))
-        return
-    _show(model, config, parts)
+        else:
+            write(_shown(model, config, parts))
 
 
-def _show(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> None:
+def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
+    """The facts and the table of parameters."""
     from rich.console import Console
     from rich.table import Table
 
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # rich cuts long lines with an ellipsis
-    console = Console(highlight=False, soft_wrap=True)
-    said = {
-        "folder": f"{folder} (format {config.format}, dragoman {config.dragoman})",
-        **_architecture(config),
-        "files": ", ".join(sorted(path.name for path in folder.iterdir())),
-    }
     facts = Table.grid(padding=(0, 2))
-    for name, value in said.items():
+    facts.add_row("folder", f"{folder} (format {config.format}, dragoman {config.dragoman})")
+    for name, value in _architecture(config).items():
         facts.add_row(name, value)
-    console.print(facts, markup=False)
+    facts.add_row("files", ", ".join(sorted(path.name for path in folder.iterdir())))
     table = Table("part", "parameters", "share")
     table.columns[1].justify = table.columns[2].justify = "right"
     total = sum(parts.values())
@@ -168,7 +153,10 @@ def _show(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> None:
         table.add_row(name, f"{count:,}", f"{count / total:.1%}")
     table.add_section()
     table.add_row("total", f"{total:,}", "100.0%")
-    console.print(table)
+    console = Console(highlight=False, soft_wrap=True)
+    with console.capture() as shown:
+        console.print(facts, table, sep="", end="", markup=False)
+    return shown.get().removesuffix("\n")
 
 
 def _architecture(config: "FolderConfig") -> dict[str, str]:
@@ -182,7 +170,7 @@ def _architecture(config: "FolderConfig") -> dict[str, str]:
     style = f"{model.norm_position}-norm, {model.positions.kind} positions"
     match model:
         case EncoderDecoderConfig():
-            languages = f"{config.src_lang or 'not said'} to {config.tgt_lang or 'not said'}"
+            languages = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
             return {
                 "kind": f"{model.kind}, {languages}",
                 "layers": f"{model.num_encoder_layers} encoder, {model.num_decoder_layers} "

@@ -75,8 +75,8 @@ def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection
 def _check(folder: "Folder", choices: Choices) -> None:
     """Options of other kinds, and layers and heads that are not there."""
     model = folder.config.model
-    said = {"beam_size", "max_tokens", "temperature", "seed"} - OPTIONS[model.kind]
-    for name in sorted(said):
+    others = set[str]().union(*OPTIONS.values()) - OPTIONS[model.kind]
+    for name in sorted(others):
         if getattr(choices, name) is not None:
             option = "--" + name.replace("_", "-")
             raise InputError(f"{folder.path} is {model.kind}, which has no {option}; leave it out.")

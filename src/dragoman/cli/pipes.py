@@ -11,26 +11,11 @@ from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 
 import typer
 
-from dragoman.errors import InputError
+from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import COMPRESSED, decode_lines, open_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-__all__ = [
-    "Talk",
-    "Write",
-    "check_output",
-    "check_spares_model",
-    "file_or_text",
-    "is_typed",
-    "lines_from",
-    "open_stdout",
-    "progress_of",
-    "say",
-    "talk",
-    "to_stdout",
-]
 
 Item = TypeVar("Item")
 SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
@@ -135,26 +120,29 @@ def check_output(
         return
     check_spares_model(output, model, option)
     try:
-        _check_output(output, to_read, option)
+        wrong = _wrong_output(output, to_read)
     except OSError as error:
-        raise InputError(
-            f"Cannot write {output}: {error.strerror}; give another {option}."
-        ) from error
-
-
-def _check_output(output: Path, to_read: Iterable[Path | str | None], option: str) -> None:
-    if output.is_dir() or not output.parent.is_dir():
-        what = "it is a folder" if output.is_dir() else f"there is no folder {output.parent}"
-        raise InputError(f"Cannot write {output}: {what}; give another {option}.")
-    if output.is_file() and any(_is_of(file, output) for file in to_read):
-        raise InputError(f"{output} is the file to read; give another {option}.")
-    if not os.access(output if output.exists() else output.parent, os.W_OK):
-        raise InputError(f"Cannot write {output}: it is read-only; give another {option}.")
+        wrong = f"Cannot write {output}: {error.strerror}"
+    if wrong:
+        raise InputError(f"{wrong}; give another {option}.")
     if output.suffix in COMPRESSED:
         raise InputError(
             f"{output} would contain plain text despite its name; give {option} without "
             f"{output.suffix}."
         )
+
+
+def _wrong_output(output: Path, to_read: Iterable[Path | str | None]) -> str | None:
+    """Why the file cannot be an output, if it cannot."""
+    if output.is_dir():
+        return f"Cannot write {output}: it is a folder"
+    if not output.parent.is_dir():
+        return f"Cannot write {output}: there is no folder {output.parent}"
+    if output.is_file() and any(_is_of(file, output) for file in to_read):
+        return f"{output} is the file to read"
+    if not os.access(output if output.exists() else output.parent, os.W_OK):
+        return f"Cannot write {output}: it is read-only"
+    return None
 
 
 def _is_of(file: Path | str | None, output: Path) -> bool:
@@ -195,19 +183,23 @@ def lines_from(file: Path | str | None) -> Iterator[Iterator[str]]:
 def to_stdout(end: str = "\n") -> Iterator[Write]:
     """What writes text with an end to it, in UTF-8 and at once, to standard output.
 
-    A reader that has gone away (``| head``) ends the command quietly, with exit code 1.
+    A reader that has gone away (``| head``) ends the command quietly, with exit code 1. Raises
+    DragomanError where nothing can be written, as on a full disk.
     """
     stdout = open_stdout()
 
     def write(text: str) -> None:
-        sys.stdout.buffer.write(f"{text}{end}".encode())
-        sys.stdout.buffer.flush()
+        try:
+            stdout.buffer.write(f"{text}{end}".encode())
+            stdout.buffer.flush()
+        except OSError as error:
+            _silence(stdout)
+            if isinstance(error, BrokenPipeError):
+                raise typer.Exit(1) from None
+            message = f"Cannot write to standard output: {error.strerror}."
+            raise DragomanError(message) from error
 
-    try:
-        yield write
-    except BrokenPipeError:
-        _silence(stdout)
-        raise typer.Exit(1) from None
+    yield write
 
 
 def open_stdout() -> TextIO:

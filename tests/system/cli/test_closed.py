@@ -25,6 +25,13 @@ def test_a_closed_standard_stream_is_told(model: Path, tmp_path: Path, stream: s
     assert_refused(closed(how, "translate", model, *files), f"no standard {stream}")
 
 
+def test_a_full_disk_behind_standard_output_is_told(model: Path, tmp_path: Path) -> None:
+    """One sentence that names it, and exit code 1."""
+    done = closed(">/dev/full", "translate", model, write(tmp_path / "in", LINES[:1]))
+    told = "dragoman: Cannot write to standard output: No space left on device.\n"
+    assert (done.code, done.err) == (1, told)
+
+
 def test_a_demonstration_wants_to_be_seen(tmp_path: Path) -> None:
     """Without standard output it is refused before it begins."""
     assert_refused(closed(">&-", "demo", "--out", tmp_path / "demo"), "no standard output")
