@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -52,8 +53,11 @@ class Folder:
 def read_folder(path: str | Path, *, device: str) -> Folder:
     """Read a model folder and bring the model to "cpu", "cuda" or, with "auto", the best there is.
 
-    Raises InputError when there is no such folder or device, or the folder cannot be used.
+    Raises InputError when there is no such folder or device, or the folder cannot be used, and
+    TypeError for what is no path.
     """
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")
     folder = Path(path)
     model, config = load_model(folder)
     src_path, tgt_path = tokenizer_paths(folder, config)

@@ -15,7 +15,8 @@ Item = TypeVar("Item")
 
 def as_texts(given: Any) -> list[str]:  # noqa: ANN401 -- whatever was given is looked at
     """A text, or any number of them, as a list. Raises TypeError for anything else."""
-    texts = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    alone = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    texts = [given] if alone else list(given)
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise TypeError(f"Text {number} is {text!r:.40}; give a str, or an iterable of str.")

@@ -9,6 +9,7 @@ from tests.unit.tasks.readers import make_classifier, make_tagger
 from tests.unit.tasks.tiny import make_tokenizer, make_translator
 from tests.unit.tasks.tiny_generator import make_generator
 
+import dragoman
 from dragoman.tasks.lines import join, one_line, to_chunks
 
 TOKENIZER = make_tokenizer()
@@ -52,7 +53,7 @@ def test_what_is_no_text_is_told() -> None:
     """Each task takes one str or an iterable of them, and a stream an iterable."""
     translator, generator = make_translator(), make_generator()
     classifier, tagger = make_classifier(), make_tagger()
-    wrong: dict[str, Any] = {"1 is None": None, "2 is 5": ["a", 5], "1 is 97": b"a"}
+    wrong: dict[str, Any] = {"1 is None": None, "2 is 5": ["a", 5], "1 is b'a'": b"a"}
     for ask in (translator.translate, generator.generate, classifier.classify, tagger.tag):
         for which, what in wrong.items():
             with pytest.raises(TypeError, match=f"Text {which}; give a str, or an iterable"):
@@ -60,3 +61,9 @@ def test_what_is_no_text_is_told() -> None:
     for stream in (translator.stream, generator.each, classifier.stream, tagger.stream):
         with pytest.raises(TypeError, match="'the cat' is one str; give an iterable"):
             next(stream("the cat"))
+
+
+def test_what_is_no_path_is_told() -> None:
+    """Before anything is read."""
+    with pytest.raises(TypeError, match="The model folder is None; give a str or a Path"):
+        dragoman.load(None)  # type: ignore[arg-type]
