@@ -1,4 +1,4 @@
-"""What a process must be told before PyTorch is loaded, since its libraries read it only then."""
+"""Environment variables that PyTorch's libraries read only while they are loaded."""
 
 import os
 import sys
@@ -13,10 +13,10 @@ SETTINGS = {
 def prepare_process() -> bool:
     """Set the environment variables in which PyTorch runs best, for this process and its children.
 
-    Threads that wait soon sleep, so other programs do not slow this one down many times, and the
-    memory for compiled kernels is bounded. A variable that is set already keeps its value. The
-    command line does this by itself; in Python call it before anything imports torch. Returns
-    False, and changes nothing, if PyTorch is loaded already.
+    Waiting threads sleep early, so that other programs do not slow this one down severalfold, and
+    the memory for compiled kernels is bounded. A variable that is already set keeps its value. The
+    command line calls this itself; in Python, call it before anything imports torch. Returns False,
+    and changes nothing, if PyTorch is already loaded.
     """
     if "torch" in sys.modules:
         return False

@@ -119,11 +119,10 @@ def _show_version(ctx: typer.Context, on: bool) -> None:  # noqa: FBT001 (typer'
 
 
 def _machine() -> dict[str, object]:
-    """The properties that the speed and the bits of results depend on."""
+    """The properties on which speed and the exact results depend."""
     import torch
 
-    from dragoman.nn.cpu.precision import has_bf16_units
-    from dragoman.nn.cpu.products import rows_are_independent
+    from dragoman.nn.cpu.products import has_bf16_units, rows_are_independent
 
     gpu = torch.cuda.is_available()
     return {
@@ -155,7 +154,7 @@ def _root(
         typer.Option(
             "--verbose",
             is_eager=True,
-            help="With --version: also the properties of this machine (threads, bf16, ...).",
+            help="With --version: also print properties of this machine (threads, bf16, ...).",
         ),
     ] = False,
     as_json: Annotated[

@@ -22,11 +22,12 @@ SHOWN = 5
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder of the texts, the run and the picture.")] = Path(
-        "runs/demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the texts, the training run and the picture.")
+    ] = Path("runs/demo"),
     settings: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="As for dragoman train.")
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings, as for dragoman train."),
     ] = None,
 ) -> None:
     """Train a small English-Chinese translator on built-in sentences, score it and use it.
@@ -58,7 +59,7 @@ def demo(
     if not _is_trained(model):
         console.print(
             "\n[bold]2. Learning.[/] A Transformer of 3 encoder and 2 decoder layers reads them "
-            "over and over. The loss falls as it gets better at guessing the next piece of Chinese."
+            "repeatedly. The loss falls as it gets better at guessing the next piece of Chinese."
         )
         _train(texts, model, settings or [], console)
     else:

@@ -30,22 +30,22 @@ NAMES = {char: name for name, char in ESCAPES.items()}
 def generate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     prompt: Annotated[
-        str | None, typer.Argument(help="The text to continue; else lines of standard input.")
+        str | None, typer.Argument(help="Text to continue; lines of standard input if omitted.")
     ] = None,
     *,
     file: Annotated[Path | None, option("Prompts, one per line (.gz, .xz, .zst too).")] = None,
     max_tokens: Annotated[int | None, option("Maximum number of tokens to generate.")] = None,
     temperature: Annotated[float | None, option("Sampling temperature; 0 is greedy.")] = None,
-    top_k: Annotated[int | None, option("Sample from the k most probable tokens.")] = None,
+    top_k: Annotated[int | None, option("Sample only from the k most likely tokens.")] = None,
     top_p: Annotated[float, option("Nucleus sampling threshold.")] = 1.0,
     min_p: Annotated[
         float, option("Keep tokens at least this fraction as likely as the top one.")
     ] = 0.0,
     seed: Annotated[int | None, option("Random seed; chosen and printed if omitted.")] = None,
-    stop: Annotated[list[str] | None, option("Stop before this string; repeatable.")] = None,
-    samples: Annotated[int, option("Number of texts for each prompt.")] = 1,
-    beam_size: Annotated[int, option("Beam size; above 1 with --temperature 0 only.")] = 1,
-    repetition_penalty: Annotated[float, option("Above 1, repetition is less likely.")] = 1.0,
+    stop: Annotated[list[str] | None, option("Stop before this string; may be repeated.")] = None,
+    samples: Annotated[int, option("Number of texts per prompt.")] = 1,
+    beam_size: Annotated[int, option("Beam size; more than 1 requires --temperature 0.")] = 1,
+    repetition_penalty: Annotated[float, option("Above 1 makes repetition less likely.")] = 1.0,
     no_repeat_ngrams: Annotated[int, option("Never repeat an n-gram of this length.")] = 0,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: Annotated[
@@ -63,7 +63,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     dragoman generate runs/shakespeare --file prompts.txt --json > texts.jsonl
     """
     if prompt is not None and file is not None:
-        raise InputError(f"There is a prompt and --file {file}; give one of them.")
+        raise InputError(f"Both a prompt and --file {file} are given; give one of them.")
     if samples < 1:
         raise InputError(f"samples is {samples}; it must be at least 1")
     from dragoman.tasks.generate.generator import Generator
@@ -100,7 +100,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
 
 @contextmanager
 def _prompts(prompt: str | None, file: Path | None) -> Iterator[Iterable[str]]:
-    """The one of the command line, or lines."""
+    """The prompt of the command line, or lines."""
     if prompt is not None:
         yield [prompt]
     else:

@@ -20,24 +20,30 @@ if TYPE_CHECKING:
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
-    text: Annotated[
-        str | None, typer.Argument(help="The input text; - reads standard input.")
-    ] = None,
+    text: Annotated[str | None, typer.Argument(help="Input text; - reads standard input.")] = None,
     *,
-    beam_size: Annotated[int | None, option("Translation: beam size.")] = None,
-    max_tokens: Annotated[int | None, option("Generation: maximum tokens; else 16.")] = None,
-    temperature: Annotated[float | None, option("Sampling temperature; 0 is greedy.")] = None,
-    seed: Annotated[int | None, option("Generation: random seed.")] = None,
+    beam_size: Annotated[int | None, option("For translation: beam size.")] = None,
+    max_tokens: Annotated[
+        int | None, option("For generation: maximum number of tokens; 16 by default.")
+    ] = None,
+    temperature: Annotated[
+        float | None, option("For generation: sampling temperature; 0 is greedy.")
+    ] = None,
+    seed: Annotated[int | None, option("For generation: random seed.")] = None,
     layers: Annotated[
         str | None,
-        option("Layers to keep the attention of, from 0, such as 0,5; all if it fits."),
+        option(
+            "Layers to show the attention of, counted from 0, such as 0,5; by default all that fit."
+        ),
     ] = None,
     heads: Annotated[
         str | None,
-        option("Heads to average and keep, from 0, such as 0,5; all by default."),
+        option("Heads to average and show, counted from 0, such as 0,5; all by default."),
     ] = None,
-    png: Annotated[Path | None, option("Draw the attention of every head here.")] = None,
-    html: Annotated[Path | None, option("Write an interactive page here.")] = None,
+    png: Annotated[
+        Path | None, option("Draw the attention of every head to this PNG file.")
+    ] = None,
+    html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object with everything.")
     ] = False,

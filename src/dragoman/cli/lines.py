@@ -52,7 +52,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     beam_size: BeamSize = None,
     n_best: Annotated[
         int,
-        option("Number of translations of each line: LINE<tab>SCORE<tab>TEXT, best first."),
+        option("Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best first."),
     ] = 1,
     length_penalty: LengthPenalty = None,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
@@ -230,7 +230,7 @@ def score(
     model: ModelFolder,
     *,
     src: Annotated[Path, option("Sources or prompts, one per line (.gz, .xz and .zst too).")],
-    tgt: Annotated[Path, option("The text that follows each, line by line.")],
+    tgt: Annotated[Path, option("The translation or continuation of each, line by line.")],
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object per pair, with each token's score.")
     ] = False,

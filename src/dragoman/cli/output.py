@@ -51,15 +51,15 @@ ModelFolder = Annotated[Path, typer.Argument(help="The model folder.")]
 FileOrText = Annotated[
     str | None,
     typer.Argument(
-        help="A file of lines (.gz, .xz and .zst too) or a text; standard input if omitted."
+        help="A file of lines (also .gz, .xz, .zst) or a text; standard input if omitted."
     ),
 ]
-BATCH_TOKENS = option("Maximum number of tokens per batch; a smaller one needs less memory.")
+BATCH_TOKENS = option("Maximum number of tokens per batch; fewer need less memory.")
 BeamSize = Annotated[int | None, option("Beam size; 1 is greedy search.")]
 LengthPenalty = Annotated[
-    float | None, option("Exponent of the length penalty; a larger one favours longer texts.")
+    float | None, option("Exponent of the length penalty; larger values favour longer texts.")
 ]
-Device = Annotated[str, option("cpu, cuda or auto.")]
+Device = Annotated[str, option("Device: cpu, cuda or auto.")]
 OutputFile = Annotated[Path | None, option("Write to this file instead of standard output.")]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue an interrupted --output where it stopped.")
@@ -198,8 +198,8 @@ class Output:
                 return
             if (self._partial.stat().st_size if self._partial.is_file() else 0) != self.found:
                 raise InputError(
-                    f"Another dragoman has written to {self._partial} meanwhile; give the command "
-                    "again."
+                    f"Another dragoman has written to {self._partial} in the meantime; run the "
+                    "command again."
                 )
             with self._keeping() as write:
                 yield write

@@ -209,7 +209,7 @@ def _wanted(expected: Any) -> str:  # noqa: ANN401
 
 def must_be(at: Place, wanted: str, value: object) -> InputError:
     """The error about a value of the wrong type."""
-    return at.error(f"{at.key or 'all of it'} must be {wanted}, not {_show(value)}")
+    return at.error(f"{at.key or 'the whole file'} must be {wanted}, not {_show(value)}")
 
 
 def not_among(at: Place, choices: tuple[object, ...], value: object) -> str:

@@ -1,4 +1,4 @@
-"""Where a setting comes from: the TOML file, the overrides laid over it, and the line of a key."""
+"""Where a setting comes from: the TOML file, the overrides applied to it, the line of a key."""
 
 import re
 import tomllib
@@ -27,7 +27,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The file (or other origin) and the overrides that were laid over it."""
+    """The file (or other origin) and the overrides that were applied to it."""
 
     name: str
     text: str | None = None
@@ -69,7 +69,7 @@ class Place:
 
 
 def _line_of(text: str, path: KeyPath) -> int | None:
-    """The line where ``path`` begins: TOML parsers tell values, not places.
+    """The line where ``path`` begins, since tomllib reports values without their lines.
 
     The shortest run of whole lines that parses and holds the path ends with its statement; the
     statement begins after the run before it that parses. Quadratic, and only run for an error.
@@ -123,7 +123,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 
 
 def lay_over(data: dict[str, Any], text: str) -> Override:
-    """Set one override in ``data``, making the sections on its way."""
+    """Set one override in ``data``, creating the sections that it lacks."""
     key, equals, right = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):
@@ -134,7 +134,7 @@ def lay_over(data: dict[str, Any], text: str) -> Override:
         index = _index(inner, part)
         if index is None:
             inside = ".".join(parts[:step])
-            raise InputError(f"override {text}: {inside} is not a section with {part!r}")
+            raise InputError(f"override {text}: {inside} has no key {part!r}")
         path = (*path, index)
         if step == len(parts) - 1:
             inner[index] = _toml_value(right)
