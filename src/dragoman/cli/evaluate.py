@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dragoman.cli.output import BATCH_TOKENS, BeamSize, Device, LengthPenalty, ModelFolder, option
 from dragoman.cli.pipes import check_output, progress_of, say, to_stdout
 from dragoman.errors import InputError
 from dragoman.files.writing import replacing
@@ -14,28 +15,30 @@ if TYPE_CHECKING:
     from dragoman.tasks.task import Report, Task
 
 
-def _option(text: str) -> Any:  # noqa: ANN401 -- as typer's own
-    return typer.Option(help=text)
-
-
 def evaluate(  # noqa: PLR0913 -- the options of the verb
-    model: Annotated[Path, typer.Argument(help="The model folder.")],
+    model: ModelFolder,
     *,
-    src: Annotated[Path | None, _option("Source lines (.gz, .xz, .zst too).")] = None,
-    ref: Annotated[Path | None, _option("Reference translations, line by line.")] = None,
-    hyp: Annotated[Path | None, _option("Keep the translations in this file.")] = None,
-    tokenize: Annotated[str | None, _option("BLEU's tokenizer; else by the language.")] = None,
-    beam_size: Annotated[int | None, _option("Hypotheses kept; 1 is greedy.")] = None,
-    length_penalty: Annotated[float | None, _option("Above 0 favours length.")] = None,
-    max_batch_tokens: Annotated[int | None, _option("Less needs less memory.")] = None,
-    text: Annotated[Path | None, _option("A text that a generator predicts.")] = None,
+    src: Annotated[Path | None, option("Source lines (.gz, .xz, .zst too).")] = None,
+    ref: Annotated[Path | None, option("Reference translations, line by line.")] = None,
+    hyp: Annotated[Path | None, option("Write the translations to this file.")] = None,
+    tokenize: Annotated[
+        str | None, option("BLEU's tokenizer; by default that of the language.")
+    ] = None,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
+    text: Annotated[Path | None, option("Text for a generator to predict.")] = None,
     split: Annotated[
-        Literal["file", "line", "blank-line"], _option("What a document of the text is.")
+        Literal["file", "line", "blank-line"], option("What a document in the text is.")
     ] = "file",
-    data: Annotated[Path | None, _option("Labelled texts, or words with tags.")] = None,
-    layout: Annotated[list[str] | None, _option("KEY=VALUE of the data's layout.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One object with all figures.")] = False,
-    device: Annotated[str, _option("cpu, cuda or auto.")] = "auto",
+    data: Annotated[Path | None, option("Labelled texts, or words with tags.")] = None,
+    layout: Annotated[
+        list[str] | None, option("Layout of the data as KEY=VALUE; may be repeated.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object with all figures.")
+    ] = False,
+    device: Device = "auto",
 ) -> None:
     """Measure a model on a test set: translations, texts to predict, labels or tags.
 

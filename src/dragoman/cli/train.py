@@ -26,19 +26,17 @@ def train(
         list[str] | None,
         typer.Argument(
             metavar="[RECIPE] [KEY=VALUE ...]",
-            help="A shipped recipe or a TOML file, and settings laid over it.",
+            help="A shipped recipe or a TOML file, and settings that override its own.",
         ),
     ] = None,
-    src: Annotated[Path | None, typer.Option(help="Source sentences, one a line.")] = None,
-    tgt: Annotated[Path | None, typer.Option(help="Target sentences, one a line.")] = None,
+    src: Annotated[Path | None, typer.Option(help="Source sentences, one per line.")] = None,
+    tgt: Annotated[Path | None, typer.Option(help="Target sentences, one per line.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The run's folder, which becomes the model.")
+        Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
     ] = None,
-    start: Annotated[
-        Path | None, typer.Option("--from", help="Model folder to start from: fine-tuning.")
-    ] = None,
+    start: Annotated[Path | None, typer.Option("--from", help="Model folder to fine-tune.")] = None,
 ) -> None:
-    """Train a model, or go on with the unfinished run in its folder.
+    """Train a model, or resume the unfinished run in its folder.
 
     dragoman train multi30k-en-de out=runs/en-de train.max_minutes=45
 
