@@ -2,7 +2,7 @@
 
     python -m benchmarks busy
 
-Whole commands, start-up included: some steps of the recipe ``demo``, and its sentences translated
+Whole commands, start-up included: some steps of the recipe `demo`, and its sentences translated
 with beam search, with 0, 1 and 2 processes beside them that keep a core busy. Each is run as the
 command line sets itself up (idle threads sleep) and as PyTorch does by itself (idle threads spin).
 """
@@ -55,7 +55,7 @@ def _write_texts(folder: Path, lines: int) -> None:
 
 
 def _measure(folder: Path, busy: int, steps: int, rounds: int) -> dict[str, Any]:
-    """The medians of both commands with ``busy`` processes beside them, in seconds."""
+    """The medians of both commands with `busy` processes beside them, in seconds."""
     seconds: dict[str, list[float]] = {}
     with _busy_processes(busy):
         for number in range(rounds):

@@ -2,7 +2,7 @@
 
 Both read the same random sources and must write exactly as many tokens as they have, so that
 neither gains by stopping early; the peer's weights are random. fp32, with a cache on both sides.
-Ours runs with the products that ``Translator`` uses, in which no row depends on the others.
+Ours runs with the products that `Translator` uses, in which no row depends on the others.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def make_peer(config: EncoderDecoderConfig, device: torch.device) -> Any:  # noq
 
 
 def peer_decoder(peer: Any, beam_size: int) -> Callable[[Tensor], int]:  # noqa: ANN401 -- untyped library
-    """The same by the peer's ``generate``."""
+    """The same by the peer's `generate`."""
 
     def decode(src_BS: Tensor) -> int:
         length = src_BS.shape[1]

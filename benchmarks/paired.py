@@ -22,7 +22,7 @@ Figures = dict[str, Any]
 
 
 def paired(ours: Callable[[], int], peers: Callable[[], int], rounds: int) -> dict[str, Any]:
-    """Run both in turn, ``rounds`` times after a first one that does not count.
+    """Run both in turn, `rounds` times after a first one that does not count.
 
     Each returns the tokens that it processed. What else the machine does hits both of a round
     alike, so the ratio is taken within the round, and its median over the rounds.
@@ -68,7 +68,7 @@ def environment(packages: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def save(name: str, figures: Figures, folder: Path) -> None:
-    """Write the figures to ``NAME.json`` in a folder."""
+    """Write the figures to `NAME.json` in a folder."""
     path = folder / f"{name}.json"
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(path, "figures") as part:

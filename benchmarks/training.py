@@ -1,4 +1,4 @@
-"""Tokens per second of a training step: ours against ``torch.nn.Transformer``.
+"""Tokens per second of a training step: ours against `torch.nn.Transformer`.
 
 Same size, same batches, dropout, label smoothing, clipping, fused Adam and autocast on both sides;
 one round is one step on every batch. Sources and targets are random ids without padding, so that
@@ -64,7 +64,7 @@ class PeerModel(nn.Module):
 
 
 def make_batches(vocab_size: int, max_tokens: int, device: torch.device) -> list[PairBatch]:
-    """One batch of each length, of about ``max_tokens`` source and target tokens."""
+    """One batch of each length, of about `max_tokens` source and target tokens."""
     generator = torch.Generator().manual_seed(1)
     batches = []
     for length in LENGTHS:

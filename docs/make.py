@@ -1,4 +1,4 @@
-"""Make the pages that are made from the code, and the site: ``make docs``.
+"""Make the pages that are made from the code, and the site: `make docs`.
 
     python docs/make.py             the pages and the site
     python docs/make.py pages       the reference of the command line and of a recipe's keys, from

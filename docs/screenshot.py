@@ -1,6 +1,6 @@
-"""Take the pictures of docs/inspect.md again: ``python docs/screenshot.py runs/demo/model``.
+"""Take the pictures of docs/inspect.md again: `python docs/screenshot.py runs/demo/model`.
 
-The model is what ``dragoman demo`` leaves; the sentence is one of its grammar's. Needs a Chromium.
+The model is what `dragoman demo` leaves; the sentence is one of its grammar's. Needs a Chromium.
 """
 
 import shutil

@@ -3,10 +3,10 @@
     translator = dragoman.load("runs/en-zh")
     translator.translate("I like studying artificial intelligence.").text
 
-The rooms, from the ground up: ``dragoman.nn`` (the blocks of the paper), ``dragoman.models``,
-``dragoman.data`` and ``dragoman.text``, ``dragoman.decode`` and ``dragoman.train``,
-``dragoman.tasks``, ``dragoman.cli``. Importing the package alone loads none of them, so that
-``dragoman --help`` answers at once: the public names below are fetched when first used.
+The rooms, from the ground up: `dragoman.nn` (the blocks of the paper), `dragoman.models`,
+`dragoman.data` and `dragoman.text`, `dragoman.decode` and `dragoman.train`,
+`dragoman.tasks`, `dragoman.cli`. Importing the package alone loads none of them, so that
+`dragoman --help` answers at once: the public names below are fetched when first used.
 """
 
 from dragoman.errors import DragomanError, InputError

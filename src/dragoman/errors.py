@@ -56,9 +56,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known word closest to ``word``, or None if none is close.
+    """The known word closest to `word`, or None if none is close.
 
-    Case is ignored, and hyphens equal underscores. ``cutoff`` is difflib's: 1 requires the same
+    Case is ignored, and hyphens equal underscores. `cutoff` is difflib's: 1 requires the same
     word.
     """
     from difflib import get_close_matches  # hardly ever needed, and slow to import

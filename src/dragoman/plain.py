@@ -9,7 +9,7 @@ __all__ = ["Plain", "to_plain"]
 
 
 class Plain:
-    """What a dataclass extends to have ``to_dict``, which ``--json`` prints."""
+    """What a dataclass extends to have `to_dict`, which `--json` prints."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class Plain:
 def to_plain(value: object) -> dict[str, Any]:
     """Return all fields of a dataclass as plain data.
 
-    For settings, ``parse_settings(type(s), to_plain(s), origin) == s``.
+    For settings, `parse_settings(type(s), to_plain(s), origin) == s`.
     """
     if not is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"to_plain takes a dataclass instance, not {value!r}")

@@ -9,11 +9,12 @@
             check_ranges(self)
 
 Values that are read from a recipe are checked where they are read, so that the error names the line
-of the key; values that Python code gives are checked by ``check_ranges``.
+of the key; values that Python code gives are checked by `check_ranges`.
 """
 
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral, Real
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from dragoman.errors import InputError
@@ -74,29 +75,35 @@ BelowOne = Annotated[float, Range(least=0, below=1)]
 
 def check_ranges(settings: object) -> None:
     """Raise InputError for a field of the dataclass whose value is out of its declared range."""
-    for name, expected in _ranged(type(settings)).items():  # type: ignore[arg-type] # it is hashable
+    for name, (expected, optional) in _ranged(type(settings)).items():  # type: ignore[arg-type] # it is hashable
         value = getattr(settings, name)
-        if value is not None:
+        if value is not None or not optional:
             check_range(name, value, expected)
 
 
 def check_range(name: str, value: Any, expected: Any) -> None:  # noqa: ANN401 -- what was given is checked
-    """Raise InputError unless the value is a number in the range of an ``Annotated`` type."""
+    """Raise InputError unless the value is a number in the range of an `Annotated` type."""
     number, *notes = get_args(expected)
-    if isinstance(value, int) and value > LARGEST:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{name} is {value!r}; it must be a number")
+    if isinstance(value, Integral) and int(value) > LARGEST:
         raise InputError(f"{name} is {value}; it must be less than 2^63")
     for limits in notes:
         if value not in limits:
             why = f": {limits.why}" if limits.why else ""
             finite = " and finite" * (value == float("inf"))
             raise InputError(f"{name} is {value}; it must be {limits}{finite}{why}")
-    if number is int and not isinstance(value, int):
+    if number is int and not isinstance(value, Integral):
         raise InputError(f"{name} is {value}; it must be a whole number")
 
 
 @cache
-def _ranged(cls: type) -> dict[str, Any]:
-    """The fields that declare a range, and their types; of ``Count | None``, ``Count``."""
+def _ranged(cls: type) -> dict[str, tuple[Any, bool]]:
+    """The fields with a range: their types, `Count` of `Count | None`, and whether None is one."""
     hints = get_type_hints(cls, include_extras=True)
-    arms = ((name, arm) for name, hint in hints.items() for arm in (hint, *get_args(hint)))
-    return {name: arm for name, arm in arms if get_origin(arm) is Annotated}
+    arms = ((name, hint, arm) for name, hint in hints.items() for arm in (hint, *get_args(hint)))
+    return {
+        name: (arm, type(None) in get_args(hint))
+        for name, hint, arm in arms
+        if get_origin(arm) is Annotated
+    }

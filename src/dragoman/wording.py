@@ -4,7 +4,7 @@ __all__ = ["counted", "short"]
 
 
 def counted(count: float, one: str, more: str | None = None) -> str:
-    """Return a count and its noun: ``one`` for 1, else ``more``, by default ``one`` with an `s`."""
+    """Return a count and its noun: `one` for 1, else `more`, by default `one` with an `s`."""
     number = f"{count:,}" if isinstance(count, int) else f"{count:g}"
     return f"{number} {one if count == 1 else more or f'{one}s'}"
 

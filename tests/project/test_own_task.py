@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from dragoman import load
+from dragoman import Classifier, load
 from dragoman.errors import InputError
 from dragoman.tasks.task import find_task
 
@@ -39,6 +40,18 @@ precision = "fp32"
 """
 
 
+PROGRAM = """
+import dragoman
+
+dragoman.prepare_process()
+
+import mine.own_task
+from dragoman.cli.main import main
+
+main()
+"""
+
+
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the package `mine`, texts and a recipe."""
@@ -50,13 +63,14 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [" ".join(["so"] * (1 + number % 2)) for number in range(80)]
     (folder / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "odd.toml").write_text(RECIPE.format(steps=40), encoding="utf-8")
+    (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     return folder
 
 
 def dragoman(outside: Path, *arguments: str) -> str:
-    """Run a command where `mine` can be imported, and return all that it prints."""
+    """Run a command in a program that imports `mine`, and return all that it prints."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(outside), *sys.path))}
-    command = [sys.executable, "-m", "dragoman", *arguments]
+    command = [sys.executable, "program.py", *arguments]
     done = subprocess.run(
         command, cwd=outside, env=environment, capture_output=True, text=True, check=False
     )
@@ -79,13 +93,21 @@ def test_a_task_from_outside_goes_all_the_way(
     assert json.loads(said) == {"accuracy": 100.0}
     assert "even" in dragoman(outside, "inspect", "run")
     assert json.loads(dragoman(outside, "cost", "odd.toml", "--json"))["parameters"]
+    with pytest.raises(InputError, match=r"no task \"mine.own_task\".*imported"):
+        load(outside / "run", device="cpu")
+    with pytest.raises(InputError, match=r"holds a model of the task \"mine.own_task\""):
+        Classifier.load(outside / "run", device="cpu")
     monkeypatch.syspath_prepend(outside)
+    import_module("mine.own_task")
     oddness = load(outside / "run", device="cpu")
     assert type(oddness).__module__ == "mine.own_task"
     assert oddness.is_odd(["so", "so so"]) == [True, False]
 
 
-def test_a_task_that_cannot_be_imported_is_told() -> None:
-    """The message names it, and says where Python must find it."""
-    with pytest.raises(InputError, match=r"no_such_package\.task.*PYTHONPATH"):
-        find_task("no_such_package.task")
+@pytest.mark.parametrize("name", ["antigravity", "a/b", ".x", "", "dragoman.wording"])
+def test_naming_a_task_imports_nothing(name: str) -> None:
+    """A recipe or a model folder that names a module of no task is refused, and runs no code."""
+    before = set(sys.modules)
+    with pytest.raises(InputError, match=r"there is no task .* must have been imported"):
+        find_task(name)
+    assert set(sys.modules) == before

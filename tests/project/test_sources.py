@@ -36,7 +36,7 @@ def functions(path: Path) -> Iterator[FunctionNode]:
 
 
 def lines_of(function: FunctionNode) -> int:
-    """Lines from ``def`` to the end, without the docstring."""
+    """Lines from `def` to the end, without the docstring."""
     first, last = function.lineno, function.end_lineno or function.lineno
     count = last - first + 1
     body = function.body[0]
@@ -53,6 +53,12 @@ def test_a_file_fits_in_a_head(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_docstrings_have_one_dialect(path: Path) -> None:
+    """Code stands in single backticks, as in the pages; Sphinx's double ones are not used."""
+    assert "``" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_a_function_fits_on_a_screen(path: Path) -> None:
     """No function is over 60 lines, its docstring aside."""
     assert [f.name for f in functions(path) if lines_of(f) > 60] == []
@@ -60,7 +66,7 @@ def test_a_function_fits_on_a_screen(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_nothing_is_passed_on_unseen(path: Path) -> None:
-    """No function takes ``**kwargs``: an option has a name wherever it passes."""
+    """No function takes `**kwargs`: an option has a name wherever it passes."""
     assert [f.name for f in functions(path) if f.args.kwarg is not None] == []
 
 

@@ -34,7 +34,7 @@ SHARES = st.floats(0.01, 1.0)
 
 
 def log_probs(seed: int, vocab_size: int, *, levels: int | None = None) -> torch.Tensor:
-    """A row of them, (1, V); with ``levels`` there are many equals."""
+    """A row of them, (1, V); with `levels` there are many equals."""
     row = random_table(seed, vocab_size, levels=levels)((), ())
     return torch.tensor([row]).log_softmax(dim=1)
 
@@ -76,7 +76,7 @@ def test_what_may_be_drawn(
 def test_the_best_alone_is_greedy(
     seed: int, vocab_size: int, count: int, most: int, temperature: float
 ) -> None:
-    """``top_k = 1`` and a hopeless ``top_p`` give greedy search's result, every field of it."""
+    """`top_k = 1` and a hopeless `top_p` give greedy search's result, every field of it."""
     table = random_table(seed, vocab_size, levels=4)
     prompts_BS = torch.randint(3, 9, (count, 3))
     base = Sample(temperature=temperature, seed=seed)

@@ -37,6 +37,9 @@ class Bakery:
     [
         ("loaves", 0, "loaves is 0; it must be at least 1"),
         ("loaves", 1.5, "loaves is 1.5; it must be a whole number"),
+        ("loaves", None, "loaves is None; it must be a number"),
+        ("loaves", "3", "loaves is '3'; it must be a number"),
+        ("loaves", True, "loaves is True; it must be a number"),
         ("loaves", 1 << 63, "it must be less than 2^63"),
         ("minutes", 0.0, "minutes is 0.0; it must be above 0"),
         ("minutes", math.inf, "minutes is inf; it must be above 0 and finite"),
@@ -44,7 +47,7 @@ class Bakery:
         ("share", 1.01, "share is 1.01; it must be above 0 and at most 1: it is a share"),
     ],
 )
-def test_a_value_out_of_range_is_rejected(name: str, value: float, message: str) -> None:
+def test_a_value_out_of_range_is_rejected(name: str, value: object, message: str) -> None:
     """The message has the name, the value, what is allowed and why."""
     with pytest.raises(InputError) as caught:
         Oven(**{name: value})  # type: ignore[arg-type]

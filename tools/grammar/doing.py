@@ -15,8 +15,8 @@ from dragoman.data.numbers import Dice
 class Action(NamedTuple):
     """A verb phrase: English base form and what follows it; Chinese place, verb and object.
 
-    ``le`` says where 了 of the past goes: after the "verb", at the "end", or "" for nowhere.
-    ``links`` are the combinations of words in it that ``demo_corpus`` may withhold.
+    `le` says where 了 of the past goes: after the "verb", at the "end", or "" for nowhere.
+    `links` are the combinations of words in it that `demo_corpus` may withhold.
     """
 
     base: str
@@ -96,7 +96,7 @@ def _activity(dice: Dice, rows: tuple[tuple[str, ...], ...], at: float) -> Actio
 
 
 def person_action(dice: Dice, subject: Subject, *, planned: bool) -> Action:
-    """wait for Mary at the airport / 在机场等玛丽; ``planned`` leaves out what only befalls one."""
+    """wait for Mary at the airport / 在机场等玛丽; `planned` leaves out what only befalls one."""
     while True:
         en, verb, kind, later = dice.pick(lexicon().rows["person"])
         if later or not planned:

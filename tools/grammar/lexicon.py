@@ -90,7 +90,7 @@ class Lexicon:
     places_of: Mapping[str, tuple[Place, ...]]
     """Places by what is done there."""
     disposals: tuple[Verb, ...]
-    """Verbs of a 把 sentence; ``zh`` holds verb and result joined by a bar."""
+    """Verbs of a 把 sentence; `zh` holds verb and result joined by a bar."""
     rows: Rows
     """The plain tables: pronouns, names, times, activities, ..."""
 

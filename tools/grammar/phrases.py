@@ -37,7 +37,7 @@ class Subject(NamedTuple):
 
 
 class Thing(NamedTuple):
-    """A noun phrase that is no person; ``form`` is "bare", "counted" or "definite"."""
+    """A noun phrase that is no person; `form` is "bare", "counted" or "definite"."""
 
     en: str
     zh: str
@@ -105,7 +105,7 @@ def asked_about(dice: Dice) -> Subject:
 
 
 def somebody_else(dice: Dice, than: Subject) -> Subject:
-    """Anybody who may be the object where ``than`` is the subject: no "I helped me"."""
+    """Anybody who may be the object where `than` is the subject: no "I helped me"."""
     while (who := somebody(dice)).zh[0] == than.zh[0]:
         pass
     return who

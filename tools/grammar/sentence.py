@@ -13,7 +13,7 @@ from dragoman.data.numbers import Dice, cardinal
 
 
 class Sentence(NamedTuple):
-    """English, Chinese, and the combinations of words in it (see ``demo_corpus``)."""
+    """English, Chinese, and the combinations of words in it (see `demo_corpus`)."""
 
     en: str
     zh: str

@@ -6,5 +6,5 @@
     output   options that verbs share; results to standard output or a file, line by line
     pipes    standard input and output, messages, progress
 
-Nothing here imports PyTorch before a verb runs, so that ``dragoman --help`` answers at once.
+Nothing here imports PyTorch before a verb runs, so that `dragoman --help` answers at once.
 """

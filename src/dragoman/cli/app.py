@@ -1,4 +1,4 @@
-"""The verbs of ``dragoman`` in one command line, its own options, and what users see of errors.
+"""The verbs of `dragoman` in one command line, its own options, and what users see of errors.
 
 The exit code is 0 on success, 1 for a failure and 2 for wrong input; an error is one sentence,
 without a traceback. typer raises click's errors, which it vendors under a path that differs by
@@ -40,7 +40,7 @@ MACHINE = {
     "independent_rows_bf16": "independent rows in bf16",
     "spin_count": "spins of a waiting thread",
 }
-"""Keys of ``--version --json`` in words."""
+"""Keys of `--version --json` in words."""
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for wrong options, arguments and verbs."""
@@ -52,7 +52,7 @@ EXTRA = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)$", re.DOTALL
 
 
 def run(given: Sequence[str]) -> None:
-    """Run the command line and exit. ``--quiet`` may stand before the verb or behind it."""
+    """Run the command line and exit. `--quiet` may stand before the verb or behind it."""
     warnings.showwarning = lambda message, *_: say(f"dragoman: {message}")
     end = given.index("--") if "--" in given else len(given)
     given = [*sorted(given[:end], key=lambda word: word != "--quiet"), *given[end:]]
@@ -185,7 +185,7 @@ class _Parameter(Protocol):
 
 
 def _usage(error: Any, given: Sequence[str], verbs: Mapping[str, Callable[..., Any]]) -> str:  # noqa: ANN401 -- click's
-    """The sentence about an error in the arguments ``given``: what, where and what to do."""
+    """The sentence about an error in the arguments `given`: what, where and what to do."""
     typed = next((word for word in given if not word.startswith("-")), None)
     path = f"dragoman {typed}" if typed in verbs else "dragoman"
     if error.ctx is not None:

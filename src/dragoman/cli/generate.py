@@ -1,4 +1,4 @@
-"""``dragoman generate``: prompts to the texts that go on from them."""
+"""`dragoman generate`: prompts to the texts that go on from them."""
 
 import re
 import secrets

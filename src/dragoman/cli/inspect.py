@@ -1,4 +1,4 @@
-"""``dragoman inspect``: what a model folder contains, and what the model does with a text."""
+"""`dragoman inspect`: what a model folder contains, and what the model does with a text."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""What ``dragoman inspect MODEL TEXT`` looks at: the task runs, watched, and the lens draws up."""
+"""What `dragoman inspect MODEL TEXT` looks at: the task runs, watched, and the lens draws up."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The verbs that answer line by line: ``translate``, ``classify``, ``tag`` and ``score``."""
+"""The verbs that answer line by line: `translate`, `classify`, `tag` and `score`."""
 
 import json
 import math

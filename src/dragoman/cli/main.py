@@ -1,7 +1,7 @@
-"""The command ``dragoman``: what runs first, and Ctrl-C at any moment from then on.
+"""The command `dragoman`: what runs first, and Ctrl-C at any moment from then on.
 
 Importing the verbs takes a tenth of a second, so it happens inside `main`; what is imported before,
-this file and the package's ``__init__``, imports almost nothing.
+this file and the package's `__init__`, imports almost nothing.
 """
 
 import os
@@ -18,7 +18,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: as ``cli.app.run`` says, or with 130 when interrupted."""
+    """Run the command line and exit: as `cli.app.run` says, or with 130 when interrupted."""
     raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     pressed = False
 

@@ -1,6 +1,6 @@
 """What several verbs share: their options, and how each line of a file is answered.
 
-The file of ``--output`` is complete or absent: until the end its results are in ``FILE.partial``.
+The file of `--output` is complete or absent: until the end its results are in `FILE.partial`.
 """
 
 import json
@@ -77,7 +77,7 @@ def to_json(result: "Plain") -> str:
 
 
 def _digest_of(model: Path) -> str:
-    """Tell one model folder from another: its ``config.json`` has the hash of its weights."""
+    """Tell one model folder from another: its `config.json` has the hash of its weights."""
     try:
         config = (model / "config.json").read_bytes()
     except OSError:  # loading says what is wrong
@@ -112,9 +112,9 @@ class Output:
     ) -> "Output":
         """Look for what an interrupted command has left.
 
-        ``starts`` tells whether the second of two lines starts another result; None where a result
+        `starts` tells whether the second of two lines starts another result; None where a result
         is a line. The last result may have been cut short, so it is computed again. Raises
-        InputError for results that would be overwritten without ``resume``, that another model or
+        InputError for results that would be overwritten without `resume`, that another model or
         other options gave, or that another process is writing.
         """
         new = cls(file, command)
@@ -280,8 +280,8 @@ class Lines:
     ) -> None:
         """Write each result as it comes, then report how many there were and how long it took.
 
-        ``show`` makes the text of a result. ``count`` names what to count of it, such as its flags,
-        and ``summary`` words those counts.
+        `show` makes the text of a result. `count` names what to count of it, such as its flags,
+        and `summary` words those counts.
         """
         start, number, counts = perf_counter(), 0, Counter[str]()
         with (
@@ -308,7 +308,7 @@ def each_line(
 ) -> Iterator[Lines]:
     """Open the input, and the output or what an interrupted command has left of it.
 
-    ``options`` are those that results depend on, by their names; ``starts`` as ``Output.find`` has
+    `options` are those that results depend on, by their names; `starts` as `Output.find` has
     it. Raises InputError for an input that cannot be read and an output that cannot be wanted.
     """
     given = file_or_text(file)

@@ -29,7 +29,7 @@ Write = Callable[[str], None]
 class Talk:
     """A stream for messages: what cannot be written is dropped, so that no work is lost with it.
 
-    It may be closed, its disk full, or its reader gone: Ctrl-C ends ``tee`` in ``2>&1 | tee log``
+    It may be closed, its disk full, or its reader gone: Ctrl-C ends `tee` in `2>&1 | tee log`
     before us. From then on it leads nowhere, so that nothing fails as Python exits either.
     """
 
@@ -38,7 +38,7 @@ class Talk:
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
-        """Write at once, if that is possible; characters that the stream lacks become ``?``."""
+        """Write at once, if that is possible; characters that the stream lacks become `?`."""
         if self._stream is not None and not self._stream.closed:
             shown = text.encode(self.encoding, "replace").decode(self.encoding)
             try:
@@ -101,7 +101,7 @@ def is_typed(file: Path | str | None) -> bool:
 
 
 def _stdin() -> TextIO:
-    """Standard input, which whoever started the command may have closed (``<&-``)."""
+    """Standard input, which whoever started the command may have closed (`<&-`)."""
     if sys.stdin is None:
         raise InputError("There is no standard input to read; leave it open, or name a file.")
     return sys.stdin
@@ -183,7 +183,7 @@ def lines_from(file: Path | str | None) -> Iterator[Iterator[str]]:
 def to_stdout(end: str = "\n") -> Iterator[Write]:
     """What writes text with an end to it, in UTF-8 and at once, to standard output.
 
-    A reader that has gone away (``| head``) ends the command quietly, with exit code 1. Raises
+    A reader that has gone away (`| head`) ends the command quietly, with exit code 1. Raises
     DragomanError where nothing can be written, as on a full disk.
     """
     stdout = open_stdout()
@@ -203,7 +203,7 @@ def to_stdout(end: str = "\n") -> Iterator[Write]:
 
 
 def open_stdout() -> TextIO:
-    """Standard output, which whoever started the command may have closed (``>&-``)."""
+    """Standard output, which whoever started the command may have closed (`>&-`)."""
     if sys.stdout is None:
         raise InputError("There is no standard output to write to; leave it open.")
     return sys.stdout

@@ -14,8 +14,8 @@ shape is imitated. So each of a model's equal layers costs the fraction of a mil
 calling its operators takes.
 
 Operations are counted by the rules of `torch.utils.flop_counter`: a product of `(m, k)` and
-`(k, n)` takes `2 m k n`; all that is no product counts nothing. Rows of zeros that `nn/products.py`
-adds to tiny products are counted, since they are computed.
+`(k, n)` takes `2 m k n`; all that is no product counts nothing. Rows of zeros that
+`nn/cpu/products.py` adds to tiny products are counted, since they are computed.
 
 What a kernel allocates and frees inside one operator is not seen, but for one thing that is large:
 where the CPU has no units for bfloat16, oneDNN sums such a product in float32, a matrix at a time.

@@ -39,7 +39,7 @@ __all__ = [
 ENOUGH_TOKENS = 4096
 """Tokens of a batch from which on memory grows by the activations of each further row."""
 ROWS = 64
-"""Of a batch whose products are large enough to be computed as they are (`nn/products.py`)."""
+"""Of a batch whose products are large enough to be computed as they are (`nn/cpu/products.py`)."""
 SPARE = 0.98
 """Share of the memory that the largest batch is fitted into: the line is not quite straight."""
 

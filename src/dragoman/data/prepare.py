@@ -143,10 +143,10 @@ def kept(
 ) -> Kept:
     """The arrays that follow from some values and files; written now if they are not there.
 
-    ``content`` are values that JSON can hold, and the files; ``types`` are those of the arrays'
-    ids, by name; ``write`` fills one writer for each. Raises DragomanError when the cache cannot be
+    `content` are values that JSON can hold, and the files; `types` are those of the arrays'
+    ids, by name; `write` fills one writer for each. Raises DragomanError when the cache cannot be
     written, InputError for a file that is a pipe or changes while it is read, and whatever
-    ``write`` raises.
+    `write` raises.
     """
     name = _hash(*content)
     folder = cache / name
@@ -184,7 +184,7 @@ def _hash(parts: Sequence[object], paths: Sequence[Path]) -> str:
 def _build(
     folder: Path, types: Mapping[str, str], write: Callable[[Mapping[str, RaggedWriter]], Found]
 ) -> None:
-    """Write into a temporary folder beside ``folder``, then rename it."""
+    """Write into a temporary folder beside `folder`, then rename it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _building(folder.parent) as building:
         writers = {name: RaggedWriter(building, name, dtype) for name, dtype in types.items()}

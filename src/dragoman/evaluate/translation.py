@@ -44,7 +44,7 @@ class Scores(Plain):
 
     @property
     def reading(self) -> str:
-        """What the BLEU means, as a rough guide: ``"understandable to good"``."""
+        """What the BLEU means, as a rough guide: `"understandable to good"`."""
         readings = (reading for bound, reading in READINGS.items() if self.bleu < bound)
         return next(readings, "nearly the references themselves")
 
@@ -58,7 +58,7 @@ def evaluate(
 ) -> Scores:
     """Compare each hypothesis with its reference; white space at their ends does not count.
 
-    ``tokenize`` is the tokenizer of BLEU, unless given that of the target language; chrF needs
+    `tokenize` is the tokenizer of BLEU, unless given that of the target language; chrF needs
     none. Raises InputError when the two differ in length or there is nothing to compare.
     """
     tokenize = tokenize or bleu_tokenizer(tgt_lang)
@@ -90,7 +90,7 @@ def evaluate(
 
 
 def bleu_tokenizer(tgt_lang: str | None) -> str:
-    """The tokenizer of BLEU that fits a target language (``zh``, ``zh-CN``, ``de`` ...).
+    """The tokenizer of BLEU that fits a target language (`zh`, `zh-CN`, `de` ...).
 
     Chinese has its own; languages that write no spaces between words are compared by characters
     (sacreBLEU's Japanese and Korean ones need further packages); all others by 13a.

@@ -1,11 +1,11 @@
 r"""Lines of a text file, plain or compressed, and JSON lines; errors name the file and the line.
 
-A line ends with "\n" and nothing else: the other characters that ``str.splitlines`` cuts at
+A line ends with "\n" and nothing else: the other characters that `str.splitlines` cuts at
 (U+2028, U+0085, form feeds) stand inside real sentences, and two files of pairs cut differently
 are no longer parallel. A "\r" before the "\n" and a byte order mark at the start are dropped.
 
-A line has at most 16 MiB (``LONGEST_LINE``), or as many bytes as the environment variable
-``DRAGOMAN_MAX_LINE_BYTES`` says; reading never holds more of a file, however it is compressed.
+A line has at most 16 MiB (`LONGEST_LINE`), or as many bytes as the environment variable
+`DRAGOMAN_MAX_LINE_BYTES` says; reading never holds more of a file, however it is compressed.
 """
 
 import codecs
@@ -52,7 +52,7 @@ DOCUMENTS = {
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of the file, without their ends, one after another.
 
-    ``.gz``, ``.xz`` and ``.zst`` are decompressed on the way. Raises InputError for a file that is
+    `.gz`, `.xz` and `.zst` are decompressed on the way. Raises InputError for a file that is
     missing, empty, damaged or not UTF-8, or has too long a line.
     """
     return (line.removesuffix("\n") for line in read_text(path))
@@ -61,7 +61,7 @@ def read_lines(path: Path) -> Iterator[str]:
 def read_text(path: Path) -> Iterator[str]:
     """The text of a file in lines that keep their ends, each one line feed.
 
-    Raises InputError as ``read_lines`` does.
+    Raises InputError as `read_lines` does.
     """
     empty = True
     with open_bytes(path) as stream:
@@ -74,7 +74,7 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of an open file or of standard input, which messages call ``name``; may be none."""
+    """The lines of an open file or of standard input, which messages call `name`; may be none."""
     return (line.removesuffix("\n") for line in _decoded(stream, name))
 
 
@@ -217,7 +217,7 @@ def read_records(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def value_at(record: object, key: str, place: str, settings: str) -> object:
-    """The value at a dotted key; ``settings`` are those that choose the key."""
+    """The value at a dotted key; `settings` are those that choose the key."""
     value = record
     for part in key.split("."):
         if not isinstance(value, dict) or part not in value:

@@ -97,9 +97,9 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
 
     Missing folders are made. Whoever looks meanwhile finds the old file or none, and so it stays if
     writing fails; what a killed process has left beside it, the next one writes over. A link stays
-    a link. What is no file at all, such as a pipe or ``/dev/stdout``, is written to and stays what
+    a link. What is no file at all, such as a pipe or `/dev/stdout`, is written to and stays what
     it is; so is a file that cannot be replaced: in a folder of somebody else's, or mounted by
-    itself into a container. ``what`` names what is written, for the messages: raises InputError if
+    itself into a container. `what` names what is written, for the messages: raises InputError if
     nothing can be written there or another process does so just now, DragomanError when writing
     fails, for example on a full disk. A reader that has gone away is a BrokenPipeError.
     """
@@ -154,7 +154,7 @@ def _rename(part: Path, file: Path) -> None:
 
 
 def _hold(part: Path, held: ExitStack) -> None:
-    """Make the file, and keep others from it until ``held`` ends."""
+    """Make the file, and keep others from it until `held` ends."""
     deadline = time.monotonic() + PATIENCE
     while True:
         part.open("ab").close()
@@ -186,7 +186,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """Hold a file or folder, so that no other process can hold it.
 
     Gives False where nothing can be held: on Windows and on some network disks. Raises
-    BlockingIOError while another process holds it, unless told to ``wait``, and for what is gone or
+    BlockingIOError while another process holds it, unless told to `wait`, and for what is gone or
     another file by the time that it is held.
     """
     if sys.platform == "win32":

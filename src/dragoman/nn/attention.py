@@ -40,7 +40,7 @@ class MultiHeadAttention(nn.Module):
     """`Concat(head_1 ... head_H) W_O`, `head_i = softmax(Q_i K_i^T / sqrt(d) + mask) V_i`.
 
     Making keys and values and attending to them are two calls, so that one module serves three
-    uses and a cache without a flag::
+    uses and a cache without a flag:
 
         kv = attn.project_kv(source_BSD)       # keys and values of any sequence
         out_BTD = attn(query_BTD, kv, mask)    # does not know where kv came from

@@ -15,6 +15,36 @@ from torch import Tensor
 from dragoman.nn.cpu.elementwise import Dropout
 
 
+def reference_attention(
+    q_BHTd: Tensor,
+    k_BKSd: Tensor,
+    v_BKSd: Tensor,
+    mask: Tensor | None = None,
+    scoring: "Scoring | None" = None,
+) -> tuple[Tensor, Tensor]:
+    """Compute the paper's formula (section 3.2.1) as it stands: outputs and weights.
+
+    `weights = softmax(q k^T / sqrt(d))` over the keys that the mask lets a query see, and
+    `out = weights v`; with the scale, the cap and the bias of `scoring` where it is given, and
+    without its dropout. A query that sees nothing has weights and an output of zeros. Every fast
+    path is tested against this one, which returns the weights `(B, H, T, S)`. Of fewer key-value
+    heads than heads, each serves a group of neighbours.
+    """
+    scoring = scoring or Scoring(scale=q_BHTd.shape[-1] ** -0.5)
+    group = q_BHTd.shape[1] // k_BKSd.shape[1]
+    k_BHSd, v_BHSd = (x.repeat_interleave(group, dim=1) for x in (k_BKSd, v_BKSd))
+    scores_BHTS = scoring.cap(q_BHTd @ k_BHSd.transpose(-2, -1) * scoring.scale)
+    if scoring.bias is not None:
+        distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
+        scores_BHTS = scores_BHTS + scoring.bias(distance_TS).to(scores_BHTS.dtype)
+    if mask is None:
+        weights_BHTS = scores_BHTS.softmax(dim=-1)
+    else:
+        weights_BHTS = (scores_BHTS + additive(mask, scores_BHTS.dtype)).softmax(dim=-1)
+        weights_BHTS = weights_BHTS.masked_fill(~mask, 0.0)
+    return weights_BHTS @ v_BHSd, weights_BHTS
+
+
 def padding_mask(ids_BS: Tensor, pad_id: int) -> Tensor:
     """Hide padding keys: `mask[b, 0, 0, s] = (ids[b, s] != pad_id)`, shape `(B, 1, 1, S)`."""
     return (ids_BS != pad_id)[:, None, None, :]
@@ -90,9 +120,9 @@ class Scoring:
     dropout: Dropout | None = None
     """On the weights, in training."""
 
-    def cap(self, scoring: Tensor) -> Tensor:
+    def cap(self, scores: Tensor) -> Tensor:
         """Apply the soft cap."""
-        return soft_cap(scoring, self.soft_cap)
+        return soft_cap(scores, self.soft_cap)
 
     def drop(self, weights: Tensor) -> Tensor:
         """Drop weights in training."""
@@ -102,33 +132,3 @@ class Scoring:
     def dropout_p(self) -> float:
         """The probability with which a weight is dropped now."""
         return self.dropout.p if self.dropout is not None and self.dropout.training else 0.0
-
-
-def reference_attention(
-    q_BHTd: Tensor,
-    k_BKSd: Tensor,
-    v_BKSd: Tensor,
-    mask: Tensor | None = None,
-    scoring: Scoring | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Compute the paper's formula (section 3.2.1) as it stands: outputs and weights.
-
-    `weights = softmax(q k^T / sqrt(d))` over the keys that the mask lets a query see, and
-    `out = weights v`; with the scale, the cap and the bias of `scoring` where it is given, and
-    without its dropout. A query that sees nothing has weights and an output of zeros. Every fast
-    path is tested against this one, which returns the weights `(B, H, T, S)`. Of fewer key-value
-    heads than heads, each serves a group of neighbours.
-    """
-    scoring = scoring or Scoring(scale=q_BHTd.shape[-1] ** -0.5)
-    group = q_BHTd.shape[1] // k_BKSd.shape[1]
-    k_BHSd, v_BHSd = (x.repeat_interleave(group, dim=1) for x in (k_BKSd, v_BKSd))
-    scores_BHTS = scoring.cap(q_BHTd @ k_BHSd.transpose(-2, -1) * scoring.scale)
-    if scoring.bias is not None:
-        distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
-        scores_BHTS = scores_BHTS + scoring.bias(distance_TS).to(scores_BHTS.dtype)
-    if mask is None:
-        weights_BHTS = scores_BHTS.softmax(dim=-1)
-    else:
-        weights_BHTS = (scores_BHTS + additive(mask, scores_BHTS.dtype)).softmax(dim=-1)
-        weights_BHTS = weights_BHTS.masked_fill(~mask, 0.0)
-    return weights_BHTS @ v_BHSd, weights_BHTS

@@ -1,14 +1,14 @@
-"""From a TOML file and ``key=value`` overrides to frozen dataclasses, strictly.
+"""From a TOML file and `key=value` overrides to frozen dataclasses, strictly.
 
     settings = load_settings(TrainingRecipe, Path("recipe.toml"), ["train.max_steps=1000"])
 
-Unknown keys, values of the wrong type or out of range, and conflicts that ``__post_init__`` finds
-(a ``ValueError`` or an ``InputError``) each raise one ``InputError``: a sentence that names the
+Unknown keys, values of the wrong type or out of range, and conflicts that `__post_init__` finds
+(a `ValueError` or an `InputError`) each raise one `InputError`: a sentence that names the
 key, the nearest known key, and the file and line or the override it came from.
 
-A field's type may be anything that msgspec validates, ``Path``, a dataclass (a section of the
+A field's type may be anything that msgspec validates, `Path`, a dataclass (a section of the
 file), a union of these, or a tuple, list or string-keyed dict of them. In a union of dataclasses
-the field ``kind`` chooses, and its value alone, as in ``positions = "rotary"``, is a section that
+the field `kind` chooses, and its value alone, as in `positions = "rotary"`, is a section that
 gives no other key. A section that names only some of its keys keeps the rest of the
 *field's* default, which may differ from the section class's own defaults.
 """
@@ -36,10 +36,10 @@ T = TypeVar("T")
 
 
 def load_settings(cls: type[T], path: Path, overrides: Sequence[str] = ()) -> T:
-    """Read the TOML file ``path``, apply ``overrides`` and build ``cls``.
+    """Read the TOML file `path`, apply `overrides` and build `cls`.
 
-    An override is ``dotted.path=value``. Its right-hand side is read as a TOML value (``45``,
-    ``true``, ``[1, 2]``, ``"text"``) and, if it is not one, as text (``data.src=a.en``). A
+    An override is `dotted.path=value`. Its right-hand side is read as a TOML value (`45`,
+    `true`, `[1, 2]`, `"text"`) and, if it is not one, as text (`data.src=a.en`). A
     number in the path counts the elements of a list from 0. A later override wins.
 
     Raises InputError, with one sentence, for anything that is wrong.
@@ -82,17 +82,17 @@ class Given:
         return must_be(Place(self.source, path), wanted, value)
 
     def build(self, cls: type[T], base: T | None = None) -> T:
-        """Build ``cls``; keys that are not given come from ``base``, where there is one."""
+        """Build `cls`; keys that are not given come from `base`, where there is one."""
         return section(cls, self.data, Place(self.source), base)
 
 
 def parse_settings(cls: type[T], data: Mapping[str, Any], origin: str) -> T:
-    """Build ``cls`` from plain values, such as parsed JSON; errors name ``origin``."""
+    """Build `cls` from plain values, such as parsed JSON; errors name `origin`."""
     return section(cls, data, Place(Source(origin)), None)
 
 
 def override_settings(settings: T, overrides: Sequence[str]) -> T:
-    """Apply ``dotted.path=value`` overrides to settings that have been built."""
+    """Apply `dotted.path=value` overrides to settings that have been built."""
     data = to_plain(settings)
     laid = tuple(lay_over(data, override) for override in overrides)
     return section(type(settings), data, Place(Source("the settings", "", laid)), None)

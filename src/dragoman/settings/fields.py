@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def section(cls: type[T], value: object, at: Place, base: object) -> T:
-    """Build the dataclass ``cls``; keys that ``value`` lacks come from ``base`` if it is one."""
+    """Build the dataclass `cls`; keys that `value` lacks come from `base` if it is one."""
     if not isinstance(value, Mapping):
         raise must_be(at, "a section", value)
     types = get_type_hints(cls, include_extras=True)
@@ -44,7 +44,7 @@ def section(cls: type[T], value: object, at: Place, base: object) -> T:
 def _unknown(at: Place, cls: type) -> str:
     """The sentence about an unknown key, with the closest known one in this section or inside it.
 
-    It may be an abbreviation: ``lr`` or ``learning`` for ``train.learning_rate``.
+    It may be an abbreviation: `lr` or `learning` for `train.learning_rate`.
     """
     word, known = str(at.path[-1]), keys_of(cls)
     inner: dict[str, tuple[str, ...]] = {}
@@ -73,7 +73,7 @@ def _paths(cls: type) -> Iterator[tuple[str, ...]]:
 
 
 def _convert(expected: Any, value: object, at: Place, base: object) -> object:  # noqa: ANN401
-    """Turn ``value`` into what the type expression ``expected`` says."""
+    """Turn `value` into what the type expression `expected` says."""
     if is_dataclass(expected) and isinstance(expected, type):
         return section(expected, value, at, base)
     origin, arguments = get_origin(expected), get_args(expected)
@@ -122,10 +122,10 @@ def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> obj
 
 
 def _choose(sections: list[Any], value: Mapping[str, Any], at: Place, base: object) -> Any:  # noqa: ANN401
-    """The dataclass that ``kind`` names; without one that of the default, or the best fit.
+    """The dataclass that `kind` names; without one that of the default, or the best fit.
 
     A class that some imported module derives from one of them, or from a base of theirs, is found
-    by its own ``kind``. Nothing is imported here, since that would let a file run code.
+    by its own `kind`. Nothing is imported here, since that would let a file run code.
     """
     bases = (base for section in sections for base in section.__mro__)
     family: tuple[type, ...] = tuple(filter(is_dataclass, bases))

@@ -14,7 +14,7 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One ``key=value`` of the command line."""
+    """One `key=value` of the command line."""
 
     path: KeyPath
     text: str
@@ -69,7 +69,7 @@ class Place:
 
 
 def _line_of(text: str, path: KeyPath) -> int | None:
-    """The line where ``path`` begins, since tomllib reports values without their lines.
+    """The line where `path` begins, since tomllib reports values without their lines.
 
     The shortest run of whole lines that parses and holds the path ends with its statement; the
     statement begins after the run before it that parses. Quadratic, and only run for an error.
@@ -123,7 +123,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 
 
 def lay_over(data: dict[str, Any], text: str) -> Override:
-    """Set one override in ``data``, creating the sections that it lacks."""
+    """Set one override in `data`, creating the sections that it lacks."""
     key, equals, right = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(parts):

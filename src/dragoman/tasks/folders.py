@@ -85,7 +85,13 @@ class Loadable(ABC):
 
         `device` is "cpu", "cuda" or "auto" (an accelerator where there is one).
         """
-        return cls.of(read_folder(path, device=device), precision)
+        folder = read_folder(path, device=device)
+        if folder.config.task is not None:
+            raise InputError(
+                f'{path} holds a model of the task "{folder.config.task}"; load it by '
+                "dragoman.load, after importing that module"
+            )
+        return cls.of(folder, precision)
 
 
 def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:

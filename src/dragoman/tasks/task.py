@@ -4,6 +4,7 @@ A task of your own is a module with a value `TASK`; a recipe names it by its dot
 `task = "my_package.my_task"`.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -143,20 +144,21 @@ TASKS: Mapping[str, str] = {
 
 
 def find_task(name: str) -> Task:
-    """Return a task by its name in `TASKS` or by the path of a module that holds a `TASK`."""
-    module = TASKS.get(name, name)
-    try:
-        task = import_module(module).TASK
-    except (ImportError, AttributeError, ValueError) as error:
-        close = nearest(name, TASKS)
-        hint = f"; did you mean {close}?" if close else ""
-        raise InputError(
-            f'there is no task "{name}" ({error}){hint}; tasks are {", ".join(TASKS)}, or the path '
-            "of a module with a value TASK, which Python must find (PYTHONPATH)"
-        ) from error
-    if not isinstance(task, Task):
-        raise InputError(f"TASK of the module {module} is a {type(task).__name__}, not a Task")
-    return task
+    """Return a task by its name in `TASKS`, or by the name of an imported module with a `TASK`.
+
+    A module of one's own is never imported here: recipes and model folders name tasks, and a file
+    that could cause an import could run any code.
+    """
+    module = import_module(TASKS[name]) if name in TASKS else sys.modules.get(name)
+    task = getattr(module, "TASK", None)
+    if isinstance(task, Task):
+        return task
+    close = nearest(name, TASKS)
+    hint = f"; did you mean {close}?" if close else ""
+    raise InputError(
+        f'there is no task "{name}"{hint}; tasks are {", ".join(TASKS)}, or the name of a module '
+        "with a value TASK, which must have been imported"
+    )
 
 
 def task_of(config: FolderConfig) -> Task | None:

@@ -66,10 +66,10 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 
 
 def split_long(text: str, limit: int, length: Callable[[str], int]) -> list[Chunk]:
-    """The text in chunks of ``length(chunk.text) <= limit`` each, as few as good cuts allow.
+    """The text in chunks of `length(chunk.text) <= limit` each, as few as good cuts allow.
 
-    ``"".join(map(str, chunks)) == text``. A text within the limit is one chunk; a single character
-    that is over the limit stays one. ``length`` is expected to grow with the text.
+    `"".join(map(str, chunks)) == text`. A text within the limit is one chunk; a single character
+    that is over the limit stays one. `length` is expected to grow with the text.
     """
     if limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")
@@ -100,9 +100,9 @@ def _parts(
 def _furthest(
     text: str, start: int, ends: list[int], first: int, limit: int, length: Callable[[str], int]
 ) -> int:
-    """The last of ``ends[first:]`` up to which the text is within the limit, by its place.
+    """The last of `ends[first:]` up to which the text is within the limit, by its place.
 
-    The place before ``first`` if there is none. The distance is doubled until it is too far, then
+    The place before `first` if there is none. The distance is doubled until it is too far, then
     halved: a long text is measured a few times, not once for each end.
     """
 

@@ -1,15 +1,15 @@
 """A tokenizer whose decoding is the exact inverse of its encoding, for every Unicode string.
 
-A text is cut into words (``dragoman.text.train`` has the rules), each word into pieces of the
+A text is cut into words (`dragoman.text.train` has the rules), each word into pieces of the
 vocabulary, and a character that is in no piece into the bytes of its UTF-8 form ("byte fallback",
 Kudo and Richardson 2018, SentencePiece, there as an option). What makes it lossless:
 
 - spaces are ordinary characters of the pieces, so nothing has to be guessed when joining;
 - the one space that is put before the first word, so that it is the same piece as in the middle
   of a sentence, is taken away again by decoding;
-- special and byte tokens are never looked for in a text: ``"</s>"`` is four ordinary characters.
+- special and byte tokens are never looked for in a text: `"</s>"` is four ordinary characters.
 
-The file is one ``tokenizer.json`` of Hugging Face `tokenizers`, which reads it by itself.
+The file is one `tokenizer.json` of Hugging Face `tokenizers`, which reads it by itself.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 
 class Tokenizer:
-    """Text to piece ids and back: ``decode(encode(text)) == text``."""
+    """Text to piece ids and back: `decode(encode(text)) == text`."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -48,7 +48,7 @@ class Tokenizer:
         self.pad_id, self.unk_id, self.bos_id, self.eos_id = self._ids(SPECIALS)
 
     def encode(self, text: str) -> list[int]:
-        """The piece ids of ``text``, without bos and eos; none for an empty text."""
+        """The piece ids of `text`, without bos and eos; none for an empty text."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -62,14 +62,14 @@ class Tokenizer:
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
         """The piece ids of texts that go on after other text: no space is put before them.
 
-        ``encode(a) + encode_rest([b])[0]`` decodes to ``a + b`` for every text ``a`` that is not
-        empty, and is ``encode(a + b)`` where no word crosses from one to the other: after the line
+        `encode(a) + encode_rest([b])[0]` decodes to `a + b` for every text `a` that is not
+        empty, and is `encode(a + b)` where no word crosses from one to the other: after the line
         feed between two lines, say, that begin and end with no space.
         """
         return self._encoded(self._without_first_space, texts)
 
     def decode_rest(self, ids: Iterable[int]) -> str:
-        """The text of ``ids`` that go on after others: a space at their beginning stays."""
+        """The text of `ids` that go on after others: a space at their beginning stays."""
         text: str = self._without_first_space.decode(self._plain(ids), skip_special_tokens=False)
         return text
 
@@ -95,7 +95,7 @@ class Tokenizer:
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ``ids``; special tokens are skipped.
+        """The text of `ids`; special tokens are skipped.
 
         Bytes that form no UTF-8 (only a model writes such) become U+FFFD, one for each byte.
         """
@@ -172,7 +172,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """Read what ``save`` wrote. Raises InputError when there is no such tokenizer."""
+        """Read what `save` wrote. Raises InputError when there is no such tokenizer."""
         try:
             content = Path(path).read_text(encoding="utf-8")
         except OSError as error:
@@ -183,7 +183,7 @@ class Tokenizer:
 
     @classmethod
     def from_json(cls, content: str, origin: str) -> "Tokenizer":
-        """A tokenizer from the text of its file; ``origin`` is named when something is wrong."""
+        """A tokenizer from the text of its file; `origin` is named when something is wrong."""
         try:
             backend = Backend.from_str(content)
         except BaseException as error:  # the library raises no narrower one
@@ -207,7 +207,7 @@ _SPECIAL = re.compile(r"<\S*[^\W_]\S*>")
 
 
 def is_special(token: str) -> bool:
-    """Whether the token has the form of a special one, ``<name>``.
+    """Whether the token has the form of a special one, `<name>`.
 
     No piece of a text has it: words part letters and digits from brackets.
     """
@@ -215,7 +215,7 @@ def is_special(token: str) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether every character of ``text`` has a UTF-8 form."""
+    """Whether every character of `text` has a UTF-8 form."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,6 +1,6 @@
 r"""Training a tokenizer: which characters, which words, which pieces.
 
-1. Count the characters. The most frequent ones that together make up ``character_coverage`` of the
+1. Count the characters. The most frequent ones that together make up `character_coverage` of the
    text get a place in the vocabulary, at most half of the places; the others are spelled in bytes.
 2. Cut each text into words. No piece crosses a word's border. A word carries the space before it.
 3. Learn the pieces: byte-pair encoding (Sennrich et al. 2016, section 3.2: merge the most frequent
@@ -96,10 +96,10 @@ class TokenizerConfig:
 
 
 def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
-    """Train on ``texts``, which are read twice and not kept.
+    """Train on `texts`, which are read twice and not kept.
 
     An iterator, which can be read only once, is first put into a list: give an object with an
-    ``__iter__`` for a corpus that is larger than memory. Raises InputError when there is no text.
+    `__iter__` for a corpus that is larger than memory. Raises InputError when there is no text.
     """
     if isinstance(texts, Iterator):
         texts = list(texts)
@@ -120,7 +120,7 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
 def choose_alphabet(counts: Counter[str], config: TokenizerConfig) -> list[str]:
     """The characters that get a place in the vocabulary, most frequent first.
 
-    The fewest whose counts sum to ``character_coverage`` of the total, at most half of the places
+    The fewest whose counts sum to `character_coverage` of the total, at most half of the places
     that special tokens and bytes leave (all of them, where pieces are characters). The space is
     always one.
     """
@@ -184,10 +184,10 @@ def _learn(texts: Iterable[str], alphabet: list[str], config: TokenizerConfig) -
 
 
 def _as_plain_entries(state: dict[str, Any], first: int) -> dict[str, Any]:
-    """Make the ``first`` tokens plain entries of the vocabulary, and the result repeatable.
+    """Make the `first` tokens plain entries of the vocabulary, and the result repeatable.
 
     As "added tokens" the library would look for them in every text. As entries they are never
-    found there: the words of ``WORDS`` part the letters from the brackets.
+    found there: the words of `WORDS` part the letters from the brackets.
     """
     model = state["model"] | {"byte_fallback": True}
     if model["type"] == "Unigram":

@@ -142,7 +142,7 @@ def test_the_version_is_told(run: Run) -> None:
 def test_quiet_commands_say_nothing_but_errors(
     run: Run, model: Path, tmp_path: Path, place: int
 ) -> None:
-    """Wherever the option stands, except behind ``--``; lines and exit code are the same."""
+    """Wherever the option stands, except behind `--`; lines and exit code are the same."""
     file = write(tmp_path / "in", LINES)
     call: list[str | Path] = ["translate", model, file]
     told = run(*call)
@@ -156,7 +156,7 @@ def test_quiet_commands_say_nothing_but_errors(
 
 
 def test_the_shell_completes_verbs() -> None:
-    """By what ``--install-completion`` installs."""
+    """By what `--install-completion` installs."""
     asked = {"_DRAGOMAN_COMPLETE": "complete_bash", "COMP_WORDS": "dragoman tr", "COMP_CWORD": "1"}
     command = [sys.executable, "-m", "dragoman"]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""``--output`` of a command that is interrupted: results are kept, and the command continues."""
+"""`--output` of a command that is interrupted: results are kept, and the command continues."""
 
 import io
 import re

@@ -61,7 +61,7 @@ print(fork(lambda: main(["--version"]), None), flush=True)
 
 
 def test_an_interrupt_while_loading_ends_the_command() -> None:
-    """At any moment since the first line of ``main``, whatever is being imported makes of it.
+    """At any moment since the first line of `main`, whatever is being imported makes of it.
 
     What Python does before it has come to that line is beyond us: it prints a traceback of its own.
     """

@@ -31,7 +31,7 @@ def test_lines_in_are_lines_out(run: Run, model: Path, tmp_path: Path) -> None:
 
 
 def test_the_summary_is_in_words(run: Run, model: Path, tmp_path: Path) -> None:
-    """The flags of ``--json`` are identifiers; for people they are put into words."""
+    """The flags of `--json` are identifiers; for people they are put into words."""
     file = write(tmp_path / "in", ["Go on. Come in.", "", "a " * 3000])
     done = run("translate", model, file, "--json")
     assert {"empty", "several_sentences", "split"} <= {
@@ -43,7 +43,7 @@ def test_the_summary_is_in_words(run: Run, model: Path, tmp_path: Path) -> None:
 
 
 def test_the_end_of_a_given_text_is_no_line(run: Run, model: Path) -> None:
-    """As of ``$(...)`` in quotes, or of a variable: one line in, one line out."""
+    """As of `$(...)` in quotes, or of a variable: one line in, one line out."""
     assert run("translate", model, "one two three.\n").out.count("\n") == 1
 
 

@@ -1,5 +1,6 @@
 """A task from outside the package is costed by its own batches and its own loss."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ def test_a_task_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """All figures are there, and a loss that runs the model twice costs twice."""
     (tmp_path / "read_twice.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
+    import_module("read_twice")
     table = device_table()
     rates = rates_of(device_named("t4", table), table, "fp32")
     costs = []

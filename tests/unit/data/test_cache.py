@@ -64,7 +64,7 @@ def turns_taken_often() -> Iterator[None]:
     """Let other threads run at every collection of garbage, and collect all the time.
 
     It may come in the middle of what CPython does in one go elsewhere. Python 3.11 counts the depth
-    of a syntax tree for all threads together, for one; ``numpy.load`` makes a tree of each header.
+    of a syntax tree for all threads together, for one; `numpy.load` makes a tree of each header.
     """
 
     def give_way(*_: object) -> None:

@@ -235,7 +235,7 @@ def test_the_report_counts_characters_and_tokens(tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_the_last_tenth_of_tiny_shakespeare(data_folder: Path, tmp_path: Path) -> None:
-    """The parts are those that others cut with ``text[:int(n * 0.9)]``, and decode to them."""
+    """The parts are those that others cut with `text[:int(n * 0.9)]`, and decode to them."""
     path = data_folder / "tinyshakespeare" / "train.txt"
     if not path.exists():
         pytest.skip(f"there is no {path}; set DRAGOMAN_DATA")

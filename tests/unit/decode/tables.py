@@ -21,7 +21,7 @@ Table = Callable[[Ids, Ids], Sequence[float]]
 
 
 def random_table(seed: int, vocab_size: int, *, levels: int | None = None) -> Table:
-    """A table of arbitrary logits; with ``levels`` there are only so many, hence many equals."""
+    """A table of arbitrary logits; with `levels` there are only so many, hence many equals."""
 
     def logits(src: Ids, prefix: Ids) -> list[float]:
         numbers = random.Random(f"{seed}|{src}|{prefix}")
@@ -150,7 +150,7 @@ def penalty(length: int, alpha: float) -> float:
 
 
 def leaves(table: Table, src: Ids, most: int, alpha: float) -> list[Leaf]:
-    """Every complete sequence of at most ``most`` tokens, best score first."""
+    """Every complete sequence of at most `most` tokens, best score first."""
 
     def walk(prefix: Ids, log_prob: float) -> Iterator[Leaf]:
         for token, value in enumerate(log_probs(table, src, prefix)):

@@ -65,7 +65,7 @@ def test_without_options_the_distribution_is_the_model_s() -> None:
 
 @pytest.mark.parametrize("temperature", [0.3, 2.0])
 def test_temperature_is_a_power(temperature: float) -> None:
-    """``p ** (1 / temperature)``, normalised."""
+    """`p ** (1 / temperature)`, normalised."""
     powers = [p ** (1 / temperature) for p in ROW]
     expected = {i: power / sum(powers) for i, power in enumerate(powers)}
     assert kept(Sample(temperature=temperature), ROW) == pytest.approx(expected)

@@ -22,7 +22,7 @@ LABELS = json.loads((STATIC / "labels.json").read_text(encoding="utf-8"))
 
 
 def data_of(html: str) -> dict[str, object]:
-    """The data that a page holds, found as a browser finds it: up to the first ``</script>``."""
+    """The data that a page holds, found as a browser finds it: up to the first `</script>`."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
     assert found is not None
     read: dict[str, object] = json.loads(found[1])

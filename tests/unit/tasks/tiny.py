@@ -16,7 +16,7 @@ DECODING = DecodingDefaults(beam_size=3, max_length_factor=0.5, max_length_const
 
 
 def random_lines(count: int, seed: int = 0, longest: int = 20) -> list[str]:
-    """Lines of one to ``longest`` words."""
+    """Lines of one to `longest` words."""
     draw = Random(seed)
     return [" ".join(draw.choices(WORDS, k=draw.randint(1, longest))) for _ in range(count)]
 
