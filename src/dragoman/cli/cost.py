@@ -96,14 +96,7 @@ def cost(  # noqa: PLR0913 -- the options of the verb
         kwh_price=kwh_price,
         measure=measure,
     )
-    found = _ask(arguments, asked)
-    if as_json:
-        with to_stdout() as write:
-            write(json.dumps(found.to_dict(), ensure_ascii=False))
-        return
-    from dragoman.cli.cost_show import show_cost
-
-    show_cost(found)
+    _print(_ask(arguments, asked), as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +118,16 @@ class _Question:
                 raise InputError(f"--{name.replace('_', '-')} is {value:g}; it must be above 0")
         if self.measure and self.device is not None:
             raise InputError("--measure times this machine, and --device names another; give one")
+
+
+def _print(found: "Cost", *, as_json: bool) -> None:
+    if as_json:
+        with to_stdout() as write:
+            write(json.dumps(found.to_dict(), ensure_ascii=False))
+        return
+    from dragoman.cli.cost_show import show_cost
+
+    show_cost(found)
 
 
 def _ask(arguments: Sequence[str], asked: _Question) -> "Cost":

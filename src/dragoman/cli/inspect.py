@@ -83,6 +83,10 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 
     inspection = inspect_folder(read_folder(model, device="cpu"), given_text, choices)
     _write_pictures(inspection, png, html)
+    _print(inspection, as_json=as_json)
+
+
+def _print(inspection: "Inspection", *, as_json: bool) -> None:
     with to_stdout() as write:
         if as_json:
             write(json.dumps(inspection.to_dict(), ensure_ascii=False))
