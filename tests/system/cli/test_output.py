@@ -170,7 +170,7 @@ def test_results_that_come_meanwhile_are_kept(
     """Those of a command that began and ended while this one loaded its model."""
     out = Output.find(tmp_path / "out", {}, resume=False, starts=None)
     interrupt(LINES[:2], ["translate", model, "--output", tmp_path / "out"])
-    with pytest.raises(InputError, match="meanwhile"), out.writing():
+    with pytest.raises(InputError, match="in the meantime"), out.writing():
         pass
     assert len((tmp_path / "out.partial").read_bytes().splitlines()) == 2
 
