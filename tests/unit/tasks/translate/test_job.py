@@ -42,7 +42,8 @@ def test_loss_is_the_mean_over_tokens_without_smoothing() -> None:
     model = make_model(replace(TINY, dropout=0.5))
     pairs = random_pairs(9)
     batches = [make_batch(pairs[:2]), make_batch(pairs[2:])]
-    validation = validate(model, batches, lambda: Judgement(scores={"bleu": 7.0}))
+    shown = (("a", "b"),)
+    validation = validate(model, batches, lambda: Judgement(scores={"bleu": 7.0}, examples=shown))
     model.eval()
     total, count = 0.0, 0
     for src, tgt in pairs:  # one by one: no padding anywhere
@@ -51,6 +52,7 @@ def test_loss_is_the_mean_over_tokens_without_smoothing() -> None:
         count += one.num_targets
     assert validation.loss == pytest.approx(total / count, rel=1e-10)
     assert validation.scores == {"bleu": 7.0}
+    assert validation.examples == shown
     assert validation.to_dict() | {"source_gain": 0} == {
         "loss": validation.loss,
         "source_gain": 0,
