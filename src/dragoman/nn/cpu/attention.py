@@ -207,14 +207,17 @@ def adjust(
 def _softmax(scores_BHTS: Tensor) -> Tensor:
     """Return the softmax over the keys; masked keys added at the end change no bit of it.
 
-    A CPU sums the exponentials of fewer keys than fill a vector register in another order than
-    those of more keys, so a few keys are filled up to a register with keys that are never seen.
+    A CPU sums the exponentials of a part of a vector register in another order than those of a
+    full one: in float32 where there is no full one, in bfloat16 wherever a part is left over. So
+    registers are filled with keys that are never seen; in bfloat16 only where nothing is learned.
     """
-    missing = VECTOR_KEYS - scores_BHTS.shape[-1]
-    if missing <= 0:
+    num_keys = scores_BHTS.shape[-1]
+    ragged = scores_BHTS.dtype is torch.bfloat16 and not torch.is_grad_enabled()
+    missing = -num_keys % VECTOR_KEYS if ragged or num_keys < VECTOR_KEYS else 0
+    if not missing:
         return scores_BHTS.softmax(dim=-1)
     lowest = torch.finfo(scores_BHTS.dtype).min
-    return F.pad(scores_BHTS, (0, missing), value=lowest).softmax(dim=-1)[..., :-missing]
+    return F.pad(scores_BHTS, (0, missing), value=lowest).softmax(dim=-1)[..., :num_keys]
 
 
 def differs_by_query(mask: Tensor | None) -> bool:

@@ -35,6 +35,7 @@ from dragoman.decode import (
 )
 from dragoman.models import DecoderOnly
 from dragoman.models.folder import GenerationDefaults
+from dragoman.models.plan import Planner
 from dragoman.nn import Precision, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.generate.prompts import PromptCodec, StopAt, TextStream, cut_at
@@ -72,6 +73,7 @@ class Generator(Loadable):
         self.model = model
         """What predicts the next token."""
         self._model = evaluation_view(model)
+        self._planner = Planner(self._model, precision)
         self._precision: Precision = precision
         self._codec = PromptCodec(tokenizer, defaults.opening)
         unused = range(tokenizer.vocab_size, len(model.output.weight))
@@ -273,7 +275,8 @@ class Generator(Loadable):
         """Search from prompts of equal length."""
         prompts_BS = torch.tensor(prompts, device=self.device)
         context = self._context(options)
-        model: Model[Any] = self._model if context is None else Rolling(self._model, context)
+        planned: Model[Any] = self._planner()
+        model = planned if context is None else Rolling(planned, context)
         limits = Limits(
             bos_id=self.tokenizer.bos_id,
             eos_id=self.tokenizer.eos_id,

@@ -6,7 +6,7 @@ Axes as in `dragoman.decode`: B sentences, S source, T target, H heads, V vocabu
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from dragoman.decode import (
     Hypothesis,
     Limits,
     MinimumLength,
+    Model,
     Prefixes,
     Processor,
     Strategy,
@@ -25,6 +26,7 @@ from dragoman.decode import (
     search,
 )
 from dragoman.models import EncoderDecoder
+from dragoman.models.plan import Planner
 from dragoman.nn import KeyValue, MultiHeadAttention, Precision, evaluation_view, inference
 from dragoman.tasks.options import DecodingOptions
 
@@ -61,6 +63,7 @@ class IdTranslator:
 
     def __init__(self, model: EncoderDecoder, specials: Specials, precision: Precision) -> None:
         self._model = evaluation_view(model)
+        self._planner = Planner(self._model, precision)
         self._specials = specials
         self._precision = precision
         self._forbid = Forbid(specials.forbidden)
@@ -95,8 +98,9 @@ class IdTranslator:
         if options.min_length:
             min_B = torch.full_like(max_B, options.min_length)
             processors.append(MinimumLength(min_B.to(device), specials.eos_id))
+        planned: Model[Any] = self._planner()
         return search(
-            self._model,
+            planned,
             self._pad_src(sources),
             strategy or options.strategy(),
             processors=processors,

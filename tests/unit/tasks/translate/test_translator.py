@@ -4,6 +4,7 @@ from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -19,10 +20,11 @@ from tests.unit.tasks.tiny import (
 )
 
 import dragoman
-from dragoman.decode import Beam, Forbid, Limits, search
+from dragoman.decode import Beam, Forbid, Limits, Model, search
 from dragoman.errors import InputError
 from dragoman.models.defaults import WIDEST
 from dragoman.models.folder import DecodingDefaults
+from dragoman.models.plan import Planner
 from dragoman.nn import Learned, row_invariant_products
 from dragoman.tasks.options import DecodingOptions, GenerationOptions
 from dragoman.tasks.translate.translator import Translator

@@ -1,0 +1,132 @@
+"""The plans of the two models that write: `EncoderDecoder` and `DecoderOnly`, read flat."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dragoman.models.decoder_only import DecoderOnly
+from dragoman.models.encoder_decoder import EncoderDecoder
+from dragoman.models.plan.layers import PlannedLayer
+from dragoman.models.plan.prefixes import Prefixes, empty_store
+from dragoman.models.plan.products import DTYPES, PackedLinear, familiar_rows, with_rows
+from dragoman.nn import Embedding, KeyValue, Precision, padding_mask, soft_cap
+from dragoman.nn.dot_product import Bias, additive
+from dragoman.nn.layers import Stack
+
+ALIGNED = 16
+"""Sources are padded to a multiple of so many tokens: a softmax in bfloat16 fills registers."""
+
+
+class PlannedStack:
+    """`Encoder` or `Decoder`, with the embedding before it."""
+
+    def __init__(self, embedding: Embedding, stack: Stack, precision: Precision) -> None:
+        self.layers = [PlannedLayer(layer, precision) for layer in stack.each_layer()]
+        self._embedding = embedding
+        self._stack = stack
+        self._dtype = DTYPES[precision]
+
+    def encode(self, ids_BL: Tensor, mask: Tensor | None) -> tuple[Tensor, list[KeyValue]]:
+        """Read whole sequences: last hidden states `(M, D)`, keys and values of each layer."""
+        size = (ids_BL.shape[0], ids_BL.shape[1])
+        x_BLD = self._embedding.embed(ids_BL, range(size[1])).to(self._dtype)
+        info = self._stack.position_info(x_BLD, range(size[1]))
+        x_MD = with_rows(x_BLD.flatten(0, 1), familiar_rows(size[0] * size[1]))
+        kvs = []
+        for layer in self.layers:
+            x_MD, kv = layer.encode(x_MD, size, mask, info)
+            kvs.append(kv)
+        out_MD: Tensor = self._stack.final_norm(x_MD)
+        return out_MD, kvs
+
+    def step(self, ids_N: Tensor, prefixes: Prefixes) -> Tensor:
+        """Read one more token of each row: last hidden states, `(M, D)`."""
+        place = range(prefixes.length, prefixes.length + 1)
+        added = prefixes.begin_step()
+        x_ND = self._embedding.embed(ids_N[:, None], place)[:, 0].to(self._dtype)
+        info = self._stack.position_info(x_ND, place)
+        if info.bias is not None:
+            added = added + _bias(info.bias, prefixes, added.shape[-1])
+        x_MD = with_rows(x_ND, familiar_rows(len(x_ND)))
+        for layer in self.layers:
+            x_MD = layer.step(x_MD, prefixes, added, info)
+        out_MD: Tensor = self._stack.final_norm(x_MD)
+        return out_MD
+
+    def empty_stores(self, num_sentences: int, beam_size: int) -> list[KeyValue]:
+        """Make a store for the keys and values of each layer."""
+        attention = self._stack.each_layer()[0].self_attn
+        shape = (num_sentences, attention.num_kv_heads, beam_size, attention.head_dim)
+        return [empty_store(shape, self._dtype) for _ in self.layers]
+
+
+class PlannedEncoderDecoder:
+    """`EncoderDecoder`: `start` and `step`, for `dragoman.decode`."""
+
+    def __init__(self, model: EncoderDecoder, precision: Precision) -> None:
+        self._model = model
+        self._encoder = PlannedStack(model.src_embedding, model.encoder, precision)
+        self._decoder = PlannedStack(model.tgt_embedding, model.decoder, precision)
+        self._output = PackedLinear(model.output, precision=precision)
+
+    def start(self, src_BS: Tensor, beam_size: int) -> Prefixes:
+        """Encode the sources and make the keys and values of cross-attention."""
+        src_BS = self._aligned(src_BS)
+        size = (src_BS.shape[0], src_BS.shape[1])
+        mask_B11S = padding_mask(src_BS, self._model.pad_id)
+        memory_MD, _ = self._encoder.encode(src_BS, mask_B11S)
+        prefixes = Prefixes(beam_size, self._decoder.empty_stores(size[0], beam_size))
+        prefixes.memory = [layer.remember(memory_MD, size) for layer in self._decoder.layers]
+        if not bool(mask_B11S.all()):
+            prefixes.memory_mask = additive(mask_B11S, memory_MD.dtype)[:, None]
+        return prefixes
+
+    def step(self, ids_N: Tensor, state: Prefixes) -> Tensor:
+        """Append one token to every row and return the logits `(N, V)` of the next."""
+        hidden_MD = self._decoder.step(ids_N, state)
+        return _logits(self._model, self._output, hidden_MD)[: len(ids_N)]
+
+    def _aligned(self, src_BS: Tensor) -> Tensor:
+        """Pad sources to one of few lengths, as far as there are positions."""
+        length = src_BS.shape[1]
+        wanted = -(-length // ALIGNED) * ALIGNED
+        wanted = max(length, min(wanted, self._model.src_embedding.num_positions or wanted))
+        return F.pad(src_BS, (0, wanted - length), value=self._model.pad_id)
+
+
+class PlannedDecoderOnly:
+    """`DecoderOnly`: `start` and `step`, for prompts of one length."""
+
+    def __init__(self, model: DecoderOnly, precision: Precision) -> None:
+        self._model = model
+        self._decoder = PlannedStack(model.embedding, model.decoder, precision)
+        self._output = PackedLinear(model.output, precision=precision)
+
+    def start(self, prompt_BS: Tensor, beam_size: int) -> Prefixes:
+        """Read the prompts, all but their last token, once for all rows of a beam."""
+        stores = self._decoder.empty_stores(len(prompt_BS), beam_size)
+        prefixes = Prefixes(beam_size, stores)
+        if prompt_BS.shape[1] > 1:
+            prefixes.read_prompts(self._decoder.encode(prompt_BS[:, :-1], None)[1])
+        return prefixes
+
+    def step(self, ids_N: Tensor, state: Prefixes) -> Tensor:
+        """Append one token to every row and return the logits `(N, V)` of the next."""
+        hidden_MD = self._decoder.step(ids_N, state)
+        return _logits(self._model, self._output, hidden_MD)[: len(ids_N)]
+
+
+def _logits(model: EncoderDecoder | DecoderOnly, output: PackedLinear, hidden_MD: Tensor) -> Tensor:
+    """The model's `project`, after the factor on the last hidden states."""
+    if model.logit_scale != 1.0:
+        hidden_MD = hidden_MD * model.logit_scale
+    logits_MV: Tensor = soft_cap(output(hidden_MD), model.logit_soft_cap)
+    return logits_MV
+
+
+def _bias(bias: Bias, prefixes: Prefixes, num_keys: int) -> Tensor:
+    """What positions add to the scores of a step, `(K, G, 1, C * W)`: the same for all slots."""
+    places_C = torch.arange(num_keys // prefixes.beam_size)
+    bias_H1C = bias(places_C[None] - (prefixes.length - 1))
+    bias_KG1C: Tensor = bias_H1C.unflatten(0, (prefixes.num_kv_heads, -1))
+    return bias_KG1C.repeat_interleave(prefixes.beam_size, dim=3)

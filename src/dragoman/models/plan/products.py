@@ -1,0 +1,79 @@
+"""Products with weights that are laid out once, before the first of them.
+
+oneDNN multiplies fastest by a matrix in blocks of its own order. A module holds its matrix row by
+row, as training and files need it, so each of its products brings the matrix into that order again:
+for one row of 512 by 2048 numbers in bfloat16 that is half of the time. A plan does it once.
+"""
+
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman.nn import Precision
+
+DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
+EXPECTED_ROWS = 16
+"""What oneDNN is told when it chooses the order; it serves any number of rows as well."""
+
+
+@cache
+def can_pack(precision: Precision) -> bool:
+    """Return whether this PyTorch and this CPU multiply by weights that are laid out beforehand."""
+    if not torch.backends.mkldnn.is_available():
+        return False
+    return precision == "fp32" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+class PackedLinear:
+    """`x W^T + b`; of several maps of the same `x`, the results stand side by side.
+
+    A row's result has the same bits whatever rows stand beside it, but for a lone float32 row of
+    more than 1,024 columns: `familiar_rows` never leaves one alone.
+    """
+
+    def __init__(self, *linears: nn.Linear, precision: Precision, first_scale: float = 1.0) -> None:
+        """Lay out the weights; those of the first map are multiplied by `first_scale`."""
+        dtype = DTYPES[precision]
+        scales = [first_scale] + [1.0] * (len(linears) - 1)
+        parts = [scale * linear.weight for scale, linear in zip(scales, linears, strict=True)]
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(
+            torch.cat(parts).to(dtype), EXPECTED_ROWS
+        )
+        self._bias: Tensor | None = None
+        if linears[0].bias is not None:
+            biases = [scale * linear.bias for scale, linear in zip(scales, linears, strict=True)]
+            self._bias = torch.cat(biases).to(dtype)
+
+    def __call__(self, x_MI: Tensor, *, relu: bool = False) -> Tensor:
+        """Map `(M, in)` to `(M, out)`, with ReLU where asked for."""
+        out_MO: Tensor = torch.ops.mkldnn._linear_pointwise(
+            x_MI, self._weight, self._bias, "relu" if relu else "none", [], ""
+        )
+        return out_MO
+
+    def plus(self, x_MI: Tensor, residual_MO: Tensor) -> Tensor:
+        """Return `x W^T + b + residual`, rounded once."""
+        out_MO: Tensor = torch.ops.mkldnn._linear_pointwise.binary(
+            x_MI, residual_MO, self._weight, self._bias, "add"
+        )
+        return out_MO
+
+
+def familiar_rows(rows: int) -> int:
+    """Round up to one of few numbers: 2 to 8, multiples of 8 to 64, of 64 to 512, of 256.
+
+    oneDNN compiles a kernel for each new shape, which takes as long as ten products of it, and
+    batches hardly ever have the same number of tokens.
+    """
+    if rows <= 8:
+        return max(2, rows)
+    grid = 8 if rows <= 64 else 64 if rows <= 512 else 256
+    return -(-rows // grid) * grid
+
+
+def with_rows(x_NX: Tensor, rows: int) -> Tensor:
+    """Return the rows of `x` and, behind them, so many rows of zeros that there are `rows`."""
+    missing = rows - len(x_NX)
+    return F.pad(x_NX, (0, 0, 0, missing)) if missing else x_NX

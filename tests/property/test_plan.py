@@ -1,0 +1,197 @@
+"""The fast step computes what the model computes, and each row by itself."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.models.family import DECODERS, make_decoder
+from tests.unit.models.small import (
+    BOS,
+    EOS,
+    PAD,
+    SMALL,
+    VARIANTS,
+    distance,
+    make_model,
+    random_ids,
+    random_sentences,
+)
+from torch import Tensor
+
+from dragoman.decode import Beam, Forbid, Greedy, Limits, Rolling, search
+from dragoman.models import DecoderOnly, EncoderDecoder
+from dragoman.models.plan import PlannedDecoderOnly, PlannedEncoderDecoder, Planner, plan
+from dragoman.models.plan.prefixes import BLOCK
+from dragoman.models.plan.products import can_pack
+from dragoman.nn import LinearAttention, Precision, SlidingWindow, Strided, row_invariant_products
+
+SEEDS = st.integers(0, 2**32)
+LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
+CLOSE = 2e-5  # float32 against float64
+PRECISIONS = [
+    "fp32",
+    pytest.param("bf16", marks=pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")),
+]
+
+
+def planned(model: EncoderDecoder | DecoderOnly, precision: Precision = "fp32") -> Any:  # noqa: ANN401 -- either plan
+    """The plan of a model of the tests, which there must be."""
+    found = plan(model, precision)
+    assert isinstance(found, PlannedEncoderDecoder | PlannedDecoderOnly)
+    return found
+
+
+def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
+    """The last logits of every row without a cache, in the model's own precision."""
+    beams = tgt_NT.shape[0] // src_BS.shape[0]
+    logits: Tensor = model(src_BS.repeat_interleave(beams, dim=0), tgt_NT)
+    return logits[:, -1]
+
+
+@given(st.sampled_from(list(VARIANTS)), SEEDS, LENGTHS, st.integers(1, 4), st.data())
+@settings(max_examples=150, deadline=None)
+@torch.inference_mode()
+def test_a_plan_is_the_model(
+    name: str, seed: int, lengths: list[int], beam_size: int, data: st.DataObject
+) -> None:
+    """Every config: steps, beams in any order and dropped sentences give the model's logits."""
+    model = make_model(VARIANTS[name])
+    fast = planned(make_model(VARIANTS[name]).float())
+    src_BS = random_sentences(seed, lengths)
+    tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, 1)
+    state = fast.start(src_BS, beam_size)
+    logits_NV = fast.step(tgt_NT[:, 0], state)
+    assert distance(logits_NV.double(), full(model, src_BS, tgt_NT)) < CLOSE
+    for turn in range(4):
+        kept = [b for b in range(len(src_BS)) if data.draw(st.integers(0, 9)) > 0] or [0]
+        beams = st.lists(st.integers(0, beam_size - 1), min_size=beam_size, max_size=beam_size)
+        rows = [b * beam_size + beam for b in kept for beam in data.draw(beams)]
+        state.select(torch.tensor(rows))
+        src_BS = src_BS[kept]
+        new_N = random_ids(seed + 2 + turn, len(rows))
+        tgt_NT = torch.cat([tgt_NT[rows], new_N[:, None]], dim=1)
+        logits_NV = fast.step(new_N, state)
+        assert distance(logits_NV.double(), full(model, src_BS, tgt_NT)) < CLOSE
+
+
+@pytest.mark.parametrize("name", ["paper", "relative-bias", "adjacent-rotary"])
+@torch.inference_mode()
+def test_beyond_a_block_of_positions(name: str) -> None:
+    """The stores grow, and what they held stays."""
+    model = make_model(VARIANTS[name])
+    fast = planned(make_model(VARIANTS[name]).float())
+    src_BS = random_sentences(1, [5, 9])
+    tgt_NT = random_ids(2, 4, 2 * BLOCK + 3)
+    state = fast.start(src_BS, 2)
+    for length in range(1, tgt_NT.shape[1] + 1):
+        logits_NV = fast.step(tgt_NT[:, length - 1], state)
+        if length in (BLOCK, BLOCK + 1, 2 * BLOCK + 1, 2 * BLOCK + 3):
+            expected_NV = full(model, src_BS, tgt_NT[:, :length])
+            assert distance(logits_NV.double(), expected_NV) < CLOSE
+
+
+@given(st.sampled_from(list(DECODERS)), SEEDS, st.integers(1, 40), st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+@torch.inference_mode()
+def test_prompts(name: str, seed: int, length: int, beam_size: int) -> None:
+    """Prompts of one length are read once for all beams, and continued as by the model."""
+    model, fast = make_decoder(DECODERS[name]), planned(make_decoder(DECODERS[name]).float())
+    prompts_BS = random_ids(seed, 3, length)
+    ids_NL = prompts_BS.repeat_interleave(beam_size, dim=0)
+    state = fast.start(prompts_BS, beam_size)
+    for turn in range(3):
+        logits_NV = fast.step(ids_NL[:, -1], state)
+        assert distance(logits_NV.double(), model(ids_NL)[:, -1]) < CLOSE
+        rows_N = torch.arange(len(ids_NL)).view(3, beam_size).flip(1).flatten()
+        state.select(rows_N)
+        ids_NL = torch.cat([ids_NL[rows_N], random_ids(seed + turn, len(ids_NL), 1)], dim=1)
+
+
+@torch.inference_mode()
+def test_a_rolling_context_reorders_rows_as_it_likes() -> None:
+    """After the prompt is read anew each row is a sentence of its own, and beams still move."""
+    model = make_decoder(DECODERS["llama"]).float()
+    prompts_BS = random_ids(1, 2, 5)
+    limits = Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor([30, 30]), first_B=prompts_BS[:, -1])
+    found = [
+        search(Rolling(each, 8), prompts_BS, Beam(beam_size=3), limits=limits)
+        for each in (model, planned(model))
+    ]
+    assert [best.ids for best, *_ in found[0]] == [best.ids for best, *_ in found[1]]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    "strategy", [Greedy(), Beam(beam_size=3, n_best=3)], ids=["greedy", "beam"]
+)
+@given(SEEDS, LENGTHS)
+@settings(max_examples=15, deadline=None)
+def test_neighbours_change_no_bit(
+    strategy: Greedy | Beam, precision: Precision, seed: int, lengths: list[int]
+) -> None:
+    """Ids and scores of a sentence alone are those in a batch, in whatever order."""
+    fast = planned(make_model().float(), precision)
+    src_BS = random_sentences(seed, lengths)
+    generator = torch.Generator().manual_seed(seed)
+    max_B = torch.randint(1, 50, (len(lengths),), generator=generator)
+
+    def found(rows: list[int], width: int) -> list[Any]:
+        limits = Limits(bos_id=BOS, eos_id=EOS, max_B=max_B[rows])
+        with row_invariant_products():
+            return search(
+                fast, src_BS[rows, :width], strategy, processors=[Forbid((PAD, BOS))], limits=limits
+            )
+
+    together = found(list(range(len(lengths))), max(lengths))
+    assert found(list(range(len(lengths)))[::-1], max(lengths)) == together[::-1]
+    for row, length in enumerate(lengths):
+        assert found([row], length) == [together[row]]
+
+
+@pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")
+@torch.inference_mode()
+def test_bfloat16_is_near() -> None:
+    """Logits in bfloat16 differ by its rounding."""
+    model, fast = make_model(), planned(make_model().float(), "bf16")
+    src_BS, tgt_NT = random_sentences(3, [7, 20]), random_ids(4, 2, 1)
+    logits_NV = fast.step(tgt_NT[:, 0], fast.start(src_BS, 1))
+    assert logits_NV.dtype is torch.bfloat16
+    assert 0.0 < distance(logits_NV.double(), full(model, src_BS, tgt_NT)) < 0.1
+
+
+def test_a_plan_follows_the_weights() -> None:
+    """It is made once, and again when a weight has been written to or replaced."""
+    model = make_model(SMALL, torch.float32)
+    planner = Planner(model, "fp32")
+    first = planner()
+    assert planner() is first
+    with torch.no_grad():
+        model.output.weight.add_(1.0)
+    second = planner()
+    assert second is not first
+    assert planner() is second
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    torch.optim.AdamW(model.parameters(), fused=True).step()
+    third = planner()
+    assert third is not second
+    model.load_state_dict(make_model(SMALL, torch.float32, seed=1).state_dict(), assign=True)
+    assert planner() is not third
+
+
+@pytest.mark.parametrize(
+    "pattern", [SlidingWindow(size=3), Strided(stride=2), LinearAttention()], ids=lambda p: p.kind
+)
+def test_other_patterns_stay_with_the_model(pattern: Any) -> None:  # noqa: ANN401 -- any pattern
+    """A decoder whose tokens do not see the whole prefix has no plan."""
+    model = make_model(replace(SMALL, decoder_patterns=(pattern,)), torch.float32)
+    assert plan(model, "fp32") is None
+    assert Planner(model, "fp32")() is model
+
+
+def test_other_devices_stay_with_the_model() -> None:
+    """A plan is for a CPU."""
+    assert plan(make_model(SMALL, torch.float32).to("meta"), "fp32") is None
