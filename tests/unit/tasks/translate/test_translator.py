@@ -107,8 +107,9 @@ def test_greedy_search_is_a_beam_of_one() -> None:
         forbid = Forbid((tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id))
         strategy = Beam(beam_size=1, length_penalty=DECODING.length_penalty)
         source = torch.tensor([[*ids, tokenizer.eos_id]])
+        fast: Model[Any] = Planner(model, "fp32")()
         with row_invariant_products():
-            ((best,),) = search(model, source, strategy, processors=[forbid], limits=limits)
+            ((best,),) = search(fast, source, strategy, processors=[forbid], limits=limits)
         assert found.tokens == tuple(tokenizer.tokens(best.ids))
         assert (found.score, found.log_prob) == (best.score, best.log_prob)
         assert found.token_log_probs == best.token_log_probs
