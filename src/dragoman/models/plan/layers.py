@@ -105,14 +105,16 @@ class PlannedAttention:
         places, width = prefixes.num_places, prefixes.beam_size
         kv_heads, dim = self._num_kv_heads, self._head_dim
         group = self._num_heads // kv_heads
+        rows_of_heads = (places, kv_heads, group, width)  # X = P * K, r = G * W
         q_PKGWd = q_RHd.reshape(places, width, kv_heads, group, dim).permute(0, 2, 3, 1, 4)
-        q_PKrd = q_PKGWd.reshape(places, kv_heads, group * width, dim)
-        scores_PKrS = head_product(q_PKrd, kv.k_BKSd.transpose(-2, -1))
-        scores_PKrS = soft_cap(scores_PKrS, self._attention.soft_cap)
+        q_Xrd = q_PKGWd.reshape(places * kv_heads, group * width, dim)
+        k_XSd, v_XSd = (part.flatten(0, 1) for part in kv)
+        scores_XrS = head_product(q_Xrd, k_XSd.transpose(1, 2))
+        scores_XrS = soft_cap(scores_XrS, self._attention.soft_cap)
         if added is not None:
-            scores_PKrS.unflatten(2, (group, width)).add_(added)
-        out_PKrd = head_product(scores_PKrS.softmax(dim=-1), kv.v_BKSd)
-        out_PWKGd = out_PKrd.unflatten(2, (group, width)).permute(0, 3, 1, 2, 4)
+            scores_XrS.view(*rows_of_heads, -1).add_(added)
+        out_Xrd = head_product(scores_XrS.softmax(dim=-1), v_XSd)
+        out_PWKGd = out_Xrd.view(*rows_of_heads, dim).permute(0, 3, 1, 2, 4)
         return with_rows(prefixes.unplaced(out_PWKGd.reshape(places * width, -1)), rows)
 
 

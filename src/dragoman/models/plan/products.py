@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.nn import Precision
+from dragoman.nn.cpu.products import LONG_ROW
 
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 EXPECTED_ROWS = 16
@@ -29,8 +30,8 @@ def can_pack(precision: Precision) -> bool:
 class PackedLinear:
     """`x W^T + b`; of several maps of the same `x`, the results stand side by side.
 
-    A row's result has the same bits whatever rows stand beside it, but for a lone float32 row of
-    more than 1,024 columns: `familiar_rows` never leaves one alone.
+    A row's result has the same bits whatever rows stand beside it; so that this holds for a lone
+    float32 row of more than `LONG_ROW` columns too, it is given company.
     """
 
     def __init__(self, *linears: nn.Linear, precision: Precision, first_scale: float = 1.0) -> None:
@@ -41,6 +42,7 @@ class PackedLinear:
         self._weight = torch.ops.mkldnn._reorder_linear_weight(
             torch.cat(parts).to(dtype), EXPECTED_ROWS
         )
+        self._lonely = precision == "fp32" and linears[0].in_features > LONG_ROW
         self._bias: Tensor | None = None
         if linears[0].bias is not None:
             biases = [scale * linear.bias for scale, linear in zip(scales, linears, strict=True)]
@@ -48,6 +50,8 @@ class PackedLinear:
 
     def __call__(self, x_MI: Tensor, *, relu: bool = False) -> Tensor:
         """Map `(M, in)` to `(M, out)`, with ReLU where asked for."""
+        if self._lonely and len(x_MI) == 1:
+            return self(with_rows(x_MI, 2), relu=relu)[:1]
         out_MO: Tensor = torch.ops.mkldnn._linear_pointwise(
             x_MI, self._weight, self._bias, "relu" if relu else "none", [], ""
         )
@@ -55,6 +59,8 @@ class PackedLinear:
 
     def plus(self, x_MI: Tensor, residual_MO: Tensor) -> Tensor:
         """Return `x W^T + b + residual`, rounded once."""
+        if self._lonely and len(x_MI) == 1:
+            return self.plus(with_rows(x_MI, 2), with_rows(residual_MO, 2))[:1]
         out_MO: Tensor = torch.ops.mkldnn._linear_pointwise.binary(
             x_MI, residual_MO, self._weight, self._bias, "add"
         )
@@ -62,13 +68,13 @@ class PackedLinear:
 
 
 def familiar_rows(rows: int) -> int:
-    """Round up to one of few numbers: 2 to 8, multiples of 8 to 64, of 64 to 512, of 256.
+    """Round up to one of few numbers: 1 to 8, multiples of 8 to 64, of 64 to 512, of 256.
 
     oneDNN compiles a kernel for each new shape, which takes as long as ten products of it, and
     batches hardly ever have the same number of tokens.
     """
     if rows <= 8:
-        return max(2, rows)
+        return rows
     grid = 8 if rows <= 64 else 64 if rows <= 512 else 256
     return -(-rows // grid) * grid
 

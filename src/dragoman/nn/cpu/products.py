@@ -66,7 +66,7 @@ def head_product(a_BHTK: Tensor, b_BHKN: Tensor) -> Tensor:
     rows = a_BHTK.shape[-2]
     wanted = _least_rows(b_BHKN.numel())
     if rows >= wanted or a_BHTK.device.type != "cpu":
-        return a_BHTK @ b_BHKN
+        return torch.bmm(a_BHTK, b_BHKN) if a_BHTK.dim() == 3 else a_BHTK @ b_BHKN
     return (F.pad(a_BHTK, (0, 0, 0, wanted - rows)) @ b_BHKN)[..., :rows, :]
 
 
