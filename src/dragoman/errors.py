@@ -7,9 +7,6 @@ without a traceback and exits with the error's exit code. Any other exception is
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["DragomanError", "InputError", "is_out_of_memory", "nearest"]
-
-
 NO_MEMORY = (
     "out of memory",
     "allocate memory",

@@ -29,25 +29,6 @@ from dragoman.data.dataset import Ragged, SpecialIds, Splits, sampled
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
 
-__all__ = [
-    "Batch",
-    "BatchConfig",
-    "BatchSource",
-    "Epoch",
-    "Examples",
-    "Plan",
-    "Planned",
-    "SequenceBatches",
-    "Stream",
-    "ended",
-    "fingerprint_of",
-    "framed",
-    "padded",
-    "plan_batches",
-    "plan_epoch",
-]
-
-
 Lengths = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
 """Numbers of examples."""

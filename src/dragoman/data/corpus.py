@@ -10,16 +10,6 @@ from dragoman.errors import InputError
 from dragoman.files.reading import read_lines, read_records, text_at
 from dragoman.ranges import Positive, check_ranges
 
-__all__ = [
-    "EXAMPLES",
-    "CorpusConfig",
-    "CorpusTexts",
-    "Finding",
-    "Side",
-    "read_pairs",
-]
-
-
 EXAMPLES = 5
 """How many line numbers a finding keeps."""
 

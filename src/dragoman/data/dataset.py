@@ -13,21 +13,6 @@ import numpy.typing as npt
 from dragoman.data.corpus import Finding
 from dragoman.wording import counted
 
-__all__ = [
-    "PairDataset",
-    "Ragged",
-    "SpecialIds",
-    "Splits",
-    "TextDataset",
-    "gather",
-    "hash_of_arrays",
-    "hold_out",
-    "hold_out_rows",
-    "leave_out",
-    "sampled",
-    "say_held_out",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class SpecialIds:

@@ -27,19 +27,6 @@ from dragoman.files.reading import longest_line, read_text
 from dragoman.ranges import Range, check_ranges
 from dragoman.wording import counted
 
-__all__ = [
-    "DocumentDataset",
-    "DocumentTexts",
-    "HoldOut",
-    "Part",
-    "Split",
-    "TextEncoder",
-    "prepare_documents",
-    "read_documents",
-    "standard_library",
-]
-
-
 FORMAT = 1
 """Counts up when the ids of a tokenised text change their meaning."""
 

@@ -18,8 +18,6 @@ from dragoman.errors import InputError, nearest
 from dragoman.files.reading import read_lines, read_records, text_at, value_at
 from dragoman.wording import counted
 
-__all__ = ["LabelledDataset", "LabelledLayout", "load_labelled", "read_labelled"]
-
 FEW_TEXTS = 20
 """With fewer texts, a label for nearly each is nothing strange."""
 

@@ -11,16 +11,6 @@ from dragoman.data import numbers
 from dragoman.files.writing import replacing
 from dragoman.ranges import Count, check_ranges
 
-__all__ = [
-    "EXAMPLE",
-    "DemoCorpus",
-    "MadeConfig",
-    "Pair",
-    "demo_corpus",
-    "numbers_corpus",
-    "write_made",
-]
-
 
 class Pair(NamedTuple):
     """A sentence and its translation: English and Chinese, or with figures and written out."""

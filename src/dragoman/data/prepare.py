@@ -31,19 +31,6 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import open_bytes, reject_pipe
 from dragoman.files.writing import locked, rename_durably
 
-__all__ = [
-    "CHUNK",
-    "Encoder",
-    "Kept",
-    "RaggedWriter",
-    "encode_all",
-    "id_type",
-    "kept",
-    "prepare",
-    "special_ids",
-]
-
-
 CHUNK = 8192
 """Texts that are tokenised at a time."""
 

@@ -31,21 +31,6 @@ from dragoman.errors import InputError, nearest
 from dragoman.files.reading import read_lines
 from dragoman.wording import counted
 
-__all__ = [
-    "Scheme",
-    "Span",
-    "TaggedDataset",
-    "TaggedLayout",
-    "TaggedSentence",
-    "bio_labels",
-    "detect_scheme",
-    "find_spans",
-    "load_tagged",
-    "read_tagged",
-    "to_bio",
-]
-
-
 Scheme = Literal["bio", "iob1", "bioes", "plain"]
 """`plain`: each tag stands for its own word alone, as parts of speech do."""
 

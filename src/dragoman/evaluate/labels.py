@@ -24,8 +24,6 @@ from dragoman.errors import InputError
 from dragoman.plain import Plain
 from dragoman.wording import counted
 
-__all__ = ["LabelScores", "Measures", "TagScores", "label_scores", "tag_scores"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:

@@ -13,8 +13,6 @@ from dragoman.errors import InputError, nearest
 from dragoman.plain import Plain
 from dragoman.wording import counted
 
-__all__ = ["Scores", "bleu_tokenizer", "evaluate"]
-
 READINGS = {
     10: "not usable yet",
     20: "the gist is hard to get",

@@ -23,20 +23,6 @@ import zstandard
 
 from dragoman.errors import InputError
 
-__all__ = [
-    "COMPRESSED",
-    "decode_lines",
-    "longest_line",
-    "open_bytes",
-    "read_lines",
-    "read_records",
-    "read_text",
-    "reject_pipe",
-    "text_at",
-    "value_at",
-]
-
-
 LONGEST_LINE = 1 << 24
 """Default maximum of bytes of a line, its end included."""
 

@@ -20,15 +20,6 @@ from dragoman.errors import DragomanError, InputError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = [
-    "locked",
-    "rename_durably",
-    "replacing",
-    "sync",
-    "write_durably",
-]
-
-
 UNSYNCED = {errno.EACCES, errno.EINVAL}
 """What a folder answers that may be written to but not read, and one of some network disks."""
 

@@ -9,8 +9,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Chunk", "has_several_sentences", "split_long"]
-
 _CUTS = tuple(
     re.compile(pattern, re.DOTALL)
     for pattern in (

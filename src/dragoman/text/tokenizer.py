@@ -27,8 +27,6 @@ from tokenizers import Tokenizer as Backend
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import write_durably
 
-__all__ = ["BYTES", "MASK", "SPECIALS", "SubwordSplits", "Tokenizer", "is_special"]
-
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 """Padding, unknown (never produced: bytes cover everything), beginning and end of a sequence."""
 

@@ -27,8 +27,6 @@ from dragoman.errors import InputError
 from dragoman.ranges import Count, Range, check_ranges
 from dragoman.text.tokenizer import BYTES, SPECIALS, Tokenizer, is_special
 
-__all__ = ["TokenizerConfig", "train_tokenizer"]
-
 SMALLEST_VOCAB = 300
 """Special tokens, bytes, and room for some characters."""
 
