@@ -1,0 +1,228 @@
+r"""What answers are worth: BLEU and chrF of texts, accuracy and F1 of labels and of tagged spans.
+
+Texts are scored by sacreBLEU (Post 2018): the figures are those of its own command on the same
+files, to the last digit. For labels, with :math:`tp` texts that have a label and get it,
+:math:`fp` that get it without having it, and :math:`fn` that have it without getting it,
+
+.. math:: P = \frac{tp}{tp + fp} \quad R = \frac{tp}{tp + fn} \quad F_1 = \frac{2 P R}{P + R}
+
+and 0 where nothing is divided by nothing. The same for spans, counted by nervaluate: a span is
+right when its first word, its last word and its type are, which is the rule of the CoNLL shared
+tasks (Tjong Kim Sang and De Meulder, 2003, section 2.2), and what nervaluate calls strict.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from nervaluate.entities import EvaluationResult
+from nervaluate.evaluator import Evaluator
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from dragoman.data.tagged import detect_scheme
+from dragoman.errors import InputError, nearest
+from dragoman.plain import Plain
+from dragoman.wording import counted
+
+READINGS = {
+    10: "not usable yet",
+    20: "the gist is hard to get",
+    30: "the gist is clear, with many grammatical errors",
+    40: "understandable to good",
+    50: "good",
+    60: "very good, accurate and fluent",
+}
+"""What a BLEU below each bound means, after the table of Google's Cloud Translation
+(https://cloud.google.com/translate/docs/advanced/automl-evaluate)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores(Plain):
+    """What a set of translations is worth. Scores without signatures cannot be compared."""
+
+    bleu: float
+    """BLEU (Papineni et al. 2002), 0 to 100."""
+    chrf: float
+    """chrF2 (Popovic 2015), 0 to 100."""
+    exact: float
+    """Percent of the texts that equal their reference to the letter."""
+    bleu_signature: str
+    chrf_signature: str
+
+    @property
+    def reading(self) -> str:
+        """What the BLEU means, as a rough guide: `"understandable to good"`."""
+        readings = (reading for bound, reading in READINGS.items() if self.bleu < bound)
+        return next(readings, "nearly the references themselves")
+
+
+def evaluate(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: str | None = None,
+    tgt_lang: str | None = None,
+) -> Scores:
+    """Compare each hypothesis with its reference; white space at their ends does not count.
+
+    `tokenize` is the tokenizer of BLEU, unless given that of the target language; chrF needs
+    none. Raises InputError when the two differ in length or there is nothing to compare.
+    """
+    tokenize = tokenize or bleu_tokenizer(tgt_lang)
+    _check_same_length(references, hypotheses, "reference")
+    if tokenize not in BLEU.TOKENIZERS:
+        close = nearest(tokenize, BLEU.TOKENIZERS)
+        hint = f"; did you mean {close}?" if close else ""
+        known = ", ".join(sorted(BLEU.TOKENIZERS))
+        raise InputError(f"sacreBLEU has no tokenizer {tokenize!r}, only {known}{hint}")
+    bleu, chrf = BLEU(tokenize=tokenize), CHRF()
+    hypotheses = [line.rstrip() for line in hypotheses]
+    references = [line.rstrip() for line in references]
+    bleu_score = bleu.corpus_score(hypotheses, [references])
+    chrf_score = chrf.corpus_score(hypotheses, [references])
+    return Scores(
+        bleu=bleu_score.score,
+        chrf=chrf_score.score,
+        exact=100 * sum(map(str.__eq__, hypotheses, references)) / len(references),
+        bleu_signature=str(bleu.get_signature()),
+        chrf_signature=str(chrf.get_signature()),
+    )
+
+
+def bleu_tokenizer(tgt_lang: str | None) -> str:
+    """The tokenizer of BLEU that fits a target language (`zh`, `zh-CN`, `de` ...).
+
+    Chinese has its own; languages that write no spaces between words are compared by characters
+    (sacreBLEU's Japanese and Korean ones need further packages); all others by 13a.
+    """
+    language = (tgt_lang or "").lower().replace("_", "-").split("-")[0]
+    return {"zh": "zh", "ja": "char", "th": "char", "km": "char", "lo": "char", "my": "char"}.get(
+        language, "13a"
+    )
+
+
+# ---------------------------------------------------------------- labels and tags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """How well one label or type of span is found, in percent."""
+
+    precision: float
+    recall: float
+    f1: float
+    count: int
+    """How many texts have the label, or how many spans there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelScores(Plain):
+    """What a classifier is worth on a test set."""
+
+    accuracy: float
+    """Texts that get their label, in percent."""
+    macro_f1: float
+    """The mean F1 of the labels, however rare they are."""
+    majority: float
+    """The accuracy of giving every text the label that is most frequent here."""
+    labels: Mapping[str, Measures]
+    """Each label by itself, in alphabetical order."""
+
+
+def label_scores(right: Sequence[str], predicted: Sequence[str]) -> LabelScores:
+    """Compare the label that each text has with the one that it gets.
+
+    Raises InputError when the two differ in length or there is nothing to compare.
+    """
+    _check_same_length(right, predicted, "text")
+    there, found = Counter(right), Counter(predicted)
+    correct = Counter(a for a, b in zip(right, predicted, strict=True) if a == b)
+    labels = {
+        label: _measures(correct[label], found[label], there[label])
+        for label in sorted(there | found)
+    }
+    return LabelScores(
+        accuracy=100 * correct.total() / len(right),
+        macro_f1=sum(each.f1 for each in labels.values()) / len(labels),
+        majority=100 * max(there.values()) / len(right),
+        labels=labels,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagScores(Plain):
+    """What a tagger is worth on a test set."""
+
+    accuracy: float
+    """Words that get their tag, in percent."""
+    spans: Measures | None
+    """All spans together; None where tags stand for single words."""
+    types: Mapping[str, Measures]
+    """Each type of span by itself, in alphabetical order."""
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The figures of all together by name: what training validates by."""
+        figures = {"accuracy": self.accuracy}
+        if self.spans is not None:
+            spans = self.spans
+            figures |= {"f1": spans.f1, "precision": spans.precision, "recall": spans.recall}
+        return figures
+
+
+def tag_scores(right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> TagScores:
+    """Compare the tags of each sentence, spans in BIO or one tag a word, with those that it gets.
+
+    Raises InputError when the two differ in length, in all or in a sentence, or there is nothing to
+    compare.
+    """
+    _check_same_length(right, predicted, "sentence")
+    for number, (one, two) in enumerate(zip(right, predicted, strict=True), start=1):
+        if len(one) != len(two):
+            raise InputError(
+                f"Sentence {number} has {counted(len(one), 'tag')} and gets {len(two)}."
+            )
+    pairs = list(zip(chain.from_iterable(right), chain.from_iterable(predicted), strict=True))
+    plain = detect_scheme(right) == "plain"
+    spans, types = (None, {}) if plain else _compare_spans(right, predicted)
+    return TagScores(
+        accuracy=100 * sum(one == two for one, two in pairs) / len(pairs), spans=spans, types=types
+    )
+
+
+def _compare_spans(
+    right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> tuple[Measures, dict[str, Measures]]:
+    """All spans together, and those of each type."""
+    tags = set(chain.from_iterable((*right, *predicted))) - {"O"}
+    types = sorted({tag[2:] for tag in tags})
+    evaluator = Evaluator(list(map(list, right)), list(map(list, predicted)), types, loader="list")
+    found = evaluator.evaluate()
+
+    def strict(results: Mapping[str, EvaluationResult]) -> Measures:
+        counts = results["strict"]
+        return _measures(counts.correct, counts.actual, counts.possible)
+
+    return strict(found["overall"]), {type_: strict(found["entities"][type_]) for type_ in types}
+
+
+def _measures(correct: int, found: int, there: int) -> Measures:
+    return Measures(
+        precision=100 * correct / max(1, found),
+        recall=100 * correct / max(1, there),
+        f1=100 * 2 * correct / max(1, found + there),
+        count=there,
+    )
+
+
+def _check_same_length(right: Sequence[object], predicted: Sequence[object], what: str) -> None:
+    """Raise InputError unless there is something to compare on both sides."""
+    if len(right) != len(predicted):
+        raise InputError(
+            f"There are {len(predicted)} answers for {counted(len(right), what)}; answer n must "
+            f"belong to {what} n."
+        )
+    if not right:
+        raise InputError(f"There is nothing to evaluate: no {what} in the input.")
