@@ -1,6 +1,7 @@
 """Pairs of texts that come with the package: a recipe and the demonstration need no files."""
 
 import lzma
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -57,67 +58,47 @@ def demo_corpus() -> DemoCorpus:
 
 # ---------------------------------------------------------------- numbers, written out
 
-_ALONE: tuple[numbers.Kind, ...] = (
-    numbers.count,
-    numbers.rank,
-    numbers.fraction,
-    numbers.with_point,
-    numbers.percentage,
-    numbers.money,
-    numbers.measure,
-    numbers.temperature,
-    numbers.date,
-    numbers.day_of_year,
-    numbers.time,
-    numbers.telephone,
-)
-"""Kinds that need no sentence to be understood."""
+_SENTENCES = """\
+{who} was born on {date}.
+The shop in {where} opened on {date}.
+We meet on {day_of_year} at {time}.
+The party is on {day_of_year}.
+The bridge of {where} was built in {year_alone}.
+In {year_alone} {who} moved to {where}.
+{who} grew up in the {decade}.
+The music of the {decade} is back.
+The train to {where} leaves at {time}.
+{who} called at {time}.
+It opens at {time} and closes at {time}.
+{who} paid {money} for it.
+The ticket to {where} costs {money}.
+The price rose from {money} to {money}.
+{who} owes me {money}.
+{where} has {count} inhabitants.
+{who} sold {count} books.
+There were {count} people in {where}.
+About {percentage} of the {count} voters stayed at home.
+{percentage} of all visitors come from {where}.
+{who} lives on the {rank} floor.
+This is the {rank} time that {who} is late.
+{who} ate {fraction} of the cake.
+It is {distance} from here to {where}.
+{who} bought {measure} of it.
+In {where} it was {temperature} at {time}.
+The value is {with_point}.
+Call {who} at {telephone}.
+{where} won {score}.
+They lost {score} on {date}.
+""".splitlines()
+"""Places for expressions are named by their kind."""
 
-_SENTENCES: tuple[tuple[str, tuple[numbers.Kind, ...]], ...] = (
-    ("{who} was born on {0}.", (numbers.date,)),
-    ("The shop in {where} opened on {0}.", (numbers.date,)),
-    ("We meet on {0} at {1}.", (numbers.day_of_year, numbers.time)),
-    ("The party is on {0}.", (numbers.day_of_year,)),
-    ("The bridge of {where} was built in {0}.", (numbers.year_alone,)),
-    ("In {0} {who} moved to {where}.", (numbers.year_alone,)),
-    ("{who} grew up in the {0}.", (numbers.decade,)),
-    ("The music of the {0} is back.", (numbers.decade,)),
-    ("The train to {where} leaves at {0}.", (numbers.time,)),
-    ("{who} called at {0}.", (numbers.time,)),
-    ("It opens at {0} and closes at {1}.", (numbers.time, numbers.time)),
-    ("{who} paid {0} for it.", (numbers.money,)),
-    ("The ticket to {where} costs {0}.", (numbers.money,)),
-    ("The price rose from {0} to {1}.", (numbers.money, numbers.money)),
-    ("{who} owes me {0}.", (numbers.money,)),
-    ("{where} has {0} inhabitants.", (numbers.count,)),
-    ("{who} sold {0} books.", (numbers.count,)),
-    ("There were {0} people in {where}.", (numbers.count,)),
-    ("About {0} of the {1} voters stayed at home.", (numbers.percentage, numbers.count)),
-    ("{0} of all visitors come from {where}.", (numbers.percentage,)),
-    ("{who} lives on the {0} floor.", (numbers.rank,)),
-    ("This is the {0} time that {who} is late.", (numbers.rank,)),
-    ("{who} ate {0} of the cake.", (numbers.fraction,)),
-    ("It is {0} from here to {where}.", (numbers.distance,)),
-    ("{who} bought {0} of it.", (numbers.measure,)),
-    ("In {where} it was {0} at {1}.", (numbers.temperature, numbers.time)),
-    ("The value is {0}.", (numbers.with_point,)),
-    ("Call {who} at {0}.", (numbers.telephone,)),
-    ("{where} won {0}.", (numbers.score,)),
-    ("They lost {0} on {1}.", (numbers.score, numbers.date)),
+_WHO, _WHERE = (
+    names.split(", ")
+    for names in (
+        "Ada, Ben, Clara, Mr. Novak, Dr. Ito, my sister, Noor, the baker, Sam, my aunt",
+        "Oslo, Lima, New York, Cairo, Kyoto, the old town, Porto, Graz, York",
+    )
 )
-_WHO = [
-    "Ada",
-    "Ben",
-    "Clara",
-    "Mr. Novak",
-    "Dr. Ito",
-    "my sister",
-    "Noor",
-    "the baker",
-    "Sam",
-    "my aunt",
-]
-_WHERE = ["Oslo", "Lima", "New York", "Cairo", "Kyoto", "the old town", "Porto", "Graz", "York"]
 
 _WITHHELD_ONE_IN = 20
 _FEWEST_FIGURES = 3
@@ -154,12 +135,15 @@ def withheld(figures: str) -> bool:
 def _sentence(dice: numbers.Dice) -> tuple[Pair, list[numbers.Expression]]:
     """An expression alone, or a sentence around one or two."""
     if dice.chance(0.3):
-        alone = dice.pick(_ALONE)(dice)
+        alone = dice.pick(numbers.ALONE)(dice)
         return Pair(alone.figures, alone.words), [alone]
-    template, wanted = dice.pick(_SENTENCES)
-    found = [kind(dice) for kind in wanted]
-    who, where = dice.pick(_WHO), dice.pick(_WHERE)
-    src, tgt = (template.format(*(e[side] for e in found), who=who, where=where) for side in (0, 1))
+    template = dice.pick(_SENTENCES)
+    kinds = [name for name in re.findall(r"{(\w+)}", template) if name in numbers.KINDS]
+    found = [numbers.KINDS[kind](dice) for kind in kinds]
+    src = tgt = template.replace("{who}", dice.pick(_WHO)).replace("{where}", dice.pick(_WHERE))
+    for kind, expression in zip(kinds, found, strict=True):
+        src = src.replace(f"{{{kind}}}", expression.figures, 1)
+        tgt = tgt.replace(f"{{{kind}}}", expression.words, 1)
     tgt = tgt.replace("m..", "m.")  # "p.m." ends a sentence by itself
     return Pair(src[:1].upper() + src[1:], tgt[:1].upper() + tgt[1:]), found
 
@@ -178,7 +162,6 @@ class MadeConfig:
     """Random seed of the pairs."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a corpus without pairs."""
         check_ranges(self)
 
 

@@ -37,29 +37,15 @@ class Dice:
 
 # ---------------------------------------------------------------- numbers in words
 
-_UNITS = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_UNITS, _TENS, _MONTHS = map(
+    str.split,
+    (
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen",
+        "twenty thirty forty fifty sixty seventy eighty ninety",
+        "January February March April May June July August September October November December",
+    ),
+)  # the months of `calendar` are in the language of the process
 _SCALES = ((10**9, "billion"), (10**6, "million"), (10**3, "thousand"), (10**2, "hundred"))
 _ORDINALS = {
     "one": "first",
@@ -144,20 +130,6 @@ Kind = Callable[[Dice], Expression]
 _FRACTIONS = {2: "half", 4: "quarter"}
 _MONEY = {"$": ("dollar", "cent"), "€": ("euro", "cent"), "£": ("pound", "penny")}
 _PLURALS = {"penny": "pence", "half": "halves", "foot": "feet"}
-_MONTHS = (  # those of `calendar` are in the language of the process
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
 _LENGTHS = (("km", "kilometer"), ("m", "meter"), ("ft", "foot"))
 _MEASURES = (*_LENGTHS, ("cm", "centimeter"), ("kg", "kilogram"), ("l", "liter"))
 
@@ -292,6 +264,16 @@ def score(dice: Dice) -> Expression:
     high = dice.number(0, 130)
     low = dice.number(0, high)
     return Expression(f"{high}-{low}", f"{cardinal(high)} to {cardinal(low)}")
+
+
+ALONE: tuple[Kind, ...] = (
+    *(count, rank, fraction, with_point, percentage, money, measure, temperature),
+    *(date, day_of_year, time, telephone),
+)
+"""Kinds that need no sentence to be understood."""
+
+KINDS = {kind.__name__: kind for kind in (*ALONE, year_alone, decade, distance, score)}
+"""All kinds by name."""
 
 
 def _of_any_size(dice: Dice, most: int) -> int:
