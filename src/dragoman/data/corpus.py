@@ -9,6 +9,7 @@ from typing import Literal
 from dragoman.errors import InputError
 from dragoman.files.reading import read_lines, read_records, text_at
 from dragoman.ranges import Positive, check_ranges
+from dragoman.wording import counted
 
 EXAMPLES = 5
 """How many line numbers a finding keeps."""
@@ -131,7 +132,7 @@ def _tsv_pairs(path: Path) -> Iterator[tuple[str, str]]:
         columns = line.split("\t")
         if len(columns) != 2:
             raise InputError(
-                f"{path} line {number} has {len(columns)} column{'s' * (len(columns) != 1)}; "
+                f"{path} line {number} has {counted(len(columns), 'column')}; "
                 "a line is source, one tab, target."
             )
         yield columns[0], columns[1]

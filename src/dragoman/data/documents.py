@@ -17,11 +17,11 @@ from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple
 from zlib import crc32
 
 from dragoman.data.dataset import TextDataset
-from dragoman.data.prepare import Encoder, RaggedWriter, id_type, kept, special_ids
+from dragoman.data.prepare import RaggedWriter, TextEncoder, id_type, kept, special_ids
 from dragoman.errors import InputError
 from dragoman.files.reading import longest_line, read_text
 from dragoman.ranges import Range, check_ranges
@@ -40,13 +40,6 @@ SEPARATORS: Mapping[Split, int] = {"file": 0, "line": 1, "blank-line": 2}
 """Line feeds that the end of a document stands for: they count as its characters."""
 
 
-class TextEncoder(Encoder, Protocol):
-    """What is asked of a tokenizer here beside encoding."""
-
-    def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts that go on after other text."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldOut:
     """What of the text is kept for validation."""
@@ -60,7 +53,7 @@ class HoldOut:
         check_ranges(self)
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """A document or, where it is long, a block of one."""
 
     text: str
@@ -76,7 +69,7 @@ class Part(NamedTuple):
 
 def read_documents(
     paths: Sequence[Path], split: Split, hold_out: HoldOut | None = None
-) -> Iterator[Part]:
+) -> Iterator[DocumentPart]:
     """The documents of all files, those to hold out marked.
 
     With `by = "end"` a file of n characters is cut at character `int(n * (1 - share))`: exactly
@@ -95,7 +88,7 @@ def read_documents(
             splitter = _by_line if split == "line" else _by_blank_line
             for start, text in splitter(read_text(path)):
                 held = _drawn([text], hold_out) if cut is None else start >= cut
-                yield Part(text, held)
+                yield DocumentPart(text, held)
 
 
 def _drawn(text: Iterable[str], hold_out: HoldOut | None) -> bool:
@@ -108,7 +101,7 @@ def _drawn(text: Iterable[str], hold_out: HoldOut | None) -> bool:
     return checksum < hold_out.share * (1 << 32)
 
 
-def _file_parts(lines: Iterable[str], cut: int | None, *, held: bool) -> Iterator[Part]:
+def _file_parts(lines: Iterable[str], cut: int | None, *, held: bool) -> Iterator[DocumentPart]:
     """One file as one document, in blocks; the part behind the cut begins a sequence of its own.
 
     Blocks end after a lone line feed, where tokenising them apart changes nothing.
@@ -119,12 +112,14 @@ def _file_parts(lines: Iterable[str], cut: int | None, *, held: bool) -> Iterato
         block, size, opens = list[str](), 0, True
         for _, line in group:
             if size >= BLOCK and line[:1].strip() and block[-1][-2:-1].strip():
-                yield Part("".join(block), is_held, opens, behind or not opens, closes=False)
+                yield DocumentPart(
+                    "".join(block), is_held, opens, behind or not opens, closes=False
+                )
                 block, size, opens = [], 0, False
             block.append(line)
             size += len(line)
         ends = behind or cut is None
-        yield Part("".join(block), is_held, opens, behind or not opens, closes=ends)
+        yield DocumentPart("".join(block), is_held, opens, behind or not opens, closes=ends)
 
 
 def _sided(lines: Iterable[str], cut: int | None) -> Iterator[tuple[bool, str]]:
@@ -197,21 +192,14 @@ class DocumentDataset(TextDataset):
         )
 
 
-class Documents(NamedTuple):
-    """What is learned from, and what was held out of it."""
-
-    train: DocumentDataset
-    held: DocumentDataset | None
-
-
 def prepare_documents(
     paths: Sequence[Path],
     split: Split,
     encoder: TextEncoder,
     cache: Path,
     hold_out: HoldOut | None = None,
-) -> Documents:
-    """The texts as ids: read from the cache, or tokenised and put there.
+) -> tuple[DocumentDataset, DocumentDataset | None]:
+    """The texts to train on as ids, and those held out, if any are; from the cache, or put there.
 
     Raises InputError for everything that is wrong with the files, and DragomanError when the cache
     cannot be written.
@@ -239,11 +227,11 @@ def prepare_documents(
                 f"There is no text for {dataset.name}: too little for one document on each side; "
                 "give more, hold out another share, or set another split."
             )
-    return Documents(datasets[0], datasets[1] if hold_out else None)
+    return datasets[0], datasets[1] if hold_out else None
 
 
 def _write(
-    parts: Iterator[Part],
+    parts: Iterator[DocumentPart],
     separator: int,
     encoder: TextEncoder,
     writers: Mapping[str, RaggedWriter],
@@ -269,9 +257,9 @@ def _write(
     return num_chars
 
 
-def _chunk(parts: Iterator[Part]) -> list[Part]:
+def _chunk(parts: Iterator[DocumentPart]) -> list[DocumentPart]:
     """The next parts, as many as make about a block."""
-    chunk: list[Part] = []
+    chunk: list[DocumentPart] = []
     size = 0
     for part in parts:
         chunk.append(part)

@@ -5,7 +5,7 @@ A file is lines of label, tab, text, or (`.jsonl`) JSON objects; both may be com
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, hash_of_arrays
-from dragoman.data.prepare import Encoder, encode_all, special_ids
+from dragoman.data.prepare import TextEncoder, encode_all, special_ids
 from dragoman.errors import InputError, nearest
 from dragoman.files.reading import read_lines, read_records, text_at, value_at
 from dragoman.wording import counted
@@ -72,11 +72,10 @@ def _tsv_rows(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, st
         columns = line.split("\t")
         width = width or max(last, len(columns))
         if len(columns) != width:
-            count = f"{len(columns)} column{'s' * (len(columns) != 1)}"
-            layout_given = f"label in column {layout.label_column}, text in {layout.text_column}"
             raise InputError(
-                f"{path} line {number} has {count}, not {width} ({layout_given}); separate the "
-                "columns with one tab each, or set label_column and text_column."
+                f"{path} line {number} has {counted(len(columns), 'column')}, not {width} "
+                f"(label in column {layout.label_column}, text in {layout.text_column}); separate "
+                "the columns with one tab each, or set label_column and text_column."
             )
         if number > 1 or not layout.header:
             label, text = columns[layout.label_column - 1], columns[layout.text_column - 1]
@@ -142,7 +141,7 @@ class LabelledDataset:
 
 
 def load_labelled(
-    path: Path, layout: LabelledLayout, encoder: Encoder, labels: Sequence[str] = ()
+    path: Path, layout: LabelledLayout, encoder: TextEncoder, labels: Sequence[str] = ()
 ) -> LabelledDataset:
     """Read and tokenise a file.
 
@@ -154,11 +153,7 @@ def load_labelled(
     def texts() -> Iterator[str]:
         for place, label, text in read_labelled(path, layout):
             if labels and label not in labels:
-                close = nearest(label, labels)
-                hint = f"; did you mean {close!r}?" if close else ""
-                raise InputError(
-                    f"{place} has the label {label!r}, which is not among {_listed(labels)}{hint}"
-                )
+                raise unknown_label(place, "label", label, labels)
             names.append(label)
             yield text
 
@@ -166,16 +161,16 @@ def load_labelled(
     if not names:
         raise InputError(f"{path} holds no text with a label: it has a header and nothing else.")
     ordered = tuple(labels) or tuple(sorted(set(names)))
+    wrong = None
     if len(ordered) < 2:
+        wrong = f"has no label but {names[0]!r}: there is nothing to tell apart"
+    elif len(names) >= FEW_TEXTS and 2 * len(set(names)) > len(names):
+        number = f"{len(set(names)):,} labels for {len(names):,} texts"
+        wrong = f"has {number}, which is one for nearly each"
+    if wrong:
         raise InputError(
-            f"{path} has no label but {names[0]!r}: there is nothing to tell apart; look whether "
-            f"label_column ({layout.label_column}) or label_key ({layout.label_key}) is right."
-        )
-    if len(names) >= FEW_TEXTS and 2 * len(set(names)) > len(names):
-        raise InputError(
-            f"{path} has {len(set(names)):,} labels for {len(names):,} texts, which is one for "
-            f"nearly each; look whether label_column ({layout.label_column}) or label_key "
-            f"({layout.label_key}) is right."
+            f"{path} {wrong}; check label_column ({layout.label_column}) or label_key "
+            f"({layout.label_key})."
         )
     numbers = {name: number for number, name in enumerate(ordered)}
     return LabelledDataset(
@@ -184,6 +179,15 @@ def load_labelled(
         targets=np.array([numbers[name] for name in names], dtype=np.int64),
         labels=ordered,
         special=special_ids(encoder),
+    )
+
+
+def unknown_label(place: str, what: str, name: str, known: Collection[str]) -> InputError:
+    """The error about a label or tag that is not among the known ones, with the nearest one."""
+    close = nearest(name, known)
+    hint = f"; did you mean {close!r}?" if close else ""
+    return InputError(
+        f"{place} has the {what} {name!r}, which is not among {_listed(list(known))}{hint}"
     )
 
 

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -35,7 +35,7 @@ CHUNK = 8192
 """Texts that are tokenised at a time."""
 
 
-class Encoder(Protocol):
+class TextEncoder(Protocol):
     """What this room asks of a tokenizer."""
 
     vocab_size: int
@@ -50,18 +50,21 @@ class Encoder(Protocol):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without bos and eos."""
 
+    def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts that go on after other text."""
 
-def special_ids(encoder: Encoder) -> SpecialIds:
+
+def special_ids(encoder: TextEncoder) -> SpecialIds:
     """The special tokens that batches are completed with."""
     return SpecialIds(encoder.pad_id, encoder.bos_id, encoder.eos_id)
 
 
-def id_type(encoder: Encoder) -> str:
+def id_type(encoder: TextEncoder) -> str:
     """The smallest type that holds every id, in NumPy's words: 2 or 4 bytes, little-endian."""
     return "<u2" if encoder.vocab_size <= 1 << 16 else "<u4"
 
 
-def encode_all(texts: Iterable[str], encoder: Encoder) -> Ragged:
+def encode_all(texts: Iterable[str], encoder: TextEncoder) -> Ragged:
     """The ids of all texts, in memory."""
     texts, dtype = iter(texts), id_type(encoder)
     ids, lengths = [np.empty(0, dtype)], [np.zeros(1, np.int64)]
@@ -111,50 +114,44 @@ class RaggedWriter:
         return {"type": self._dtype, "count": len(lengths) - 1}
 
 
-class Kept(NamedTuple):
-    """What a folder of the cache holds."""
-
-    name: str
-    """The folder's: a hash of all that decides its content."""
-    arrays: dict[str, Ragged]
-    """Sequences of ids, by the names of their arrays."""
-    found: Found
-    """What the writer found."""
-
-
 def kept(
     cache: Path,
     content: tuple[Sequence[object], Sequence[Path]],
     types: Mapping[str, str],
     write: Callable[[Mapping[str, RaggedWriter]], Found],
-) -> Kept:
+) -> tuple[str, dict[str, Ragged], Found]:
     """The arrays that follow from some values and files; written now if they are not there.
 
     `content` are values that JSON can hold, and the files; `types` are those of the arrays'
-    ids, by name; `write` fills one writer for each. Raises DragomanError when the cache cannot be
-    written, InputError for a file that is a pipe or changes while it is read, and whatever
-    `write` raises.
+    ids, by name; `write` fills one writer for each and returns what it found. Returns the name of
+    the folder (a hash of `content`), the arrays by name, and what the writer found. Raises
+    DragomanError when the cache cannot be written, InputError for a file that is a pipe or changes
+    while it is read, and whatever `write` raises.
     """
     name = _hash(*content)
     folder = cache / name
-
-    def write_unchanged(writers: Mapping[str, RaggedWriter]) -> Found:
-        found = write(writers)
-        if _hash(*content) != name:
-            files = " or ".join(map(str, content[1]))
-            raise InputError(f"{files} changed while it was read; give the command again.")
-        return found
-
-    if not _is_complete(folder, types):
+    loaded = _load(folder, types)
+    if loaded is None:
         try:
-            _build(folder, types, write_unchanged)
+            with _building(cache) as building:
+                _write(building, types, write)
+                if _hash(*content) != name:
+                    files = " or ".join(map(str, content[1]))
+                    raise InputError(f"{files} changed while it was read; give the command again.")
+                if _load(building, types) is None:
+                    raise OSError  # NumPy overlooks what gets lost as it closes a file
+                with locked(cache, wait=True):
+                    if _load(folder, types) is None:  # else another run was faster with the same
+                        shutil.rmtree(folder, ignore_errors=True)  # what a crash has left
+                        rename_durably(building, folder)
         except OSError as error:
             reason = error.strerror or "not all of it was taken, so the disk is full"  # NumPy's
             raise DragomanError(
                 f"Cannot write the cache of tokenised corpora {cache}: {reason}."
             ) from error
-    meta = json.loads((folder / "meta.json").read_text())
-    return Kept(name, {array: _open(folder, array, meta) for array in types}, meta["found"])
+        loaded = _load(folder, types)
+        assert loaded is not None  # noqa: S101
+    return name, *loaded
 
 
 def _hash(parts: Sequence[object], paths: Sequence[Path]) -> str:
@@ -168,26 +165,16 @@ def _hash(parts: Sequence[object], paths: Sequence[Path]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _build(
+def _write(
     folder: Path, types: Mapping[str, str], write: Callable[[Mapping[str, RaggedWriter]], Found]
 ) -> None:
-    """Write into a temporary folder beside `folder`, then rename it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _building(folder.parent) as building:
-        writers = {name: RaggedWriter(building, name, dtype) for name, dtype in types.items()}
-        try:
-            found = write(writers)
-            arrays = {name: writer.finish() for name, writer in writers.items()}
-        finally:
-            for writer in writers.values():
-                writer.close()
-        (building / "meta.json").write_text(json.dumps({"arrays": arrays, "found": found}))
-        if not _is_complete(building, types):
-            raise OSError  # NumPy overlooks what gets lost as it closes a file
-        with locked(folder.parent, wait=True):
-            if not _is_complete(folder, types):  # else another run was faster with the same
-                shutil.rmtree(folder, ignore_errors=True)  # what a crash has left
-                rename_durably(building, folder)
+    with ExitStack() as stack:
+        writers = {name: RaggedWriter(folder, name, dtype) for name, dtype in types.items()}
+        for writer in writers.values():
+            stack.callback(writer.close)
+        found = write(writers)
+        arrays = {name: writer.finish() for name, writer in writers.items()}
+    (folder / "meta.json").write_text(json.dumps({"arrays": arrays, "found": found}))
 
 
 @contextmanager
@@ -196,6 +183,7 @@ def _building(cache: Path) -> Iterator[Path]:
 
     It is held meanwhile. What nobody holds was left by a process that was killed, and goes first.
     """
+    cache.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         with locked(cache, wait=True):
             for left in cache.glob(f"{BUILDING}*"):
@@ -208,32 +196,26 @@ def _building(cache: Path) -> Iterator[Path]:
         yield building
 
 
-def _open(folder: Path, name: str, meta: Found) -> Ragged:
-    """Map the ids of one array into memory."""
-    offsets = np.fromfile(folder / f"{name}.offsets", np.int64)
-    dtype = np.dtype(meta["arrays"][name]["type"])
-    ids = np.memmap(folder / f"{name}.ids", dtype, "r") if offsets[-1] else np.empty(0, dtype)
-    return Ragged(ids, offsets)
+def _load(folder: Path, names: Collection[str]) -> tuple[dict[str, Ragged], Found] | None:
+    """Map the arrays of a folder into memory, and read what was found.
 
-
-def _is_complete(folder: Path, names: Collection[str]) -> bool:
-    """Whether the folder holds these arrays in files of the sizes that they should have.
-
-    A rename can reach the disk before the content does, when the power fails.
+    None unless all are there in files of the sizes that they should have: when the power fails, a
+    rename can reach the disk before the content does.
     """
+    arrays = {}
     try:
         meta = json.loads((folder / "meta.json").read_text())
         for name in names:
-            array = meta["arrays"][name]
-            offsets = np.memmap(folder / f"{name}.offsets", np.int64, "r")
-            size = int(offsets[-1]) * np.dtype(array["type"]).itemsize
-            if len(offsets) != array["count"] + 1:
-                return False
-            if (folder / f"{name}.ids").stat().st_size != size:
-                return False
-        return "found" in meta
-    except (OSError, EOFError, ValueError, KeyError, TypeError):
-        return False
+            path, dtype = folder / f"{name}.ids", np.dtype(meta["arrays"][name]["type"])
+            offsets = np.fromfile(folder / f"{name}.offsets", np.int64)
+            size = int(offsets[-1]) * dtype.itemsize
+            if len(offsets) != meta["arrays"][name]["count"] + 1 or path.stat().st_size != size:
+                return None
+            ids = np.memmap(path, dtype, "r") if size else np.empty(0, dtype)
+            arrays[name] = Ragged(ids, offsets)
+        return arrays, meta["found"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 FORMAT = 1
@@ -241,7 +223,7 @@ FORMAT = 1
 
 
 def prepare(
-    corpus: CorpusConfig, src_encoder: Encoder, tgt_encoder: Encoder, cache: Path
+    corpus: CorpusConfig, src_encoder: TextEncoder, tgt_encoder: TextEncoder, cache: Path
 ) -> PairDataset:
     """The corpus as ids: read from the cache, or tokenised and put there.
 
@@ -272,7 +254,7 @@ def prepare(
 
 
 def _write_pairs(
-    corpus: CorpusConfig, encoders: Sequence[Encoder], writers: Mapping[str, RaggedWriter]
+    corpus: CorpusConfig, encoders: Sequence[TextEncoder], writers: Mapping[str, RaggedWriter]
 ) -> dict[str, Any]:
     """Tokenise all pairs; gives the lines whose two sides are one text."""
     identical = Finding()

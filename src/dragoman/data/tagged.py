@@ -26,8 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, gather, hash_of_arrays
-from dragoman.data.prepare import Encoder, encode_all, special_ids
-from dragoman.errors import InputError, nearest
+from dragoman.data.labelled import unknown_label
+from dragoman.data.prepare import TextEncoder, encode_all, special_ids
+from dragoman.errors import InputError
 from dragoman.files.reading import read_lines
 from dragoman.wording import counted
 
@@ -170,7 +171,7 @@ def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
         ]
         if not 0 <= min(places) < max(places) < len(columns):
             raise InputError(
-                f"{path} line {number} has {len(columns)} column{'s' * (len(columns) != 1)} "
+                f"{path} line {number} has {counted(len(columns), 'column')} "
                 f"(word in column {layout.word_column}, tag in {layout.tag_column}); separate them "
                 "with blanks or tabs, or set word_column and tag_column."
             )
@@ -212,8 +213,7 @@ class TaggedDataset:
     def by_sentence(self, tags: npt.NDArray[np.int64]) -> list[list[str]]:
         """Tag numbers of all words, the own ones or predicted ones, as names in sentences."""
         names = [self.labels[tag] for tag in tags.tolist()]
-        bounds = self.sentences.tolist()
-        return [names[start:stop] for start, stop in pairwise(bounds)]
+        return [names[start:stop] for start, stop in pairwise(self.sentences.tolist())]
 
     def take(self, rows: npt.NDArray[np.int64]) -> "TaggedDataset":
         """The sentences with these numbers."""
@@ -258,7 +258,7 @@ class TaggedDataset:
 
 
 def load_tagged(
-    path: Path, layout: TaggedLayout, encoder: Encoder, labels: Sequence[str] = ()
+    path: Path, layout: TaggedLayout, encoder: TextEncoder, labels: Sequence[str] = ()
 ) -> TaggedDataset:
     """Read and tokenise a file; spans become BIO.
 
@@ -274,10 +274,16 @@ def load_tagged(
     types = {tag[2:] for tag in found if tag != "O"}
     ordered = tuple(labels or (sorted(found) if scheme == "plain" else bio_labels(types)))
     numbers = {name: number for number, name in enumerate(ordered)}
-    _check_known(path, read, tags, numbers)
+    for sentence, unified in zip(read, tags, strict=True):
+        for line, tag in enumerate(unified, start=sentence.line):
+            if tag not in numbers:
+                raise unknown_label(f"{path} line {line}", "tag", tag, numbers)
+    pieces = encode_all(chain.from_iterable(s.words for s in read), encoder)  # each word by itself
+    if (pieces.lengths == 0).any():
+        raise ValueError("the tokenizer gives no piece for a word")
     return TaggedDataset(
         name=str(path),
-        pieces=_pieces(chain.from_iterable(s.words for s in read), encoder),
+        pieces=pieces,
         tags=np.array([numbers[tag] for tag in chain.from_iterable(tags)], dtype=np.int64),
         sentences=np.cumsum([0, *(len(s.words) for s in read)]),
         labels=ordered,
@@ -305,32 +311,3 @@ def _unified(
         unified.append(to_bio(spans, len(sentence.tags)))
         malformed += wrong
     return unified, malformed
-
-
-def _check_known(
-    path: Path,
-    sentences: Sequence[TaggedSentence],
-    tags: Sequence[Sequence[str]],
-    known: dict[str, int],
-) -> None:
-    for sentence, unified in zip(sentences, tags, strict=True):
-        for line, tag in enumerate(unified, start=sentence.line):
-            if tag not in known:
-                close = nearest(tag, known)
-                hint = f"; did you mean {close!r}?" if close else ""
-                raise InputError(
-                    f"{path} line {line} has the tag {tag!r}, which is not among "
-                    f"{', '.join(known)}{hint}"
-                )
-
-
-def _pieces(words: Iterator[str], encoder: Encoder) -> Ragged:
-    """The ids of each word by itself.
-
-    They are those that it has in a text: the tokenizer puts a space before each text except where
-    its script writes none.
-    """
-    pieces = encode_all(words, encoder)
-    if (pieces.lengths == 0).any():
-        raise ValueError("the tokenizer gives no piece for a word")
-    return pieces

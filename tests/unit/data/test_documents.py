@@ -9,9 +9,9 @@ import pytest
 from dragoman.data import documents
 from dragoman.data.documents import (
     DocumentDataset,
+    DocumentPart,
     DocumentTexts,
     HoldOut,
-    Part,
     Split,
     prepare_documents,
     read_documents,
@@ -166,7 +166,7 @@ def test_blocks_end_only_where_no_word_crosses(
     monkeypatch.setattr(documents, "BLOCK", 1)
     parts = list(read_documents([written(tmp_path, "a\nb\n\nc\n d\ne \nf\ng")], "file"))
     assert [part.text for part in parts] == ["a\n", "b\n\nc\n d\n", "e \nf\n", "g"]
-    middle = Part("b\n\nc\n d\n", held=False, opens=False, inside=True, closes=False)
+    middle = DocumentPart("b\n\nc\n d\n", held=False, opens=False, inside=True, closes=False)
     assert parts[1] == middle
 
 
