@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 import torch
@@ -32,14 +32,19 @@ from dragoman.train.loop import Progress
 FORMAT = 1
 
 
+TensorFile = Literal["weights", "optimizer", "random"]
+FILES: tuple[TensorFile, ...] = get_args(TensorFile)
+Tensors = Mapping[TensorFile, Mapping[str, Tensor]]
+"""The named tensors of a checkpoint, by the file that holds them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class SavedState:
     """What `state.json` holds."""
 
     format: int = FORMAT
     """The number of this layout; it grows when an older dragoman could not read it."""
     progress: Progress
-    """Where the run stands."""
     batches: dict[str, Any]
     """Where the data stands."""
     recipe: dict[str, Any] = field(default_factory=dict)
@@ -48,34 +53,21 @@ class State:
     """What the bits depend on beside the settings; empty in old checkpoints."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """Everything that a run needs to go on as if it had never stopped."""
-
-    weights: Mapping[str, Tensor]
-    optimizer: Mapping[str, Tensor]
-    random: Mapping[str, Tensor]
-    state: State
-
-    @property
-    def step(self) -> int:
-        """The step after which it was taken."""
-        return self.state.progress.step
-
-
-def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int, every: int) -> Path:
+def save_checkpoint(
+    folder: Path, state: SavedState, tensors: Tensors, *, keep: int, every: int
+) -> Path:
     """Write a checkpoint, then tidy those before it (`tidy_checkpoints`).
 
     Raises DragomanError when writing fails (a full disk): what was saved before stays whole.
     """
-    path = folder / f"step-{checkpoint.step:08d}"
+    path = folder / f"step-{state.progress.step:08d}"
     unfinished = folder / f".{path.name}.{os.getpid()}"
     try:
         unfinished.mkdir(parents=True)
-        _save(checkpoint.weights, unfinished / "weights.safetensors")
-        _save(checkpoint.optimizer, unfinished / "optimizer.safetensors")
-        _save(checkpoint.random, unfinished / "random.safetensors")
-        text = json.dumps(asdict(checkpoint.state), indent=2, sort_keys=True)
+        for name, group in tensors.items():
+            contiguous = {key: tensor.detach().contiguous() for key, tensor in group.items()}
+            save_file(contiguous, unfinished / f"{name}.safetensors")
+        text = json.dumps(asdict(state), indent=2, sort_keys=True)
         (unfinished / "state.json").write_text(text, encoding="utf-8")
         rename_durably(unfinished, path)
         tidy_checkpoints(folder, keep=keep, every=every)
@@ -117,25 +109,20 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*"))
 
 
-def load_checkpoint(path: Path) -> Checkpoint:
+def load_checkpoint(path: Path) -> tuple[SavedState, Tensors]:
     """Read a checkpoint that has everything resuming needs."""
     state = read_state(path)
     with readable(path):
-        return Checkpoint(
-            weights=load_file(path / "weights.safetensors"),
-            optimizer=load_file(path / "optimizer.safetensors"),
-            random=load_file(path / "random.safetensors"),
-            state=state,
-        )
+        return state, {name: load_file(path / f"{name}.safetensors") for name in FILES}
 
 
-def read_state(path: Path) -> State:
+def read_state(path: Path) -> SavedState:
     """Read what a checkpoint holds beside tensors."""
     with readable(path):
         data = json.loads((path / "state.json").read_text(encoding="utf-8"))
         if data["format"] > FORMAT:
             raise InputError(f"{path} was written by a newer dragoman; upgrade to go on with it")
-        state = msgspec.convert(data, State)
+        state = msgspec.convert(data, SavedState)
         if state.progress.step != _step(path):
             raise ValueError(f"its state is that of step {state.progress.step:,}")
     return state
@@ -196,10 +183,6 @@ def set_random_state(states: Mapping[str, Tensor]) -> None:
     for i in range(torch.cuda.device_count()):
         if f"cuda:{i}" in states:
             torch.cuda.set_rng_state(states[f"cuda:{i}"], i)
-
-
-def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
-    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
 
 
 def _drop(path: Path) -> None:

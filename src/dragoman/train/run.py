@@ -20,8 +20,8 @@ from dragoman.nn.cpu.products import autocast
 from dragoman.plain import to_plain
 from dragoman.train.card import end_card, model_card
 from dragoman.train.checkpoint import (
-    Checkpoint,
-    State,
+    SavedState,
+    Tensors,
     average_weights,
     checkpoints,
     load_checkpoint,
@@ -235,44 +235,39 @@ class Parts:
     def save(self, progress: Progress) -> None:
         """Write a checkpoint: everything that resuming needs."""
         model = self.job.model
-        checkpoint = Checkpoint(
-            weights=dict(model.named_parameters()),
-            optimizer=optimizer_tensors(self.optimizer, model),
-            random=random_state(),
-            state=State(
-                progress=progress,
-                batches=self.job.batches.state_dict(),
-                recipe=to_plain(self.recipe),
-                machine=self.machine,
-            ),
+        state = SavedState(
+            progress=progress,
+            batches=self.job.batches.state_dict(),
+            recipe=to_plain(self.recipe),
+            machine=self.machine,
         )
-        config = self.recipe.train
-        save_checkpoint(
-            self.folder.checkpoints, checkpoint, keep=config.average_last, every=config.save_every
-        )
+        tensors: Tensors = {
+            "weights": dict(model.named_parameters()),
+            "optimizer": optimizer_tensors(self.optimizer, model),
+            "random": random_state(),
+        }
+        save_checkpoint(self.folder.checkpoints, state, tensors, **self._tidying)
 
     def resume(self, console: Console) -> Progress:
         """Go on from the newest checkpoint, if there is one; tidy where the run was killed."""
-        config = self.recipe.train
-        tidy_checkpoints(self.folder.checkpoints, keep=config.average_last, every=config.save_every)
+        tidy_checkpoints(self.folder.checkpoints, **self._tidying)
         saved = checkpoints(self.folder.checkpoints)
         if not saved:
             return Progress()
-        checkpoint = load_checkpoint(saved[-1])
+        state, tensors = load_checkpoint(saved[-1])
+        progress, before, now = state.progress, state.machine, self.machine
         with readable(saved[-1]):
-            _set_weights(self.job.model, checkpoint.weights)
-            load_optimizer_tensors(self.optimizer, self.job.model, checkpoint.optimizer)
-            self.job.batches.load_state_dict(checkpoint.state.batches)
-            set_random_state(checkpoint.random)
-        console.print(f"Going on from step {checkpoint.step:,}.")
-        before, now = checkpoint.state.machine, self.machine
+            _set_weights(self.job.model, tensors["weights"])
+            load_optimizer_tensors(self.optimizer, self.job.model, tensors["optimizer"])
+            self.job.batches.load_state_dict(state.batches)
+            set_random_state(tensors["random"])
+        console.print(f"Going on from step {progress.step:,}.")
         changed = [f"{k} {v} (was {before[k]})" for k, v in now.items() if v != before.get(k, v)]
         if changed:
             console.print(
                 f"Warning: this machine has {', '.join(changed)}, so the run will not end with the "
                 "bits of one that never stopped."
             )
-        progress = checkpoint.state.progress
         exported = self.folder.exported  # an average, say, which no checkpoint knows of
         if exported and is_better(exported, progress.best, self.recipe.metric):
             progress.best = exported
@@ -296,6 +291,11 @@ class Parts:
                 progress.best = averaged.to_dict()
                 self.export(averaged, progress)
         end_card(self.folder.path)
+
+    @property
+    def _tidying(self) -> dict[str, int]:
+        """Which checkpoints are kept."""
+        return {"keep": self.recipe.train.average_last, "every": self.recipe.train.save_every}
 
     def _too_large(self, batches: Sequence[Batch]) -> str:
         """What to do where a step with these batches, or a validation, has no memory."""

@@ -1,7 +1,6 @@
 """Checkpoints: whole or not there."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,8 @@ from tests.unit.train.made import file_size_limit
 from dragoman.errors import DragomanError, InputError
 from dragoman.train.checkpoint import (
     FORMAT,
-    Checkpoint,
-    State,
+    SavedState,
+    Tensors,
     average_weights,
     checkpoints,
     load_checkpoint,
@@ -26,19 +25,23 @@ from dragoman.train.checkpoint import (
 from dragoman.train.loop import Progress
 
 
-def make_checkpoint(step: int, size: int = 4) -> Checkpoint:
+def make_state(step: int, text: str = "") -> SavedState:
+    """The state after a step."""
+    return SavedState(progress=Progress(step=step, seconds=1 / 3), batches={"epoch": 2, "x": text})
+
+
+def make_tensors(size: int = 4) -> Tensors:
     """A checkpoint of random numbers."""
-    return Checkpoint(
-        weights={"a.weight": torch.randn(size, 3), "b": torch.randn(3)},
-        optimizer={"a.weight/exp_avg": torch.randn(size, 3), "a.weight/step": torch.tensor(7.0)},
-        random=random_state(),
-        state=State(progress=Progress(step=step, seconds=1 / 3), batches={"epoch": 2}),
-    )
+    return {
+        "weights": {"a.weight": torch.randn(size, 3), "b": torch.randn(3)},
+        "optimizer": {"a.weight/exp_avg": torch.randn(size, 3), "a.weight/step": torch.tensor(7.0)},
+        "random": random_state(),
+    }
 
 
 def save(folder: Path, step: int, keep: int = 3, every: int = 10) -> Path:
     """Write a small checkpoint."""
-    return save_checkpoint(folder, make_checkpoint(step), keep=keep, every=every)
+    return save_checkpoint(folder, make_state(step), make_tensors(), keep=keep, every=every)
 
 
 def steps(folder: Path) -> list[int]:
@@ -48,17 +51,14 @@ def steps(folder: Path) -> list[int]:
 
 def test_round_trip(tmp_path: Path) -> None:
     """What is read is what was written, bit for bit, under the same names."""
-    written = make_checkpoint(20)
-    read = load_checkpoint(save_checkpoint(tmp_path, written, keep=3, every=10))
-    for ours, theirs in (
-        (read.weights, written.weights),
-        (read.optimizer, written.optimizer),
-        (read.random, written.random),
-    ):
-        assert set(ours) == set(theirs)
-        assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    assert read.step == 20
-    assert read.state == written.state
+    written = make_tensors()
+    path = save_checkpoint(tmp_path, make_state(20), written, keep=3, every=10)
+    state, read = load_checkpoint(path)
+    assert read.keys() == written.keys()
+    for name, theirs in written.items():
+        assert read[name].keys() == theirs.keys()
+        assert all(torch.equal(read[name][key], theirs[key]) for key in theirs)
+    assert state == make_state(20)
 
 
 def test_keeps_the_newest(tmp_path: Path) -> None:
@@ -112,22 +112,21 @@ def test_full_disk(tmp_path: Path) -> None:
     """A full disk is one sentence; older checkpoints stay whole, and nothing half-written stays."""
     first = save(tmp_path, 10)
     before = {path: path.read_bytes() for path in first.iterdir()}
-    large = make_checkpoint(20, size=20_000)
+    large = make_tensors(size=20_000)
     with file_size_limit(100_000), pytest.raises(DragomanError, match="cannot write the") as raised:
-        save_checkpoint(tmp_path, large, keep=1, every=10)
+        save_checkpoint(tmp_path, make_state(20), large, keep=1, every=10)
     assert raised.value.exit_code == 1
     assert list(tmp_path.iterdir()) == [first]
     assert {path: path.read_bytes() for path in first.iterdir()} == before
-    assert load_checkpoint(first).step == 10
+    assert load_checkpoint(first)[0].progress.step == 10
 
 
 def test_disk_full_after_the_weights(tmp_path: Path) -> None:
     """It is the same when the disk fills up with the last small file."""
     save(tmp_path, 10)
-    state = State(progress=Progress(step=20), batches={"x": "x" * 100_000})
-    checkpoint = replace(make_checkpoint(20), state=state)
+    state = make_state(20, text="x" * 100_000)
     with file_size_limit(50_000), pytest.raises(DragomanError, match="make room"):
-        save_checkpoint(tmp_path, checkpoint, keep=3, every=10)
+        save_checkpoint(tmp_path, state, make_tensors(), keep=3, every=10)
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000010"]
 
 
@@ -159,12 +158,15 @@ def test_damaged_files(tmp_path: Path, name: str, damage: str) -> None:
 
 def test_average_is_the_mean(tmp_path: Path) -> None:
     """Averaging gives the mean of each weight, in float32, correctly rounded."""
-    written = [make_checkpoint(step) for step in (10, 20, 30)]
-    paths = [save_checkpoint(tmp_path, c, keep=3, every=10) for c in written]
+    written = {step: make_tensors() for step in (10, 20, 30)}
+    paths = [
+        save_checkpoint(tmp_path, make_state(step), tensors, keep=3, every=10)
+        for step, tensors in written.items()
+    ]
     average = average_weights(paths)
     assert set(average) == {"a.weight", "b"}
     for name, weight in average.items():
-        stack = torch.stack([checkpoint.weights[name] for checkpoint in written]).double()
+        stack = torch.stack([tensors["weights"][name] for tensors in written.values()]).double()
         assert torch.equal(weight, stack.mean(0).float())
 
 
