@@ -28,45 +28,32 @@ def model_card(
     figures: Mapping[str, float],
 ) -> str:
     """Write the card as Markdown: data, architecture, training, scores, versions, how to use."""
-    lines = [
+    data = [*part.data]
+    data += [f"from: {recipe.data.source}"] if recipe.data.source else []
+    data += [f"started from: `{recipe.start.model}`"] if recipe.start.model else []
+    size = sum(p.numel() for p in model.parameters())
+    blocks = [
         f"# {part.title}",
-        "",
         recipe.description,
-        "",
         f"{UNFINISHED}the best model so far of a run that has not ended, at "
         f"{_of_limits(recipe.train, progress)}.",
-        "",
         "## Data",
-        "",
-        *(f"- {line}" for line in part.data),
-        *([f"- from: {recipe.data.source}"] if recipe.data.source else []),
-        *([f"- started from: `{recipe.start.model}`"] if recipe.start.model else []),
-        "",
+        "\n".join(f"- {line}" for line in data),
         "## Model",
-        "",
-        f"{sum(p.numel() for p in model.parameters()):,} parameters: {part.architecture}.",
-        "",
+        f"{size:,} parameters: {part.architecture}.",
         "## Training",
-        "",
         f"{counted(progress.step, 'step')}, {counted(progress.tokens, 'token')}, "
         f"{progress.seconds / 60:.1f} minutes, seed {recipe.train.seed}. "
         "The whole recipe: `training/recipe.json`.",
-        "",
         "## Validation",
-        "",
         part.judged,
-        "",
-        *(f"- {name}: {value:.4g}" for name, value in figures.items()),
-        "",
+        "\n".join(f"- {name}: {value:.4g}" for name, value in figures.items()),
         "## Use",
-        "",
         f"    {part.use}",
-        "",
         f"Made by dragoman {__version__}, torch {torch.__version__}, "
-        f"Python {platform.python_version()}.",
-        "",
+        f"Python {platform.python_version()}.\n",
     ]
-    return "\n".join(lines)
+    return "\n\n".join(blocks)
 
 
 def end_card(folder: Path) -> None:

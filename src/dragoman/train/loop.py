@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation, is_better
@@ -52,21 +52,17 @@ class Progress:
         return asdict(self)
 
 
-class Observer(Protocol):
-    """Called after every step, to save, validate or report."""
+class Observer:
+    """Called during a run, to save, validate or report; by itself it does nothing."""
 
     def stepped(self, progress: Progress, result: StepResult) -> None:
         """A step was taken."""
 
-    def stopped(self, progress: Progress, reason: str) -> None:
-        """The run ends."""
-
-
-class Reporter(Observer, Protocol):
-    """An observer of validations too."""
-
     def validated(self, progress: Progress, validation: Validation) -> None:
         """A validation was made."""
+
+    def stopped(self, progress: Progress, reason: str) -> None:
+        """The run ends."""
 
 
 class Interrupt:
@@ -149,7 +145,7 @@ def stop_rule(config: TrainConfig, interrupt: Interrupt) -> Callable[[Progress],
 
 
 @dataclass(slots=True, kw_only=True)
-class Validator:
+class Validator(Observer):
     """Validates, remembers the best in the progress, and hands the best model on."""
 
     every: int
@@ -160,24 +156,21 @@ class Validator:
     """Validates the model as it is now."""
     keep: Callable[[Validation], None]
     """Keeps the model as it is now: it is the best so far."""
-    reporters: Sequence[Reporter]
+    reporters: Sequence[Observer]
     """Called after each validation."""
-
-    def begin(self, progress: Progress) -> None:
-        """Validate what a run starts from: a model that it may not come to surpass."""
-        self._validate(progress)
 
     def stepped(self, progress: Progress, result: StepResult) -> None:  # noqa: ARG002 (an observer)
         """Validate after every `every`-th step."""
         if progress.step % self.every == 0:
-            self._validate(progress)
+            self.validate(progress)
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Validate once more, unless it was just done or somebody is waiting for the end."""
         if progress.step != progress.validated_step and reason != "interrupted":
-            self._validate(progress)
+            self.validate(progress)
 
-    def _validate(self, progress: Progress) -> None:
+    def validate(self, progress: Progress) -> None:
+        """Validate the model as it is now."""
         progress.validated_step = progress.step
         validation = self.measure()
         found = validation.to_dict()
@@ -192,7 +185,7 @@ class Validator:
 
 
 @dataclass(slots=True, kw_only=True)
-class Saver:
+class Saver(Observer):
     """Saves a checkpoint every so many steps and at the end."""
 
     every: int

@@ -3,12 +3,12 @@
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.files.writing import write_durably
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
-from dragoman.train.loop import Progress, Reporter
+from dragoman.train.loop import Observer, Progress
 from dragoman.train.step import StepResult
 
 PLAIN_SECONDS = 15.0  # between the lines where there is no terminal
@@ -41,7 +41,7 @@ class Speed:
         return self._rate
 
 
-class ConsoleReport:
+class ConsoleReport(Observer):
     """A live line on a terminal; plain lines, now and then, where there is none."""
 
     def __init__(self, console: Console, config: TrainConfig) -> None:
@@ -50,17 +50,21 @@ class ConsoleReport:
         self._speed = Speed()
         self._last_line = time.monotonic()
         self._validation = "none yet"
-        self._bar: Bar | None = None
+        self._bar = Bar(
+            BarColumn(bar_width=20),
+            TextColumn("{task.percentage:3.0f} %"),
+            TextColumn("{task.fields[line]}"),
+            console=console,
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=1.0, line="")
 
     def stepped(self, progress: Progress, result: StepResult) -> None:
         """Show step, loss, speed, learning rate, time left and the last validation."""
         if self._console.is_terminal:
-            speed = self._speed.read(progress, least_seconds=1.0)
-            self._live().update(
-                self._live().task_ids[0],
-                completed=progress.done(self._config),
-                line=self._line(progress, result, speed),
-            )
+            line = self._line(progress, result, self._speed.read(progress, least_seconds=1.0))
+            self._bar.start()
+            self._bar.update(self._task, completed=progress.done(self._config), line=line)
         elif progress.step == 1 or time.monotonic() - self._last_line >= PLAIN_SECONDS:
             self._last_line = time.monotonic()
             self._console.print(self._line(progress, result, self._speed.read(progress)))
@@ -70,8 +74,13 @@ class ConsoleReport:
         self._validation = str(validation)
         best = " (best so far)" if progress.best_step == progress.step else ""
         self._console.print(f"step {progress.step:,}: validation {self._validation}{best}")
-        if validation.examples:
-            self._show(validation.examples)
+        half = max(1, self._console.width // 2 - 4)
+        table = [("answer", "reference"), *validation.examples] if validation.examples else []
+        for columns in table:  # a line each, cut to the width
+            left, right = map(Text, columns)
+            left.truncate(half, overflow="ellipsis", pad=True)
+            right.truncate(half, overflow="ellipsis")
+            self._console.print(Text.assemble("   ", left, "  ", right))
         if not math.isfinite(validation.loss):
             self._console.print(
                 f"Warning: the loss of this validation is {validation.loss}, so the model is of no "
@@ -80,15 +89,6 @@ class ConsoleReport:
         if progress.step > 2 * self._config.warmup_steps:
             for warning in validation.warnings:
                 self._console.print(f"Warning: {warning}.")
-
-    def _show(self, examples: Sequence[tuple[str, str]]) -> None:
-        """Print answers beside the right ones, a line each, cut to the width."""
-        half = max(1, self._console.width // 2 - 4)
-        for columns in (("answer", "reference"), *examples):
-            left, right = map(Text, columns)
-            left.truncate(half, overflow="ellipsis", pad=True)
-            right.truncate(half, overflow="ellipsis")
-            self._console.print(Text.assemble("   ", left, "  ", right))
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Take the live line away."""
@@ -99,21 +99,8 @@ class ConsoleReport:
 
     def close(self) -> None:
         """Give the terminal back, whatever happened; a second time does nothing."""
-        if self._bar is not None:
+        if self._bar.live.is_started:
             self._bar.stop()
-
-    def _live(self) -> Bar:
-        if self._bar is None:
-            self._bar = Bar(
-                BarColumn(bar_width=20),
-                _Percent(),
-                TextColumn("{task.fields[line]}"),
-                console=self._console,
-                transient=True,
-            )
-            self._bar.add_task("", total=1.0, line="")
-            self._bar.start()
-        return self._bar
 
     def _line(self, progress: Progress, result: StepResult, speed: float) -> str:
         line = f"step {progress.step:,}: loss {result.loss:.3f}, "
@@ -126,7 +113,7 @@ class ConsoleReport:
         return f"{line}validation: {self._validation}"
 
 
-class MetricsFile:
+class MetricsFile(Observer):
     """One JSON object a line: `{"step": ..., "loss": ...}` or `{"step": ..., "valid": {...}}`."""
 
     def __init__(self, path: Path, config: TrainConfig, progress: Progress) -> None:
@@ -153,13 +140,8 @@ class MetricsFile:
 
     def validated(self, progress: Progress, validation: Validation) -> None:
         """Write what the validation found."""
-        self._write(
-            {
-                "step": progress.step,
-                "seconds": progress.seconds,
-                "valid": validation.to_dict(),
-            }
-        )
+        found = validation.to_dict()
+        self._write({"step": progress.step, "seconds": progress.seconds, "valid": found})
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Write why the run ended."""
@@ -176,20 +158,10 @@ class MetricsFile:
             ) from error
 
 
-class CurveWriter(Protocol):
-    """What this asks of TensorBoard's SummaryWriter."""
-
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
-        """Add a point to a curve."""
-
-    def flush(self) -> None:
-        """Write the points to the disk."""
-
-
-class TensorBoardReport:
+class TensorBoardReport(Observer):
     """Curves for TensorBoard, where it is installed (`pip install 'dragoman[track]'`)."""
 
-    def __init__(self, writer: CurveWriter, config: TrainConfig) -> None:
+    def __init__(self, writer: Any, config: TrainConfig) -> None:  # noqa: ANN401 -- a SummaryWriter
         self._writer = writer
         self._every = config.log_every
 
@@ -210,18 +182,13 @@ class TensorBoardReport:
         self._writer.flush()
 
 
-def tensorboard(folder: Path, config: TrainConfig) -> list[Reporter]:
+def tensorboard(folder: Path, config: TrainConfig) -> list[Observer]:
     """Return a TensorBoard report, or nothing where TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return []
     return [TensorBoardReport(SummaryWriter(str(folder)), config)]
-
-
-class _Percent(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        return Text(f"{task.percentage:3.0f} %")
 
 
 def _cut_after(path: Path, progress: Progress) -> None:

@@ -33,7 +33,7 @@ from dragoman.train.checkpoint import (
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
 from dragoman.train.job import Check, Job, Say, Validation, is_better, unchecked
-from dragoman.train.loop import Interrupt, Progress, Reporter, Saver, Validator, fit, stop_rule
+from dragoman.train.loop import Interrupt, Observer, Progress, Saver, Validator, fit, stop_rule
 from dragoman.train.optimizer import (
     learning_rate,
     load_optimizer_tensors,
@@ -121,7 +121,7 @@ def run_job(
     parts = Parts.around(job, recipe, folder, console)
     progress = parts.resume(console)
     display = ConsoleReport(console, config)
-    reporters: list[Reporter] = [
+    reporters: list[Observer] = [
         display,
         MetricsFile(folder.metrics, config, progress),
         *tensorboard(folder.training / "tensorboard", config),
@@ -139,7 +139,7 @@ def run_job(
     interrupt = Interrupt()
     with interrupt.listen(), closing(display):
         if recipe.start.model is not None and progress.step == 0:
-            validator.begin(progress)
+            validator.validate(progress)  # the run may not come to surpass what it starts from
         reason = fit(
             progress,
             parts.take_step,

@@ -16,7 +16,7 @@ from torch import Tensor
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.config import TrainConfig
-from dragoman.train.loop import Progress
+from dragoman.train.loop import Observer, Progress
 from dragoman.train.objective import summed_loss
 from dragoman.train.optimizer import make_optimizer
 from dragoman.train.step import Stepper, StepResult
@@ -115,7 +115,7 @@ def file_size_limit(size: int) -> Iterator[None]:
 
 
 @dataclass
-class Watcher:
+class Watcher(Observer):
     """An observer that remembers what it was told."""
 
     steps: list[int] = field(default_factory=list)

@@ -116,7 +116,7 @@ def test_live_line_on_a_terminal() -> None:
     report = ConsoleReport(console, CONFIG)
     for step in range(1, 26):
         report.stepped(Progress(step=step, seconds=2 * step, tokens=10 * step), RESULT)
-    report._live().refresh()
+    report._bar.refresh()
     live = file.getvalue()
     assert HIDE_CURSOR in live
     assert SHOW_CURSOR not in live
