@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Positive, Range, check_ranges
-from dragoman.settings import load_settings
+from dragoman.settings import read_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def test_an_error_names_the_line_of_the_key(tmp_path: Path, text: str, message: 
     """Not only that of its section; and a wrong type is an error before its range is."""
     (tmp_path / "bakery.toml").write_text(text)
     with pytest.raises(InputError) as caught:
-        load_settings(Bakery, tmp_path / "bakery.toml")
+        read_settings(tmp_path / "bakery.toml").build(Bakery)
     assert str(caught.value).endswith(message)
 
 
@@ -79,4 +79,4 @@ def test_an_override_out_of_range_is_named(tmp_path: Path) -> None:
     """By what was typed."""
     (tmp_path / "bakery.toml").write_text("")
     with pytest.raises(InputError, match=r"override oven.loaves=0: oven.loaves is 0; it must be"):
-        load_settings(Bakery, tmp_path / "bakery.toml", ["oven.loaves=0"])
+        read_settings(tmp_path / "bakery.toml", ["oven.loaves=0"]).build(Bakery)

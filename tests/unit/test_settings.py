@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError, InputError, nearest
 from dragoman.plain import to_plain
-from dragoman.settings import load_settings, parse_settings, read_settings
+from dragoman.settings import parse_settings, read_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def write(tmp_path: Path, text: str = FILE) -> Path:
 
 def test_a_file_becomes_nested_dataclasses(tmp_path: Path) -> None:
     """Sections, lists of them, tuples, paths and an integer for a number are read."""
-    recipe = load_settings(Recipe, write(tmp_path))
+    recipe = read_settings(write(tmp_path)).build(Recipe)
     assert recipe == Recipe(
         out=Path("runs/x"),
         train=Train(max_steps=5, betas=(0.9, 0.98), mode="exact"),
@@ -135,21 +135,23 @@ def test_a_file_becomes_nested_dataclasses(tmp_path: Path) -> None:
 )
 def test_an_override_is_a_toml_value_or_else_text(tmp_path: Path, override: str, read) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """A dotted path reaches any key, through defaults, None, unions and lists."""
-    assert read(load_settings(Recipe, write(tmp_path), [override]))
+    assert read(read_settings(write(tmp_path), [override]).build(Recipe))
 
 
 def test_a_later_override_wins(tmp_path: Path) -> None:
     """Overrides are laid one over the other in order."""
-    recipe = load_settings(Recipe, write(tmp_path), ["train.max_steps=6", "train.max_steps=7"])
+    recipe = read_settings(write(tmp_path), ["train.max_steps=6", "train.max_steps=7"]).build(
+        Recipe
+    )
     assert recipe.train.max_steps == 7
     with pytest.raises(InputError, match=r"^override train\.max_steps=x: "):
-        load_settings(Recipe, write(tmp_path), ["train.max_steps=6", "train.max_steps=x"])
+        read_settings(write(tmp_path), ["train.max_steps=6", "train.max_steps=x"]).build(Recipe)
 
 
 def test_a_partial_section_keeps_the_default_of_the_field(tmp_path: Path) -> None:
     """Keys that a section leaves out come from the field's default, not from the class."""
     path = write(tmp_path, 'out = "x"\n[train.optimizer]\n')
-    assert load_settings(Recipe, path).train.optimizer == Sgd(momentum=0.5)
+    assert read_settings(path).build(Recipe).train.optimizer == Sgd(momentum=0.5)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_a_mistake_in_the_file_is_one_sentence_with_its_line(
     """The key, the nearest known key, the file and the line of the statement are named."""
     path = write(tmp_path, FILE.replace(old, new))
     with pytest.raises(InputError) as caught:
-        load_settings(Recipe, path)
+        read_settings(path).build(Recipe)
     assert str(caught.value).startswith(str(path))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -225,7 +227,7 @@ def test_a_mistake_in_an_override_names_the_override(
 ) -> None:
     """The user sees what was typed and not a line of a file that is right."""
     with pytest.raises(InputError) as caught:
-        load_settings(Recipe, write(tmp_path), [override])
+        read_settings(write(tmp_path), [override]).build(Recipe)
     shown = override.replace("\n", r"\n")  # a sentence stays on one line
     assert str(caught.value).startswith(f"override {shown}: ")
     assert message in str(caught.value)
@@ -235,7 +237,7 @@ def test_a_conflict_between_file_and_override_names_both(tmp_path: Path) -> None
     """A rule between keys may be broken by an override alone: it is named beside the section."""
     path = write(tmp_path)
     with pytest.raises(InputError) as caught:
-        load_settings(Recipe, path, ["train.warmup=9"])
+        read_settings(path, ["train.warmup=9"]).build(Recipe)
     assert str(caught.value) == (
         f"{path}, line 4 with override train.warmup=9: section train: "
         "warmup must not exceed max_steps"
@@ -245,22 +247,22 @@ def test_a_conflict_between_file_and_override_names_both(tmp_path: Path) -> None
 def test_a_file_that_cannot_be_read_is_the_users_mistake(tmp_path: Path) -> None:
     """A missing file, a folder and bytes that are not UTF-8 are each told in a sentence."""
     with pytest.raises(InputError, match="cannot be read"):
-        load_settings(Recipe, tmp_path / "none.toml")
+        read_settings(tmp_path / "none.toml").build(Recipe)
     with pytest.raises(InputError, match="cannot be read"):
-        load_settings(Recipe, tmp_path)
+        read_settings(tmp_path).build(Recipe)
     (tmp_path / "latin.toml").write_bytes('out = "é"'.encode("latin-1"))
     with pytest.raises(InputError, match="byte 7 is not UTF-8"):
-        load_settings(Recipe, tmp_path / "latin.toml")
+        read_settings(tmp_path / "latin.toml").build(Recipe)
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     """A recipe saved by a Windows editor means the same, and errors count the same lines."""
     path = tmp_path / "recipe.toml"
     path.write_bytes(b"\xef\xbb\xbf" + FILE.replace("\n", "\r\n").encode())
-    assert load_settings(Recipe, path) == load_settings(Recipe, write(tmp_path))
+    assert read_settings(path).build(Recipe) == read_settings(write(tmp_path)).build(Recipe)
     path.write_bytes(FILE.replace("exact", "exakt").replace("\n", "\r\n").encode())
     with pytest.raises(InputError, match=r"line 10: train\.mode"):
-        load_settings(Recipe, path)
+        read_settings(path).build(Recipe)
 
 
 def test_parsed_json_names_its_origin() -> None:

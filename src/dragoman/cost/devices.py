@@ -208,7 +208,7 @@ def device_table(own: Path | None = None) -> DeviceTable:
     if own is None and not path.exists():
         return shipped.build(DeviceTable)
     given = read_settings(path)
-    return Given(_laid_over(shipped.data, given), given.source).build(DeviceTable)
+    return Given(_laid_over(shipped.data, given), given.origin).build(DeviceTable)
 
 
 def device_named(name: str, table: DeviceTable) -> Device:

@@ -1,6 +1,6 @@
 """From a TOML file and `key=value` overrides to frozen dataclasses, strictly.
 
-    settings = load_settings(TrainingRecipe, Path("recipe.toml"), ["train.max_steps=1000"])
+    settings = read_settings(Path("recipe.toml"), ["train.max_steps=1000"]).build(TrainingRecipe)
 
 Unknown keys, values of the wrong type or out of range, and conflicts that `__post_init__` finds
 (a `ValueError` or an `InputError`) each raise one `InputError`: a sentence that names the
@@ -21,11 +21,10 @@ from typing import Any, TypeVar
 from dragoman.errors import InputError
 from dragoman.plain import to_plain
 from dragoman.settings.fields import must_be, not_among, section
-from dragoman.settings.source import Place, Source, lay_over, parse_toml, read_text
+from dragoman.settings.source import Origin, lay_over, parse_toml, read_text
 
 __all__ = [
     "Given",
-    "load_settings",
     "override_settings",
     "parse_settings",
     "read_settings",
@@ -35,24 +34,19 @@ C = TypeVar("C")
 T = TypeVar("T")
 
 
-def load_settings(cls: type[T], path: Path, overrides: Sequence[str] = ()) -> T:
-    """Read the TOML file `path`, apply `overrides` and build `cls`.
+def read_settings(path: Path, overrides: Sequence[str] = ()) -> "Given":
+    """Read the TOML file `path` and apply `overrides`.
 
     An override is `dotted.path=value`. Its right-hand side is read as a TOML value (`45`,
     `true`, `[1, 2]`, `"text"`) and, if it is not one, as text (`data.src=a.en`). A
     number in the path counts the elements of a list from 0. A later override wins.
 
-    Raises InputError, with one sentence, for anything that is wrong.
+    Raises InputError, with one sentence, for anything that is wrong; so does `Given.build`.
     """
-    return read_settings(path, overrides).build(cls)
-
-
-def read_settings(path: Path, overrides: Sequence[str] = ()) -> "Given":
-    """Read the same without building anything, for callers that choose the class by a key."""
     text = read_text(path)
     data = parse_toml(text, path)
     laid = tuple(lay_over(data, override) for override in overrides)
-    return Given(data, Source(str(path), text, laid))
+    return Given(data, Origin(str(path), text, laid))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,7 @@ class Given:
     """The values of a file and its overrides, not yet validated."""
 
     data: Mapping[str, Any]
-    source: Source
+    origin: Origin
 
     def get(self, key: str) -> object:
         """The value of a dotted key, or None if it is not given."""
@@ -73,26 +67,26 @@ class Given:
         """The choice that a top-level key names. Raises InputError if there is no such choice."""
         name = self.data.get(key, default)
         if not isinstance(name, str) or name not in choices:
-            at = Place(self.source, (key,))
+            at = self.origin.child(key)
             raise at.error(not_among(at, tuple(choices), name))
         return choices[name]
 
     def must_be(self, wanted: str, path: tuple[str, ...], value: object) -> InputError:
         """The error about a value of the wrong type."""
-        return must_be(Place(self.source, path), wanted, value)
+        return must_be(self.origin.child(*path), wanted, value)
 
     def build(self, cls: type[T], base: T | None = None) -> T:
         """Build `cls`; keys that are not given come from `base`, where there is one."""
-        return section(cls, self.data, Place(self.source), base)
+        return section(cls, self.data, self.origin, base)
 
 
 def parse_settings(cls: type[T], data: Mapping[str, Any], origin: str) -> T:
     """Build `cls` from plain values, such as parsed JSON; errors name `origin`."""
-    return section(cls, data, Place(Source(origin)), None)
+    return section(cls, data, Origin(origin), None)
 
 
 def override_settings(settings: T, overrides: Sequence[str]) -> T:
     """Apply `dotted.path=value` overrides to settings that have been built."""
     data = to_plain(settings)
     laid = tuple(lay_over(data, override) for override in overrides)
-    return section(type(settings), data, Place(Source("the settings", "", laid)), None)
+    return section(type(settings), data, Origin("the settings", "", laid), None)

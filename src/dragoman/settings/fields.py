@@ -11,12 +11,12 @@ import msgspec
 
 from dragoman.errors import InputError, nearest
 from dragoman.ranges import check_range
-from dragoman.settings.source import Place
+from dragoman.settings.source import Origin
 
 T = TypeVar("T")
 
 
-def section(cls: type[T], value: object, at: Place, base: object) -> T:
+def section(cls: type[T], value: object, at: Origin, base: object) -> T:
     """Build the dataclass `cls`; keys that `value` lacks come from `base` if it is one."""
     if not isinstance(value, Mapping):
         raise must_be(at, "a section", value)
@@ -41,7 +41,7 @@ def section(cls: type[T], value: object, at: Place, base: object) -> T:
         raise at.error(f"{within}{error}") from error
 
 
-def _unknown(at: Place, cls: type) -> str:
+def _unknown(at: Origin, cls: type) -> str:
     """The sentence about an unknown key, with the closest known one in this section or inside it.
 
     It may be an abbreviation: `lr` or `learning` for `train.learning_rate`.
@@ -57,8 +57,8 @@ def _unknown(at: Place, cls: type) -> str:
     )
     close = nearest(word, inner, cutoff=0.8) or nearest(word, known) or next(abbreviated, None)
     if close:
-        meant = Place(at.source, at.path[:-1] + inner[close])
-        return f"unknown key {at.key}; did you mean {meant.key}?"
+        meant = ".".join(map(str, (*at.path[:-1], *inner[close])))
+        return f"unknown key {at.key}; did you mean {meant}?"
     return f"unknown key {at.key}; known here: {', '.join(sorted(known))}"
 
 
@@ -72,13 +72,18 @@ def _paths(cls: type) -> Iterator[tuple[str, ...]]:
                 yield from ((name, *path) for path in _paths(arm))
 
 
-def _convert(expected: Any, value: object, at: Place, base: object) -> object:  # noqa: ANN401
+def _convert(expected: Any, value: object, at: Origin, base: object) -> object:  # noqa: ANN401
     """Turn `value` into what the type expression `expected` says."""
     if is_dataclass(expected) and isinstance(expected, type):
         return section(expected, value, at, base)
     origin, arguments = get_origin(expected), get_args(expected)
     if origin is Annotated:
-        return _within(expected, _convert(arguments[0], value, at, base), at)
+        value = _convert(arguments[0], value, at, base)
+        try:
+            check_range(at.key, value, expected)
+        except InputError as error:
+            raise at.error(str(error)) from error
+        return value
     if origin in {Union, UnionType}:
         return _union(arguments, value, at, base)
     if origin is list or (origin is tuple and arguments[1:] == (...,)):
@@ -93,16 +98,7 @@ def _convert(expected: Any, value: object, at: Place, base: object) -> object:  
     return _leaf(expected, value, at)
 
 
-def _within(expected: Any, value: object, at: Place) -> object:  # noqa: ANN401
-    """The value, which must be in the range that its type declares."""
-    try:
-        check_range(at.key, value, expected)
-    except InputError as error:
-        raise at.error(str(error)) from error
-    return value
-
-
-def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> object:
+def _union(arms: tuple[Any, ...], value: object, at: Origin, base: object) -> object:
     if value is None and NoneType in arms:
         return None
     arms = tuple(arm for arm in arms if arm is not NoneType)
@@ -121,7 +117,7 @@ def _union(arms: tuple[Any, ...], value: object, at: Place, base: object) -> obj
     raise must_be(at, " or ".join(dict.fromkeys(map(_wanted, arms))), value)
 
 
-def _choose(sections: list[Any], value: Mapping[str, Any], at: Place, base: object) -> Any:  # noqa: ANN401
+def _choose(sections: list[Any], value: Mapping[str, Any], at: Origin, base: object) -> Any:  # noqa: ANN401
     """The dataclass that `kind` names; without one that of the default, or the best fit.
 
     A class that some imported module derives from one of them, or from a base of theirs, is found
@@ -150,7 +146,7 @@ def _kinds(section: type) -> tuple[object, ...]:
     return get_args(get_type_hints(section).get("kind"))
 
 
-def _leaf(expected: Any, value: object, at: Place) -> object:  # noqa: ANN401
+def _leaf(expected: Any, value: object, at: Origin) -> object:  # noqa: ANN401
     given = at.override()
     if given and given.path == at.path and expected in _TEXTUAL:
         value = value if isinstance(value, str | list | dict) else given.right  # out=2024: a name
@@ -207,18 +203,15 @@ def _wanted(expected: Any) -> str:  # noqa: ANN401
     return _NAMES.get(expected, str(expected))
 
 
-def must_be(at: Place, wanted: str, value: object) -> InputError:
+def must_be(at: Origin, wanted: str, value: object) -> InputError:
     """The error about a value of the wrong type."""
     return at.error(f"{at.key or 'the whole file'} must be {wanted}, not {_show(value)}")
 
 
-def not_among(at: Place, choices: tuple[object, ...], value: object) -> str:
+def not_among(at: Origin, choices: tuple[object, ...], value: object) -> str:
     """The sentence about a value that is not one of the choices, with the nearest one."""
-    close = (
-        nearest(value, [c for c in choices if isinstance(c, str)])
-        if isinstance(value, str)
-        else None
-    )
+    names = [choice for choice in choices if isinstance(choice, str)]
+    close = nearest(value, names) if isinstance(value, str) else None
     hint = f"; did you mean {_show(close)}?" if close else ""
     return f"{at.key} must be one of {', '.join(map(_show, choices))}, not {_show(value)}{hint}"
 

@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +26,14 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The file (or other origin) and the overrides that were applied to it."""
+class Origin:
+    """Where a setting comes from: a key in a file, and the overrides applied to the file."""
 
     name: str
+    """The file, or what else the settings come from."""
     text: str | None = None
+    """What stands in the file, if it is one."""
     overrides: tuple[Override, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A key in its source."""
-
-    source: Source
     path: KeyPath = ()
 
     @property
@@ -46,9 +41,9 @@ class Place:
         """The dotted path."""
         return ".".join(str(part) for part in self.path)
 
-    def child(self, part: str | int) -> "Place":
+    def child(self, *parts: str | int) -> "Origin":
         """A key or an element of the section or list here."""
-        return Place(self.source, (*self.path, part))
+        return replace(self, path=(*self.path, *parts))
 
     def error(self, sentence: str) -> InputError:
         """The error that names file and line, or the override."""
@@ -56,15 +51,15 @@ class Place:
 
     def override(self) -> Override | None:
         """The last override that gave this key, or a section around it, its value."""
-        found = [o for o in self.source.overrides if o.path == self.path[: len(o.path)]]
+        found = [o for o in self.overrides if o.path == self.path[: len(o.path)]]
         return found[-1] if found else None
 
     def _describe(self) -> str:
         if given := self.override():
             return f"override {given.text}"
-        line = _line_of(self.source.text, self.path) if self.source.text is not None else None
-        where = self.source.name if line is None else f"{self.source.name}, line {line}"
-        below = [o.text for o in self.source.overrides if o.path[: len(self.path)] == self.path]
+        line = _line_of(self.text, self.path) if self.text is not None else None
+        where = self.name if line is None else f"{self.name}, line {line}"
+        below = [o.text for o in self.overrides if o.path[: len(self.path)] == self.path]
         return f"{where} with override {' '.join(below)}" if below else where
 
 

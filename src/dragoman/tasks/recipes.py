@@ -126,7 +126,7 @@ def _grids(given: Given) -> list[Mapping[str, Mapping[str, Settings]]]:
     grids = given.data.get("sweep", [])
     if not isinstance(grids, list) or not all(_is_grid(grid) for grid in grids):
         raise InputError(
-            f"the sweep of {given.source.name} is not a list of grids; write [[sweep]] and below "
+            f"the sweep of {given.origin.name} is not a list of grids; write [[sweep]] and below "
             "it lines such as size.small = {model.d_model = 32}"
         )
     return grids
@@ -150,7 +150,7 @@ def _runs(grid: Mapping[str, Mapping[str, Settings]]) -> Iterator[tuple[str, Set
 
 def _recipe(given: Given, run: str, settings: Settings) -> RunRecipe:
     set_by_sweep = set(_keys(settings))
-    for override in given.source.overrides:
+    for override in given.origin.overrides:
         key = ".".join(map(str, override.path))
         if key in set_by_sweep:
             raise InputError(

@@ -38,7 +38,7 @@ from dragoman.nn import (
 from dragoman.nn.dot_product import distances
 from dragoman.nn.position.bias import ALiBiBias
 from dragoman.plain import to_plain
-from dragoman.settings import load_settings, parse_settings, read_settings
+from dragoman.settings import parse_settings, read_settings
 
 WRITTEN: dict[str, AttentionPattern] = {
     '{kind = "full"}': Full(),
@@ -65,7 +65,7 @@ def test_a_file_can_name_every_pattern(text: str, tmp_path: Path) -> None:
     """TOML becomes the value, and what is kept of it becomes the value again."""
     path = tmp_path / "model.toml"
     path.write_text(f"patterns = [{text}, {text}]")
-    config = load_settings(EncoderOnlyConfig, path)
+    config = read_settings(path).build(EncoderOnlyConfig)
     assert config.patterns == (WRITTEN[text],) * 2
     assert parse_settings(EncoderOnlyConfig, to_plain(config), "again") == config
 
@@ -75,9 +75,9 @@ def test_a_decoder_takes_every_causal_pattern(text: str, tmp_path: Path) -> None
     """With or without an encoder."""
     path = tmp_path / "model.toml"
     path.write_text(f"decoder_patterns = [{text}]")
-    assert load_settings(EncoderDecoderConfig, path).decoder_patterns == (WRITTEN[text],)
+    assert read_settings(path).build(EncoderDecoderConfig).decoder_patterns == (WRITTEN[text],)
     path.write_text(f"patterns = [{text}]")
-    assert load_settings(DecoderOnlyConfig, path).patterns == (WRITTEN[text],)
+    assert read_settings(path).build(DecoderOnlyConfig).patterns == (WRITTEN[text],)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_pattern_that_cannot_be_is_refused(text: str, named: str, tmp_path: Pa
     path = tmp_path / "model.toml"
     path.write_text(f"patterns = [{text}]")
     with pytest.raises(InputError, match=named) as caught:
-        load_settings(EncoderOnlyConfig, path)
+        read_settings(path).build(EncoderOnlyConfig)
     assert "model.toml" in str(caught.value)
 
 
@@ -139,7 +139,7 @@ def test_a_file_can_name_what_extends_a_pattern_or_a_scheme(tmp_path: Path) -> N
     path.write_text(
         'patterns = [{kind = "thinned", step = 3}, {kind = "causal"}]\npositions = {kind = "steep"}'
     )
-    config = load_settings(DecoderOnlyConfig, path)
+    config = read_settings(path).build(DecoderOnlyConfig)
     expected: tuple[object, object] = ((Thinned(step=3), Causal()), Steep())
     assert (config.patterns, config.positions) == expected
     assert {type(pattern) for pattern in config.patterns} == {Thinned, Causal}
@@ -160,7 +160,7 @@ def test_a_kind_that_nothing_imported_has_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.toml"
     path.write_text('patterns = [{kind = "antigravity.Pattern"}]')
     with pytest.raises(InputError, match=r'kind must be one of .*, not "antigravity\.Pattern"'):
-        load_settings(DecoderOnlyConfig, path)
+        read_settings(path).build(DecoderOnlyConfig)
     assert "antigravity" not in sys.modules
 
 
