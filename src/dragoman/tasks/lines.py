@@ -56,8 +56,8 @@ def _chunks(line: str, ids: list[int], tokenizer: Tokenizer, limit: int) -> list
         return []
     if len(ids) <= limit:
         return [ids]
-    chunks = split_long(line, limit, lambda text: len(tokenizer.encode(text)))
-    return tokenizer.encode_batch([chunk.text for chunk in chunks if chunk.text])
+    chunks = map(str.rstrip, split_long(line, limit, lambda text: len(tokenizer.encode(text))))
+    return tokenizer.encode_batch(list(filter(None, chunks)))
 
 
 def one_line(text: str) -> str:

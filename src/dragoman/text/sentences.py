@@ -7,7 +7,6 @@ in Latin punctuation only before a space (3.14 stays whole), in Chinese punctuat
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 _CUTS = tuple(
     re.compile(pattern, re.DOTALL)
@@ -27,17 +26,6 @@ _ABBREVIATION = re.compile(
     r"|Jr|Sr|vs|Inc|Ltd|Co|Corp|Hr|Fr|Mme|Mlle|Str|bzw)$"
 )
 """Before a full stop: an initial, a German ordinal, or what a name follows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A part of a line, and the space that follows it."""
-
-    text: str
-    gap: str
-
-    def __str__(self) -> str:
-        return self.text + self.gap
 
 
 def has_several_sentences(text: str) -> bool:
@@ -63,15 +51,16 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     return marks != "." * len(marks) or (marks == "." and not _ABBREVIATION.search(before))
 
 
-def split_long(text: str, limit: int, length: Callable[[str], int]) -> list[Chunk]:
-    """The text in chunks of `length(chunk.text) <= limit` each, as few as good cuts allow.
+def split_long(text: str, limit: int, length: Callable[[str], int]) -> list[str]:
+    """The text in chunks of `length(chunk.rstrip()) <= limit` each, as few as good cuts allow.
 
-    `"".join(map(str, chunks)) == text`. A text within the limit is one chunk; a single character
-    that is over the limit stays one. `length` is expected to grow with the text.
+    `"".join(chunks) == text`: the space after a chunk is at its end. A text within the limit is one
+    chunk; a single character that is over the limit stays one. `length` is expected to grow with
+    the text.
     """
     if limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")
-    return [_chunk(part) for part in _parts(text, _CUTS, limit, length)]
+    return list(_parts(text, _CUTS, limit, length))
 
 
 def _parts(
@@ -112,8 +101,3 @@ def _furthest(
         reach *= 2
     last = min(first + reach, len(ends))
     return bisect_right(ends, limit, first, last, key=measure) - 1
-
-
-def _chunk(part: str) -> Chunk:
-    text = part.rstrip()
-    return Chunk(text, part[len(text) :])
