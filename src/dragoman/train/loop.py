@@ -21,7 +21,6 @@ class Progress:
     """Where a run stands: plain numbers, saved in every checkpoint."""
 
     step: int = 0
-    """Optimizer steps taken."""
     seconds: float = 0.0
     """Wall time spent, over all resumptions."""
     tokens: int = 0
@@ -29,9 +28,7 @@ class Progress:
     best: dict[str, float] | None = None
     """What the best validation so far found."""
     best_step: int = 0
-    """When it was."""
     validated_step: int = 0
-    """When the last validation was."""
     stale: int = 0
     """Validations since the best one."""
 
@@ -149,13 +146,11 @@ class Validator(Observer):
     """Validates, remembers the best in the progress, and hands the best model on."""
 
     every: int
-    """Steps between validations."""
     metric: str
     """What the best one is chosen by."""
     measure: Callable[[], Validation]
-    """Validates the model as it is now."""
     keep: Callable[[Validation], None]
-    """Keeps the model as it is now: it is the best so far."""
+    """Called while the model is the best so far."""
     reporters: Sequence[Observer]
     """Called after each validation."""
 
@@ -189,11 +184,8 @@ class Saver(Observer):
     """Saves a checkpoint every so many steps and at the end."""
 
     every: int
-    """Steps between checkpoints."""
     save: Callable[[], None]
-    """Saves the run as it is now."""
     last_step: int = 0
-    """The step of the last checkpoint."""
 
     def stepped(self, progress: Progress, result: StepResult) -> None:  # noqa: ARG002 (an observer)
         """Save after every `every`-th step."""

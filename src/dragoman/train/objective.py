@@ -11,6 +11,7 @@ Losses are sums over tokens. The step divides by the tokens of the whole step.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -122,9 +123,9 @@ def _validation_loss(
     weight, bias = _in_dtype_of(hidden_MD, output.weight, output.bias)
     loss = _zero(hidden_MD)
     with torch.autocast(hidden_MD.device.type, enabled=False):
-        for hidden, targets in zip(hidden_MD.split(CHUNK), targets_M.split(CHUNK), strict=True):
-            log_probs = _log_probs(F.linear(hidden, weight, bias))
-            loss += _loss(log_probs, targets, smoothing)
+        project = partial(F.linear, weight=weight, bias=bias)
+        for logits, targets in _in_chunks(project, hidden_MD, targets_M):
+            loss += _loss(_log_probs(logits), targets, smoothing)
     return loss
 
 
@@ -180,14 +181,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
         scale = grads[0]
-        scaled_bias = None if grad_bias is None else grad_bias * scale
-        return (
-            grad_hidden * scale.to(grad_hidden.dtype),
-            grad_weight * scale,
-            scaled_bias,
-            None,
-            None,
-        )
+        by_bias = None if grad_bias is None else grad_bias * scale
+        by_hidden = grad_hidden * scale.to(grad_hidden.dtype)
+        return by_hidden, grad_weight * scale, by_bias, None, None
 
 
 def _loss_and_gradient(

@@ -58,9 +58,7 @@ class TrainResult:
     """How a run ended."""
 
     folder: Path
-    """The model folder."""
     reason: str
-    """Why it stopped."""
     interrupted: bool
     """Whether it is unfinished: the same command goes on with it."""
     progress: Progress

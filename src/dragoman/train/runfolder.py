@@ -34,6 +34,7 @@ LIMITS = frozenset({"train.max_steps", "train.max_minutes", "train.patience"})
 
 LOCK = ".lock"
 RECIPE = "recipe.json"
+FINISHED, FINISHED_BEFORE = "finished.json", "finished.before.json"
 
 T = TypeVar("T")
 
@@ -43,9 +44,7 @@ class End:
     """What `finished.json` holds."""
 
     reason: str
-    """Why the run stopped."""
     step: int
-    """Where it stopped."""
     valid: dict[str, float] | None
     """The validation of the model in the folder."""
 
@@ -72,13 +71,9 @@ class RunFolder:
         return self.training / "metrics.jsonl"
 
     @property
-    def _finished_before(self) -> Path:
-        return self.training / "finished.before.json"
-
-    @property
     def exported(self) -> dict[str, float] | None:
         """The validation of the model that the run wrote when it was finished a first time."""
-        before = self._finished_before
+        before = self.training / FINISHED_BEFORE
         return _read(before, End).valid if before.exists() else None
 
     @classmethod
@@ -120,16 +115,14 @@ class RunFolder:
 
     def is_finished(self, recipe: RunRecipe) -> bool:
         """Whether this very run is done: neither its settings nor its limits have changed."""
-        if not (self.training / "finished.json").exists():
-            return False
-        return not self._changed(recipe)
+        return (self.training / FINISHED).exists() and not self._changed(recipe)
 
     def mark_finished(self, reason: str, progress: Progress) -> None:
         """Remember that the run reached its end."""
         try:
             end = {"reason": reason, "step": progress.step, "valid": progress.best}
             text = json.dumps(end, sort_keys=True)  # as those of a best from a checkpoint are
-            write_durably(self.training / "finished.json", text)
+            write_durably(self.training / FINISHED, text)
         except OSError as error:
             raise DragomanError(f"cannot write to {self.training}: {error.strerror}") from error
 
@@ -145,7 +138,7 @@ class RunFolder:
                 f"{self.path} holds a run with other settings ({', '.join(others)}; {others[0]} "
                 f"was {old!r}, is {new!r}); give another --out, or the old settings"
             )
-        marker = self.training / "finished.json"
+        marker = self.training / FINISHED
         if not marker.exists():
             return
         if not changed.keys() & LIMITS:
@@ -155,7 +148,7 @@ class RunFolder:
                 f"its model with dragoman inspect {self.path}, raise train.max_steps or "
                 "train.max_minutes to go on, or give another --out"
             )
-        marker.replace(self._finished_before)
+        marker.replace(self.training / FINISHED_BEFORE)
 
     def _changed(self, recipe: RunRecipe) -> dict[str, tuple[Any, Any]]:
         """Old and new value of each setting that decides, where they differ."""

@@ -109,7 +109,8 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
     for prefix in prefixes:
         chosen = [p for name, p in parameters.items() if f"{name}.".startswith(f"{prefix}.")]
         if not chosen:
-            parts = {name[:end] for name in parameters for end in _ends(name)}
+            words = [name.split(".") for name in parameters]
+            parts = {".".join(w[:end]) for w in words for end in range(1, len(w) + 1)}
             hint = f"did you mean {close}? " if (close := nearest(prefix, parts)) else ""
             tops = dict.fromkeys(name.partition(".")[0] for name in parameters)
             raise InputError(
@@ -120,10 +121,6 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
             parameter.requires_grad = False
     if not any(parameter.requires_grad for parameter in parameters.values()):
         raise InputError("start.freeze leaves nothing to learn: it names every part of the model")
-
-
-def _ends(name: str) -> list[int]:
-    return [i for i, letter in enumerate(name) if letter == "."] + [len(name)]
 
 
 def _with_head(theirs: ModelConfig, ours: ModelConfig) -> ModelConfig:
@@ -151,21 +148,17 @@ def copy_weights(
 ) -> str:
     """Copy weights by name, all but those of another head; return the sentence that says so."""
     stored = dict(source.named_parameters())
+    ours, other = (
+        c.head if isinstance(c, EncoderOnlyConfig) else None for c in (config, theirs.model)
+    )
     drawn = []
     for name, parameter in model.named_parameters():
-        if name.startswith("head.") and not _same_head(config, theirs.model):
+        if name.startswith("head.") and ours != other:
             drawn.append(name)
         else:
             parameter.copy_(stored[name])
     but = f"; drawn anew: {', '.join(drawn)}" if drawn else ""
     return f"The weights are those of {recipe.start.model}{but}."
-
-
-def _same_head(ours: ModelConfig, theirs: ModelConfig) -> bool:
-    """Whether two encoders end alike, labels included; other models have nothing to exchange."""
-    if isinstance(ours, EncoderOnlyConfig) and isinstance(theirs, EncoderOnlyConfig):
-        return ours.head == theirs.head
-    return True
 
 
 NAME = "tokenizer.json"
@@ -181,7 +174,14 @@ def begin_tokenizer(recipe: RunRecipe, texts: Iterable[str], folder: Path, say: 
     if kept.exists():
         return Tokenizer.load(kept)
     if recipe.start.model is not None:
-        tokenizer = _of_model(Path(recipe.start.model))
+        model = Path(recipe.start.model)
+        src, tgt = tokenizer_paths(model, read_config(model))
+        if src != tgt:
+            raise InputError(
+                f"start.model = {model} has a tokenizer for each of two languages, and this task "
+                "takes one; start from another model"
+            )
+        tokenizer = Tokenizer.load(src)
         say(f"The tokenizer is that of {recipe.start.model}; none is trained.")
     else:
         config = recipe.tokenizer
@@ -190,13 +190,3 @@ def begin_tokenizer(recipe: RunRecipe, texts: Iterable[str], folder: Path, say: 
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(kept)
     return tokenizer
-
-
-def _of_model(folder: Path) -> Tokenizer:
-    src, tgt = tokenizer_paths(folder, read_config(folder))
-    if src != tgt:
-        raise InputError(
-            f"start.model = {folder} has a tokenizer for each of two languages, and this task "
-            "takes one; start from another model"
-        )
-    return Tokenizer.load(src)

@@ -1,5 +1,6 @@
 """One optimizer step: micro-batches in, weights moved."""
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -19,11 +20,10 @@ class StepResult:
     loss: float
     """Mean over the step's targets, with label smoothing, in nats."""
     grad_norm: float
-    """Of all gradients, before clipping."""
+    """Before clipping."""
     learning_rate: float
-    """That was used."""
     num_tokens: int
-    """Tokens of all batches, without padding."""
+    """Without padding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Stepper(Generic[BatchT]):
 
     def _check_finite(self, loss: float, grad_norm: float, batches: Sequence[BatchT]) -> None:
         for what, value in (("loss", loss), ("gradient norm", grad_norm)):
-            if not torch.isfinite(torch.tensor(value)):
+            if not math.isfinite(value):
                 examples = [int(i) + 1 for batch in batches for i in batch.indices[:5]]
                 raise DragomanError(
                     f"the {what} is {value}, in a batch of the examples {examples} ...; the "
