@@ -1,23 +1,30 @@
-"""What a run shows and writes down: a progress display, metrics.jsonl, TensorBoard."""
+"""What a run shows and writes down: a display, metrics.jsonl, TensorBoard, the model card."""
 
 import json
 import math
+import platform
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
+from torch import nn
 
 from dragoman.errors import DragomanError
 from dragoman.files.writing import write_durably
+from dragoman.models.folder import CARD
 from dragoman.train.config import TrainConfig
-from dragoman.train.job import Validation
+from dragoman.train.job import CardPart, Validation
 from dragoman.train.loop import Observer, Progress
+from dragoman.train.recipe import RunRecipe
 from dragoman.train.step import StepResult
+from dragoman.version import __version__
+from dragoman.wording import counted
 
 PLAIN_SECONDS = 15.0  # between the lines where there is no terminal
 
@@ -213,3 +220,64 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+# ---------------------------------------------------------------- the model card
+
+UNFINISHED = "**Unfinished:** "
+"""Begins the line that goes when the run ends."""
+
+
+def model_card(
+    recipe: RunRecipe,
+    part: CardPart,
+    model: nn.Module,
+    progress: Progress,
+    figures: Mapping[str, float],
+) -> str:
+    """Write the card as Markdown: data, architecture, training, scores, versions, how to use."""
+    data = [*part.data]
+    data += [f"from: {recipe.data.source}"] if recipe.data.source else []
+    data += [f"started from: `{recipe.start.model}`"] if recipe.start.model else []
+    size = sum(p.numel() for p in model.parameters())
+    blocks = [
+        f"# {part.title}",
+        recipe.description,
+        f"{UNFINISHED}the best model so far of a run that has not ended, at "
+        f"{_of_limits(recipe.train, progress)}.",
+        "## Data",
+        "\n".join(f"- {line}" for line in data),
+        "## Model",
+        f"{size:,} parameters: {part.architecture}.",
+        "## Training",
+        f"{counted(progress.step, 'step')}, {counted(progress.tokens, 'token')}, "
+        f"{progress.seconds / 60:.1f} minutes, seed {recipe.train.seed}. "
+        "The whole recipe: `training/recipe.json`.",
+        "## Validation",
+        part.judged,
+        "\n".join(f"- {name}: {value:.4g}" for name, value in figures.items()),
+        "## Use",
+        f"    {part.use}",
+        f"Made by dragoman {__version__}, torch {torch.__version__}, "
+        f"Python {platform.python_version()}.\n",
+    ]
+    return "\n\n".join(blocks)
+
+
+def end_card(folder: Path) -> None:
+    """Take from the card in a folder that the run is unfinished."""
+    card = folder / CARD
+    if card.exists():  # else somebody has removed it
+        text = card.read_text(encoding="utf-8", errors="surrogateescape")  # who knows who edited it
+        kept = (block for block in text.split("\n\n") if not block.startswith(UNFINISHED))
+        write_durably(card, "\n\n".join(kept))
+
+
+def _of_limits(config: TrainConfig, progress: Progress) -> str:
+    """How far a run is on the way to each of its limits."""
+    steps = f"step {progress.step:,}"
+    if config.max_steps is not None:
+        steps += f" of {config.max_steps:,}"
+    if config.max_minutes is None:
+        return steps
+    return f"{steps}, minute {progress.seconds / 60:.0f} of {config.max_minutes:g}"

@@ -18,7 +18,6 @@ from dragoman.models.folder import load_model, save_model
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.cpu.products import autocast
 from dragoman.plain import to_plain
-from dragoman.train.card import end_card, model_card
 from dragoman.train.checkpoint import (
     SavedState,
     Tensors,
@@ -41,7 +40,7 @@ from dragoman.train.optimizer import (
     optimizer_tensors,
 )
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.report import ConsoleReport, MetricsFile, tensorboard
+from dragoman.train.report import ConsoleReport, MetricsFile, end_card, model_card, tensorboard
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import check_start, copy_weights
 from dragoman.train.step import Stepper, StepResult
