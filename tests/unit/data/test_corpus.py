@@ -188,6 +188,7 @@ def test_two_parallel_files(tmp_path: Path) -> None:
     """Line n of one belongs to line n of the other; the last line feed may be missing."""
     corpus = parallel(tmp_path, b"one\ntwo\n", b"eins\r\nzwei")
     assert list(read_pairs(corpus)) == [("one", "eins"), ("two", "zwei")]
+    assert list(read_pairs(parallel(tmp_path, b"one", b"eins"))) == [("one", "eins")]
 
 
 def test_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
@@ -198,11 +199,6 @@ def test_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
     ]:
         with pytest.raises(InputError, match=words):
             list(read_pairs(parallel(tmp_path, src, tgt)))
-
-
-def test_one_pair_is_a_corpus(tmp_path: Path) -> None:
-    """A corpus may have a single line."""
-    assert list(read_pairs(parallel(tmp_path, b"one", b"eins"))) == [("one", "eins")]
 
 
 def test_tsv(tmp_path: Path) -> None:

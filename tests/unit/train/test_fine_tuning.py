@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import (
     Scorer,
+    change,
     exported,
     figures,
     interrupt,
@@ -40,7 +41,7 @@ def test_the_tokenizers_are_those_of_the_folder(tuning: TranslateRecipe) -> None
     """No tokenizer is trained: the tokenizers are the same files, and this is said."""
     _, said = run(tuning, 1, 2, 3, 4, 0)
     assert "none is trained" in said
-    assert "Learning" not in said
+    assert "Training a tokenizer" not in said
     start = Path(tuning.start.model or "")
     assert read_config(Path(tuning.out)).tokenizers == read_config(start).tokenizers
     card = (Path(tuning.out) / "README.md").read_text(encoding="utf-8")
@@ -98,13 +99,16 @@ def test_memory_that_a_model_lacks(recipe: TranslateRecipe) -> None:
 
 
 def test_two_tokenizers(recipe: TranslateRecipe) -> None:
-    """Both tokenizers of a folder with two are taken."""
+    """They are kept and loaded again when a run goes on, and taken by a run that starts there."""
     recipe = replace(
         recipe,
         tokenizer=replace(recipe.tokenizer, joint=False),
         model=replace(recipe.model, tie_embeddings="target-output"),
     )
-    run(recipe, 1, 2, 3, 0)
+    assert "Training a tokenizer" in run(change(recipe, max_steps=2), 1)[1]
+    assert "Training a tokenizer" not in run(recipe, 2, 3, 0)[1]
+    names = {path.name for path in Path(recipe.out).iterdir()}
+    assert {"tokenizer.src.json", "tokenizer.tgt.json"} <= names
     tuned = start_from(replace(recipe, out=recipe.out + "-tuned"), recipe.out)
     run(tuned, 1, 2, 3, 4, 0)
     assert len(load_model(Path(tuned.out))[1].tokenizers) == 2

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
+from tests.unit.models.saved import Words
 from tests.unit.train.made import make_console
 from torch import Tensor
 
@@ -85,14 +86,6 @@ class Drawn:
     def draw(self, rng: np.random.Generator) -> Pass:
         """A new epoch."""
         return Pass(torch.from_numpy(rng.integers(1, V, (20, 8, 4))))
-
-
-class Words:
-    """A tokenizer as far as a folder knows one."""
-
-    def save(self, path: Path) -> None:
-        """Write something."""
-        path.write_text("{}", encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

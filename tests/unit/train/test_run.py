@@ -62,7 +62,11 @@ def test_a_longer_run_keeps_the_better_average(recipe: TranslateRecipe) -> None:
     """A finished run that goes on and gets no better keeps the average that it had written."""
     run(recipe, 10, 20, 30, 99)
     before = exported(recipe)
-    result, _ = run(change(recipe, max_steps=8), 50, 60)
+    with pytest.raises(InputError, match="is finished"):
+        run(recipe)
+    result, said = run(change(recipe, max_steps=8), 50, 60)
+    assert "Going on from step 6." in said
+    assert result.progress.step == 8
     assert same(exported(recipe), before)
     assert result.progress.best is not None
     assert result.progress.best["bleu"] == 99
@@ -170,16 +174,6 @@ def test_killed_before_the_mark(recipe: TranslateRecipe) -> None:
     assert same(exported(recipe), before)
 
 
-def test_raising_the_limit(recipe: TranslateRecipe) -> None:
-    """A finished run says so; with more steps it goes on from its last checkpoint."""
-    run(recipe, 1, 2, 3, 4)
-    with pytest.raises(InputError, match="is finished"):
-        run(recipe)
-    result, said = run(change(recipe, max_steps=8), 5, 6)
-    assert "Going on from step 6." in said
-    assert result.progress.step == 8
-
-
 def test_patience_counts_over_a_resumption(recipe: TranslateRecipe) -> None:
     """Validations without a better one before the interruption count after it."""
     recipe = replace(recipe, train=replace(recipe.train, max_steps=100, patience=2))
@@ -210,21 +204,6 @@ def test_validation_files_and_limit(recipe: TranslateRecipe) -> None:
     train_scored(limited, scorer, console)
     assert scorer.sources == [f"{i} {i + 1} {i + 2}" for i in range(7)]
     assert "held out" not in file.getvalue()
-
-
-def test_two_tokenizers(recipe: TranslateRecipe) -> None:
-    """Separate vocabularies are learnt, kept and loaded again when the run goes on."""
-    recipe = replace(
-        recipe,
-        tokenizer=replace(recipe.tokenizer, joint=False),
-        model=replace(recipe.model, tie_embeddings="target-output"),
-    )
-    assert interrupt(recipe, 2, [1, 2]).interrupted
-    _, said = run(recipe, 2, 3, 4)
-    assert "Learning" not in said
-    names = {path.name for path in Path(recipe.out).iterdir()}
-    assert {"tokenizer.src.json", "tokenizer.tgt.json"} <= names
-    load_model(Path(recipe.out))
 
 
 def test_held_out_sources_leave_every_corpus(recipe: TranslateRecipe) -> None:

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 import pytest
 import torch
+from tests.unit.models.saved import Words
 from tests.unit.tasks.tiny import make_tokenizer
 from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe, tag_recipe
 from tests.unit.train.made import (
@@ -41,14 +42,6 @@ MASKED = EncoderOnlyConfig(
     vocab_size=20, d_model=16, num_heads=2, d_ff=24, num_layers=2, head=MaskedLanguageHead()
 )
 CLASSES = ClassificationHead(labels=("no", "yes"))
-
-
-class Words:
-    """A tokenizer as far as a folder knows one."""
-
-    def save(self, path: Path) -> None:
-        """Write something."""
-        path.write_text("{}", encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -253,30 +254,32 @@ def hidden(model: EncoderOnly, ids_BL: Tensor) -> Tensor:
     return ids_BL.masked_fill(chosen_BL & (ids_BL > 3) & (ids_BL != MASKED_ID), MASKED_ID)
 
 
-def classify(folder: Path) -> Case:
-    """Labelled texts, some of whose words are hidden."""
-    recipe = encoder_recipes.classify_recipe(folder)
+def labels(
+    recipe: Any,  # noqa: ANN401 -- of either task
+    names: tuple[str, ...],
+    load: Callable[[Any, Tokenizer], Any],
+    batches: Callable[..., Any],
+    read: Callable[[Any, Any], tuple[Tensor, Tensor]],
+) -> Case:
+    """Texts or words with labels, some of whose pieces are hidden."""
     recipe = replace(
         recipe,
         data=replace(recipe.data, hold_out=6),
         batch=BATCH,
         model=replace(recipe.model, d_model=16, dropout=0.2),
-        train=TRAIN,
     )
-
-    def read(model: EncoderOnly, part: classify_.ClassBatch) -> tuple[Tensor, Tensor]:
-        return model(hidden(model, part.ids_BL)), part.labels_B
 
     def open_() -> Hand:
         pieces = case.tokenizer
-        texts = load_labelled(folder / "texts.tsv", recipe.data.layout, pieces)
-        rest, held = (texts.take(rows) for rows in hold_out_rows(texts.texts, 6, SEED))
-        head = replace(recipe.head, labels=("0", "1"))
+        texts = load(recipe.data.layout, pieces)
+        rows = hold_out_rows(texts.as_texts().texts, 6, SEED)
+        rest, held = (texts.take(part) for part in rows)
+        head = replace(recipe.head, labels=names)
         config = replace(recipe.model, vocab_size=pieces.vocab_size, head=head)
         return Hand(
             build=lambda: EncoderOnly(config),
-            batches=Stream(classify_.class_batches(rest, BATCH, splits=pieces.splits()), seed=SEED),
-            validation=list(classify_.class_batches(held, BATCH).fixed()),
+            batches=Stream(batches(rest, BATCH, splits=pieces.splits()), seed=SEED),
+            validation=list(batches(held, BATCH).fixed()),
             read=read,
         )
 
@@ -284,37 +287,27 @@ def classify(folder: Path) -> Case:
     return case
 
 
+def classify(folder: Path) -> Case:
+    """Labelled texts."""
+
+    def read(model: EncoderOnly, part: classify_.ClassBatch) -> tuple[Tensor, Tensor]:
+        return model(hidden(model, part.ids_BL)), part.labels_B
+
+    recipe = replace(encoder_recipes.classify_recipe(folder), train=TRAIN)
+    load = partial(load_labelled, folder / "texts.tsv")
+    return labels(recipe, ("0", "1"), load, classify_.class_batches, read)
+
+
 def tag(folder: Path) -> Case:
-    """Sentences with tags, some of whose words are hidden."""
-    recipe = encoder_recipes.tag_recipe(folder)
-    recipe = replace(
-        recipe,
-        data=replace(recipe.data, hold_out=6),
-        batch=BATCH,
-        model=replace(recipe.model, d_model=16, dropout=0.2),
-        train=replace(TRAIN, schedule="cosine"),
-    )
+    """Sentences with tags."""
 
     def read(model: EncoderOnly, part: tag_.TagBatch) -> tuple[Tensor, Tensor]:
         first_BL = part.tags_BL >= 0
         return model(hidden(model, part.ids_BL))[first_BL], part.tags_BL[first_BL]
 
-    def open_() -> Hand:
-        pieces = case.tokenizer
-        texts = load_tagged(folder / "words.conll", recipe.data.layout, pieces)
-        rows = hold_out_rows(texts.as_texts().texts, 6, SEED)
-        rest, held = (texts.take(part) for part in rows)
-        head = replace(recipe.head, labels=("O", "B-PER", "I-PER"))
-        config = replace(recipe.model, vocab_size=pieces.vocab_size, head=head)
-        return Hand(
-            build=lambda: EncoderOnly(config),
-            batches=Stream(tag_.tag_batches(rest, BATCH, splits=pieces.splits()), seed=SEED),
-            validation=list(tag_.tag_batches(held, BATCH).fixed()),
-            read=read,
-        )
-
-    case = Case(recipe=recipe, told={"reading": {"max_tokens": 7, "words": "spaced"}}, open=open_)
-    return case
+    recipe = replace(encoder_recipes.tag_recipe(folder), train=replace(TRAIN, schedule="cosine"))
+    load = partial(load_tagged, folder / "words.conll")
+    return labels(recipe, ("O", "B-PER", "I-PER"), load, tag_.tag_batches, read)
 
 
 TASKS = {case.__name__: case for case in (translate, generate, pretrain, classify, tag)}
