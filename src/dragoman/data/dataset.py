@@ -240,7 +240,7 @@ def hold_out_rows(
     return (rest if len(rest) else np.arange(len(texts))), held
 
 
-def say_held_out(name: str, held: int, left_out: int, what: str, shared: str = "text") -> str:
+def format_held_out(name: str, held: int, left_out: int, what: str, shared: str = "text") -> str:
     """A sentence on what training does not see; `left_out` share what is hashed with `held`."""
     these = counted(held, f"{what} of {name} is", f"{what}s of {name} are")
     more = f"more with the {shared} of one of these"

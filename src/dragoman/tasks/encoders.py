@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batches import Batch, BatchConfig, Stream, framed
-from dragoman.data.dataset import Ragged, Splits, TextDataset, hold_out_rows, say_held_out
+from dragoman.data.dataset import Ragged, Splits, TextDataset, format_held_out, hold_out_rows
 from dragoman.data.prepare import special_ids
 from dragoman.decode import schedule
 from dragoman.errors import InputError
@@ -132,7 +132,7 @@ def read_labels(
         return training, load(data.validation, training.labels)
     rest, held = hold_out_rows(training.as_texts().texts, data.hold_out, recipe.train.seed)
     left_out = len(training) - len(rest) - len(held)
-    say(say_held_out(training.name, len(held), left_out, what))
+    say(format_held_out(training.name, len(held), left_out, what))
     return training.take(rest), training.take(held)
 
 

@@ -89,12 +89,12 @@ def check_held_out(count: int) -> None:
     check_range("hold_out", count, Annotated[int, Range(least=1, why=why)])
 
 
-def check_places(positions: PositionScheme, length: int, said: str) -> None:
+def check_places(positions: PositionScheme, length: int, limit: str) -> None:
     """Raise InputError for more tokens than learned positions, bos and eos included."""
     known = positions.num_positions
     if known is not None and length > known:
         raise InputError(
-            f"{said}, so up to {length} tokens, contradicts model.positions.max_length = "
+            f"{limit}, so up to {length} tokens, contradicts model.positions.max_length = "
             f"{known}: the model knows no place beyond it"
         )
 

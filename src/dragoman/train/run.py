@@ -297,26 +297,24 @@ class Parts:
     def _too_large(self, batches: Sequence[Batch]) -> str:
         """What to do where a step with these batches, or a validation, has no memory."""
         limits = to_plain(self.recipe).get("batch", {})
-        keys = [key for key in ("max_tokens", "rows") if key in limits]
-        size = (
-            " and ".join(f"batch.{key} ({limits[key]:,})" for key in keys) or "the size of batches"
-        )
+        given = [f"batch.{k} ({limits[k]:,})" for k in ("max_tokens", "rows") if k in limits]
+        advice = f"lower {' and '.join(given) or 'the size of batches'} in a new run"
         if not batches:
             return (
-                f"out of memory during validation: lower {size} in a new run; the checkpoints of "
-                "this one are whole"
+                f"out of memory during validation: {advice}; the checkpoints of this one are whole"
             )
         largest = max(batches, key=lambda batch: batch.num_tokens)
-        said = (
-            f"out of memory in a batch of {counted(len(largest.indices), 'example')} and "
-            f"{counted(largest.num_tokens, 'token')}: lower {size} in a new run "
-            "(train.accumulate makes up for it)"
+        size = (
+            f"{counted(len(largest.indices), 'example')} and {counted(largest.num_tokens, 'token')}"
         )
-        if self.recipe.train.activation_checkpointing:
-            return said
+        more = ""
+        if not self.recipe.train.activation_checkpointing:
+            more = (
+                ", or add train.activation_checkpointing=true to the same command, which goes on "
+                "from the last checkpoint with less memory, slower, and to the same end"
+            )
         return (
-            f"{said}, or add train.activation_checkpointing=true to the same command, which goes "
-            "on from the last checkpoint with less memory, slower, and to the same end"
+            f"out of memory in a batch of {size}: {advice} (train.accumulate makes up for it){more}"
         )
 
 

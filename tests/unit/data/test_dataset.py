@@ -85,7 +85,7 @@ def test_only_usable_pairs_are_held_out() -> None:
 
 @pytest.mark.parametrize("src", [[[4, 5]], [[4, 5], [4, 5]]])
 def test_a_corpus_too_small_to_share(src: list[list[int]]) -> None:
-    """One pair, or one pair many times, is both learnt from and validated by."""
+    """One pair, or one pair many times, is both learned from and validated by."""
     rest, held = hold_out(dataset_of(src), 1000, 100, seed=1)
     assert sources(held) == [(4, 5)]
     assert sources(rest, usable=True) == [(4, 5)] * len(src)

@@ -81,7 +81,7 @@ def test_documents_stand_between_bos_and_eos(
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.9])
 def test_the_end_of_a_file_is_held_out_to_the_character(tmp_path: Path, share: float) -> None:
-    """Of n characters the first int(n * (1 - share)) are learnt from, the others are not.
+    """Of n characters the first int(n * (1 - share)) are learned from, the others are not.
 
     The first part has no end, the second begins in the middle of the text.
     """

@@ -149,7 +149,7 @@ def test_texts_are_streamed_twice_and_not_kept() -> None:
 
 
 def test_max_texts_takes_texts_evenly_spaced() -> None:
-    """Of six texts with a limit of two, the first and the fourth are learnt from."""
+    """Of six texts with a limit of two, the first and the fourth are learned from."""
     texts = ["aaaa aaaa", "bbbb bbbb", "bbbb bbbb", "cccc cccc", "bbbb bbbb", "bbbb bbbb"]
     tokenizer = train_tokenizer(texts, TokenizerConfig(vocab_size=400, max_texts=2))
     pieces = tokenizer.tokens(range(260, tokenizer.vocab_size))

@@ -1,4 +1,4 @@
-"""Small recipes that are learnt in a second or two: labelled, tagged and bare texts."""
+"""Small recipes that are learned in a second or two: labelled, tagged and bare texts."""
 
 from pathlib import Path
 from random import Random

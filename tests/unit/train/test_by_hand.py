@@ -15,8 +15,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
+from tests.unit.train.hand import RATES, SEED, STEPS, TASKS, Hand
 from tests.unit.train.made import make_console
-from tests.unit.train.told import RATES, SEED, STEPS, TASKS, Hand
 from torch import Tensor, nn
 
 from dragoman.tasks.task import train
@@ -37,7 +37,7 @@ def learn(hand: Hand, rates: Sequence[float], *, bf16: bool) -> Learnt:
     """Take a step at each of these rates, with two batches and the settings of `TRAIN`."""
     torch.manual_seed(SEED)
     model = hand.build().train()
-    learnt = Learnt(copy.deepcopy(model), model, [], [])
+    learned = Learnt(copy.deepcopy(model), model, [], [])
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() <= 1]
     groups = [
@@ -54,12 +54,12 @@ def learn(hand: Hand, rates: Sequence[float], *, bf16: bool) -> Learnt:
             count += len(targets_M)
         optimizer.zero_grad()
         (summed / count).backward()
-        learnt.losses.append(summed.item() / count)
-        learnt.norms.append(nn.utils.clip_grad_norm_(model.parameters(), 0.1).item())
+        learned.losses.append(summed.item() / count)
+        learned.norms.append(nn.utils.clip_grad_norm_(model.parameters(), 0.1).item())
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.step()
-    return learnt
+    return learned
 
 
 def cross_entropy(logits_MV: Tensor, targets_M: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -128,7 +128,7 @@ def test_a_run_is_the_loop(task: str, precision: PrecisionSetting, tmp_path: Pat
     _, best = validate(hand, folder / "model.safetensors", bf16=bf16)
     assert min(valid.values()) == pytest.approx(best, rel=5e-7)
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    assert {key: config[key] for key in case.told} == case.told
+    assert {key: config[key] for key in case.written} == case.written
 
 
 def test_nothing_is_as_it_would_be_anyway(tmp_path: Path) -> None:

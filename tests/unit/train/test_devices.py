@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load, save
-from tests.unit.train import told
+from tests.unit.train import hand
 from tests.unit.train.made import make_console, make_model
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -44,10 +44,10 @@ def given() -> Iterator[set[str]]:
     handle.remove()
 
 
-@pytest.mark.parametrize("task", told.TASKS)
+@pytest.mark.parametrize("task", hand.TASKS)
 def test_batches_follow_the_model(task: str, tmp_path: Path) -> None:
     """Those of a step and those of a validation."""
-    recipe, say = told.TASKS[task](tmp_path).recipe, make_console(terminal=False)[0].print
+    recipe, say = hand.TASKS[task](tmp_path).recipe, make_console(terminal=False)[0].print
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         job = find_task(task).assemble(recipe, folder, say, unchecked)
     job.model.to(META)

@@ -151,7 +151,7 @@ def parity(tmp_path: Path) -> ParityRecipe:
     return ParityRecipe(out=str(tmp_path / "run"), train=train)
 
 
-def test_another_task_is_learnt(parity: ParityRecipe) -> None:
+def test_another_task_is_learned(parity: ParityRecipe) -> None:
     """A task that is no translating learns, chooses by its own metric, and leaves a model."""
     result, said = go(parity)
     assert result.progress.best is not None

@@ -27,10 +27,10 @@ def recipe(tmp_path: Path) -> TranslateRecipe:
     )
 
 
-def begin(recipe: TranslateRecipe, *, learnt: bool = True) -> RunFolder:
+def begin(recipe: TranslateRecipe, *, learned: bool = True) -> RunFolder:
     """Open the folder, as a run does, and put a checkpoint there."""
     with RunFolder.open(Path(recipe.out), recipe) as folder:
-        if learnt:
+        if learned:
             (folder.checkpoints / "step-00000005").mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -63,11 +63,11 @@ def test_free_settings(recipe: TranslateRecipe) -> None:
     assert saved["train"]["max_steps"] == 20
 
 
-def test_a_run_that_learnt_nothing_begins_anew(recipe: TranslateRecipe) -> None:
+def test_a_run_that_learned_nothing_begins_anew(recipe: TranslateRecipe) -> None:
     """After a wrong path in the first command, the corrected command works in the same folder."""
-    folder = begin(recipe, learnt=False)
+    folder = begin(recipe, learned=False)
     (folder.training / "tokenizer.json").write_text("of the wrong text", encoding="utf-8")
-    begin(replace(recipe, data=DataConfig(src="right", tgt="b")), learnt=False)
+    begin(replace(recipe, data=DataConfig(src="right", tgt="b")), learned=False)
     assert {path.name for path in folder.training.iterdir()} == {".lock", "recipe.json"}
 
 
@@ -75,7 +75,7 @@ def test_a_folder_that_is_emptied_is_a_runs(
     recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed while it begins anew, at any moment, a run leaves a folder that it can begin in."""
-    training = begin(recipe, learnt=False).training
+    training = begin(recipe, learned=False).training
     (training / "tokenizer.json").write_text("of the wrong text", encoding="utf-8")
     unlink, known = Path.unlink, list[bool]()
 
@@ -84,13 +84,13 @@ def test_a_folder_that_is_emptied_is_a_runs(
         known.append((training / "recipe.json").exists())
 
     monkeypatch.setattr(Path, "unlink", watched)
-    begin(replace(recipe, data=DataConfig(src="right", tgt="b")), learnt=False)
+    begin(replace(recipe, data=DataConfig(src="right", tgt="b")), learned=False)
     assert known == [True]
 
 
-def test_a_folder_with_a_model_has_learnt(recipe: TranslateRecipe) -> None:
+def test_a_folder_with_a_model_has_learned(recipe: TranslateRecipe) -> None:
     """A model that was written before the first checkpoint is not thrown away."""
-    folder = begin(recipe, learnt=False)
+    folder = begin(recipe, learned=False)
     (folder.path / "config.json").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="other settings"):
         begin(replace(recipe, train=replace(TRAIN, seed=2)))
@@ -169,7 +169,7 @@ def test_the_exported_model_is_remembered(recipe: TranslateRecipe) -> None:
 
 def test_damaged_files(recipe: TranslateRecipe) -> None:
     """A recipe or a marker that is no JSON any more, or not what was written, is one sentence."""
-    folder = begin(recipe, learnt=False)
+    folder = begin(recipe, learned=False)
     for text in ("{", "{}", "[]"):
         (folder.training / "finished.json").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=r"finished\.json is damaged"):
@@ -231,7 +231,7 @@ def test_what_is_there_is_known_under_the_lock(
 
 @pytest.mark.parametrize("there", [False, True])
 def test_a_refused_run_leaves_no_folder(recipe: TranslateRecipe, *, there: bool) -> None:
-    """A run that is refused before it has learnt anything leaves what was there before."""
+    """A run that is refused before it has learned anything leaves what was there before."""
     out = Path(recipe.out)
     if there:
         out.mkdir()
@@ -239,8 +239,8 @@ def test_a_refused_run_leaves_no_folder(recipe: TranslateRecipe, *, there: bool)
         raise InputError("no text")
     assert out.exists() == there
     assert not there or not list(out.iterdir())
-    for learnt in (False, True):
-        training = begin(recipe, learnt=learnt).training
+    for learned in (False, True):
+        training = begin(recipe, learned=learned).training
         before = list(training.iterdir())
         with pytest.raises(InputError, match="no text"), RunFolder.open(out, recipe):
             raise InputError("no text")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from dragoman.data.batches import Stream
-from dragoman.data.dataset import TextDataset, hold_out_rows, say_held_out
+from dragoman.data.dataset import TextDataset, format_held_out, hold_out_rows
 from dragoman.data.documents import prepare_documents
 from dragoman.data.labelled import load_labelled
 from dragoman.data.tagged import load_tagged
@@ -72,7 +72,7 @@ def assemble(
     rest, held = hold_out_rows(texts.texts, data.hold_out, recipe.train.seed)
     said = f"{counted(len(texts), 'text')}, {counted(len(texts.texts.ids), 'token')}"
     say(f"{said}.")
-    say(say_held_out(texts.name, len(held), len(texts) - len(rest) - len(held), "text"))
+    say(format_held_out(texts.name, len(held), len(texts) - len(rest) - len(held), "text"))
     vocabulary = Vocabulary.of(tokenizer)
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
     learned = replace(texts, texts=texts.texts.take(rest))

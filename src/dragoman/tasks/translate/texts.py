@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.data.corpus import CorpusConfig, CorpusTexts
-from dragoman.data.dataset import PairDataset, Ragged, hold_out, leave_out, say_held_out
+from dragoman.data.dataset import PairDataset, Ragged, format_held_out, hold_out, leave_out
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.models.folder import read_config, tokenizer_paths
@@ -68,7 +68,7 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
         first, held = hold_out(training[0], recipe.data.hold_out, max_length, recipe.train.seed)
         training = [first, *(leave_out(other, held) for other in training[1:])]
         unseen = sum(int(each.excluded.sum()) for each in training if each.excluded is not None)
-        say(say_held_out(held.name, len(held), unseen - len(held), "pair", "source"))
+        say(format_held_out(held.name, len(held), unseen - len(held), "pair", "source"))
     for dataset in training:
         for sentence in dataset.report(max_length):
             say(sentence)

@@ -10,7 +10,7 @@ from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe, tag
 from tests.unit.train.made import file_size_limit
 
 from dragoman.data.batches import BatchConfig
-from dragoman.data.dataset import say_held_out
+from dragoman.data.dataset import format_held_out
 from dragoman.errors import DragomanError, InputError
 from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
@@ -70,7 +70,7 @@ def test_pairs_like_those_held_out_are_counted(tmp_path: Path) -> None:
     lost = 20 - int(texts.training[0].usable(8).sum()) - held
     assert lost >= 2
     assert any(f"held out for it; {lost} more with the source of one of" in s for s in said)
-    assert "more" not in say_held_out("a", 2, 0, "pair")
+    assert "more" not in format_held_out("a", 2, 0, "pair")
 
 
 @pytest.mark.parametrize("joint", [True, False])

@@ -93,12 +93,12 @@ class Case:
     """A recipe, what `config.json` says by it, and how to learn the same by hand."""
 
     recipe: RunRecipe
-    told: Mapping[str, object]
+    written: Mapping[str, object]
     open: Callable[[], Hand]
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The one that the run has learnt."""
+        """The one that the run has learned."""
         return Tokenizer.load(Path(self.recipe.out) / "tokenizer.json")
 
 
@@ -144,8 +144,8 @@ def translate(folder: Path) -> Case:
             read=read,
         )
 
-    told = {"decoding": decoding, "src_lang": "en", "tgt_lang": "de"}
-    case = Case(recipe=recipe, told=told, open=open_)
+    written = {"decoding": decoding, "src_lang": "en", "tgt_lang": "de"}
+    case = Case(recipe=recipe, written=written, open=open_)
     return case
 
 
@@ -195,7 +195,7 @@ def generate(folder: Path) -> Case:
             read=read,
         )
 
-    case = Case(recipe=recipe, told={"generation": generation}, open=open_)
+    case = Case(recipe=recipe, written={"generation": generation}, open=open_)
     return case
 
 
@@ -242,7 +242,7 @@ def pretrain(folder: Path) -> Case:
             read=read,
         )
 
-    case = Case(recipe=recipe, told={}, open=open_)
+    case = Case(recipe=recipe, written={}, open=open_)
     return case
 
 
@@ -283,7 +283,9 @@ def labels(
             read=read,
         )
 
-    case = Case(recipe=recipe, told={"reading": {"max_tokens": 7, "words": "spaced"}}, open=open_)
+    case = Case(
+        recipe=recipe, written={"reading": {"max_tokens": 7, "words": "spaced"}}, open=open_
+    )
     return case
 
 
