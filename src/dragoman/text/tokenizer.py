@@ -83,7 +83,7 @@ class Tokenizer:
         try:
             encodings = backend.encode_batch_fast(texts, add_special_tokens=False)
         except TypeError:
-            bad = next((text for text in texts if not _is_unicode(text)), None)
+            bad = next(filter(_SURROGATE.search, texts), None)
             if bad is None:
                 raise
             raise InputError(
@@ -201,6 +201,7 @@ class Tokenizer:
 
 
 _BYTES = frozenset(BYTES)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SPECIAL = re.compile(r"<\S*[^\W_]\S*>")
 
 
@@ -210,15 +211,6 @@ def is_special(token: str) -> bool:
     No piece of a text has it: words part letters and digits from brackets.
     """
     return _SPECIAL.fullmatch(token) is not None
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether every character of `text` has a UTF-8 form."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # ---------------------------------------------------------------- subword sampling
