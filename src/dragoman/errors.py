@@ -7,9 +7,6 @@ without a traceback and exits with the error's exit code. Any other exception is
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["DragomanError", "InputError", "is_out_of_memory", "nearest"]
-
-
 NO_MEMORY = (
     "out of memory",
     "allocate memory",
@@ -69,3 +66,9 @@ def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
     by_plain = {plain(candidate): candidate for candidate in known}
     matches = get_close_matches(plain(word), by_plain, n=1, cutoff=cutoff)
     return by_plain[matches[0]] if matches else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown word: `; did you mean X?`, or "" if none is close."""
+    close = nearest(word, known)
+    return f"; did you mean {close}?" if close else ""

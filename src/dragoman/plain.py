@@ -5,8 +5,6 @@ from dataclasses import fields, is_dataclass
 from pathlib import PurePath
 from typing import Any, ClassVar
 
-__all__ = ["Plain", "to_plain"]
-
 
 class Plain:
     """What a dataclass extends to have `to_dict`, which `--json` prints."""

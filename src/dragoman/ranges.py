@@ -19,18 +19,6 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from dragoman.errors import InputError
 
-__all__ = [
-    "BelowOne",
-    "Count",
-    "Index",
-    "NonNegative",
-    "Positive",
-    "Probability",
-    "Range",
-    "check_range",
-    "check_ranges",
-]
-
 LARGEST = (1 << 63) - 1
 """The largest integer that torch and NumPy both hold."""
 

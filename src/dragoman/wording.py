@@ -1,7 +1,5 @@
 """Counts in sentences: `1 step`, `1,250 steps`, `1.2 M`."""
 
-__all__ = ["counted", "short"]
-
 
 def counted(count: float, one: str, more: str | None = None) -> str:
     """Return a count and its noun: `one` for 1, else `more`, by default `one` with an `s`."""

@@ -30,8 +30,6 @@ from dragoman.cli.pipes import say
 from dragoman.cli.train import train
 from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest
 
-__all__ = ["VERBS", "make_app", "run"]
-
 VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspect, cost)
 
 MACHINE = {

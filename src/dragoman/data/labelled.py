@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, hash_of_arrays
 from dragoman.data.prepare import Encoder, encode_all, special_ids
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines, read_records, text_at, value_at
 from dragoman.wording import counted
 
@@ -156,10 +156,9 @@ def load_labelled(
     def texts() -> Iterator[str]:
         for place, label, text in read_labelled(path, layout):
             if labels and label not in labels:
-                close = nearest(label, labels)
-                hint = f"; did you mean {close!r}?" if close else ""
                 raise InputError(
-                    f"{place} has the label {label!r}, which is not among {_listed(labels)}{hint}"
+                    f"{place} has the label {label!r}, which is not among {_listed(labels)}"
+                    f"{did_you_mean(label, labels)}"
                 )
             names.append(label)
             yield text

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, gather, hash_of_arrays
 from dragoman.data.prepare import Encoder, encode_all, special_ids
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines
 from dragoman.wording import counted
 
@@ -331,11 +331,9 @@ def _check_known(
     for sentence, unified in zip(sentences, tags, strict=True):
         for line, tag in enumerate(unified, start=sentence.line):
             if tag not in known:
-                close = nearest(tag, known)
-                hint = f"; did you mean {close!r}?" if close else ""
                 raise InputError(
                     f"{path} line {line} has the tag {tag!r}, which is not among "
-                    f"{', '.join(known)}{hint}"
+                    f"{', '.join(known)}{did_you_mean(tag, known)}"
                 )
 
 

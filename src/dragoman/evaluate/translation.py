@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.plain import Plain
 from dragoman.wording import counted
 
@@ -71,8 +71,7 @@ def evaluate(
     if not hypotheses:
         raise InputError("There is nothing to evaluate: no line in the input.")
     if tokenize not in BLEU.TOKENIZERS:
-        close = nearest(tokenize, BLEU.TOKENIZERS)
-        hint = f"; did you mean {close}?" if close else ""
+        hint = did_you_mean(tokenize, BLEU.TOKENIZERS)
         known = ", ".join(sorted(BLEU.TOKENIZERS))
         raise InputError(f"sacreBLEU has no tokenizer {tokenize!r}, only {known}{hint}")
     bleu, chrf = BLEU(tokenize=tokenize), CHRF()

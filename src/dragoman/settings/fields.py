@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean, nearest
 from dragoman.ranges import check_range
 from dragoman.settings.source import Place
 
@@ -214,13 +214,9 @@ def must_be(at: Place, wanted: str, value: object) -> InputError:
 
 def not_among(at: Place, choices: tuple[object, ...], value: object) -> str:
     """The sentence about a value that is not one of the choices, with the nearest one."""
-    close = (
-        nearest(value, [c for c in choices if isinstance(c, str)])
-        if isinstance(value, str)
-        else None
-    )
-    hint = f"; did you mean {_show(close)}?" if close else ""
-    return f"{at.key} must be one of {', '.join(map(_show, choices))}, not {_show(value)}{hint}"
+    shown, known = _show(value), list(map(_show, choices))
+    hint = did_you_mean(shown, known) if isinstance(value, str) else ""
+    return f"{at.key} must be one of {', '.join(known)}, not {shown}{hint}"
 
 
 def _show(value: object) -> str:

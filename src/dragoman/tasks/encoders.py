@@ -26,18 +26,6 @@ from dragoman.train.job import Say
 from dragoman.train.recipe import RunRecipe, TrainingFiles, check_places
 from dragoman.wording import counted
 
-__all__ = [
-    "EncoderJob",
-    "EncoderReader",
-    "EncoderRecipe",
-    "LabelRecipe",
-    "NoisyBatchConfig",
-    "describe",
-    "hide_tokens",
-    "read_labels",
-    "splits_for",
-]
-
 RecipeT = TypeVar("RecipeT", bound="EncoderRecipe")
 BatchT = TypeVar("BatchT", bound=Batch)
 Answer = TypeVar("Answer")

@@ -16,8 +16,6 @@ from dragoman.tasks.task import task_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.device import choose_device
 
-__all__ = ["Folder", "Loadable", "check_vocabulary", "load", "read_folder"]
-
 ModelT = TypeVar("ModelT", bound=Model)
 
 

@@ -23,20 +23,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.settings import Given, read_settings
 from dragoman.tasks.task import TASKS, Task, find_task
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import start_from
-
-__all__ = [
-    "build_recipe",
-    "build_sweep",
-    "load_recipe",
-    "load_sweep",
-    "read_recipe",
-    "shipped_recipes",
-]
 
 TELLING = frozenset({"description", "expect", "out"})
 """Keys that tell of a run and decide nothing in it."""
@@ -74,11 +65,9 @@ def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
                 'to learn from, such as data.src = "a.en" and data.tgt = "a.zh"'
             )
         return given
-    close = nearest(name, shipped)
-    hint = f"did you mean {close}? " if close else ""
     raise InputError(
-        f"there is no recipe {name!r}: {hint}shipped are {', '.join(shipped)}; or give the path of "
-        "a TOML file"
+        f"there is no recipe {name!r}: shipped are {', '.join(shipped)}; or give the path of a "
+        f"TOML file{did_you_mean(name, shipped)}"
     )
 
 

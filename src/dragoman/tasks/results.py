@@ -10,8 +10,6 @@ from torch import Tensor
 
 from dragoman.plain import Plain
 
-__all__ = ["Alignment", "Generation", "Scored", "Translation"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from rich.console import Console
 
 from dragoman.data.documents import Split
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Precision
@@ -28,18 +28,6 @@ from dragoman.train.runfolder import RunFolder
 if TYPE_CHECKING:
     from dragoman.evaluate import Measures  # sacreBLEU is not loaded to translate
     from dragoman.tasks.folders import Folder
-
-__all__ = [
-    "TASKS",
-    "EvaluationData",
-    "Progress",
-    "Report",
-    "Task",
-    "find_task",
-    "measures_table",
-    "task_of",
-    "train",
-]
 
 Item = TypeVar("Item")
 
@@ -153,11 +141,9 @@ def find_task(name: str) -> Task:
     task = getattr(module, "TASK", None)
     if isinstance(task, Task):
         return task
-    close = nearest(name, TASKS)
-    hint = f"; did you mean {close}?" if close else ""
     raise InputError(
-        f'there is no task "{name}"{hint}; tasks are {", ".join(TASKS)}, or the name of a module '
-        "with a value TASK, which must have been imported"
+        f'there is no task "{name}"; tasks are {", ".join(TASKS)}, or the name of a module with a '
+        f"value TASK, which must have been imported{did_you_mean(name, TASKS)}"
     )
 
 

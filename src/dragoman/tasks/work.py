@@ -15,19 +15,6 @@ from dragoman.nn import inference
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import with_labels
 
-__all__ = [
-    "LENGTH",
-    "Shape",
-    "Work",
-    "Workload",
-    "random_ids",
-    "sentence_length",
-    "some_targets",
-    "text_shape",
-    "text_work",
-    "write_to_lengths",
-]
-
 LENGTH = 30
 """Tokens of a sentence, on each side, unless a length is given."""
 

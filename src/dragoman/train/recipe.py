@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import reject_pipe
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig
@@ -129,11 +129,9 @@ class RunRecipe:
         """Raise InputError for settings that contradict each other."""
         known = (*self.metrics, "loss")
         if self.metric not in known:
-            close = nearest(self.metric, known)
-            hint = f"; did you mean {close}?" if close else ""
             raise InputError(
                 f'train.metric = "{self.metric}" is not measured by task = "{self.task}"; choose '
-                f"from {', '.join(known)}{hint}"
+                f"from {', '.join(known)}{did_you_mean(self.metric, known)}"
             )
         self.check()
 

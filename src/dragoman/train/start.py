@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig, build
 from dragoman.models.folder import FolderConfig, read_config, tokenizer_paths
 from dragoman.models.heads import ClassificationHead, TaggingHead
@@ -110,11 +110,10 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
         chosen = [p for name, p in parameters.items() if f"{name}.".startswith(f"{prefix}.")]
         if not chosen:
             parts = {name[:end] for name in parameters for end in _ends(name)}
-            hint = f"did you mean {close}? " if (close := nearest(prefix, parts)) else ""
             tops = dict.fromkeys(name.partition(".")[0] for name in parameters)
             raise InputError(
-                f'start.freeze: no weight has a name that begins with "{prefix}"; {hint}the parts '
-                f"are {', '.join(tops)}"
+                f'start.freeze: no weight has a name that begins with "{prefix}"; the parts '
+                f"are {', '.join(tops)}{did_you_mean(prefix, parts)}"
             )
         for parameter in chosen:
             parameter.requires_grad = False

@@ -19,8 +19,6 @@ from dragoman.tasks.classify.recipe import ClassifyRecipe
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
 from dragoman.tasks.work import Shape, Workload, random_ids, text_shape, text_work
 
-__all__ = ["TASK"]
-
 
 def _sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> ClassBatch:
     ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)

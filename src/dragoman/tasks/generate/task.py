@@ -19,8 +19,6 @@ from dragoman.tasks.work import Shape, Work, Workload, random_ids, sentence_leng
 from dragoman.train.objective import next_token_loss
 from dragoman.wording import counted
 
-__all__ = ["TASK"]
-
 ROWS = 16
 """Windows at a time."""
 

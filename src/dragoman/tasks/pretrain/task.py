@@ -20,8 +20,6 @@ from dragoman.tasks.work import (
 )
 from dragoman.train.objective import masked_guesses, masked_loss
 
-__all__ = ["TASK"]
-
 
 def _work(recipe: MaskedRecipe, length: int | None) -> Work:
     return text_work(recipe, length, recipe.masking.share)

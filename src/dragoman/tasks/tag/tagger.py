@@ -30,17 +30,6 @@ from dragoman.plain import Plain
 from dragoman.tasks.encoders import EncoderReader
 from dragoman.tasks.lines import as_texts, windows
 
-__all__ = [
-    "Place",
-    "TaggedSpan",
-    "TaggedWord",
-    "Tagger",
-    "Tagging",
-    "join_words",
-    "split_words",
-]
-
-
 _UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
 _PATTERNS = {

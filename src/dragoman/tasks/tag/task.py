@@ -25,8 +25,6 @@ from dragoman.tasks.work import (
 )
 from dragoman.wording import counted
 
-__all__ = ["TASK"]
-
 
 def _sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> TagBatch:
     ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)

@@ -30,8 +30,6 @@ from dragoman.tasks.work import (
 )
 from dragoman.wording import counted
 
-__all__ = ["TASK"]
-
 UNLIKE = 1.0
 """A chrF2 below this is no matter of quality: unrelated texts of one language have more."""
 
