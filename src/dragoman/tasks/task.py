@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
@@ -30,25 +31,6 @@ if TYPE_CHECKING:
     from dragoman.tasks.folders import Folder
 
 Item = TypeVar("Item")
-
-
-class Progress(Protocol):
-    """Shows how far a long evaluation is."""
-
-    def __call__(
-        self, items: Iterable[Item], what: str, *, total: int
-    ) -> AbstractContextManager[Iterable[Item]]:
-        """Return the items, of which there are `total`, counted as `what` while they are read."""
-
-
-def silent(
-    items: Iterable[Item],
-    what: str,  # noqa: ARG001 (the form of all)
-    *,
-    total: int,  # noqa: ARG001
-) -> AbstractContextManager[Iterable[Item]]:
-    """Show nothing."""
-    return nullcontext(items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +55,17 @@ class EvaluationData:
     """Settings of the data's layout, such as `label_column=2`."""
     device: str = "auto"
     """cpu, cuda or auto."""
-    progress: Progress = silent
-    """Told of what is read."""
+    progress: Callable[..., AbstractContextManager[Iterable[Any]]] = (
+        lambda items, _what, *, total: nullcontext(items)  # noqa: ARG005
+    )
+    """Shows how many of the items, `total` of `what`, have been read."""
+
+    def read(self, results: Iterable[Item], what: str, total: int) -> tuple[list[Item], float]:
+        """Return all results and the seconds that they took, and show the progress meanwhile."""
+        start = perf_counter()
+        with self.progress(results, what, total=total) as shown:
+            found = list(shown)
+        return found, perf_counter() - start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,11 @@ class DataFiles:
         """Raise InputError unless every file is there; each task knows which."""
         raise NotImplementedError
 
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """What the model card says of them, a line each."""
+        raise NotImplementedError
+
     def find(self, name: str) -> Path:
         """Return the path of a file that the recipe names, or say where it was looked for.
 
@@ -186,8 +191,8 @@ class TrainingFiles(DataFiles):
         _ = self.training, self.validation
 
     @property
-    def said(self) -> tuple[str, str]:
-        """What the model card says of them."""
+    def summary(self) -> tuple[str, ...]:
+        """What the model card says of them, a line each."""
         held_out = f"up to {self.hold_out} examples held out from the training data"
         return (
             f"training: `{self.train}`",

@@ -14,10 +14,10 @@ from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Learned
-from dragoman.tasks.classify.recipe import ClassifyRecipe
+from dragoman.tasks.classify.task import ClassifyRecipe
 from dragoman.tasks.encoders import NoisyBatchConfig, describe, hide_tokens
-from dragoman.tasks.pretrain.recipe import MaskedRecipe
-from dragoman.tasks.tag.recipe import TagRecipe
+from dragoman.tasks.pretrain.task import MaskedRecipe
+from dragoman.tasks.tag.task import TagRecipe
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer

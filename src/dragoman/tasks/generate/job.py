@@ -102,7 +102,7 @@ class GenerateJob:
         model = self.recipe.model
         return CardPart(
             title="Language model",
-            data=self.recipe.data.said,
+            data=self.recipe.data.summary,
             architecture=f"a decoder of {counted(model.num_layers, 'layer')}, "
             f"d_model {model.d_model}, {counted(model.num_heads, 'head')}, d_ff {model.d_ff}, "
             f"{model.norm_position}-norm, positions: {model.positions.kind}",

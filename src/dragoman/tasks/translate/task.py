@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 import torch
@@ -115,11 +114,8 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
     evaluate(references[:1], references[:1], **compared)  # fails before the work
     translator = Translator.load(model, device=test.device)
     options = with_given(translator.options, test.decoding)
-    start = perf_counter()
     results = translator.stream((source for source, _ in pairs), options)
-    with test.progress(results, "lines", total=len(pairs)) as shown:
-        translations = list(shown)
-    seconds = perf_counter() - start
+    translations, seconds = test.read(results, "lines", len(pairs))
     hypotheses = [translation.text for translation in translations]
     scores = evaluate(hypotheses, references, **compared)
     num_tokens = sum(len(translation.tokens) for translation in translations)

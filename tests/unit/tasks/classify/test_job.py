@@ -14,8 +14,7 @@ from dragoman.errors import InputError
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.tasks.classify.classifier import Classifier
-from dragoman.tasks.classify.job import ONE_LABEL, assemble
-from dragoman.tasks.classify.recipe import ClassifyRecipe
+from dragoman.tasks.classify.task import ONE_LABEL, ClassifyRecipe, assemble
 from dragoman.tasks.task import train
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import TrainResult

@@ -14,8 +14,7 @@ from dragoman.models import EncoderOnly
 from dragoman.models.folder import load_model
 from dragoman.models.heads import ClassificationHead, MaskedLanguageOutput
 from dragoman.tasks.pretrain.batches import NO_TARGET
-from dragoman.tasks.pretrain.job import MaskedJob, assemble
-from dragoman.tasks.pretrain.recipe import MaskedRecipe, UnlabelledFiles
+from dragoman.tasks.pretrain.task import MaskedJob, MaskedRecipe, UnlabelledFiles, assemble
 from dragoman.tasks.task import train
 from dragoman.train.objective import masked_loss, reference_loss
 from dragoman.train.runfolder import RunFolder

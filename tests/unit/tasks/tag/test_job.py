@@ -1,6 +1,5 @@
 """Learning to tag words."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +9,11 @@ from tests.unit.train.encoder_recipes import tag_recipe
 from tests.unit.train.made import make_console
 
 from dragoman.errors import InputError
+from dragoman.evaluate import tag_scores
 from dragoman.models.heads import ClassificationHead
 from dragoman.tasks.tag.batches import NO_TAG, tag_batches
-from dragoman.tasks.tag.job import TagJob, assemble
-from dragoman.tasks.tag.recipe import TagRecipe
 from dragoman.tasks.tag.tagger import Tagger
+from dragoman.tasks.tag.task import TagJob, TagRecipe, assemble
 from dragoman.tasks.task import train
 from dragoman.train.runfolder import RunFolder
 
@@ -48,7 +47,7 @@ def test_names_are_found(recipe: TagRecipe) -> None:
 
 
 def test_the_measure_is_the_mean_over_words(recipe: TagRecipe) -> None:
-    """Loss by hand; the score is handed all sentences, and what it says is what is measured."""
+    """Loss by hand, and a score for every one that the task has."""
     job = make_job(recipe)
     job.model.eval()
     losses = []
@@ -73,18 +72,11 @@ def test_what_is_measured_forms_spans(recipe: TagRecipe) -> None:
     with torch.no_grad():
         output.weight.zero_()
         output.bias.copy_(torch.tensor([0.0, 0.5, 5.0]))
-    asked: list[list[str]] = []
-
-    def look(
-        right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
-    ) -> Mapping[str, float]:
-        assert [len(tags) for tags in right] == [len(tags) for tags in predicted]
-        asked.extend(list(tags) for tags in predicted)
-        return {"f1": 1.0}
-
-    replace(job, score=look).measure()
-    assert asked
-    assert all(tags == ["B-PER", *["I-PER"] * (len(tags) - 1)] for tags in asked)
+    right = job.held.by_sentence(job.held.tags)
+    together = [["B-PER", *["I-PER"] * (len(tags) - 1)] for tags in right]
+    assert job.measure().scores == tag_scores(right, together).figures
+    alone = [["I-PER"] * len(tags) for tags in right]
+    assert job.measure().scores != tag_scores(right, alone).figures
 
 
 def test_hidden_words_are_part_of_the_loss(recipe: TagRecipe) -> None:
