@@ -1,6 +1,5 @@
 """`dragoman inspect`: what a model folder contains, and what the model does with a text."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.inspect_text import Choices, inspect_folder
-from dragoman.cli.output import ModelFolder, option
+from dragoman.cli.output import ModelFolder, option, to_json
 from dragoman.cli.pipes import check_spares_model, lines_from, say, to_stdout
 from dragoman.errors import InputError
 from dragoman.wording import counted
@@ -44,9 +43,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         Path | None, option("Draw the attention of every head to this PNG file.")
     ] = None,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object with everything.")
-    ] = False,
+    as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
@@ -89,7 +86,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 def _print(inspection: "Inspection", *, as_json: bool) -> None:
     with to_stdout() as write:
         if as_json:
-            write(json.dumps(inspection.to_dict(), ensure_ascii=False))
+            write(to_json(inspection.to_dict()))
             return
         from dragoman.lens.terminal import lines_of
 
@@ -140,8 +137,7 @@ def _inspect_folder(model: Path, *, as_json: bool) -> None:
         if as_json:
             weights = {name: list(value.shape) for name, value in loaded.named_parameters()}
             sizes = parts | {"total": sum(parts.values())}
-            found = as_saved(config) | {"parameters": sizes, "weights": weights}
-            write(json.dumps(found, ensure_ascii=False))
+            write(to_json(as_saved(config) | {"parameters": sizes, "weights": weights}))
         else:
             write(_shown(model, config, parts))
 

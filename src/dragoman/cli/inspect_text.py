@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman.cli.output import override
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -106,10 +105,11 @@ def _translation(folder: "Folder", subject: "Subject", text: str, choices: Choic
     from dragoman.lens.search import Observed
     from dragoman.models import EncoderDecoder
     from dragoman.tasks.lines import one_line
+    from dragoman.tasks.options import with_given
     from dragoman.tasks.translate.translator import Translator
 
     translator = Translator.of(folder)
-    options = override(translator.options, {"beam_size": choices.beam_size})
+    options = with_given(translator.options, {"beam_size": choices.beam_size})
     text = text.strip()
     ids = folder.src_tokenizer.encode(text)
     if len(ids) > options.max_src_tokens:
@@ -127,6 +127,7 @@ def _continuation(
     from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_continuation
     from dragoman.lens.search import Observed
     from dragoman.tasks.generate.generator import Generator
+    from dragoman.tasks.options import with_given
 
     generator = Generator.of(folder)
     prompt_ids = generator.encode(text)
@@ -136,7 +137,7 @@ def _continuation(
             raise _too_long(folder, len(prompt_ids), context - 1)
         room = min(room, context - len(prompt_ids))
     given = {"max_tokens": room, "temperature": choices.temperature, "seed": choices.seed}
-    options = override(generator.options, given)
+    options = with_given(generator.options, given)
     notes = Observed(strategy=options.strategy((0,)), alternatives=ALTERNATIVES)
     result = generator.watch(text, options, notes)
     best = Hypothesis(

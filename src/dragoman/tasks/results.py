@@ -1,9 +1,9 @@
 """The results of translating, generating and scoring."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -132,3 +132,11 @@ class Scored(Plain):
     """Its pieces, the end of sentence last."""
     token_log_probs: tuple[float, ...]
     """One for each."""
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """What scores given texts: a translator, a generator, or what a task of your own loads."""
+
+    def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
+        """Return the log-probability of the second text of each pair, given the first."""
