@@ -168,7 +168,7 @@ def _architecture(config: "FolderConfig") -> dict[str, str]:
     style = f"{model.norm_position}-norm, {model.positions.kind} positions"
     facts = {
         "kind": model.kind,
-        "layers": "",
+        "layers": style,
         "width": f"d_model {model.d_model}, d_ff {model.d_ff}, {counted(model.num_heads, 'head')}",
     }
     match model:
@@ -198,4 +198,5 @@ def _architecture(config: "FolderConfig") -> dict[str, str]:
             facts["vocabulary"] = f"{reader.vocab_size:,}"
             if isinstance(head, ClassificationHead | TaggingHead) and head.labels:
                 facts["labels"] = ", ".join(head.labels)
-    return facts | {"layers": f"{layers}, {style}"}
+    facts["layers"] = f"{layers}, {style}"
+    return facts

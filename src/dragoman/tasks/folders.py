@@ -21,18 +21,17 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """What a model folder holds."""
+    """A model folder that was read: the model in evaluation mode, and its tokenizers.
+
+    `src_tokenizer` is of what the model reads, `tgt_tokenizer` of what it writes: the same object
+    where there is one.
+    """
 
     path: Path
-    """Where it is."""
     model: Model
-    """In evaluation mode."""
     config: FolderConfig
-    """What is said of it."""
     src_tokenizer: Tokenizer
-    """Of what the model reads."""
     tgt_tokenizer: Tokenizer
-    """Of what the model writes; the same object where there is one."""
 
     @property
     def does(self) -> str:

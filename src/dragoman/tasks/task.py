@@ -84,18 +84,13 @@ class Report:
     """What the model wrote, line by line, where it writes."""
 
 
-Assemble = Callable[[Any, RunFolder, Say, Check], Job[Any]]
-"""Makes the job of a recipe; the check is called before the weights are drawn."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """All that others ask of a task."""
 
     recipe: type[RunRecipe]
-    """What can be set."""
-    assemble: Assemble
-    """From a recipe to the job that the engine runs."""
+    assemble: Callable[[Any, RunFolder, Say, Check], Job[Any]]
+    """Makes the job of a recipe; the check is called before the weights are drawn."""
     kind: str
     """The models that it trains: the `kind` of their config, of an encoder that of its head."""
     does: str
