@@ -86,7 +86,7 @@ class LabelRecipe(EncoderRecipe):
         return replace(self, model=replace(self.model, head=replace(self.head, labels=labels)))
 
 
-class Source(BatchSource[BatchT_co], Protocol[BatchT_co]):
+class EncoderBatches(BatchSource[BatchT_co], Protocol[BatchT_co]):
     """Batches for training and, of held-out texts, for validation."""
 
     def fixed(self) -> Iterator[BatchT_co]:
@@ -120,7 +120,7 @@ class EncoderJob(Generic[RecipeT, DataT, BatchT]):
         recipe: RecipeT,
         tokenizer: Tokenizer,
         texts: tuple[DataT, DataT],
-        source: Callable[[DataT, Splits | None], Source[BatchT]],
+        source: Callable[[DataT, Splits | None], EncoderBatches[BatchT]],
         check: Check,
         reading: ReadingDefaults | None = None,
     ) -> Self:

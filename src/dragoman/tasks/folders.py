@@ -57,15 +57,20 @@ def read_folder(path: str | Path, *, device: str) -> Folder:
         raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")
     folder = Path(path)
     model, config = load_model(folder)
-    src_path, tgt_path = tokenizer_paths(folder, config)
-    src_tokenizer = Tokenizer.load(src_path)
+    src_tokenizer, tgt_tokenizer = load_tokenizers(*tokenizer_paths(folder, config))
     return Folder(
         path=folder,
         model=model.to(choose_device(device)),
         config=config,
         src_tokenizer=src_tokenizer,
-        tgt_tokenizer=src_tokenizer if tgt_path == src_path else Tokenizer.load(tgt_path),
+        tgt_tokenizer=tgt_tokenizer,
     )
+
+
+def load_tokenizers(src: Path, tgt: Path) -> tuple[Tokenizer, Tokenizer]:
+    """Read the tokenizers of source and target: one object twice where both are one file."""
+    tokenizer = Tokenizer.load(src)
+    return tokenizer, tokenizer if tgt == src else Tokenizer.load(tgt)
 
 
 class Loadable(ABC):

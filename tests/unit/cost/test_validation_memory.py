@@ -37,7 +37,7 @@ def translate(
     references: list[str],  # noqa: ARG001 (a protocol)
 ) -> Judgement:
     """Translate as the score of a validation does, and score nothing."""
-    Translator(model, tokenizers.src, tokenizers.tgt).translate(sources, beam_size=1)
+    Translator(model, *tokenizers).translate(sources, beam_size=1)
     return Judgement(scores={})
 
 

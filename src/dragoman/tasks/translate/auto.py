@@ -14,8 +14,8 @@ from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
 from dragoman.models import EncoderDecoderConfig, preset
 from dragoman.models.folder import read_config, tokenizer_paths
+from dragoman.tasks.folders import load_tokenizers
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
 from dragoman.train.start import start_from
@@ -100,7 +100,7 @@ def _num_batches(recipe: TranslateRecipe, num_pairs: int) -> float:
         src = tgt = train_tokenizer(sources + targets, recipe.tokenizer)
     else:
         folder = Path(recipe.start.model)
-        src, tgt = map(Tokenizer.load, tokenizer_paths(folder, read_config(folder)))
+        src, tgt = load_tokenizers(*tokenizer_paths(folder, read_config(folder)))
     of_src, of_tgt = (
         np.array([len(ids) + 1 for ids in tokenizer.encode_batch(texts)])
         for tokenizer, texts in ((src, sources), (tgt, targets))

@@ -59,7 +59,7 @@ def score_greedy(
     tokenize: str,
 ) -> Judgement:
     """Translate greedily and compare, by BLEU's tokenizer `tokenize`."""
-    translator = Translator(model, tokenizers.src, tokenizers.tgt)
+    translator = Translator(model, *tokenizers)
     hypotheses = [found.text for found in translator.translate(sources, beam_size=1)]
     scores = evaluate(hypotheses, references, tokenize=tokenize)
     return Judgement(
@@ -89,7 +89,7 @@ class TranslateJob:
     @property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """Of source and target."""
-        return self.texts.tokenizers.src, self.texts.tokenizers.tgt
+        return self.texts.tokenizers
 
     def loss(self, batch: PairBatch) -> Tensor:
         """Sum the smoothed cross-entropy over the target's tokens."""
@@ -140,7 +140,7 @@ def assemble(
         recipe = replace(recipe, data=recipe.data.write(folder.training / "texts"))
         say(f"The texts are made, and lie in {folder.training / 'texts'}.")
     texts = read_texts(recipe, folder.training, say)
-    src, tgt = texts.tokenizers.src, texts.tokenizers.tgt
+    src, tgt = texts.tokenizers
     architecture = recipe.model
     if recipe.start.model is None:
         architecture = replace(

@@ -89,7 +89,7 @@ def _write_as_long(
 
     An untrained model does not end a sentence; a trained one ends about where the reference does.
     """
-    src, tgt = tokenizers.src, tokenizers.tgt
+    src, tgt = tokenizers
     wanted = [len(ids) + 1 for ids in tgt.encode_batch(references)]
     inputs = [[*ids, src.eos_id] for ids in src.encode_batch(sources)]
     device = next(model.parameters()).device
