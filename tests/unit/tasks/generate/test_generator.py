@@ -1,7 +1,6 @@
 """The Generator: what a text is, whatever stands beside it, and what the options do to it."""
 
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -9,16 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors import needs_independent_rows
-from tests.unit.tasks.tiny import random_lines, save_translator
+from tests.unit.tasks.tiny import random_lines
 from tests.unit.tasks.tiny_generator import (
     DEFAULTS,
     PROMPTS,
     make_generator,
-    save_generator,
     with_positions,
 )
 
-import dragoman
 from dragoman.errors import InputError
 from dragoman.models.folder import GenerationDefaults
 from dragoman.nn import ALiBi, Learned, row_invariant_products
@@ -229,18 +226,6 @@ def test_training_goes_on_as_before(generator: Generator) -> None:
     assert generator.generate("the cat") == expected
     assert generator.model.training
     generator.model.eval()
-
-
-def test_a_folder_decides_what_is_loaded(tmp_path: Path) -> None:
-    """`dragoman.load` finds a Generator; asking for another kind is refused with what it does."""
-    folder = save_generator(tmp_path / "g")
-    loaded = dragoman.load(folder, device="cpu")
-    assert isinstance(loaded, Generator)
-    assert loaded.generate(PROMPTS) == make_generator().generate(PROMPTS)
-    with pytest.raises(InputError, match="goes on with texts \\(dragoman generate\\)"):
-        dragoman.Translator.load(folder)
-    with pytest.raises(InputError, match="translates \\(dragoman translate\\)"):
-        Generator.load(save_translator(tmp_path / "t"))
 
 
 @pytest.mark.parametrize(

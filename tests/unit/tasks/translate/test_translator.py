@@ -1,8 +1,6 @@
 """The Translator: lines in, lines out, whatever the lines are and whatever stands beside them."""
 
 from dataclasses import asdict, replace
-from itertools import count
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,10 +13,8 @@ from tests.unit.tasks.tiny import (
     make_tokenizer,
     make_translator,
     random_lines,
-    save_translator,
 )
 
-import dragoman
 from dragoman.decode import Beam, Forbid, Limits, search
 from dragoman.errors import InputError
 from dragoman.models.defaults import WIDEST
@@ -46,17 +42,6 @@ WORDS_WITH_STOPS = ["the", "cat", "sees", "a", "dog.", "house", "tree,", "我。
 def translator() -> Translator:
     """One for all tests: translating changes nothing in it."""
     return make_translator()
-
-
-@needs_independent_rows
-def test_a_text_gives_one_and_a_list_gives_a_list(translator: Translator) -> None:
-    """In the order of the lines; no lines give no translations."""
-    lines = random_lines(7)
-    one_by_one = [translator.translate(line) for line in lines]
-    assert translator.translate(lines) == one_by_one
-    assert translator.translate(iter(lines)) == one_by_one
-    assert str(one_by_one[0]) == one_by_one[0].text
-    assert translator.translate([]) == []
 
 
 @needs_independent_rows
@@ -163,6 +148,7 @@ def test_n_best_come_in_order_and_differ(translator: Translator) -> None:
     best = translator.translate("the cat sees a dog", beam_size=5, n_best=5)
     scores = [best.score, *(other.score for other in best.alternatives)]
     assert scores == sorted(scores, reverse=True)
+    assert str(best) == best.text
     assert len({best.tokens, *(other.tokens for other in best.alternatives)}) == len(scores)
     assert best == replace(
         translator.translate("the cat sees a dog", beam_size=5), alternatives=best.alternatives
@@ -276,18 +262,6 @@ def test_an_alignment_has_a_distribution_for_each_token(translator: Translator) 
     assert found.alignments is found.alignments
 
 
-@needs_independent_rows
-def test_streaming_gives_the_same_lines(translator: Translator) -> None:
-    """Windows of any size, read no further than needed, give what one call gives."""
-    lines = random_lines(10)
-    expected = translator.translate(lines)
-    for window in (1, 3, 100):
-        assert list(translator.stream(lines, window=window)) == expected
-    endless = (f"the cat {n % 3}" for n in count())
-    first = next(iter(translator.stream(endless, window=2)))
-    assert first == translator.translate("the cat 0")
-
-
 def test_the_mode_of_the_model_stays(translator: Translator) -> None:
     """A model in training is translated with as it will be afterwards: without dropout."""
     tokenizer = make_tokenizer()
@@ -320,16 +294,6 @@ def test_bf16_translates_too() -> None:
     (rounded,) = Translator(model, tokenizer, tokenizer, precision="bf16").score(pair)
     assert rounded.log_prob == pytest.approx(exact.log_prob, rel=0.02)
     assert rounded.log_prob != exact.log_prob
-
-
-def test_a_folder_gives_the_translator_back(translator: Translator, tmp_path: Path) -> None:
-    """`dragoman.load` finds model, tokenizers and defaults."""
-    loaded = dragoman.load(save_translator(tmp_path / "m"), device="cpu")
-    lines = random_lines(4)
-    assert loaded.translate(lines) == translator.translate(lines)
-    for device in ("toaster", "meta"):  # which torch knows, but has no numbers there
-        with pytest.raises(InputError, match=f'not on "{device}"'):
-            dragoman.load(tmp_path / "m", device=device)
 
 
 def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
