@@ -10,7 +10,6 @@ from tests.unit.train.made import make_console
 
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
-from dragoman.models.heads import ClassificationHead
 from dragoman.tasks.tag.batches import NO_TAG, tag_batches
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.tag.task import TagJob, TagRecipe, assemble
@@ -79,21 +78,6 @@ def test_what_is_measured_forms_spans(recipe: TagRecipe) -> None:
     assert job.measure().scores != tag_scores(right, alone).figures
 
 
-def test_hidden_words_are_part_of_the_loss(recipe: TagRecipe) -> None:
-    """With every word hidden the loss is that of hidden words, and validation sees them all."""
-    plain = make_job(recipe)
-    hiding = make_job(replace(recipe, batch=replace(recipe.batch, token_dropout=0.999)))
-    batch = next(plain.batches)
-    assert hiding.measure() == plain.measure()
-    hidden_BL = batch.ids_BL >= hiding.tokenizer.first_piece
-    blind = replace(
-        batch, ids_BL=batch.ids_BL.masked_fill(hidden_BL, hiding.tokenizer.special_id("<mask>"))
-    )
-    plain.model.eval()
-    hiding.model.eval()
-    assert hiding.loss(batch).item() == pytest.approx(plain.loss(blind).item(), rel=1e-5)
-
-
 def test_characters_are_known_by_their_length(recipe: TagRecipe, tmp_path: Path) -> None:
     """Where every word of the training data is one character, the folder says so."""
     path = tmp_path / "characters.conll"
@@ -112,9 +96,3 @@ def test_tags_that_form_no_spans_need_another_metric(recipe: TagRecipe, tmp_path
         make_job(plain)
     job = make_job(replace(plain, train=replace(plain.train, metric="accuracy")))
     assert set(job.measure().scores) == {"accuracy"}
-
-
-def test_another_head_is_refused(recipe: TagRecipe) -> None:
-    """Naming both settings."""
-    with pytest.raises(InputError, match=r'task = "tag" contradicts model.head.kind = "classify"'):
-        replace(recipe, model=replace(recipe.model, head=ClassificationHead()))
