@@ -1,7 +1,7 @@
 """What the tasks of an encoder share: recipe, data, job, words on the model card, answering."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -49,7 +49,7 @@ class EncoderRecipe(RunRecipe):
 
     head_type: ClassVar[type[ClassificationHead | TaggingHead | MaskedLanguageHead]]
 
-    batch: BatchConfig
+    batch: BatchConfig = field(default_factory=BatchConfig)
     """How texts become batches."""
     model: EncoderOnlyConfig
     """The architecture."""
@@ -71,8 +71,8 @@ class LabelRecipe(EncoderRecipe):
 
     data: TrainingFiles
     """The examples."""
-    batch: NoisyBatchConfig
-    """How examples become batches."""
+    batch: NoisyBatchConfig = field(default_factory=NoisyBatchConfig)
+    """How texts become batches."""
 
     @property
     def head(self) -> ClassificationHead | TaggingHead:

@@ -97,9 +97,8 @@ class Generation(Plain):
     )
 
     prompt: str
-    """The prompt."""
     text: str
-    """The generated text."""
+    """What was generated, without the prompt."""
     ids: tuple[int, ...]
     """Its token ids, those of a stop string included."""
     tokens: tuple[str, ...]

@@ -38,9 +38,8 @@ class EvaluationData:
     """What a model is measured on, and how; each task reads the fields that it needs."""
 
     src: Path | None = None
-    """Source lines."""
     ref: Path | None = None
-    """Reference translations, line by line."""
+    """Reference translations of `src`, line by line."""
     text: Path | None = None
     """A text to predict."""
     data: Path | None = None
@@ -54,7 +53,6 @@ class EvaluationData:
     layout: Sequence[str] = ()
     """Settings of the data's layout, such as `label_column=2`."""
     device: str = "auto"
-    """cpu, cuda or auto."""
     progress: Callable[..., AbstractContextManager[Iterable[Any]]] = (
         lambda items, _what, *, total: nullcontext(items)  # noqa: ARG005
     )
@@ -77,9 +75,8 @@ class Report:
     lines: Sequence[str]
     """The same for people."""
     remarks: Sequence[str] = ()
-    """What else there is to tell people."""
+    """Further sentences for people."""
     warnings: Sequence[str] = ()
-    """What looks wrong."""
     answers: Sequence[str] = ()
     """What the model wrote, line by line, where it writes."""
 

@@ -1,4 +1,4 @@
-"""Hidden words, what the tasks of an encoder have in common, and the settings of batches."""
+"""Hidden words, and what the tasks of an encoder have in common."""
 
 from collections.abc import Callable
 from dataclasses import replace

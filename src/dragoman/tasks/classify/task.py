@@ -18,13 +18,7 @@ from dragoman.models.heads import ClassificationHead
 from dragoman.settings import override_settings
 from dragoman.tasks.classify.batches import ClassBatch, class_batches
 from dragoman.tasks.classify.classifier import Classifier
-from dragoman.tasks.encoders import (
-    EncoderJob,
-    LabelRecipe,
-    NoisyBatchConfig,
-    hide_tokens,
-    read_labels,
-)
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
 from dragoman.tasks.work import Shape, Workload, random_ids, text_shape, text_work
 from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
@@ -58,8 +52,6 @@ class ClassifyRecipe(LabelRecipe):
     """Learn the label of each text."""
     data: LabelledFiles = field(default_factory=LabelledFiles)
     """The texts."""
-    batch: NoisyBatchConfig = field(default_factory=NoisyBatchConfig)
-    """How texts become batches."""
     model: EncoderOnlyConfig = field(
         default_factory=lambda: EncoderOnlyConfig(head=ClassificationHead())
     )

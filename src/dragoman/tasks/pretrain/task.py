@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig
 from dragoman.data.dataset import Splits, TextDataset, hold_out_rows, say_held_out
 from dragoman.data.documents import DocumentTexts, Split, prepare_documents
 from dragoman.data.labelled import LabelledLayout, load_labelled, read_labelled
@@ -130,8 +129,6 @@ class MaskedRecipe(EncoderRecipe):
     """How text becomes pieces."""
     masking: MaskConfig = field(default_factory=MaskConfig)
     """What is hidden, and how."""
-    batch: BatchConfig = field(default_factory=BatchConfig)
-    """How texts become batches."""
     model: EncoderOnlyConfig = field(
         default_factory=lambda: EncoderOnlyConfig(head=MaskedLanguageHead())
     )

@@ -17,13 +17,7 @@ from dragoman.models.bio import best_tags
 from dragoman.models.folder import ReadingDefaults
 from dragoman.models.heads import TaggingHead
 from dragoman.settings import override_settings
-from dragoman.tasks.encoders import (
-    EncoderJob,
-    LabelRecipe,
-    NoisyBatchConfig,
-    hide_tokens,
-    read_labels,
-)
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels
 from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
@@ -59,8 +53,6 @@ class TagRecipe(LabelRecipe):
     """Learn the tag of each word."""
     data: TaggedFiles = field(default_factory=TaggedFiles)
     """The sentences."""
-    batch: NoisyBatchConfig = field(default_factory=NoisyBatchConfig)
-    """How sentences become batches."""
     model: EncoderOnlyConfig = field(default_factory=lambda: EncoderOnlyConfig(head=TaggingHead()))
     """The architecture."""
 

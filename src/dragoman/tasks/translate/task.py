@@ -1,5 +1,6 @@
 """Translation, as others see it: what an estimate asks, how it is measured, and its name."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from dragoman.models.folder import read_config
 from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.translate.batches import PairBatch
-from dragoman.tasks.translate.job import Judgement, TranslateJob, assemble, batch_loss
+from dragoman.tasks.translate.job import TranslateJob, assemble, batch_loss
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Tokenizers
 from dragoman.tasks.translate.translator import Translator
@@ -27,6 +28,7 @@ from dragoman.tasks.work import (
     some_targets,
     write_to_lengths,
 )
+from dragoman.train.job import Validation
 from dragoman.wording import counted
 
 UNLIKE = 1.0
@@ -84,7 +86,7 @@ def _as_trained(job: TranslateJob) -> TranslateJob:
 
 def _write_as_long(
     model: EncoderDecoder, tokenizers: Tokenizers, sources: list[str], references: list[str]
-) -> Judgement:
+) -> Validation:
     """Decode greedily, in the batches of translating, each source to its reference's length.
 
     An untrained model does not end a sentence; a trained one ends about where the reference does.
@@ -99,7 +101,7 @@ def _write_as_long(
         source_BS = torch.tensor(rows, device=device)
         lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
         write_to_lengths(model, source_BS, lengths_B, (tgt.bos_id, tgt.eos_id))
-    return Judgement(scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))
+    return Validation(loss=math.nan, scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))
 
 
 def evaluate_translator(model: Path, test: EvaluationData) -> Report:
