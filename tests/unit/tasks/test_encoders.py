@@ -18,8 +18,6 @@ from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, 
 from dragoman.nn import Learned
 from dragoman.tasks.classify.task import ClassifyRecipe
 from dragoman.tasks.encoders import EncoderJob, LabelRecipe, NoisyBatchConfig, describe, hide_tokens
-from dragoman.tasks.generate.batches import PackConfig
-from dragoman.tasks.pretrain.batches import MaskConfig
 from dragoman.tasks.pretrain.task import MaskedRecipe
 from dragoman.tasks.tag.task import TagRecipe
 from dragoman.tasks.task import find_task
@@ -124,26 +122,3 @@ def test_another_head_is_refused(recipe: Callable[..., RunRecipe], head: Head) -
     """Naming both settings."""
     with pytest.raises(InputError, match=f'contradicts model.head.kind = "{head.kind}"'):
         recipe(model=EncoderOnlyConfig(head=head))
-
-
-@pytest.mark.parametrize(
-    ("config", "change"),
-    [
-        *((NoisyBatchConfig, {"token_dropout": share}) for share in (-0.1, 1.0)),
-        (NoisyBatchConfig, {"subword_sampling": 2.0}),
-        *((BatchConfig, {name: 0}) for name in ("max_tokens", "max_length")),
-        (BatchConfig, {"subword_sampling": 1.5}),
-        *((PackConfig, {name: 0}) for name in ("length", "rows", "stride")),
-        (PackConfig, {"length": 8, "stride": 9}),
-        (PackConfig, {"subword_sampling": 1.1}),
-        *((MaskConfig, {"share": share}) for share in (0.0, 1.1)),
-        (MaskConfig, {"masked": -0.1}),
-        (MaskConfig, {"masked": 0.8, "random": 0.3}),
-    ],
-)
-def test_impossible_settings_are_refused(
-    config: Callable[..., object], change: dict[str, float]
-) -> None:
-    """The setting of the batches is named."""
-    with pytest.raises(InputError, match=[*change][-1]):
-        config(**change)

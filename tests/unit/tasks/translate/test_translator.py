@@ -17,10 +17,9 @@ from tests.unit.tasks.tiny import (
 
 from dragoman.decode import Beam, Forbid, Limits, search
 from dragoman.errors import InputError
-from dragoman.models.defaults import WIDEST
 from dragoman.models.folder import DecodingDefaults
 from dragoman.nn import Learned, row_invariant_products
-from dragoman.tasks.options import DecodingOptions, GenerationOptions
+from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.translator import Translator
 
 ODD_LINES = [
@@ -307,26 +306,6 @@ def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
         translator.translate(line, n_best=3)
     with pytest.raises(InputError, match="max_batch_tokens is 0"):
         translator.translate(line, max_batch_tokens=0)
-
-
-@pytest.mark.parametrize(
-    "option", ["beam_size", "n_best", "max_length_constant", "max_batch_tokens", "max_src_tokens"]
-)
-def test_an_impossible_option_is_named(option: str) -> None:
-    """One sentence with the option and its bound."""
-    with pytest.raises(InputError, match=f"{option} is 0; it must be at least 1"):
-        DecodingOptions(**{option: 0})
-
-
-def test_a_beam_that_nobody_would_wait_for_is_refused() -> None:
-    """The widest one is taken, one more is not, in translating and in generating."""
-    assert DecodingOptions(beam_size=WIDEST).beam_size == WIDEST
-    assert GenerationOptions(beam_size=WIDEST, temperature=0).beam_size == WIDEST
-    too_wide = f"beam_size is {WIDEST + 1}; it must be at least 1 and at most {WIDEST}"
-    with pytest.raises(InputError, match=too_wide):
-        DecodingOptions(beam_size=WIDEST + 1)
-    with pytest.raises(InputError, match=too_wide):
-        GenerationOptions(beam_size=WIDEST + 1, temperature=0)
 
 
 def test_a_tokenizer_that_is_larger_than_the_model_is_refused() -> None:
