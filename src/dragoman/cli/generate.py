@@ -94,9 +94,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         else:
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
             show = to_json if as_json else _to_line
-            Lines(prompts, typed).write(
-                results, show, lambda one: (f"ended by {one.stopped}", *one.flags), what="text"
-            )
+            Lines(prompts, typed).write(results, show, _endings, what="text")
 
 
 @contextmanager
@@ -117,6 +115,11 @@ def _show(generator: "Generator", prompts: Iterable[str], options: "GenerationOp
             for piece in generator.stream(prompt, options):
                 write(piece)
             write("\n")
+
+
+def _endings(result: "Generation") -> tuple[str, ...]:
+    """What the summary counts."""
+    return (f"ended by {result.stopped}", *result.flags)
 
 
 def _to_line(result: "Generation") -> str:

@@ -13,6 +13,7 @@ from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.options import DecodingOptions, GenerationOptions
 from dragoman.tasks.pretrain.batches import MaskConfig
 
+BATCHES = (BatchConfig, PackConfig, NoisyBatchConfig)
 COUNTS = [
     *((BatchConfig, name) for name in ("max_tokens", "max_length")),
     *((PackConfig, name) for name in ("length", "rows", "stride")),
@@ -22,11 +23,7 @@ COUNTS = [
 ]
 WRONG = [
     *((NoisyBatchConfig, {"token_dropout": share}, "token_dropout is") for share in (-0.1, 1.0)),
-    *(
-        (config, {"subword_sampling": 1.5}, "subword_sampling is 1.5")
-        for config in (BatchConfig, PackConfig)
-    ),
-    (NoisyBatchConfig, {"subword_sampling": 2.0}, "subword_sampling is 2.0"),
+    *((one, {"subword_sampling": 1.5}, "subword_sampling is 1.5") for one in BATCHES),
     (PackConfig, {"length": 8, "stride": 9}, r"stride \(9\) is above length \(8\)"),
     *((MaskConfig, {"share": share}, "share is") for share in (0.0, 1.1)),
     (MaskConfig, {"masked": -0.1}, "masked is -0.1"),
@@ -43,10 +40,7 @@ WRONG = [
 
 @pytest.mark.parametrize(
     ("config", "change", "message"),
-    [
-        *WRONG,
-        *((config, {name: 0}, f"{name} is 0; it must be at least 1") for config, name in COUNTS),
-    ],
+    [*WRONG, *((one, {name: 0}, f"{name} is 0; it must be at least 1") for one, name in COUNTS)],
 )
 def test_impossible_settings_are_refused(
     config: Callable[..., object], change: dict[str, Any], message: str
