@@ -66,3 +66,9 @@ def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
     by_plain = {plain(candidate): candidate for candidate in known}
     matches = get_close_matches(plain(word), by_plain, n=1, cutoff=cutoff)
     return by_plain[matches[0]] if matches else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown word: `; did you mean X?`, or "" if none is close."""
+    close = nearest(word, known)
+    return f"; did you mean {close}?" if close else ""

@@ -22,7 +22,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from dragoman.data.tagged import detect_scheme
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.plain import Plain
 from dragoman.wording import counted
 
@@ -73,8 +73,7 @@ def evaluate(
     tokenize = tokenize or bleu_tokenizer(tgt_lang)
     _check_same_length(references, hypotheses, "reference")
     if tokenize not in BLEU.TOKENIZERS:
-        close = nearest(tokenize, BLEU.TOKENIZERS)
-        hint = f"; did you mean {close}?" if close else ""
+        hint = did_you_mean(tokenize, BLEU.TOKENIZERS)
         known = ", ".join(sorted(BLEU.TOKENIZERS))
         raise InputError(f"sacreBLEU has no tokenizer {tokenize!r}, only {known}{hint}")
     bleu, chrf = BLEU(tokenize=tokenize), CHRF()

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
 from types import UnionType
-from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -29,8 +29,6 @@ from dragoman.cli.lines import classify, score, tag, translate
 from dragoman.cli.pipes import say
 from dragoman.cli.train import train
 from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest
-
-__all__ = ["VERBS", "make_app", "run"]
 
 VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspect, cost)
 
@@ -175,16 +173,11 @@ def _root(
 # ---------------------------------------------------------------- wrong arguments
 
 
-class _Parameter(Protocol):
-    """An option or an argument, as an error names it."""
-
-    name: str
-    opts: list[str]
-    metavar: str | None
-    param_type_name: str
+Click = Any
+"""An error or a parameter of click's."""
 
 
-def _usage(error: Any, given: Sequence[str], verbs: Mapping[str, Callable[..., Any]]) -> str:  # noqa: ANN401 -- click's
+def _usage(error: Click, given: Sequence[str], verbs: Mapping[str, Callable[..., Any]]) -> str:
     """The sentence about an error in the arguments `given`: what, where and what to do."""
     typed = next((word for word in given if not word.startswith("-")), None)
     path = f"dragoman {typed}" if typed in verbs else "dragoman"
@@ -219,7 +212,7 @@ def _hint(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {close}?)" if close else ""
 
 
-def _bad(error: Any, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN401 -- as above
+def _bad(error: Click, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN401 -- a type
     """A value of the wrong type."""
     name, value = _name(error.param), _value(error.param, given)
     if isinstance(annotation, UnionType):
@@ -231,7 +224,7 @@ def _bad(error: Any, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN
     return f"{name} {value}: {error.message.rstrip('.')}"
 
 
-def _value(parameter: _Parameter, given: Sequence[str]) -> str:
+def _value(parameter: Click, given: Sequence[str]) -> str:
     """The last value that was given for an option."""
     found = ""
     for place, word in enumerate(given):
@@ -241,7 +234,7 @@ def _value(parameter: _Parameter, given: Sequence[str]) -> str:
     return found or '""'
 
 
-def _name(parameter: _Parameter) -> str:
-    if parameter.param_type_name == "option":
-        return max(parameter.opts, key=len)
-    return parameter.metavar or parameter.name.upper()
+def _name(parameter: Click) -> str:
+    is_option = parameter.param_type_name == "option"
+    name: str = max(parameter.opts, key=len) if is_option else parameter.metavar
+    return name or parameter.name.upper()

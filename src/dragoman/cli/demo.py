@@ -105,12 +105,7 @@ def _train(texts: Path, model: Path, settings: Sequence[str], console: "Console"
     from dragoman.tasks.recipes import load_recipe
     from dragoman.tasks.task import train
 
-    paths = {
-        "src": "train.en",
-        "tgt": "train.zh",
-        "valid_src": "valid.en",
-        "valid_tgt": "valid.zh",
-    }
+    paths = {"src": "train.en", "tgt": "train.zh", "valid_src": "valid.en", "valid_tgt": "valid.zh"}
     data = [f"data.{key}={texts / name}" for key, name in paths.items()]
     recipe = load_recipe("demo", (*data, *settings, f"out={model}"))
     result = train(recipe, console=console)
@@ -167,8 +162,9 @@ def _draw(translator: "Translator", sentence: str, path: Path, console: "Console
     except InputError as error:
         console.print(f"\n[bold]5. No picture:[/] {escape(str(error))}")
     else:
-        said = "\n[bold]5. A picture[/] of the attention behind the last one: "
-        console.print(said + escape(str(path)))
+        console.print(
+            f"\n[bold]5. A picture[/] of the attention behind the last one: {escape(str(path))}"
+        )
 
 
 def _show(console: "Console", rows: Sequence[tuple[str, str, str]]) -> None:

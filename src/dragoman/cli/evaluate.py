@@ -1,18 +1,23 @@
 """`dragoman evaluate`: how good a model is, by what its task is for."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from dragoman.cli.output import BATCH_TOKENS, BeamSize, Device, LengthPenalty, ModelFolder, option
+from dragoman.cli.output import (
+    BATCH_TOKENS,
+    BeamSize,
+    Device,
+    LengthPenalty,
+    ModelFolder,
+    option,
+    to_json,
+)
 from dragoman.cli.pipes import check_output, progress_of, say, to_stdout
 from dragoman.errors import InputError
 from dragoman.files.writing import replacing
 
 if TYPE_CHECKING:
-    from dragoman.tasks.task import Report, Task
+    from dragoman.tasks.task import Report
 
 
 def evaluate(  # noqa: PLR0913 -- the options of the verb
@@ -35,9 +40,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     layout: Annotated[
         list[str] | None, option("Layout of the data as KEY=VALUE; may be repeated.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object with all figures.")
-    ] = False,
+    as_json: Annotated[bool, option("Print one JSON object with all figures.", "--json")] = False,
     device: Device = "auto",
 ) -> None:
     """Measure a model on a test set: translations, texts to predict, labels or tags.
@@ -61,17 +64,18 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     task = task_of(read_config(model))
     if task is None or task.evaluate is None:
         raise InputError(f"{model} holds a model that answers nothing, so nothing is measured.")
-    _check_files(model, task, [name for name, file in files.items() if file is not None])
+    if [name for name, file in files.items() if file is not None] != list(task.measured_on):
+        needed = " and ".join(f"--{name}" for name in task.measured_on)
+        raise InputError(f"{model} is measured on {needed}; give {needed} and nothing else.")
     check_output(hyp, model, src, ref, option="--hyp")
-    decoding = {
-        "beam_size": beam_size,
-        "length_penalty": length_penalty,
-        "max_batch_tokens": max_batch_tokens,
-    }
     test = EvaluationData(
         **files,
         tokenize=tokenize,
-        decoding=decoding,
+        decoding={
+            "beam_size": beam_size,
+            "length_penalty": length_penalty,
+            "max_batch_tokens": max_batch_tokens,
+        },
         split=split,
         layout=layout or (),
         device=device,
@@ -87,17 +91,9 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
         _print(report, as_json=as_json)
 
 
-def _check_files(model: Path, task: "Task", given: list[str]) -> None:
-    """Raise InputError unless the files that the task is measured on are given, and no others."""
-    if given != list(task.measured_on):
-        files = " and ".join(f"--{name}" for name in task.measured_on)
-        raise InputError(f"{model} is measured on {files}; give {files} and nothing else.")
-
-
 def _print(report: "Report", *, as_json: bool) -> None:
-    figures = json.dumps(report.figures, ensure_ascii=False)
     with to_stdout() as write:
-        for line in [figures] if as_json else report.lines:
+        for line in [to_json(report.figures)] if as_json else report.lines:
             write(line)
     for remark in (*(() if as_json else report.remarks), *report.warnings):
         say(remark)

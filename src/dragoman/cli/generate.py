@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.output import BATCH_TOKENS, Device, Lines, ModelFolder, option, override, to_json
+from dragoman.cli.output import BATCH_TOKENS, Device, Lines, ModelFolder, option, to_json
 from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.errors import InputError
 
@@ -49,7 +49,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     no_repeat_ngrams: Annotated[int, option("Never repeat an n-gram of this length.")] = 0,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object per text: tokens, scores, flags.")
+        bool, option("Print a JSON object per text: tokens, scores, flags.", "--json")
     ] = False,
     device: Device = "auto",
 ) -> None:
@@ -67,24 +67,23 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     if samples < 1:
         raise InputError(f"samples is {samples}; it must be at least 1")
     from dragoman.tasks.generate.generator import Generator
+    from dragoman.tasks.options import with_given
 
     generator = Generator.load(model, device=device)
-    options = override(
-        generator.options,
-        {
-            "max_tokens": max_tokens,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "seed": secrets.randbelow(1_000_000) if seed is None else seed,
-            "stop": tuple(_unescape(string) for string in stop or ()),
-            "beam_size": beam_size,
-            "repetition_penalty": repetition_penalty,
-            "no_repeat_ngrams": no_repeat_ngrams,
-            "max_batch_tokens": max_batch_tokens,
-        },
-    )
+    chosen = {
+        "max_tokens": max_tokens,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "min_p": min_p,
+        "seed": secrets.randbelow(1_000_000) if seed is None else seed,
+        "stop": tuple(_unescape(string) for string in stop or ()),
+        "beam_size": beam_size,
+        "repetition_penalty": repetition_penalty,
+        "no_repeat_ngrams": no_repeat_ngrams,
+        "max_batch_tokens": max_batch_tokens,
+    }
+    options = with_given(generator.options, chosen)
     typed = prompt is None and is_typed(file)
     with _prompts(prompt, file) as given:
         if seed is None and options.temperature > 0:

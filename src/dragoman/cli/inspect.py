@@ -1,6 +1,5 @@
 """`dragoman inspect`: what a model folder contains, and what the model does with a text."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.inspect_text import Choices, inspect_folder
-from dragoman.cli.output import ModelFolder, option
+from dragoman.cli.output import ModelFolder, option, to_json
 from dragoman.cli.pipes import check_spares_model, lines_from, say, to_stdout
 from dragoman.errors import InputError
 from dragoman.wording import counted
@@ -44,9 +43,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         Path | None, option("Draw the attention of every head to this PNG file.")
     ] = None,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object with everything.")
-    ] = False,
+    as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
@@ -68,37 +65,30 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         layers=_numbers("--layers", layers),
         heads=_numbers("--heads", heads),
     )
+    files = {"png": png, "html": html}
     if text is None:
-        for name, value in {"png": png, "html": html, **asdict(choices)}.items():
+        for name, value in {**files, **asdict(choices)}.items():
             if value is not None:
                 given = f"--{name.replace('_', '-')}"
                 raise InputError(f"{given} needs a TEXT: dragoman inspect {model} TEXT {given}.")
         _inspect_folder(model, as_json=as_json)
         return
-    for file, name in ((png, "--png"), (html, "--html")):
+    for name, file in files.items():
         if file is not None:
-            check_spares_model(file, model, name)
+            check_spares_model(file, model, f"--{name}")
     given_text = _read(text)
+    from dragoman.lens.terminal import lines_of
     from dragoman.tasks.folders import read_folder
 
     inspection = inspect_folder(read_folder(model, device="cpu"), given_text, choices)
     _write_pictures(inspection, png, html)
-    _print(inspection, as_json=as_json)
-
-
-def _print(inspection: "Inspection", *, as_json: bool) -> None:
     with to_stdout() as write:
-        if as_json:
-            write(json.dumps(inspection.to_dict(), ensure_ascii=False))
-            return
-        from dragoman.lens.terminal import lines_of
-
-        for line in lines_of(inspection):
+        for line in [to_json(inspection.to_dict())] if as_json else lines_of(inspection):
             write(line)
 
 
 def _read(text: str) -> str:
-    """The text, or all of standard input. Raises InputError where it is empty."""
+    """The text, or all of standard input for `-`. Raises InputError if it is empty."""
     if text == "-":
         with lines_from(None) as lines:
             text = "\n".join(lines)
@@ -111,7 +101,7 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     try:
-        return tuple(int(number) for number in text.split(","))
+        return tuple(map(int, text.split(",")))
     except ValueError:
         message = f'{option} "{text}" is not a list of numbers; write it as 0,2,5.'
         raise InputError(message) from None
@@ -140,8 +130,7 @@ def _inspect_folder(model: Path, *, as_json: bool) -> None:
         if as_json:
             weights = {name: list(value.shape) for name, value in loaded.named_parameters()}
             sizes = parts | {"total": sum(parts.values())}
-            found = as_saved(config) | {"parameters": sizes, "weights": weights}
-            write(json.dumps(found, ensure_ascii=False))
+            write(to_json(as_saved(config) | {"parameters": sizes, "weights": weights}))
         else:
             write(_shown(model, config, parts))
 
@@ -170,46 +159,44 @@ def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
 
 
 def _architecture(config: "FolderConfig") -> dict[str, str]:
-    """What the variant is and how large, in words."""
-    from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
+    """The kind and the size of the model, in words."""
+    from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
     from dragoman.models.folder import GenerationDefaults
     from dragoman.models.heads import ClassificationHead, TaggingHead
 
     model, decoding = config.model, config.decoding
-    width = f"d_model {model.d_model}, d_ff {model.d_ff}, {counted(model.num_heads, 'head')}"
     style = f"{model.norm_position}-norm, {model.positions.kind} positions"
+    facts = {
+        "kind": model.kind,
+        "layers": style,
+        "width": f"d_model {model.d_model}, d_ff {model.d_ff}, {counted(model.num_heads, 'head')}",
+    }
     match model:
         case EncoderDecoderConfig():
-            languages = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
-            return {
-                "kind": f"{model.kind}, {languages}",
-                "layers": f"{model.num_encoder_layers} encoder, {model.num_decoder_layers} "
-                f"decoder, {style}",
-                "width": width,
-                "vocabulary": f"{model.src_vocab_size:,} source, {model.tgt_vocab_size:,} target, "
-                f"tied: {model.tie_embeddings}",
-                "decoding": f"beam {decoding.beam_size}, length penalty "
-                f"{decoding.length_penalty}, lines of up to "
-                f"{counted(decoding.max_src_tokens, 'token')} at once",
-            }
+            facts["kind"] += f", {config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
+            layers = f"{model.num_encoder_layers} encoder, {model.num_decoder_layers} decoder"
+            facts["vocabulary"] = (
+                f"{model.src_vocab_size:,} source, {model.tgt_vocab_size:,} target, tied: "
+                f"{model.tie_embeddings}"
+            )
+            facts["decoding"] = (
+                f"beam {decoding.beam_size}, length penalty {decoding.length_penalty}, lines of up "
+                f"to {counted(decoding.max_src_tokens, 'token')} at once"
+            )
         case DecoderOnlyConfig():
+            layers = f"{model.num_layers}"
             tied = "tied to the output" if model.tie_embeddings else "output apart"
+            facts["vocabulary"] = f"{model.vocab_size:,}, {tied}"
             generation = config.generation or GenerationDefaults()
-            return {
-                "kind": model.kind,
-                "layers": f"{model.num_layers}, {style}",
-                "width": width,
-                "vocabulary": f"{model.vocab_size:,}, {tied}",
-                "generation": f"{generation.context or 'all'} tokens seen at once, temperature "
-                f"{generation.temperature}, at most {counted(generation.max_tokens, 'token')}",
-            }
-        case EncoderOnlyConfig():
-            head = model.head
-            labels = head.labels if isinstance(head, ClassificationHead | TaggingHead) else ()
-            return {
-                "kind": f"{model.kind}, head: {head.kind}",
-                "layers": f"{model.num_layers}, {style}",
-                "width": width,
-                "vocabulary": f"{model.vocab_size:,}",
-                **({"labels": ", ".join(labels)} if labels else {}),
-            }
+            facts["generation"] = (
+                f"{generation.context or 'all'} tokens seen at once, temperature "
+                f"{generation.temperature}, at most {counted(generation.max_tokens, 'token')}"
+            )
+        case reader:
+            layers, head = f"{reader.num_layers}", reader.head
+            facts["kind"] += f", head: {head.kind}"
+            facts["vocabulary"] = f"{reader.vocab_size:,}"
+            if isinstance(head, ClassificationHead | TaggingHead) and head.labels:
+                facts["labels"] = ", ".join(head.labels)
+    facts["layers"] = f"{layers}, {style}"
+    return facts

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman.cli.output import override
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,20 +18,14 @@ MAX_TOKENS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """The options of the command; None if not given."""
+    """The options of the command; None if not given. Layers and heads are counted from 0."""
 
     beam_size: int | None = None
-    """For models that translate."""
     max_tokens: int | None = None
-    """For models that generate."""
     temperature: float | None = None
-    """For models that generate."""
     seed: int | None = None
-    """For models that generate."""
     layers: tuple[int, ...] | None = None
-    """For all; counted from 0."""
     heads: tuple[int, ...] | None = None
-    """For all; counted from 0."""
 
 
 OPTIONS = {
@@ -53,17 +46,16 @@ def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection
     from dragoman.lens.trace import Wanted
     from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
 
-    config = folder.config
     _check(folder, choices)
     subject = Subject(
         model=str(folder.path),
         src_tokenizer=folder.src_tokenizer,
         tgt_tokenizer=folder.tgt_tokenizer,
-        src_lang=config.src_lang,
-        tgt_lang=config.tgt_lang,
+        src_lang=folder.config.src_lang,
+        tgt_lang=folder.config.tgt_lang,
         wanted=Wanted(layers=choices.layers, heads=choices.heads),
     )
-    match config.model:
+    match folder.config.model:
         case EncoderDecoderConfig():
             return _translation(folder, subject, text, choices)
         case DecoderOnlyConfig():
@@ -73,21 +65,18 @@ def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection
 
 
 def _check(folder: "Folder", choices: Choices) -> None:
-    """Options of other kinds, and layers and heads that are not there."""
-    model = folder.config.model
-    others = set[str]().union(*OPTIONS.values()) - OPTIONS[model.kind]
-    for name in sorted(others):
-        if getattr(choices, name) is not None:
-            option = "--" + name.replace("_", "-")
-            raise InputError(f"{folder.path} is {model.kind}, which has no {option}; leave it out.")
+    """Raise InputError for an option of another kind, and a layer or head that does not exist."""
     from dragoman.lens.trace import attentions
 
+    kind = folder.config.model.kind
+    for name in sorted(set[str]().union(*OPTIONS.values()) - OPTIONS[kind]):
+        if getattr(choices, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise InputError(f"{folder.path} is {kind}, which has no {option}; leave it out.")
     found = attentions(folder.model).values()
-    asked = {
-        "layer": (choices.layers, max(map(len, found))),
-        "head": (choices.heads, max(modules[0].num_heads for modules in found)),
-    }
-    for what, (numbers, count) in asked.items():
+    heads = max(modules[0].num_heads for modules in found)
+    asked = (("layer", choices.layers, max(map(len, found))), ("head", choices.heads, heads))
+    for what, numbers, count in asked:
         for number in numbers or ():
             if not 0 <= number < count:
                 there = f"{what}s are 0 to {count - 1}" if count > 1 else f"only {what} is 0"
@@ -106,10 +95,11 @@ def _translation(folder: "Folder", subject: "Subject", text: str, choices: Choic
     from dragoman.lens.search import Observed
     from dragoman.models import EncoderDecoder
     from dragoman.tasks.lines import one_line
+    from dragoman.tasks.options import with_given
     from dragoman.tasks.translate.translator import Translator
 
     translator = Translator.of(folder)
-    options = override(translator.options, {"beam_size": choices.beam_size})
+    options = with_given(translator.options, {"beam_size": choices.beam_size})
     text = text.strip()
     ids = folder.src_tokenizer.encode(text)
     if len(ids) > options.max_src_tokens:
@@ -127,6 +117,7 @@ def _continuation(
     from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_continuation
     from dragoman.lens.search import Observed
     from dragoman.tasks.generate.generator import Generator
+    from dragoman.tasks.options import with_given
 
     generator = Generator.of(folder)
     prompt_ids = generator.encode(text)
@@ -136,7 +127,7 @@ def _continuation(
             raise _too_long(folder, len(prompt_ids), context - 1)
         room = min(room, context - len(prompt_ids))
     given = {"max_tokens": room, "temperature": choices.temperature, "seed": choices.seed}
-    options = override(generator.options, given)
+    options = with_given(generator.options, given)
     notes = Observed(strategy=options.strategy((0,)), alternatives=ALTERNATIVES)
     result = generator.watch(text, options, notes)
     best = Hypothesis(
@@ -158,21 +149,21 @@ def _reading(
     from dragoman.models.folder import ReadingDefaults
     from dragoman.models.heads import MaskedLanguageHead, TaggingHead
 
-    reading = folder.config.reading or ReadingDefaults()
-    tagging = isinstance(config.head, TaggingHead)
-    tags: list[str | None] = []
-    if tagging:
-        inner, tags = _tagged(folder, text)
-    elif isinstance(config.head, MaskedLanguageHead):
-        inner = _with_gaps(folder.src_tokenizer, text)
-    else:
-        inner = folder.src_tokenizer.encode(text)
-    if len(inner) > reading.max_tokens:
-        raise _too_long(folder, len(inner), reading.max_tokens)
+    most = (folder.config.reading or ReadingDefaults()).max_tokens
     tokenizer = folder.src_tokenizer
+    tags: list[str | None] = []
+    match config.head:
+        case TaggingHead():
+            inner, found = _tagged(folder, text)
+            tags = [None, *found, None]
+        case MaskedLanguageHead():
+            inner = _with_gaps(tokenizer, text)
+        case _:
+            inner = tokenizer.encode(text)
+    if len(inner) > most:
+        raise _too_long(folder, len(inner), most)
     ids = [tokenizer.bos_id, *inner, tokenizer.eos_id]
-    both = [None, *tags, None] if tagging else []
-    return inspect_reading(folder.model_of(EncoderOnly), subject, text, ids, config.head, both)
+    return inspect_reading(folder.model_of(EncoderOnly), subject, text, ids, config.head, tags)
 
 
 def _tagged(folder: "Folder", text: str) -> tuple[list[int], list[str | None]]:

@@ -1,14 +1,11 @@
 """The verbs that answer line by line: `translate`, `classify`, `tag` and `score`."""
 
-import json
 import math
 from collections.abc import Iterator
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
 
 from dragoman.cli.output import (
     BATCH_TOKENS,
@@ -22,7 +19,6 @@ from dragoman.cli.output import (
     Resume,
     each_line,
     option,
-    override,
     to_json,
 )
 from dragoman.cli.pipes import say, to_stdout
@@ -57,10 +53,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     length_penalty: LengthPenalty = None,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print a JSON object per line: scores, tokens, alignment, flags."
-        ),
+        bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
     ] = False,
     device: Device = "auto",
     output: OutputFile = None,
@@ -78,19 +71,18 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     }
     starts = _is_next if n_best > 1 and not as_json else None
     with each_line(model, file, decoding, output=output, resume=resume, starts=starts) as given:
+        from dragoman.tasks.options import with_given
         from dragoman.tasks.translate.translator import Translator
 
         translator = Translator.load(model, device=device)
         widest = max(translator.options.beam_size, n_best)
-        options = override(
-            translator.options,
-            {
-                "beam_size": widest if beam_size is None else beam_size,
-                "n_best": n_best,
-                "length_penalty": length_penalty,
-                "max_batch_tokens": max_batch_tokens,
-            },
-        )
+        chosen = {
+            "beam_size": widest if beam_size is None else beam_size,
+            "n_best": n_best,
+            "length_penalty": length_penalty,
+            "max_batch_tokens": max_batch_tokens,
+        }
+        options = with_given(translator.options, chosen)
         results = translator.stream(given.rest, options, window=given.window)
         numbers = count(given.out.results + 1)
         given.write(
@@ -110,8 +102,7 @@ def _translated(result: "Translation", number: int, n_best: int, *, as_json: boo
             alignment += [[len(src_tokens) + s, written + t] for s, t in part.links]
             src_tokens += part.src_tokens[:-1]
             written += len(part.tgt_tokens) - 1
-        found = result.to_dict() | {"src_tokens": src_tokens, "alignment": alignment}
-        return json.dumps(found, ensure_ascii=False)
+        return to_json(result.to_dict() | {"src_tokens": src_tokens, "alignment": alignment})
     if n_best == 1:
         return result.text
     best = (result, *result.alternatives)
@@ -129,10 +120,7 @@ def classify(  # noqa: PLR0913 -- the options of the verb
     *,
     max_batch_tokens: Annotated[int, BATCH_TOKENS] = 8192,
     as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print a JSON object per line: the probability of each label, flags."
-        ),
+        bool, option("Print a JSON object per line: each label's probability, flags.", "--json")
     ] = False,
     device: Device = "auto",
     output: OutputFile = None,
@@ -164,15 +152,15 @@ def tag(  # noqa: PLR0913 -- the options of the verb
     *,
     form: Annotated[
         Literal["text", "words", "columns"],
-        typer.Option(
-            "--input",
-            help="text: one text per line. words: the same, already split into words by spaces. "
+        option(
+            "text: one text per line. words: the same, already split into words by spaces. "
             "columns: one word per line, in the first column, and a blank line after each text.",
+            "--input",
         ),
     ] = "text",
     max_batch_tokens: Annotated[int, BATCH_TOKENS] = 8192,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object per text: words, spans, flags.")
+        bool, option("Print a JSON object per text: words, spans, flags.", "--json")
     ] = False,
     device: Device = "auto",
     output: OutputFile = None,
@@ -194,13 +182,8 @@ def tag(  # noqa: PLR0913 -- the options of the verb
         else:
             words = _columns if form == "columns" else partial(map, str.split)
             results = tagger.stream_words(given.out.skip(words(given.lines)), **sizes)
-        given.write(
-            results,
-            to_json if as_json else _tagged,
-            lambda result: ["span"] * len(result.spans),
-            what="text",
-            summary=lambda counts: f", {counted(counts['span'], 'span')}",
-        )
+        show = to_json if as_json else _tagged
+        given.write(results, show, lambda one: (span.label for span in one.spans), what="text")
 
 
 def _columns(lines: Iterator[str]) -> Iterator[list[str]]:
@@ -232,7 +215,7 @@ def score(
     src: Annotated[Path, option("Sources or prompts, one per line (.gz, .xz and .zst too).")],
     tgt: Annotated[Path, option("The translation or continuation of each, line by line.")],
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object per pair, with each token's score.")
+        bool, option("Print a JSON object per pair, with each token's score.", "--json")
     ] = False,
     device: Device = "auto",
 ) -> None:
@@ -243,11 +226,10 @@ def score(
     pairs = read_pairs(CorpusConfig(src=str(src), tgt=str(tgt)))
     ahead = list(islice(pairs, WINDOW))
     from dragoman.tasks.folders import load
-    from dragoman.tasks.generate.generator import Generator
-    from dragoman.tasks.translate.translator import Translator
+    from dragoman.tasks.results import Scorer
 
     scorer = load(model, device=device)
-    if not isinstance(scorer, Translator | Generator):
+    if not isinstance(scorer, Scorer):
         raise InputError(f"{model} holds an encoder, which cannot score texts.")
     log_prob, num_tokens, num_pairs = 0.0, 0, 0
     with to_stdout() as write:

@@ -12,8 +12,6 @@ from types import FrameType
 
 from dragoman.process import prepare_process
 
-__all__ = ["main"]
-
 INTERRUPTED = 130
 
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import typer
 
@@ -29,22 +29,17 @@ from dragoman.cli.pipes import (
 )
 from dragoman.errors import InputError
 from dragoman.files.writing import locked, replacing
+from dragoman.plain import Plain
 from dragoman.wording import counted
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    from dragoman.plain import Plain
-
 Item = TypeVar("Item")
-Options = TypeVar("Options", bound="DataclassInstance")
 WINDOW = 4096
 """Lines taken at a time: bounds the memory, whatever the size of the file."""
 
 
-def option(text: str) -> Any:  # noqa: ANN401 -- as typer's own
-    """An option with this help."""
-    return typer.Option(help=text)
+def option(text: str, *names: str) -> Any:  # noqa: ANN401 -- as typer's own
+    """An option with this help; it is named after its parameter unless names are given."""
+    return typer.Option(*names, help=text)
 
 
 ModelFolder = Annotated[Path, typer.Argument(help="The model folder.")]
@@ -61,19 +56,13 @@ LengthPenalty = Annotated[
 ]
 Device = Annotated[str, option("Device: cpu, cuda or auto.")]
 OutputFile = Annotated[Path | None, option("Write to this file instead of standard output.")]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue an interrupted --output where it stopped.")
-]
+Resume = Annotated[bool, option("Continue an interrupted --output where it stopped.", "--resume")]
 
 
-def override(defaults: Options, given: Mapping[str, object]) -> Options:
-    """The defaults, a dataclass, with every option that was given, that is, is not None."""
-    return replace(defaults, **{k: v for k, v in given.items() if v is not None})
-
-
-def to_json(result: "Plain") -> str:
+def to_json(result: Plain | Mapping[str, Any]) -> str:
     """A result as one line of JSON."""
-    return json.dumps(result.to_dict(), ensure_ascii=False)
+    plain = result.to_dict() if isinstance(result, Plain) else result
+    return json.dumps(plain, ensure_ascii=False)
 
 
 def _digest_of(model: Path) -> str:
@@ -243,11 +232,6 @@ def _write(stream: BinaryIO, result: str) -> None:
     stream.flush()
 
 
-def listed(counts: Counter[str]) -> str:
-    """The counts in alphabetical order, each behind a comma."""
-    return "".join(f", {count:,} {what}" for what, count in sorted(counts.items()))
-
-
 @dataclass(frozen=True, slots=True)
 class Lines:
     """The input of a verb, and where its results go."""
@@ -276,12 +260,10 @@ class Lines:
         count: Callable[[Item], Iterable[str]],
         *,
         what: str = "line",
-        summary: Callable[[Counter[str]], str] = listed,
     ) -> None:
         """Write each result as it comes, then report how many there were and how long it took.
 
-        `show` makes the text of a result. `count` names what to count of it, such as its flags,
-        and `summary` words those counts.
+        `show` makes the text of a result. `count` names what to count of it, such as its flags.
         """
         start, number, counts = perf_counter(), 0, Counter[str]()
         with (
@@ -293,7 +275,8 @@ class Lines:
                 number += 1
                 counts.update(count(result))
         taken = perf_counter() - start
-        say(f"{counted(number, what)} in {taken:.1f} s{summary(counts)}")
+        listed = "".join(f", {n:,} {name}" for name, n in sorted(counts.items()))
+        say(f"{counted(number, what)} in {taken:.1f} s{listed}")
 
 
 @contextmanager

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
-KEYS = {"--out": "out", "--from": "start.model", "--src": "data.src", "--tgt": "data.tgt"}
-"""The settings that options stand for."""
-
 
 def train(
     arguments: Annotated[
@@ -55,7 +52,13 @@ def train(
     names = [word for word in words if "=" not in word]
     overrides = [word for word in words if "=" in word]
     console = talk()
-    _lay_over(overrides, {"--out": out, "--from": start, "--src": src, "--tgt": tgt})
+    options = {
+        "--out": ("out", out),
+        "--from": ("start.model", start),
+        "--src": ("data.src", src),
+        "--tgt": ("data.tgt", tgt),
+    }
+    _lay_over(overrides, options)
     recipe, runs = _choose(names, overrides)
     if recipe.description:
         console.print(recipe.description)
@@ -71,14 +74,14 @@ def train(
     )
 
 
-def _lay_over(overrides: list[str], options: Mapping[str, Path | None]) -> None:
+def _lay_over(overrides: list[str], options: Mapping[str, tuple[str, Path | None]]) -> None:
     """Add the options to the overrides. Raises InputError for a setting given by both."""
     given = {word.partition("=")[0].strip(): word for word in overrides}
-    for option, path in options.items():
+    for option, (key, path) in options.items():
         if path is not None:
-            if word := given.get(KEYS[option]):
+            if word := given.get(key):
                 raise InputError(f"{option} {path} and {word} set the same key; give one of them")
-            overrides.append(f"{KEYS[option]}={path}")
+            overrides.append(f"{key}={path}")
 
 
 def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":

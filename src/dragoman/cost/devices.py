@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.nn.cpu.products import Precision
 from dragoman.settings import Given, read_settings
 
@@ -214,11 +214,10 @@ def device_table(own: Path | None = None) -> DeviceTable:
 def device_named(name: str, table: DeviceTable) -> Device:
     """Return a device of the table. Raises InputError with the nearest name for an unknown one."""
     if name not in table.devices:
-        close = nearest(name, table.devices)
-        hint = f"did you mean {close}? " if close else ""
         raise InputError(
-            f"there is no device {name!r}: {hint}known are {', '.join(table.devices)}; a file of "
-            f"your own ({default_devices_file()}, or --devices FILE) adds others"
+            f"there is no device {name!r}: known are {', '.join(table.devices)}; a file of your "
+            f"own ({default_devices_file()}, or --devices FILE) adds others"
+            f"{did_you_mean(name, table.devices)}"
         )
     return table.devices[name]
 

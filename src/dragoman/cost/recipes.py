@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.models import DECODER_PRESETS, ENCODER_PRESETS, PRESETS, ModelConfig
 from dragoman.models.folder import FolderConfig, read_config
 from dragoman.models.heads import MaskedLanguageHead
@@ -42,11 +42,11 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
         return override_settings(_recipe_for(MODELS[name])(model=MODELS[name]), overrides)
     if path.is_dir():
         return override_settings(_recipe_of_folder(path), overrides)
-    close = nearest(name, (*shipped_recipes(), *MODELS))
-    hint = f"did you mean {close}? " if close else ""
+    known = (*shipped_recipes(), *MODELS)
     raise InputError(
-        f"there is no recipe, preset or model folder {name!r}: {hint}recipes are "
+        f"there is no recipe, preset or model folder {name!r}: recipes are "
         f"{', '.join(shipped_recipes())}; presets are {', '.join(MODELS)}"
+        f"{did_you_mean(name, known)}"
     )
 
 

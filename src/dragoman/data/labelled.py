@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, hash_of_arrays
 from dragoman.data.prepare import TextEncoder, encode_all, special_ids
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines, read_records, text_at, value_at
 from dragoman.wording import counted
 
@@ -184,10 +184,9 @@ def load_labelled(
 
 def unknown_label(place: str, what: str, name: str, known: Collection[str]) -> InputError:
     """The error about a label or tag that is not among the known ones, with the nearest one."""
-    close = nearest(name, known)
-    hint = f"; did you mean {close!r}?" if close else ""
     return InputError(
-        f"{place} has the {what} {name!r}, which is not among {_listed(list(known))}{hint}"
+        f"{place} has the {what} {name!r}, which is not among {_listed(list(known))}"
+        f"{did_you_mean(name, known)}"
     )
 
 

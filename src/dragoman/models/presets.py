@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -83,7 +83,6 @@ def encoder_preset(name: str) -> EncoderOnlyConfig:
 
 def _named(name: str, presets: Mapping[str, ConfigT]) -> ConfigT:
     if name not in presets:
-        close = nearest(name, presets)
-        hint = f"; did you mean {close!r}?" if close else ""
+        hint = did_you_mean(name, presets)
         raise InputError(f"unknown model preset {name!r}: known are {', '.join(presets)}{hint}")
     return presets[name]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean, nearest
 from dragoman.ranges import check_range
 from dragoman.settings.source import Origin
 
@@ -210,10 +210,9 @@ def must_be(at: Origin, wanted: str, value: object) -> InputError:
 
 def not_among(at: Origin, choices: tuple[object, ...], value: object) -> str:
     """The sentence about a value that is not one of the choices, with the nearest one."""
-    names = [choice for choice in choices if isinstance(choice, str)]
-    close = nearest(value, names) if isinstance(value, str) else None
-    hint = f"; did you mean {_show(close)}?" if close else ""
-    return f"{at.key} must be one of {', '.join(map(_show, choices))}, not {_show(value)}{hint}"
+    shown, known = _show(value), list(map(_show, choices))
+    hint = did_you_mean(shown, known) if isinstance(value, str) else ""
+    return f"{at.key} must be one of {', '.join(known)}, not {shown}{hint}"
 
 
 def _show(value: object) -> str:

@@ -1,18 +1,18 @@
 """What the tasks of an encoder share: recipe, data, job, words on the model card, answering."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import Batch, BatchConfig, Stream, framed
-from dragoman.data.dataset import Ragged, Splits, TextDataset, format_held_out, hold_out_rows
+from dragoman.data.batches import Batch, BatchConfig, BatchSource, Stream, framed
+from dragoman.data.dataset import Ragged, Splits, format_held_out, hold_out_rows
+from dragoman.data.labelled import LabelledDataset
 from dragoman.data.prepare import special_ids
+from dragoman.data.tagged import TaggedDataset
 from dragoman.decode import schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
@@ -22,24 +22,16 @@ from dragoman.nn import Precision, evaluation_view, inference
 from dragoman.ranges import BelowOne
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.text.tokenizer import MASK, Tokenizer
-from dragoman.train.job import Say
+from dragoman.train.job import CardPart, Check, Say, Validation
 from dragoman.train.recipe import RunRecipe, TrainingFiles, check_places
+from dragoman.train.start import begin_model, check_tokens
 from dragoman.wording import counted
-
-__all__ = [
-    "EncoderJob",
-    "EncoderReader",
-    "EncoderRecipe",
-    "LabelRecipe",
-    "NoisyBatchConfig",
-    "describe",
-    "hide_tokens",
-    "read_labels",
-    "splits_for",
-]
 
 RecipeT = TypeVar("RecipeT", bound="EncoderRecipe")
 BatchT = TypeVar("BatchT", bound=Batch)
+BatchT_co = TypeVar("BatchT_co", bound=Batch, covariant=True)
+DataT = TypeVar("DataT")
+LabelledT = TypeVar("LabelledT", LabelledDataset, TaggedDataset)
 Answer = TypeVar("Answer")
 
 
@@ -57,7 +49,7 @@ class EncoderRecipe(RunRecipe):
 
     head_type: ClassVar[type[ClassificationHead | TaggingHead | MaskedLanguageHead]]
 
-    batch: BatchConfig
+    batch: BatchConfig = field(default_factory=BatchConfig)
     """How texts become batches."""
     model: EncoderOnlyConfig
     """The architecture."""
@@ -75,52 +67,106 @@ class EncoderRecipe(RunRecipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRecipe(EncoderRecipe):
-    """A recipe whose model gives labels."""
+    """A recipe whose model gives labels; where its head names none, the data decide."""
 
     data: TrainingFiles
     """The examples."""
-    batch: NoisyBatchConfig
-    """How examples become batches."""
+    batch: NoisyBatchConfig = field(default_factory=NoisyBatchConfig)
+    """How texts become batches."""
 
     @property
     def head(self) -> ClassificationHead | TaggingHead:
-        """What the model ends in; where it names no labels, the data decide."""
+        """What the model ends in."""
         head = self.model.head
         assert isinstance(head, ClassificationHead | TaggingHead)  # noqa: S101 (it was checked)
         return head
 
+    def with_labels(self, labels: tuple[str, ...]) -> Self:
+        """Return the recipe with the labels of its data."""
+        return replace(self, model=replace(self.model, head=replace(self.head, labels=labels)))
 
-class Labelled(Protocol):
-    """Examples with labels."""
+
+class EncoderBatches(BatchSource[BatchT_co], Protocol[BatchT_co]):
+    """Batches for training and, of held-out texts, for validation."""
+
+    def fixed(self) -> Iterator[BatchT_co]:
+        """All texts, each once, always in the same batches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderJob(Generic[RecipeT, DataT, BatchT]):
+    """An encoder and texts; each task says what the loss is and how it validates."""
+
+    title: ClassVar[str]
+    """What the model card calls the model."""
+    judged: ClassVar[str]
+    """What its figures mean, in a sentence."""
+    use: ClassVar[str]
+    """A command that uses it."""
+
+    recipe: RecipeT
+    config: FolderConfig
+    model: EncoderOnly
+    tokenizer: Tokenizer
+    batches: Stream[BatchT]
+    held: DataT
+    """The texts that validate."""
+    validation: tuple[BatchT, ...]
+    """The same in batches."""
+
+    @classmethod
+    def of(
+        cls,
+        recipe: RecipeT,
+        tokenizer: Tokenizer,
+        texts: tuple[DataT, DataT],
+        source: Callable[[DataT, Splits | None], EncoderBatches[BatchT]],
+        check: Check,
+        reading: ReadingDefaults | None = None,
+    ) -> Self:
+        """Build model and batches from the texts for training and those for validation.
+
+        `source` puts texts into batches and samples subwords by the splits; `check` may reject the
+        batches before the weights are drawn.
+        """
+        training, held = texts
+        size = recipe.model.vocab_size or tokenizer.vocab_size
+        model = replace(recipe.model, vocab_size=size)
+        splits = tokenizer.splits() if recipe.batch.subword_sampling else None
+        batches = Stream(source(training, splits), seed=recipe.train.seed)
+        check_tokens(model, tokenizer)
+        validation = tuple(source(held, None).fixed())
+        check(model, batches, validation)
+        return cls(
+            recipe=recipe,
+            config=FolderConfig(model=model, reading=reading),
+            model=begin_model(EncoderOnly, model, recipe),
+            tokenizer=tokenizer,
+            batches=batches,
+            held=held,
+            validation=validation,
+        )
 
     @property
-    def name(self) -> str:
-        """What messages call it."""
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """One for all."""
+        return self.tokenizer, self.tokenizer
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels by number."""
-
-    def __len__(self) -> int:
-        """Return the number of examples."""
-
-    def report(self, max_length: int) -> Iterator[str]:
-        """Yield sentences on what is in it."""
-
-    def as_texts(self) -> TextDataset:
-        """Return the texts alone."""
-
-    def take(self, rows: npt.NDArray[np.int64]) -> Self:
-        """Return the examples with these numbers."""
-
-
-LabelledT = TypeVar("LabelledT", bound=Labelled)
+    def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
+        """Return what the model card says of the texts, the model and its figures."""
+        return CardPart(
+            title=self.title,
+            data=self.recipe.data.summary,
+            architecture=describe(self.recipe.model),
+            judged=self.judged,
+            use=self.use,
+        )
 
 
 def read_labels(
     recipe: LabelRecipe, load: Callable[[Path, Sequence[str]], LabelledT], what: str, say: Say
 ) -> tuple[LabelledT, LabelledT]:
-    """Read what is learned from, and what validates: a file of its own, or a part held out.
+    """Read examples for training, and for validation: a file of its own, or a part held out.
 
     `load` reads a file given the labels that are known; `what` is the name of an example.
     """
@@ -134,28 +180,6 @@ def read_labels(
     left_out = len(training) - len(rest) - len(held)
     say(format_held_out(training.name, len(held), left_out, what))
     return training.take(rest), training.take(held)
-
-
-def splits_for(config: BatchConfig, tokenizer: Tokenizer) -> Splits | None:
-    """Return what subword sampling needs; None where nothing is sampled."""
-    return tokenizer.splits() if config.subword_sampling else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderJob(Generic[RecipeT, BatchT]):
-    """An encoder and texts; each task says what the loss is and how it validates."""
-
-    recipe: RecipeT
-    config: FolderConfig
-    model: EncoderOnly
-    tokenizer: Tokenizer
-    batches: Stream[BatchT]
-    validation: tuple[BatchT, ...]
-
-    @property
-    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """One for all."""
-        return self.tokenizer, self.tokenizer
 
 
 def hide_tokens(ids_BL: Tensor, probability: float, tokenizer: Tokenizer) -> Tensor:

@@ -16,25 +16,22 @@ from dragoman.tasks.task import task_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.device import choose_device
 
-__all__ = ["Folder", "Loadable", "check_vocabulary", "load", "read_folder"]
-
 ModelT = TypeVar("ModelT", bound=Model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """What a model folder holds."""
+    """A model folder that was read: the model in evaluation mode, and its tokenizers.
+
+    `src_tokenizer` is of what the model reads, `tgt_tokenizer` of what it writes: the same object
+    where there is one.
+    """
 
     path: Path
-    """Where it is."""
     model: Model
-    """In evaluation mode."""
     config: FolderConfig
-    """What is said of it."""
     src_tokenizer: Tokenizer
-    """Of what the model reads."""
     tgt_tokenizer: Tokenizer
-    """Of what the model writes; the same object where there is one."""
 
     @property
     def does(self) -> str:
@@ -60,15 +57,20 @@ def read_folder(path: str | Path, *, device: str) -> Folder:
         raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")
     folder = Path(path)
     model, config = load_model(folder)
-    src_path, tgt_path = tokenizer_paths(folder, config)
-    src_tokenizer = Tokenizer.load(src_path)
+    src_tokenizer, tgt_tokenizer = load_tokenizers(*tokenizer_paths(folder, config))
     return Folder(
         path=folder,
         model=model.to(choose_device(device)),
         config=config,
         src_tokenizer=src_tokenizer,
-        tgt_tokenizer=src_tokenizer if tgt_path == src_path else Tokenizer.load(tgt_path),
+        tgt_tokenizer=tgt_tokenizer,
     )
+
+
+def load_tokenizers(src: Path, tgt: Path) -> tuple[Tokenizer, Tokenizer]:
+    """Read the tokenizers of source and target: one object twice where both are one file."""
+    tokenizer = Tokenizer.load(src)
+    return tokenizer, tokenizer if tgt == src else Tokenizer.load(tgt)
 
 
 class Loadable(ABC):

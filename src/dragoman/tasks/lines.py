@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 from dragoman.text.sentences import split_long
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["as_texts", "join", "one_line", "to_chunks", "windows"]
-
 Item = TypeVar("Item")
 
 

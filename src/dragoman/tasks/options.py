@@ -9,8 +9,6 @@ from dragoman.errors import InputError
 from dragoman.models.defaults import BeamSize, Context, DecodingDefaults
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
 
-__all__ = ["DecodingOptions", "GenerationOptions", "with_given"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingOptions(DecodingDefaults):

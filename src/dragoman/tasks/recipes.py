@@ -23,23 +23,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.settings import Given, read_settings
-from dragoman.tasks.task import TASKS, Task, find_task
+from dragoman.tasks.task import TASKS, find_task
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import start_from
 
-__all__ = [
-    "build_recipe",
-    "build_sweep",
-    "load_recipe",
-    "load_sweep",
-    "read_recipe",
-    "shipped_recipes",
-]
-
-TELLING = frozenset({"description", "expect", "out"})
-"""Keys that tell of a run and decide nothing in it."""
+DESCRIPTIVE = frozenset({"description", "expect", "out"})
+"""Keys that describe a run and change nothing in it."""
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -68,40 +59,31 @@ def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
         given = read_settings(path, overrides)
-        if given.data.keys() <= TELLING:
+        if given.data.keys() <= DESCRIPTIVE:
             raise InputError(
                 f"{path} holds no setting of data, model or training: a recipe says at least what "
                 'to learn from, such as data.src = "a.en" and data.tgt = "a.zh"'
             )
         return given
-    close = nearest(name, shipped)
-    hint = f"did you mean {close}? " if close else ""
     raise InputError(
-        f"there is no recipe {name!r}: {hint}shipped are {', '.join(shipped)}; or give the path of "
-        "a TOML file"
+        f"there is no recipe {name!r}: shipped are {', '.join(shipped)}; or give the path of a "
+        f"TOML file{did_you_mean(name, shipped)}"
     )
 
 
 def build_recipe(given: Given) -> RunRecipe:
-    """Build what was read; a table of runs, `sweep`, is none of its settings."""
+    """Build the recipe that was read, without the runs of its table `sweep`."""
     given = replace(given, data={key: given.data[key] for key in given.data if key != "sweep"})
-    recipe = _task_of(given).recipe
+    task = given.data.get("task")
+    if not (isinstance(task, str) and "." in task):  # else the module of a task
+        names = {name: name for name in TASKS}
+        task = given.choose("task", names, default=next(iter(TASKS)))
+    recipe = find_task(task).recipe
     start = given.get("start.model")
-    base = start_from(_defaults(recipe), start) if isinstance(start, str) else None
-    return given.build(recipe, base)
-
-
-def _task_of(given: Given) -> Task:
-    name = given.data.get("task")
-    if isinstance(name, str) and "." in name:
-        return find_task(name)
-    return find_task(
-        given.choose("task", {name: name for name in TASKS}, default=next(iter(TASKS)))
-    )
-
-
-def _defaults(recipe: type[RunRecipe]) -> RunRecipe:
-    return recipe()  # type: ignore[call-arg]  # the classes of the tasks have a default for each
+    if not isinstance(start, str):
+        return given.build(recipe)
+    defaults = recipe()  # type: ignore[call-arg]  # the classes of the tasks have a default for each
+    return given.build(recipe, start_from(defaults, start))
 
 
 Settings = Mapping[str, Any]
@@ -124,7 +106,7 @@ def build_sweep(given: Given) -> list[RunRecipe]:
 
 def _grids(given: Given) -> list[Mapping[str, Mapping[str, Settings]]]:
     grids = given.data.get("sweep", [])
-    if not isinstance(grids, list) or not all(_is_grid(grid) for grid in grids):
+    if not isinstance(grids, list) or not all(map(_is_grid, grids)):
         raise InputError(
             f"the sweep of {given.origin.name} is not a list of grids; write [[sweep]] and below "
             "it lines such as size.small = {model.d_model = 32}"
@@ -149,10 +131,9 @@ def _runs(grid: Mapping[str, Mapping[str, Settings]]) -> Iterator[tuple[str, Set
 
 
 def _recipe(given: Given, run: str, settings: Settings) -> RunRecipe:
-    set_by_sweep = set(_keys(settings))
+    keys = set(_keys(settings))
     for override in given.origin.overrides:
-        key = ".".join(map(str, override.path))
-        if key in set_by_sweep:
+        if (key := ".".join(map(str, override.path))) in keys:
             raise InputError(
                 f"override {override.text} contradicts the sweep, whose run {run} sets {key}; copy "
                 "the recipe to a file of your own and change its sweep"

@@ -1,16 +1,14 @@
 """The results of translating, generating and scoring."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from dragoman.plain import Plain
-
-__all__ = ["Alignment", "Generation", "Scored", "Translation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +97,8 @@ class Generation(Plain):
     )
 
     prompt: str
-    """The prompt."""
     text: str
-    """The generated text."""
+    """What was generated, without the prompt."""
     ids: tuple[int, ...]
     """Its token ids, those of a stop string included."""
     tokens: tuple[str, ...]
@@ -134,3 +131,11 @@ class Scored(Plain):
     """Its pieces, the end of sentence last."""
     token_log_probs: tuple[float, ...]
     """One for each."""
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """What scores given texts: a translator, a generator, or what a task of your own loads."""
+
+    def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
+        """Return the log-probability of the second text of each pair, given the first."""

@@ -10,12 +10,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
 from dragoman.data.documents import Split
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Precision
@@ -29,38 +30,7 @@ if TYPE_CHECKING:
     from dragoman.evaluate import Measures  # sacreBLEU is not loaded to translate
     from dragoman.tasks.folders import Folder
 
-__all__ = [
-    "TASKS",
-    "EvaluationData",
-    "Progress",
-    "Report",
-    "Task",
-    "find_task",
-    "measures_table",
-    "task_of",
-    "train",
-]
-
 Item = TypeVar("Item")
-
-
-class Progress(Protocol):
-    """Shows how far a long evaluation is."""
-
-    def __call__(
-        self, items: Iterable[Item], what: str, *, total: int
-    ) -> AbstractContextManager[Iterable[Item]]:
-        """Return the items, of which there are `total`, counted as `what` while they are read."""
-
-
-def silent(
-    items: Iterable[Item],
-    what: str,  # noqa: ARG001 (the form of all)
-    *,
-    total: int,  # noqa: ARG001
-) -> AbstractContextManager[Iterable[Item]]:
-    """Show nothing."""
-    return nullcontext(items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +38,8 @@ class EvaluationData:
     """What a model is measured on, and how; each task reads the fields that it needs."""
 
     src: Path | None = None
-    """Source lines."""
     ref: Path | None = None
-    """Reference translations, line by line."""
+    """Reference translations of `src`, line by line."""
     text: Path | None = None
     """A text to predict."""
     data: Path | None = None
@@ -84,9 +53,17 @@ class EvaluationData:
     layout: Sequence[str] = ()
     """Settings of the data's layout, such as `label_column=2`."""
     device: str = "auto"
-    """cpu, cuda or auto."""
-    progress: Progress = silent
-    """Told of what is read."""
+    progress: Callable[..., AbstractContextManager[Iterable[Any]]] = (
+        lambda items, _what, *, total: nullcontext(items)  # noqa: ARG005
+    )
+    """Shows how many of the items, `total` of `what`, have been read."""
+
+    def read(self, results: Iterable[Item], what: str, total: int) -> tuple[list[Item], float]:
+        """Return all results and the seconds that they took, and show the progress meanwhile."""
+        start = perf_counter()
+        with self.progress(results, what, total=total) as shown:
+            found = list(shown)
+        return found, perf_counter() - start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +75,10 @@ class Report:
     lines: Sequence[str]
     """The same for people."""
     remarks: Sequence[str] = ()
-    """What else there is to tell people."""
+    """Further sentences for people."""
     warnings: Sequence[str] = ()
-    """What looks wrong."""
     answers: Sequence[str] = ()
     """What the model wrote, line by line, where it writes."""
-
-
-Assemble = Callable[[Any, RunFolder, Say, Check], Job[Any]]
-"""Makes the job of a recipe; the check is called before the weights are drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +86,8 @@ class Task:
     """All that others ask of a task."""
 
     recipe: type[RunRecipe]
-    """What can be set."""
-    assemble: Assemble
-    """From a recipe to the job that the engine runs."""
+    assemble: Callable[[Any, RunFolder, Say, Check], Job[Any]]
+    """Makes the job of a recipe; the check is called before the weights are drawn."""
     kind: str
     """The models that it trains: the `kind` of their config, of an encoder that of its head."""
     does: str
@@ -153,11 +124,9 @@ def find_task(name: str) -> Task:
     task = getattr(module, "TASK", None)
     if isinstance(task, Task):
         return task
-    close = nearest(name, TASKS)
-    hint = f"; did you mean {close}?" if close else ""
     raise InputError(
-        f'there is no task "{name}"{hint}; tasks are {", ".join(TASKS)}, or the name of a module '
-        "with a value TASK, which must have been imported"
+        f'there is no task "{name}"; tasks are {", ".join(TASKS)}, or the name of a module with a '
+        f"value TASK, which must have been imported{did_you_mean(name, TASKS)}"
     )
 
 

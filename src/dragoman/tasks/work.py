@@ -15,19 +15,6 @@ from dragoman.nn import inference
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import with_labels
 
-__all__ = [
-    "LENGTH",
-    "Shape",
-    "Work",
-    "Workload",
-    "random_ids",
-    "sentence_length",
-    "some_targets",
-    "text_shape",
-    "text_work",
-    "write_to_lengths",
-]
-
 LENGTH = 30
 """Tokens of a sentence, on each side, unless a length is given."""
 
@@ -58,7 +45,6 @@ class Work:
     """What a recipe asks of a device."""
 
     recipe: RunRecipe
-    """All settings."""
     config: ModelConfig
     """The model, with the sizes of its vocabularies."""
     length: int
@@ -78,14 +64,6 @@ class Work:
     def step_tokens(self) -> int:
         """Tokens of a step of the optimizer."""
         return self.recipe.train.accumulate * self.shape.tokens
-
-
-def _no_sources(batch: object, config: object, limit: int) -> list[int]:  # noqa: ARG001
-    return []
-
-
-def _unchanged(job: Any) -> Any:  # noqa: ANN401 (of any task)
-    return job
 
 
 def _fewer_tokens(recipe: object, shape: Shape, share: float) -> str:  # noqa: ARG001
@@ -108,12 +86,12 @@ class Workload:
     """The loss of a model on a batch, summed over its targets, with this label smoothing."""
     shape: Callable[[Any], Shape]
     """The shape of one of the task's batches."""
-    sources: Callable[[Any, Any, int], list[int]] = _no_sources
+    sources: Callable[[Any, Any, int], list[int]] = lambda *_: []
     """Lengths of the texts of a batch, with this model config, that a validation translates.
 
     Of the texts whose number is below the limit.
     """
-    as_trained: Callable[[Any], Any] = _unchanged
+    as_trained: Callable[[Any], Any] = lambda job: job
     """The task's job with a validation that takes as long as that of a trained model."""
     smaller: Callable[[Any, Shape, float], str] = _fewer_tokens
     """The setting of a recipe with which a batch has about this share of a shape, in words."""

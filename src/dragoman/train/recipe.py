@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import reject_pipe
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig
@@ -31,6 +31,11 @@ class DataFiles:
 
     def check(self) -> None:
         """Raise InputError unless every file is there; each task knows which."""
+        raise NotImplementedError
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """What the model card says of them, a line each."""
         raise NotImplementedError
 
     def find(self, name: str) -> Path:
@@ -129,11 +134,9 @@ class RunRecipe:
         """Raise InputError for settings that contradict each other."""
         known = (*self.metrics, "loss")
         if self.metric not in known:
-            close = nearest(self.metric, known)
-            hint = f"; did you mean {close}?" if close else ""
             raise InputError(
                 f'train.metric = "{self.metric}" is not measured by task = "{self.task}"; choose '
-                f"from {', '.join(known)}{hint}"
+                f"from {', '.join(known)}{did_you_mean(self.metric, known)}"
             )
         self.check()
 
@@ -188,8 +191,8 @@ class TrainingFiles(DataFiles):
         _ = self.training, self.validation
 
     @property
-    def said(self) -> tuple[str, str]:
-        """What the model card says of them."""
+    def summary(self) -> tuple[str, ...]:
+        """What the model card says of them, a line each."""
         held_out = f"up to {self.hold_out} examples held out from the training data"
         return (
             f"training: `{self.train}`",

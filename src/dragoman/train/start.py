@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig, build
 from dragoman.models.folder import FolderConfig, read_config, tokenizer_paths
 from dragoman.models.heads import ClassificationHead, TaggingHead
@@ -111,11 +111,10 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
         if not chosen:
             words = [name.split(".") for name in parameters]
             parts = {".".join(w[:end]) for w in words for end in range(1, len(w) + 1)}
-            hint = f"did you mean {close}? " if (close := nearest(prefix, parts)) else ""
             tops = dict.fromkeys(name.partition(".")[0] for name in parameters)
             raise InputError(
-                f'start.freeze: no weight has a name that begins with "{prefix}"; {hint}the parts '
-                f"are {', '.join(tops)}"
+                f'start.freeze: no weight has a name that begins with "{prefix}"; the parts '
+                f"are {', '.join(tops)}{did_you_mean(prefix, parts)}"
             )
         for parameter in chosen:
             parameter.requires_grad = False

@@ -27,81 +27,30 @@ finally:
     print(*sys.modules, file=sys.stderr)
 """
 
-VERBS = {
+VERBS: dict[str, str | None] = {
     "demo": None,
     "train": None,
-    "translate": {
-        "--beam-size",
-        "--n-best",
-        "--length-penalty",
-        "--max-batch-tokens",
-        "--json",
-        "--device",
-        "--output",
-        "--resume",
-    },
-    "generate": {
-        "--file",
-        "--max-tokens",
-        "--temperature",
-        "--top-k",
-        "--top-p",
-        "--min-p",
-        "--seed",
-        "--stop",
-        "--samples",
-        "--beam-size",
-        "--repetition-penalty",
-        "--no-repeat-ngrams",
-        "--max-batch-tokens",
-        "--json",
-        "--device",
-    },
-    "classify": {"--max-batch-tokens", "--json", "--device", "--output", "--resume"},
-    "tag": {"--input", "--max-batch-tokens", "--json", "--device", "--output", "--resume"},
-    "evaluate": {
-        "--src",
-        "--ref",
-        "--hyp",
-        "--tokenize",
-        "--beam-size",
-        "--length-penalty",
-        "--max-batch-tokens",
-        "--text",
-        "--split",
-        "--data",
-        "--layout",
-        "--json",
-        "--device",
-    },
-    "score": {"--src", "--tgt", "--json", "--device"},
-    "inspect": {
-        "--beam-size",
-        "--max-tokens",
-        "--temperature",
-        "--seed",
-        "--layers",
-        "--heads",
-        "--png",
-        "--html",
-        "--json",
-    },
-    "cost": {
-        "--device",
-        "--devices",
-        "--length",
-        "--tokens-per-month",
-        "--price",
-        "--kwh-price",
-        "--measure",
-        "--fit",
-        "--predict",
-        "--flops",
-        "--minutes",
-        "--money",
-        "--png",
-        "--json",
-    },
+    "translate": (
+        "--beam-size --n-best --length-penalty --max-batch-tokens --json --device --output --resume"
+    ),
+    "generate": (
+        "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
+        "--beam-size --repetition-penalty --no-repeat-ngrams --max-batch-tokens --json --device"
+    ),
+    "classify": "--max-batch-tokens --json --device --output --resume",
+    "tag": "--input --max-batch-tokens --json --device --output --resume",
+    "evaluate": (
+        "--src --ref --hyp --tokenize --beam-size --length-penalty --max-batch-tokens --text "
+        "--split --data --layout --json --device"
+    ),
+    "score": "--src --tgt --json --device",
+    "inspect": (
+        "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json"
+    ),
+    "cost": (
+        "--device --devices --length --tokens-per-month --price --kwh-price --measure --fit "
+        "--predict --flops --minutes --money --png --json"
+    ),
 }
 """Other tools call these: a name that goes or changes breaks them."""
 
@@ -119,7 +68,7 @@ def test_the_verbs_and_their_options_are_these() -> None:
                 for option in parameter.opts
                 if option.startswith("--")
             }
-            assert found == options | ({"--help"} & found)
+            assert found == {*options.split()} | ({"--help"} & found)
 
 
 def test_help_answers_at_once() -> None:

@@ -16,10 +16,11 @@ from dragoman.cost.measure import random_job
 from dragoman.cost.recipes import find_recipe, work_of
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, count_parameters
-from dragoman.tasks.translate.job import Judgement, assemble
+from dragoman.tasks.translate.job import assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Tokenizers
 from dragoman.tasks.translate.translator import Translator
+from dragoman.train.job import Validation
 from dragoman.train.loop import Progress
 from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
@@ -35,10 +36,10 @@ def translate(
     tokenizers: Tokenizers,
     sources: list[str],
     references: list[str],  # noqa: ARG001 (a protocol)
-) -> Judgement:
+) -> Validation:
     """Translate as the score of a validation does, and score nothing."""
-    Translator(model, tokenizers.src, tokenizers.tgt).translate(sources, beam_size=1)
-    return Judgement(scores={})
+    Translator(model, *tokenizers).translate(sources, beam_size=1)
+    return Validation(loss=0.0, scores={})
 
 
 @pytest.mark.parametrize("name", ["pairs", "llama", "window"])

@@ -194,7 +194,7 @@ def test_base_is_torchs_default_transformer() -> None:
 
 def test_an_unknown_preset_names_the_nearest() -> None:
     """The error lists what is known and what was probably meant."""
-    with pytest.raises(InputError, match=r"'bas'.*tiny, small, base, big, deep.*'base'"):
+    with pytest.raises(InputError, match=r"'bas'.*tiny, small, base, big, deep.*mean base"):
         preset("bas")
 
 

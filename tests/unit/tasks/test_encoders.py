@@ -2,26 +2,31 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.tasks.tiny import make_tokenizer, random_lines
+from tests.unit.train.encoder_recipes import classify_recipe, tag_recipe
 
 from dragoman.data.batches import BatchConfig
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig
-from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
+from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Learned
-from dragoman.tasks.classify.recipe import ClassifyRecipe
-from dragoman.tasks.encoders import NoisyBatchConfig, describe, hide_tokens
-from dragoman.tasks.pretrain.recipe import MaskedRecipe
-from dragoman.tasks.tag.recipe import TagRecipe
+from dragoman.tasks.classify.task import ClassifyRecipe
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, NoisyBatchConfig, describe, hide_tokens
+from dragoman.tasks.pretrain.task import MaskedRecipe
+from dragoman.tasks.tag.task import TagRecipe
+from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
+from dragoman.train.job import unchecked
 from dragoman.train.recipe import RunRecipe
+from dragoman.train.runfolder import RunFolder
 
 NOISY = (ClassifyRecipe, TagRecipe)
 
@@ -56,19 +61,6 @@ def test_nothing_is_hidden_unless_asked_for() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.0])
-def test_a_share_that_is_no_share(share: float) -> None:
-    """Is refused by its name."""
-    with pytest.raises(InputError, match="token_dropout is"):
-        NoisyBatchConfig(token_dropout=share)
-
-
-def test_limits_of_batches_stay_checked() -> None:
-    """Those of every batch."""
-    with pytest.raises(InputError, match="subword_sampling"):
-        NoisyBatchConfig(subword_sampling=2.0)
-
-
 @pytest.mark.parametrize(
     ("recipe", "model", "more"),
     [
@@ -93,3 +85,40 @@ def test_an_encoder_in_words() -> None:
     said = describe(EncoderOnlyConfig(vocab_size=9, num_layers=3, d_model=64))
     assert said.startswith("an encoder of 3 layers, d_model 64, 8 heads")
     assert said.endswith("post-norm, positions: sinusoidal")
+
+
+@pytest.mark.parametrize("make", [classify_recipe, tag_recipe])
+def test_hidden_words_are_part_of_the_loss(
+    make: Callable[[Path], LabelRecipe], tmp_path: Path
+) -> None:
+    """With every word hidden the loss is that of hidden words, and validation sees them all."""
+    recipe = make(tmp_path)
+    noisy = replace(recipe, batch=replace(recipe.batch, token_dropout=0.999))
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        plain, hiding = (
+            find_task(recipe.task).assemble(one, folder, lambda _: None, unchecked)
+            for one in (recipe, noisy)
+        )
+    assert isinstance(hiding, EncoderJob)
+    batch, tokenizer = next(plain.batches), hiding.tokenizer
+    assert hiding.measure() == plain.measure()
+    pieces_BL = batch.ids_BL >= tokenizer.first_piece
+    hidden_BL = batch.ids_BL.masked_fill(pieces_BL, tokenizer.special_id(MASK))
+    plain.model.eval()
+    hiding.model.eval()
+    blind = plain.loss(replace(batch, ids_BL=hidden_BL))
+    assert hiding.loss(batch).item() == pytest.approx(blind.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "head"),
+    [
+        (ClassifyRecipe, TaggingHead()),
+        (TagRecipe, ClassificationHead()),
+        (MaskedRecipe, ClassificationHead()),
+    ],
+)
+def test_another_head_is_refused(recipe: Callable[..., RunRecipe], head: Head) -> None:
+    """Naming both settings."""
+    with pytest.raises(InputError, match=f'contradicts model.head.kind = "{head.kind}"'):
+        recipe(model=EncoderOnlyConfig(head=head))

@@ -50,11 +50,6 @@ def write(path: Path, text: str = "x\n") -> Path:
     return path
 
 
-def test_the_demo_is_shipped() -> None:
-    """The recipe of `dragoman demo` is there."""
-    assert "demo" in SHIPPED
-
-
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_recipes_are_complete(name: str) -> None:
     """Each shipped recipe loads and says what it is, what to expect, from where and to where."""
@@ -87,7 +82,7 @@ def test_shipped_models_can_be_built(name: str) -> None:
 
 def test_unknown_recipe() -> None:
     """A name that is none is answered with the nearest one and with all of them."""
-    with pytest.raises(InputError, match="there is no recipe 'demos': did you mean demo") as raised:
+    with pytest.raises(InputError, match=r"no recipe 'demos': .*did you mean demo") as raised:
         load_recipe("demos")
     assert all(name in str(raised.value) for name in SHIPPED)
 
@@ -135,10 +130,16 @@ def test_recipe_of_ones_own(here: Path) -> None:
         ("[tokenizer]\njoint = false\n", r"tokenizer.joint = false contradicts model.tie"),
         ("[model]\nd_model = 10\nnum_heads = 4\n", r"d_model = 10 is not a multiple of num_heads"),
         ("[data]\nsrc = 'a'\n", r"src and tgt"),
+        ("task = 'translat'", r"my.toml, line 1: task must be .*; did you mean \"translate\"\?"),
+        ("task = 3", "task must be"),
+        ("[start]\nmodel = 'nowhere'", "There is no model folder nowhere"),
+        ("[start]\nfreeze = ['encoder']", 'freeze = \\["encoder", ...\\] without model'),
+        ("[train]\nmax_steps = 1\nmetric = 'blue'", 'metric = "blue" .*did you mean bleu'),
+        ("[train]\nmax_steps = 1\nvalidate_limit = 0", "nothing would be translated"),
     ],
 )
 def test_wrong_recipes(here: Path, text: str, message: str) -> None:
-    """An unknown key, a wrong type, a conflict: one sentence that names the key."""
+    """An unknown key or task, a wrong type, a conflict: one sentence that names the key."""
     write(here / "my.toml", text)
     with pytest.raises(InputError, match=message):
         load_pairs("my.toml").data.training  # noqa: B018 (the property checks)
@@ -248,24 +249,6 @@ def test_every_task_has_its_recipe() -> None:
         made = find_task(name).recipe()  # type: ignore[call-arg]  # every task's own has defaults
         assert made.task == name
         assert made.metric in (*made.metrics, "loss")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("task = 'translat'", r"my.toml, line 1: task must be .*; did you mean \"translate\"\?"),
-        ("task = 3", "task must be"),
-        ("[start]\nmodel = 'nowhere'", "There is no model folder nowhere"),
-        ("[start]\nfreeze = ['encoder']", 'freeze = \\["encoder", ...\\] without model'),
-        ("[train]\nmax_steps = 1\nmetric = 'blue'", 'metric = "blue" .*did you mean bleu'),
-        ("[train]\nmax_steps = 1\nvalidate_limit = 0", "nothing would be translated"),
-    ],
-)
-def test_wrong_tasks_and_starts(here: Path, text: str, message: str) -> None:
-    """An unknown task, a start that is none, a metric of nothing: one sentence each."""
-    write(here / "my.toml", text)
-    with pytest.raises(InputError, match=message):
-        load_recipe("my.toml")
 
 
 @pytest.mark.parametrize("task", ["translate", "classify", "tag", "pretrain"])

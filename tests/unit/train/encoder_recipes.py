@@ -7,10 +7,10 @@ from dragoman.data.tagged import TaggedLayout
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Rotary
-from dragoman.tasks.classify.recipe import ClassifyRecipe, LabelledFiles
+from dragoman.tasks.classify.task import ClassifyRecipe, LabelledFiles
 from dragoman.tasks.encoders import NoisyBatchConfig
-from dragoman.tasks.pretrain.recipe import MaskedRecipe, UnlabelledFiles
-from dragoman.tasks.tag.recipe import TaggedFiles, TagRecipe
+from dragoman.tasks.pretrain.task import MaskedRecipe, UnlabelledFiles
+from dragoman.tasks.tag.task import TaggedFiles, TagRecipe
 from dragoman.text.tokenizer import MASK
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig

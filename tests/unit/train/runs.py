@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dragoman.models import EncoderDecoder
-from dragoman.tasks.translate.job import Judgement, Score, assemble
+from dragoman.tasks.translate.job import Score, assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Tokenizers
 from dragoman.train.checkpoint import checkpoints
-from dragoman.train.job import Check, unchecked
+from dragoman.train.job import Check, Validation, unchecked
 from dragoman.train.run import TrainResult, run_recipe
 
 
@@ -37,13 +37,13 @@ class Scorer:
         tokenizers: Tokenizers,  # noqa: ARG002 (a protocol)
         sources: list[str],
         references: list[str],
-    ) -> Judgement:
+    ) -> Validation:
         """Return the next score."""
         assert len(sources) == len(references)
         self.sources = sources
         self.before()
         scores = {"bleu": next(self.bleu), "chrf": 1.0}
-        return Judgement(scores=scores, signature="counted by hand")
+        return Validation(loss=0.0, scores=scores, signature="counted by hand")
 
 
 def change(recipe: TranslateRecipe, **values: int) -> TranslateRecipe:

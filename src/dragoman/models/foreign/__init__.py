@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from dragoman.errors import InputError, nearest
+from dragoman.errors import InputError, did_you_mean
 from dragoman.models.config import ModelConfig
 from dragoman.models.foreign import bart, bert, gpt2, llama, t5
 from dragoman.models.foreign.reading import HF, unsupported
@@ -46,7 +46,6 @@ def family(hf: HF) -> Family:
     """Return the family that the `model_type` of a config names."""
     name = str(hf.get("model_type"))
     if name not in FAMILIES:
-        close = nearest(name, FAMILIES)
-        hint = f"; did you mean {close}?" if close else ""
+        hint = did_you_mean(name, FAMILIES)
         raise InputError(unsupported("model_type", name, f"known are {', '.join(FAMILIES)}{hint}"))
     return FAMILIES[name]

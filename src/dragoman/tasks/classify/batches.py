@@ -12,8 +12,6 @@ from dragoman.data.batches import Batch, BatchConfig, SequenceBatches, framed
 from dragoman.data.dataset import Ragged, Splits
 from dragoman.data.labelled import LabelledDataset
 
-__all__ = ["ClassBatch", "class_batches"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassBatch(Batch):

@@ -21,8 +21,6 @@ from dragoman.plain import Plain
 from dragoman.tasks.encoders import EncoderReader
 from dragoman.tasks.lines import as_texts, to_chunks, windows
 
-__all__ = ["Classification", "Classifier"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification(Plain):

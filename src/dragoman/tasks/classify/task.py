@@ -1,28 +1,127 @@
-"""Classification, as others see it: what an estimate asks, how it is measured, and its name."""
+"""Learning to classify: labelled texts, an encoder with a vector for each, judged by accuracy."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from dragoman.data.labelled import LabelledLayout, read_labelled
+from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelled, read_labelled
 from dragoman.errors import InputError
 from dragoman.evaluate import label_scores
-from dragoman.models import EncoderOnlyConfig
+from dragoman.models import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.folder import ReadingDefaults
+from dragoman.models.heads import ClassificationHead
 from dragoman.settings import override_settings
-from dragoman.tasks.classify.batches import ClassBatch
+from dragoman.tasks.classify.batches import ClassBatch, class_batches
 from dragoman.tasks.classify.classifier import Classifier
-from dragoman.tasks.classify.job import assemble, batch_loss
-from dragoman.tasks.classify.recipe import ClassifyRecipe
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
 from dragoman.tasks.work import Shape, Workload, random_ids, text_shape, text_work
+from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
+from dragoman.train.objective import reference_loss
+from dragoman.train.recipe import TrainingFiles
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_tokenizer
 
-__all__ = ["TASK"]
+ONE_LABEL = (
+    "the model gives all validation texts the same label; lower train.learning_rate or lengthen "
+    "train.warmup_steps"
+)
 
 
-def _sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> ClassBatch:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledFiles(TrainingFiles):
+    """Texts with a label each."""
+
+    layout: LabelledLayout = field(default_factory=LabelledLayout)
+    """Columns or keys of the files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifyRecipe(LabelRecipe):
+    """From a text to one of several labels, by an encoder."""
+
+    head_type = ClassificationHead
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+
+    task: Literal["classify"] = "classify"
+    """Learn the label of each text."""
+    data: LabelledFiles = field(default_factory=LabelledFiles)
+    """The texts."""
+    model: EncoderOnlyConfig = field(
+        default_factory=lambda: EncoderOnlyConfig(head=ClassificationHead())
+    )
+    """The architecture."""
+
+
+def batch_loss(model: EncoderOnly, batch: ClassBatch, smoothing: float) -> Tensor:
+    """Sum the smoothed cross-entropy over texts."""
+    return reference_loss(model(batch.ids_BL), batch.labels_B, smoothing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifyJob(EncoderJob[ClassifyRecipe, LabelledDataset, ClassBatch]):
+    """An encoder and labelled texts."""
+
+    title = "Text classifier"
+    judged = (
+        "The accuracy is the share, in percent, of texts that get their label; the loss is in nats "
+        "per text."
+    )
+    use = "dragoman classify THIS_FOLDER < input.txt"
+
+    def loss(self, batch: ClassBatch) -> Tensor:
+        """Sum the smoothed cross-entropy over texts, some of whose tokens are hidden."""
+        ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
+        smoothing = self.recipe.train.label_smoothing
+        return batch_loss(self.model, replace(batch, ids_BL=ids_BL), smoothing)
+
+    def measure(self) -> Validation:
+        """Find the loss and the share of texts that get their label."""
+        loss, correct, chosen = 0.0, 0, set[int]()
+        with evaluating(self.model) as device:
+            for batch in (batch.to(device) for batch in self.validation):
+                logits_BC = self.model(batch.ids_BL)
+                chosen_B = logits_BC.argmax(-1)
+                loss += reference_loss(logits_BC, batch.labels_B, 0.0).item()
+                correct += int((chosen_B == batch.labels_B).sum())
+                chosen.update(chosen_B.tolist())
+        return Validation(
+            loss=loss / len(self.held),
+            scores={"accuracy": 100 * correct / len(self.held)},
+            warnings=(ONE_LABEL,) if len(chosen) == 1 else (),
+        )
+
+
+def assemble(
+    recipe: ClassifyRecipe, folder: RunFolder, say: Say, check: Check = unchecked
+) -> ClassifyJob:
+    """Read the texts, train or load the tokenizer, and build model and batches."""
+    data = recipe.data
+    texts = (text for _, _, text in read_labelled(data.training, data.layout))
+    tokenizer = begin_tokenizer(recipe, texts, folder.training, say)
+
+    def load(path: Path, labels: Sequence[str]) -> LabelledDataset:
+        return load_labelled(path, data.layout, tokenizer, labels)
+
+    training, held = read_labels(recipe, load, "text", say)
+    reading = ReadingDefaults(max_tokens=recipe.batch.max_length)
+    return ClassifyJob.of(
+        recipe.with_labels(training.labels),
+        tokenizer,
+        (training, held),
+        lambda texts, splits: class_batches(texts, recipe.batch, splits),
+        check,
+        reading,
+    )
+
+
+def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> ClassBatch:
+    """Return a batch of random ids for estimates."""
     ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
     return ClassBatch(
         ids_BL=ids_BL,
@@ -43,13 +142,15 @@ def evaluate_classifier(model: Path, test: EvaluationData) -> Report:
     examples = list(read_labelled(test.data, layout))
     labels = [label for _, label, _ in examples]
     classifier = Classifier.load(model, device=test.device)
-    _check_known(test.data, labels, classifier.labels)
-    start = perf_counter()
+    if strange := sorted(set(labels) - set(classifier.labels)):
+        known = ", ".join(classifier.labels)
+        raise InputError(
+            f"{test.data} has the label {strange[0]!r}, and the model knows {known}; say what it "
+            f"is called: --layout rename.{strange[0]}={classifier.labels[0]}"
+        )
     results = classifier.stream(text for _, _, text in examples)
-    with test.progress(results, "texts", total=len(examples)) as shown:
-        found = [result.label for result in shown]
-    seconds = perf_counter() - start
-    scores = label_scores(labels, found)
+    found, seconds = test.read(results, "texts", len(examples))
+    scores = label_scores(labels, [result.label for result in found])
     speed = {"texts": len(examples), "texts_per_second": len(examples) / seconds}
     return Report(
         figures=scores.to_dict() | speed,
@@ -64,21 +165,12 @@ def evaluate_classifier(model: Path, test: EvaluationData) -> Report:
     )
 
 
-def _check_known(file: Path, labels: Sequence[str], known: Sequence[str]) -> None:
-    strange = sorted(set(labels) - set(known))
-    if strange:
-        raise InputError(
-            f"{file} has the label {strange[0]!r}, and the model knows {', '.join(known)}; say "
-            f"what it is called: --layout rename.{strange[0]}={known[0]}"
-        )
-
-
 TASK = Task(
     recipe=ClassifyRecipe,
     assemble=assemble,
     kind="classify",
     does="classifies texts (dragoman classify)",
-    workload=Workload(work=text_work, sample=_sample, loss=batch_loss, shape=text_shape),
+    workload=Workload(work=text_work, sample=sample, loss=batch_loss, shape=text_shape),
     use="dragoman classify {folder} < FILE",
     load=Classifier.of,
     evaluate=evaluate_classifier,

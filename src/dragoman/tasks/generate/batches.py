@@ -24,8 +24,6 @@ from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
 
-__all__ = ["LanguageBatch", "PackConfig", "PackedBatches"]
-
 Places = npt.NDArray[np.int64]
 
 

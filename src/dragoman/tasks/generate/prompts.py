@@ -9,8 +9,6 @@ from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.text.tokenizer import BYTES, Tokenizer
 
-__all__ = ["PromptCodec", "StopAt", "TextStream", "cut_at"]
-
 
 class PromptCodec:
     """How a model's prompts become ids, and how what it goes on with becomes text.

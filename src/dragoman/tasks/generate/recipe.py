@@ -54,8 +54,8 @@ class TextFiles(DataFiles):
         _ = self.training, self.validation
 
     @property
-    def said(self) -> tuple[str, ...]:
-        """What the model card says of them."""
+    def summary(self) -> tuple[str, ...]:
+        """What the model card says of them, a line each."""
         part = "the end of each" if self.hold_out.by == "end" else "documents drawn from everywhere"
         held_out = f"{self.hold_out.share:.0%} of the training files, {part}"
         valid = ", ".join(f"`{name}`" for name in self.valid)

@@ -28,14 +28,6 @@ from dragoman.errors import InputError
 from dragoman.ranges import Probability, Range, check_ranges
 from dragoman.text.tokenizer import MASK, Tokenizer
 
-__all__ = [
-    "NO_TARGET",
-    "MaskConfig",
-    "MaskedBatch",
-    "MaskedBatches",
-    "Vocabulary",
-]
-
 NO_TARGET = -1
 """Stands in `targets_BL` where nothing is to be predicted."""
 

@@ -1,13 +1,30 @@
-"""Masked pretraining, as others see it: what an estimate asks, and its name."""
+"""Learning what was hidden of a text: texts of any kind, an encoder, judged by the loss."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.data.dataset import Splits, TextDataset, format_held_out, hold_out_rows
+from dragoman.data.documents import DocumentTexts, Split, prepare_documents
+from dragoman.data.labelled import LabelledLayout, load_labelled, read_labelled
+from dragoman.data.tagged import TaggedLayout, load_tagged, read_tagged
+from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.tasks.pretrain.batches import NO_TARGET, MaskedBatch
-from dragoman.tasks.pretrain.job import assemble
-from dragoman.tasks.pretrain.recipe import MaskedRecipe
+from dragoman.models.heads import MaskedLanguageHead
+from dragoman.tasks.encoders import EncoderJob, EncoderRecipe
+from dragoman.tasks.pretrain.batches import (
+    NO_TARGET,
+    MaskConfig,
+    MaskedBatch,
+    MaskedBatches,
+    Vocabulary,
+)
 from dragoman.tasks.task import Task
 from dragoman.tasks.work import (
     Shape,
@@ -18,9 +35,165 @@ from dragoman.tasks.work import (
     text_shape,
     text_work,
 )
+from dragoman.text.tokenizer import MASK, Tokenizer
+from dragoman.text.train import TokenizerConfig
+from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import masked_guesses, masked_loss
+from dragoman.train.recipe import DataFiles, check_held_out
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_tokenizer
+from dragoman.wording import counted
 
-__all__ = ["TASK"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlabelledFiles(DataFiles):
+    """Texts of any kind: of labelled and of tagged ones, only the text is read."""
+
+    texts: tuple[str, ...] = ()
+    """Files of text; .gz, .xz and .zst are decompressed."""
+    split: Split = "line"
+    """What a text is in these: a "line", the lines up to the next "blank-line", or the "file"."""
+    labelled: tuple[str, ...] = ()
+    """Files of labelled texts."""
+    labelled_layout: LabelledLayout = field(default_factory=LabelledLayout)
+    """Columns or keys of those files."""
+    tagged: tuple[str, ...] = ()
+    """Files of tagged words."""
+    tagged_layout: TaggedLayout = field(default_factory=TaggedLayout)
+    """Columns or keys of those files."""
+    hold_out: int = 1000
+    """Number of texts held out for validation; at most a tenth."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError if there would be nothing to validate on."""
+        check_held_out(self.hold_out)
+
+    @property
+    def paths(self) -> dict[str, list[Path]]:
+        """The files of each kind. Raises InputError unless every one is there."""
+        kinds = {"texts": self.texts, "labelled": self.labelled, "tagged": self.tagged}
+        if not any(kinds.values()):
+            raise InputError(
+                "there is nothing to learn from: set data.texts, data.labelled or data.tagged"
+            )
+        return {kind: [self.find(name) for name in names] for kind, names in kinds.items()}
+
+    def check(self) -> None:
+        """Raise InputError unless every file is there."""
+        _ = self.paths
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """What the model card says of them, a line each."""
+        names = (*self.texts, *self.labelled, *self.tagged)
+        held_out = f"validation: up to {counted(self.hold_out, 'text')} held out"
+        return (*(f"`{name}`" for name in names), held_out)
+
+    def read(self) -> Iterator[str]:
+        """All texts as the tokenizer sees them, tagged words one by one."""
+        paths = self.paths
+        yield from DocumentTexts(paths["texts"], self.split)
+        for path in paths["labelled"]:
+            yield from (text for _, _, text in read_labelled(path, self.labelled_layout))
+        for path in paths["tagged"]:
+            yield from chain.from_iterable(s.words for s in read_tagged(path, self.tagged_layout))
+
+    def load(self, tokenizer: Tokenizer) -> TextDataset:
+        """All texts as ids."""
+        paths = self.paths
+        texts = [
+            *(
+                load_labelled(p, self.labelled_layout, tokenizer).as_texts()
+                for p in paths["labelled"]
+            ),
+            *(load_tagged(p, self.tagged_layout, tokenizer).as_texts() for p in paths["tagged"]),
+        ]
+        if not paths["texts"]:
+            return TextDataset.joined(texts)
+        found, _ = prepare_documents(paths["texts"], self.split, tokenizer, self.cache_folder)
+        return TextDataset.joined([found, *texts])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedRecipe(EncoderRecipe):
+    """The hidden tokens of a text, by an encoder, which other recipes then start from."""
+
+    head_type = MaskedLanguageHead
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+
+    task: Literal["pretrain"] = "pretrain"
+    """Learn to predict hidden tokens."""
+    data: UnlabelledFiles = field(default_factory=UnlabelledFiles)
+    """The texts."""
+    tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(specials=(MASK,)))
+    """How text becomes pieces."""
+    masking: MaskConfig = field(default_factory=MaskConfig)
+    """What is hidden, and how."""
+    model: EncoderOnlyConfig = field(
+        default_factory=lambda: EncoderOnlyConfig(head=MaskedLanguageHead())
+    )
+    """The architecture."""
+
+    @property
+    def metric(self) -> str:
+        """What the best model is chosen by."""
+        return self.train.metric or "loss"
+
+    def check(self) -> None:
+        """Raise InputError for another head, too few positions or a missing mask token."""
+        EncoderRecipe.check(self)
+        if self.start.model is None and MASK not in self.tokenizer.specials:
+            raise InputError(
+                f'task = "pretrain" needs tokenizer.specials = ["{MASK}"], which stands for what '
+                "is hidden"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedJob(EncoderJob[MaskedRecipe, TextDataset, MaskedBatch]):
+    """An encoder and texts."""
+
+    title = "Masked language model"
+    judged = (
+        "The loss is in nats per hidden token, the accuracy is the share, in percent, of hidden "
+        "tokens that are guessed."
+    )
+    use = "dragoman train RECIPE --from THIS_FOLDER --out DIR"
+
+    def loss(self, batch: MaskedBatch) -> Tensor:
+        """Sum the cross-entropy of what was hidden; the output layer runs there alone."""
+        smoothing = self.recipe.train.label_smoothing
+        return masked_loss(self.model, batch.ids_BL, batch.targets_BL, smoothing)
+
+    def measure(self) -> Validation:
+        """Find the loss and the share of hidden tokens that are guessed."""
+        loss, correct = 0.0, 0
+        with evaluating(self.model) as device:
+            for batch in (batch.to(device) for batch in self.validation):
+                summed, guessed = masked_guesses(self.model, batch.ids_BL, batch.targets_BL)
+                loss += summed.item()
+                correct += int(guessed)
+        total = sum(batch.num_targets for batch in self.validation)
+        return Validation(loss=loss / total, scores={"accuracy": 100 * correct / total})
+
+
+def assemble(
+    recipe: MaskedRecipe, folder: RunFolder, say: Say, check: Check = unchecked
+) -> MaskedJob:
+    """Read the texts, train or load the tokenizer, and build model and batches."""
+    data = recipe.data
+    tokenizer = begin_tokenizer(recipe, data.read(), folder.training, say)
+    texts = data.load(tokenizer)
+    rest, held = hold_out_rows(texts.texts, data.hold_out, recipe.train.seed)
+    say(f"{counted(len(texts), 'text')}, {counted(len(texts.texts.ids), 'token')}.")
+    say(format_held_out(texts.name, len(held), len(texts) - len(rest) - len(held), "text"))
+    training, validation = (replace(texts, texts=texts.texts.take(rows)) for rows in (rest, held))
+    vocabulary = Vocabulary.of(tokenizer)
+
+    def source(texts: TextDataset, splits: Splits | None) -> MaskedBatches:
+        return MaskedBatches(texts, recipe.batch, vocabulary, recipe.masking, splits)
+
+    return MaskedJob.of(recipe, tokenizer, (training, validation), source, check)
 
 
 def _work(recipe: MaskedRecipe, length: int | None) -> Work:

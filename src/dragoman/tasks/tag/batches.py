@@ -15,8 +15,6 @@ from dragoman.data.batches import Batch, BatchConfig, SequenceBatches, framed, p
 from dragoman.data.dataset import Ragged, Splits, gather
 from dragoman.data.tagged import TaggedDataset
 
-__all__ = ["NO_TAG", "TagBatch", "tag_batches"]
-
 NO_TAG = -1
 """Stands in `tags_BL` where nothing is to be predicted."""
 

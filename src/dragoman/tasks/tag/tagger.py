@@ -14,7 +14,7 @@ probabilities are the same bit for bit for any batch size and any order.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from math import prod
 from typing import overload
 
@@ -30,17 +30,6 @@ from dragoman.plain import Plain
 from dragoman.tasks.encoders import EncoderReader
 from dragoman.tasks.lines import as_texts, windows
 
-__all__ = [
-    "Place",
-    "TaggedSpan",
-    "TaggedWord",
-    "Tagger",
-    "Tagging",
-    "join_words",
-    "split_words",
-]
-
-
 _UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
 _PATTERNS = {
@@ -55,60 +44,44 @@ _PATTERNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A word and the characters of the text that it is."""
+class Word:
+    """A word, which is `text[start:end]` of its text."""
 
     text: str
     start: int
     end: int
 
 
-def split_words(text: str, words: Words) -> list[Place]:
+def split_words(text: str, words: Words) -> list[Word]:
     """The words of a text, in order; white space is in none."""
-    return [Place(m.group(), m.start(), m.end()) for m in _PATTERNS[words].finditer(text)]
+    return [Word(m.group(), m.start(), m.end()) for m in _PATTERNS[words].finditer(text)]
 
 
-def join_words(words: Sequence[str], kind: Words) -> tuple[str, list[Place]]:
-    """Words that were given as such as one text, with spaces where words are spaced."""
+def join_words(words: Sequence[str], kind: Words) -> tuple[str, list[Word]]:
+    """Join words to one text, with spaces where words are spaced."""
     gap = " " if kind == "spaced" else ""
-    return gap.join(words), list(_placed(words, len(gap)))
+    starts = accumulate((len(word) + len(gap) for word in words), initial=0)
+    found = [Word(word, at, at + len(word)) for word, at in zip(words, starts, strict=False)]
+    return gap.join(words), found
 
 
-def _placed(words: Sequence[str], gap: int) -> Iterator[Place]:
-    start = 0
-    for word in words:
-        yield Place(word, start, start + len(word))
-        start += len(word) + gap
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaggedWord:
+@dataclass(frozen=True, slots=True)
+class TaggedWord(Word):
     """A word and its tag."""
 
-    text: str
-    """The word."""
-    start: int
-    """Where it begins in the text, in characters."""
-    end: int
-    """Where it ends: the character behind its last one."""
     tag: str
-    """Its tag."""
     probability: float
     """What the model gives to this tag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedSpan:
-    """Words that are one thing."""
+    """Words that are one thing, which is `text[start:end]` of their text."""
 
     label: str
-    """What it is."""
     text: str
-    """How it is written in the text."""
     start: int
-    """Where it begins in the text, in characters."""
     end: int
-    """Where it ends: the character behind its last one."""
     words: tuple[int, int]
     """Its first word and the one behind its last, counted from 0."""
     score: float
@@ -150,8 +123,8 @@ class Tagger(EncoderReader):
         `max_batch_tokens`, padding included, is a matter of memory and speed alone.
         """
         texts = as_texts(text)
-        placed = [split_words(one, self.reading.words) for one in texts]
-        found = self._tag(texts, placed, max_batch_tokens)
+        words = [split_words(one, self.reading.words) for one in texts]
+        found = self._tag(texts, words, max_batch_tokens)
         return found[0] if isinstance(text, str) else found
 
     def tag_words(
@@ -159,11 +132,11 @@ class Tagger(EncoderReader):
     ) -> list[Tagging]:
         """Tag words that are parted already. Raises InputError where one is empty."""
         joined = [join_words(words, self.reading.words) for words in sentences]
-        for number, (_, places) in enumerate(joined, start=1):
-            if not all(place.text.strip() for place in places):
+        for number, (_, words) in enumerate(joined, start=1):
+            if not all(word.text.strip() for word in words):
                 raise InputError(f"Sentence {number} has an empty word.")
         texts = [text for text, _ in joined]
-        return self._tag(texts, [places for _, places in joined], max_batch_tokens)
+        return self._tag(texts, [words for _, words in joined], max_batch_tokens)
 
     def stream(
         self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
@@ -186,9 +159,9 @@ class Tagger(EncoderReader):
     # ------------------------------------------------------------ words to tags
 
     def _tag(
-        self, texts: list[str], placed: list[list[Place]], max_batch_tokens: int
+        self, texts: list[str], words_of: list[list[Word]], max_batch_tokens: int
     ) -> list[Tagging]:
-        parts_of = [self._parts([place.text for place in places]) for places in placed]
+        parts_of = [self._parts([word.text for word in words]) for words in words_of]
         parts = [part for parts in parts_of for part in parts]
 
         def answer(logits_BLC: Tensor, batch: list[int]) -> list[list[tuple[int, float]]]:
@@ -197,8 +170,8 @@ class Tagger(EncoderReader):
         rows = [[id_ for word in part for id_ in word] for part in parts]
         found = iter(self._read(rows, answer, max_batch_tokens))
         return [
-            self._result(text, places, list(islice(found, len(parts))))
-            for text, places, parts in zip(texts, placed, parts_of, strict=True)
+            self._result(text, words, list(islice(found, len(parts))))
+            for text, words, parts in zip(texts, words_of, parts_of, strict=True)
         ]
 
     def _parts(self, words: list[str]) -> list[list[list[int]]]:
@@ -234,24 +207,18 @@ class Tagger(EncoderReader):
         ]
 
     def _result(
-        self, text: str, places: list[Place], found: list[list[tuple[int, float]]]
+        self, text: str, words: list[Word], found: list[list[tuple[int, float]]]
     ) -> Tagging:
-        chosen = [one for part in found for one in part]
-        words = tuple(
-            TaggedWord(
-                text=place.text,
-                start=place.start,
-                end=place.end,
-                tag=self.labels[number],
-                probability=probability,
-            )
-            for place, (number, probability) in zip(places, chosen, strict=True)
+        chosen = (one for part in found for one in part)
+        tagged = tuple(
+            TaggedWord(word.text, word.start, word.end, self.labels[number], probability)
+            for word, (number, probability) in zip(words, chosen, strict=True)
         )
         flags = {"empty": not words, "split": len(found) > 1}
         return Tagging(
             text=text,
-            words=words,
-            spans=tuple(_spans(text, words)),
+            words=tagged,
+            spans=tuple(_spans(text, tagged)),
             flags=tuple(flag for flag, holds in flags.items() if holds),
         )
 

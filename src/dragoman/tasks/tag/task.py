@@ -1,34 +1,135 @@
-"""Tagging, as others see it: what an estimate asks, how it is measured, and its name."""
+"""Learning to tag words: an encoder with a label for each word's first piece, judged by spans."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from dragoman.data.tagged import TaggedLayout, load_tagged, read_tagged
+from dragoman.data.tagged import TaggedDataset, TaggedLayout, load_tagged, read_tagged
+from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
-from dragoman.models import EncoderOnlyConfig
+from dragoman.models import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.bio import best_tags
+from dragoman.models.folder import ReadingDefaults
+from dragoman.models.heads import TaggingHead
 from dragoman.settings import override_settings
-from dragoman.tasks.tag.batches import NO_TAG, TagBatch
-from dragoman.tasks.tag.job import assemble, batch_loss
-from dragoman.tasks.tag.recipe import TagRecipe
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels
+from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
-from dragoman.tasks.work import (
-    Shape,
-    Workload,
-    random_ids,
-    some_targets,
-    text_shape,
-    text_work,
-)
+from dragoman.tasks.work import Shape, Workload, random_ids, some_targets, text_shape, text_work
+from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
+from dragoman.train.objective import reference_loss
+from dragoman.train.recipe import TrainingFiles
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_tokenizer
 from dragoman.wording import counted
 
-__all__ = ["TASK"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedFiles(TrainingFiles):
+    """Sentences with a tag for each word."""
+
+    layout: TaggedLayout = field(default_factory=TaggedLayout)
+    """Columns or keys of the files."""
+
+    def words(self) -> Iterator[str]:
+        """Each word of the training file as it will be encoded: alone."""
+        return (w for s in read_tagged(self.training, self.layout) for w in s.words)
 
 
-def _sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> TagBatch:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagRecipe(LabelRecipe):
+    """From words to a tag for each, by an encoder."""
+
+    head_type = TaggingHead
+    metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "accuracy")
+
+    task: Literal["tag"] = "tag"
+    """Learn the tag of each word."""
+    data: TaggedFiles = field(default_factory=TaggedFiles)
+    """The sentences."""
+    model: EncoderOnlyConfig = field(default_factory=lambda: EncoderOnlyConfig(head=TaggingHead()))
+    """The architecture."""
+
+
+def batch_loss(model: EncoderOnly, batch: TagBatch, smoothing: float) -> Tensor:
+    """Sum the smoothed cross-entropy over words."""
+    return _summed_loss(model(batch.ids_BL), batch.tags_BL, smoothing)
+
+
+def _summed_loss(logits_BLC: Tensor, tags_BL: Tensor, smoothing: float) -> Tensor:
+    tagged_BL = tags_BL != NO_TAG
+    return reference_loss(logits_BLC[tagged_BL], tags_BL[tagged_BL], smoothing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagJob(EncoderJob[TagRecipe, TaggedDataset, TagBatch]):
+    """An encoder and tagged sentences."""
+
+    title = "Tagger of words"
+    judged = (
+        "Precision, recall and F1 are those of whole spans, both ends and the type right (the rule "
+        "of the CoNLL shared tasks), the accuracy is that of tags, all in percent; the loss is in "
+        "nats per word."
+    )
+    use = "dragoman tag THIS_FOLDER < input.txt"
+
+    def loss(self, batch: TagBatch) -> Tensor:
+        """Sum the smoothed cross-entropy over words, some of whose pieces are hidden."""
+        ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
+        smoothing = self.recipe.train.label_smoothing
+        return batch_loss(self.model, replace(batch, ids_BL=ids_BL), smoothing)
+
+    def measure(self) -> Validation:
+        """Find the loss, and how many spans are found with tags that form spans."""
+        loss, predicted = 0.0, np.zeros_like(self.held.tags)
+        with evaluating(self.model) as device:
+            for batch in self.validation:
+                there = batch.to(device)
+                logits_BLC = self.model(there.ids_BL)
+                loss += _summed_loss(logits_BLC, there.tags_BL, 0.0).item()
+                tagged_BL = there.tags_BL != NO_TAG
+                chosen_BL = best_tags(logits_BLC, tagged_BL, self.held.labels)
+                predicted[batch.words] = chosen_BL[tagged_BL].cpu().numpy()
+        right, found = map(self.held.by_sentence, (self.held.tags, predicted))
+        return Validation(loss=loss / len(predicted), scores=tag_scores(right, found).figures)
+
+
+def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, check: Check = unchecked) -> TagJob:
+    """Read the sentences, train or load the tokenizer, and build model and batches."""
+    data = recipe.data
+    tokenizer = begin_tokenizer(recipe, data.words(), folder.training, say)
+
+    def load(path: Path, labels: Sequence[str]) -> TaggedDataset:
+        return load_tagged(path, data.layout, tokenizer, labels)
+
+    training, held = read_labels(recipe, load, "sentence", say)
+    if training.scheme == "plain" and recipe.metric not in ("accuracy", "loss"):
+        raise InputError(
+            f"{training.name} has tags for single words, no spans, so there is no {recipe.metric}: "
+            'set train.metric = "accuracy"'
+        )
+    reading = ReadingDefaults(
+        max_tokens=recipe.batch.max_length,
+        words="characters" if all(len(word) == 1 for word in data.words()) else "spaced",
+    )
+    return TagJob.of(
+        recipe.with_labels(training.labels),
+        tokenizer,
+        (training, held),
+        lambda texts, splits: tag_batches(texts, recipe.batch, splits),
+        check,
+        reading,
+    )
+
+
+def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> TagBatch:
+    """Return a batch of random ids for estimates."""
     ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
     targets = ids_BL.numel() if shape.targets is None else shape.targets
     return TagBatch(
@@ -48,11 +149,8 @@ def evaluate_tagger(model: Path, test: EvaluationData) -> Report:
     tagger = Tagger.load(model, device=test.device)
     dataset = load_tagged(test.data, layout, tagger.tokenizer, tagger.labels)
     sentences = [sentence.words for sentence in read_tagged(test.data, layout)]
-    start = perf_counter()
-    results = tagger.stream_words(sentences)
-    with test.progress(results, "sentences", total=len(sentences)) as shown:
-        found = [[word.tag for word in result.words] for result in shown]
-    seconds = perf_counter() - start
+    results, seconds = test.read(tagger.stream_words(sentences), "sentences", len(sentences))
+    found = [[word.tag for word in result.words] for result in results]
     scores = tag_scores(dataset.by_sentence(dataset.tags), found)
     speed = {"sentences": len(sentences), "sentences_per_second": len(sentences) / seconds}
     every = {} if scores.spans is None else {"all": scores.spans}
@@ -71,7 +169,7 @@ TASK = Task(
     assemble=assemble,
     kind="tag",
     does="tags words (dragoman tag)",
-    workload=Workload(work=text_work, sample=_sample, loss=batch_loss, shape=text_shape),
+    workload=Workload(work=text_work, sample=sample, loss=batch_loss, shape=text_shape),
     use="dragoman tag {folder} < FILE",
     load=Tagger.of,
     evaluate=evaluate_tagger,

@@ -12,10 +12,10 @@ from dragoman.data.batches import BatchConfig, plan_batches
 from dragoman.data.corpus import read_pairs
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
-from dragoman.models import EncoderDecoderConfig, preset
+from dragoman.models import preset
 from dragoman.models.folder import read_config, tokenizer_paths
+from dragoman.tasks.folders import load_tokenizers
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
 from dragoman.train.start import start_from
@@ -82,9 +82,13 @@ def auto_recipe(data: DataConfig, out: str, start: str | None = None) -> Transla
         model=replace(preset(size.preset), norm_position="pre", dropout=size.dropout),
     )
     train, passes = _limits(size.epochs, _num_batches(recipe, num_pairs))
-    said = f"Chosen for {pairs}: {preset_words(size)}, {passes:,.0f} passes; "
-    threads = counted(torch.get_num_threads(), "thread")
-    return replace(recipe, description=f"{said}{threads} to train with.", train=train)
+    model, threads = recipe.model, counted(torch.get_num_threads(), "thread")
+    description = (
+        f"Chosen for {pairs}: {size.preset} ({model.num_encoder_layers}+"
+        f"{model.num_decoder_layers} layers, d_model {model.d_model}), dropout {size.dropout}, "
+        f"{size.vocab_size:,} pieces, {passes:,.0f} passes; {threads} to train with."
+    )
+    return replace(recipe, description=description, train=train)
 
 
 def _num_batches(recipe: TranslateRecipe, num_pairs: int) -> float:
@@ -100,7 +104,7 @@ def _num_batches(recipe: TranslateRecipe, num_pairs: int) -> float:
         src = tgt = train_tokenizer(sources + targets, recipe.tokenizer)
     else:
         folder = Path(recipe.start.model)
-        src, tgt = map(Tokenizer.load, tokenizer_paths(folder, read_config(folder)))
+        src, tgt = load_tokenizers(*tokenizer_paths(folder, read_config(folder)))
     of_src, of_tgt = (
         np.array([len(ids) + 1 for ids in tokenizer.encode_batch(texts)])
         for tokenizer, texts in ((src, sources), (tgt, targets))
@@ -125,15 +129,6 @@ def _limits(passes: float, num_batches: float) -> tuple[TrainConfig, float]:
         patience=8,
     )
     return config, steps / num_batches
-
-
-def preset_words(size: Size) -> str:
-    """Say what was chosen."""
-    model: EncoderDecoderConfig = preset(size.preset)
-    return (
-        f"{size.preset} ({model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model "
-        f"{model.d_model}), dropout {size.dropout}, {size.vocab_size:,} pieces"
-    )
 
 
 def _language(file: str | None) -> str | None:

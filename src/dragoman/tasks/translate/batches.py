@@ -22,8 +22,6 @@ from dragoman.data.batches import (
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, Splits, sampled
 from dragoman.errors import InputError
 
-__all__ = ["PairBatch", "PairBatches"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairBatch(Batch):

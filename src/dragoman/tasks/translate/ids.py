@@ -30,8 +30,6 @@ from dragoman.models.plan import Planner
 from dragoman.nn import KeyValue, MultiHeadAttention, Precision, evaluation_view, inference
 from dragoman.tasks.options import DecodingOptions
 
-__all__ = ["IdTranslator", "Ids", "Specials"]
-
 Ids = Sequence[int]
 
 

@@ -1,6 +1,7 @@
 """Learning to translate: pairs of texts, an encoder-decoder, judged by BLEU and chrF."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,20 +35,8 @@ SHOWN = 3
 """Translations that a validation shows beside their references."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """What greedy translations are worth."""
-
-    scores: Mapping[str, float]
-    """`bleu`, `chrf` and `exact`."""
-    signature: str = ""
-    """How they were computed, as sacreBLEU writes it."""
-    examples: tuple[tuple[str, str], ...] = ()
-    """Some translations and their references."""
-
-
-Score = Callable[[EncoderDecoder, Tokenizers, list[str], list[str]], Judgement]
-"""Judges a model's greedy translations of sources, given the references."""
+Score = Callable[[EncoderDecoder, Tokenizers, list[str], list[str]], Validation]
+"""Scores a model's greedy translations of sources, given the references; without a loss."""
 
 
 def score_greedy(
@@ -57,12 +46,13 @@ def score_greedy(
     references: list[str],
     *,
     tokenize: str,
-) -> Judgement:
+) -> Validation:
     """Translate greedily and compare, by BLEU's tokenizer `tokenize`."""
-    translator = Translator(model, tokenizers.src, tokenizers.tgt)
+    translator = Translator(model, *tokenizers)
     hypotheses = [found.text for found in translator.translate(sources, beam_size=1)]
     scores = evaluate(hypotheses, references, tokenize=tokenize)
-    return Judgement(
+    return Validation(
+        loss=math.nan,
         scores={"bleu": scores.bleu, "chrf": scores.chrf, "exact": scores.exact},
         signature=scores.bleu_signature,
         examples=tuple(zip(hypotheses[:SHOWN], references[:SHOWN], strict=True)),
@@ -89,7 +79,7 @@ class TranslateJob:
     @property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """Of source and target."""
-        return self.texts.tokenizers.src, self.texts.tokenizers.tgt
+        return self.texts.tokenizers
 
     def loss(self, batch: PairBatch) -> Tensor:
         """Sum the smoothed cross-entropy over the target's tokens."""
@@ -140,7 +130,7 @@ def assemble(
         recipe = replace(recipe, data=recipe.data.write(folder.training / "texts"))
         say(f"The texts are made, and lie in {folder.training / 'texts'}.")
     texts = read_texts(recipe, folder.training, say)
-    src, tgt = texts.tokenizers.src, texts.tokenizers.tgt
+    src, tgt = texts.tokenizers
     architecture = recipe.model
     if recipe.start.model is None:
         architecture = replace(
@@ -182,19 +172,17 @@ def _compare_directions(start: FolderConfig, config: FolderConfig, say: Say) -> 
 
 
 def validate(
-    model: EncoderDecoder, batches: Sequence[PairBatch], score: Callable[[], Judgement]
+    model: EncoderDecoder, batches: Sequence[PairBatch], score: Callable[[], Validation]
 ) -> Validation:
     """Measure a model on fixed batches, in evaluation mode, and leave it in training mode."""
     with evaluating(model) as device:
         batches = [batch.to(device) for batch in batches]
         loss = sum(batch_loss(model, batch, 0.0).item() for batch in batches)
         gain = _source_gain(model, batches)
-        judged = score()
-    return Validation(
+        scored = score()
+    return replace(
+        scored,
         loss=loss / sum(batch.num_targets for batch in batches),
-        scores=judged.scores,
-        signature=judged.signature,
-        examples=judged.examples,
         diagnostics={} if gain is None else {"source_gain": gain},
         warnings=(COLLAPSED,) if gain is not None and gain < COLLAPSE else (),
     )

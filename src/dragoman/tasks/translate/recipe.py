@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from dragoman.data.batches import BatchConfig
 from dragoman.data.corpus import CorpusConfig
@@ -92,16 +92,10 @@ class DataConfig(DataFiles):
         )
 
     def _resolve(self, corpus: CorpusConfig) -> CorpusConfig:
-        def found(name: str | None) -> str | None:
-            return None if name is None else str(self.find(name))
-
-        return replace(
-            corpus,
-            src=found(corpus.src),
-            tgt=found(corpus.tgt),
-            tsv=found(corpus.tsv),
-            jsonl=found(corpus.jsonl),
-        )
+        """The corpus with paths that exist."""
+        names = ((key, getattr(corpus, key)) for key in ("src", "tgt", "tsv", "jsonl"))
+        found: dict[str, Any] = {k: str(self.find(name)) for k, name in names if name is not None}
+        return replace(corpus, **found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Translation, as others see it: what an estimate asks, how it is measured, and its name."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from dragoman.models.folder import read_config
 from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.translate.batches import PairBatch
-from dragoman.tasks.translate.job import Judgement, TranslateJob, assemble, batch_loss
+from dragoman.tasks.translate.job import TranslateJob, assemble, batch_loss
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Tokenizers
 from dragoman.tasks.translate.translator import Translator
@@ -28,9 +28,8 @@ from dragoman.tasks.work import (
     some_targets,
     write_to_lengths,
 )
+from dragoman.train.job import Validation
 from dragoman.wording import counted
-
-__all__ = ["TASK"]
 
 UNLIKE = 1.0
 """A chrF2 below this is no matter of quality: unrelated texts of one language have more."""
@@ -87,12 +86,12 @@ def _as_trained(job: TranslateJob) -> TranslateJob:
 
 def _write_as_long(
     model: EncoderDecoder, tokenizers: Tokenizers, sources: list[str], references: list[str]
-) -> Judgement:
+) -> Validation:
     """Decode greedily, in the batches of translating, each source to its reference's length.
 
     An untrained model does not end a sentence; a trained one ends about where the reference does.
     """
-    src, tgt = tokenizers.src, tokenizers.tgt
+    src, tgt = tokenizers
     wanted = [len(ids) + 1 for ids in tgt.encode_batch(references)]
     inputs = [[*ids, src.eos_id] for ids in src.encode_batch(sources)]
     device = next(model.parameters()).device
@@ -102,7 +101,7 @@ def _write_as_long(
         source_BS = torch.tensor(rows, device=device)
         lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
         write_to_lengths(model, source_BS, lengths_B, (tgt.bos_id, tgt.eos_id))
-    return Judgement(scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))
+    return Validation(loss=math.nan, scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))
 
 
 def evaluate_translator(model: Path, test: EvaluationData) -> Report:
@@ -117,11 +116,8 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
     evaluate(references[:1], references[:1], **compared)  # fails before the work
     translator = Translator.load(model, device=test.device)
     options = with_given(translator.options, test.decoding)
-    start = perf_counter()
     results = translator.stream((source for source, _ in pairs), options)
-    with test.progress(results, "lines", total=len(pairs)) as shown:
-        translations = list(shown)
-    seconds = perf_counter() - start
+    translations, seconds = test.read(results, "lines", len(pairs))
     hypotheses = [translation.text for translation in translations]
     scores = evaluate(hypotheses, references, **compared)
     num_tokens = sum(len(translation.tokens) for translation in translations)

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.data.corpus import CorpusConfig, CorpusTexts
-from dragoman.data.dataset import PairDataset, Ragged, format_held_out, hold_out, leave_out
+from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_out
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.models.folder import read_config, tokenizer_paths
+from dragoman.tasks.folders import load_tokenizers
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
@@ -16,25 +17,8 @@ from dragoman.train.job import Say
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Tokenizers:
-    """Of source and target: one object twice when they are one."""
-
-    src: Tokenizer
-    tgt: Tokenizer
-
-    @classmethod
-    def load(cls, src: Path, tgt: Path) -> "Tokenizers":
-        """Read two files, or one twice."""
-        tokenizer = Tokenizer.load(src)
-        return cls(tokenizer, tokenizer if tgt == src else Tokenizer.load(tgt))
-
-    def save(self, folder: Path) -> None:
-        """Write them, so that a resumed run has the same ones."""
-        folder.mkdir(parents=True, exist_ok=True)
-        names = {JOINT: self.src} if self.src is self.tgt else {SRC: self.src, TGT: self.tgt}
-        for name, tokenizer in names.items():
-            tokenizer.save(folder / name)
+Tokenizers = tuple[Tokenizer, Tokenizer]
+"""Of source and target: one object twice where they are one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +31,10 @@ class Texts:
 
     def validation_lines(self, limit: int) -> tuple[list[str], list[str]]:
         """Return the first `limit` sources and references as text (decoding is lossless)."""
-        count = min(limit, len(self.validation))
-        return (
-            _decode(self.validation.src, self.tokenizers.src, count),
-            _decode(self.validation.tgt, self.tokenizers.tgt, count),
-        )
+        numbers = range(min(limit, len(self.validation)))
+        sides, (src, tgt) = self.validation, self.tokenizers
+        sources = [src.decode(sides.src[number].tolist()) for number in numbers]
+        return sources, [tgt.decode(sides.tgt[number].tolist()) for number in numbers]
 
 
 def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Texts:
@@ -61,9 +44,9 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
     tokenizers = _begin_tokenizers(recipe, corpora, tokenizer_folder, say)
     max_length = recipe.batch.max_length
     cache = recipe.data.cache_folder
-    training = [prepare(corpus, tokenizers.src, tokenizers.tgt, cache) for corpus in corpora]
+    training = [prepare(corpus, *tokenizers, cache) for corpus in corpora]
     if validation is not None:
-        held = prepare(validation, tokenizers.src, tokenizers.tgt, cache)
+        held = prepare(validation, *tokenizers, cache)
     else:
         first, held = hold_out(training[0], recipe.data.hold_out, max_length, recipe.train.seed)
         training = [first, *(leave_out(other, held) for other in training[1:])]
@@ -90,27 +73,27 @@ def _begin_tokenizers(
     They are those of the model that the run starts from, where there is one, else trained on the
     texts.
     """
-    for src, tgt in ((JOINT, JOINT), (SRC, TGT)):
-        if (folder / src).exists() and (folder / tgt).exists():
-            return Tokenizers.load(folder / src, folder / tgt)
+    for names in ((JOINT, JOINT), (SRC, TGT)):
+        src, tgt = (folder / name for name in names)
+        if src.exists() and tgt.exists():
+            return load_tokenizers(src, tgt)
     config = recipe.tokenizer
     if recipe.start.model is not None:
         say(f"The tokenizers are those of {recipe.start.model}; none is trained.")
         start = Path(recipe.start.model)
-        tokenizers = Tokenizers.load(*tokenizer_paths(start, read_config(start)))
+        tokenizers = load_tokenizers(*tokenizer_paths(start, read_config(start)))
     else:
         say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
         if config.joint:
             joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), config)
-            tokenizers = Tokenizers(joint, joint)
+            tokenizers = joint, joint
         else:
-            tokenizers = Tokenizers(
+            tokenizers = (
                 train_tokenizer(CorpusTexts(corpora, ("src",)), config),
                 train_tokenizer(CorpusTexts(corpora, ("tgt",)), config),
             )
-    tokenizers.save(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = (JOINT, JOINT) if tokenizers[0] is tokenizers[1] else (SRC, TGT)
+    for name, tokenizer in dict(zip(names, tokenizers, strict=True)).items():
+        tokenizer.save(folder / name)
     return tokenizers
-
-
-def _decode(ragged: Ragged, tokenizer: Tokenizer, count: int) -> list[str]:
-    return [tokenizer.decode(ragged[index].tolist()) for index in range(count)]

@@ -1,26 +1,17 @@
 """Texts to labels."""
 
-import random
-from pathlib import Path
-
 import pytest
 import torch
-from tests.processors import needs_independent_rows
 from tests.unit.tasks.readers import (
     CLASSIFY,
     LABELS,
-    MASKED,
     READING,
-    TAG,
     TOKENIZER,
     make_classifier,
     make_model,
-    save_reader,
 )
-from tests.unit.tasks.tiny import random_lines, save_translator
+from tests.unit.tasks.tiny import random_lines
 
-import dragoman
-from dragoman.errors import InputError
 from dragoman.tasks.classify.classifier import Classifier
 
 LINES = [*random_lines(12, seed=1, longest=12), "", "   ", "😀", *random_lines(3, 2, longest=60)]
@@ -39,18 +30,6 @@ def test_the_probabilities_are_the_models() -> None:
     assert result.label == LABELS[int(expected_C.argmax())] == next(iter(result.probabilities))
     assert result.probability == max(result.probabilities.values())
     assert str(result) == result.label
-
-
-@needs_independent_rows
-def test_as_many_results_as_texts_in_order() -> None:
-    """A list gives a list, a text one result, a stream the same as the list."""
-    classifier = make_classifier()
-    results = classifier.classify(LINES)
-    assert len(results) == len(LINES)
-    assert [classifier.classify(line) for line in LINES] == results
-    assert list(classifier.stream(iter(LINES), window=4)) == results
-    assert len({result.label for result in results}) > 1
-    assert classifier.classify([]) == []
 
 
 def test_an_empty_text_has_no_label() -> None:
@@ -86,33 +65,3 @@ def test_a_model_in_training_stays_there() -> None:
     classifier = Classifier(model, TOKENIZER, LABELS, READING)
     assert classifier.classify(LINES[0]) == make_classifier().classify(LINES[0])
     assert model.training
-
-
-@needs_independent_rows
-def test_neighbours_change_no_bit() -> None:
-    """Any order and any budget of tokens give every probability to the last bit."""
-    classifier = make_classifier()
-    expected = dict(zip(LINES, classifier.classify(LINES), strict=True))
-    for budget in (1, 60, 200, 10_000):
-        lines = random.sample(LINES, k=len(LINES))
-        found = classifier.classify(lines, max_batch_tokens=budget)
-        assert found == [expected[line] for line in lines]
-
-
-def test_a_folder_is_loaded_by_its_kind(tmp_path: Path) -> None:
-    """`dragoman.load` gives a Classifier that answers as the one in memory."""
-    classifier = dragoman.load(save_reader(tmp_path / "model", CLASSIFY), device="cpu")
-    assert isinstance(classifier, dragoman.Classifier)
-    assert classifier.reading == READING
-    assert classifier.classify(LINES) == make_classifier().classify(LINES)
-
-
-def test_other_folders_are_refused(tmp_path: Path) -> None:
-    """One sentence that says what the model does instead."""
-    tagger, masked = save_reader(tmp_path / "tags", TAG), save_reader(tmp_path / "mlm", MASKED)
-    with pytest.raises(InputError, match="tags words \\(dragoman tag\\)"):
-        Classifier.load(tagger)
-    with pytest.raises(InputError, match="is there to start from \\(dragoman train --from\\)"):
-        dragoman.load(masked)
-    with pytest.raises(InputError, match="translates"):
-        Classifier.load(save_translator(tmp_path / "en-zh"))

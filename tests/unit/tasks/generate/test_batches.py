@@ -224,19 +224,3 @@ def test_a_text_shorter_than_a_window_is_refused() -> None:
     assert batch.num_tokens == count - 1
     config = PackConfig(length=count + 9, packing="documents")
     assert next(Stream(PackedBatches(dataset, config), seed=0)).num_targets == count - 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"length": 0},
-        {"rows": 0},
-        {"stride": 0},
-        {"length": 8, "stride": 9},
-        {"subword_sampling": 1.1},
-    ],
-)
-def test_impossible_settings_are_refused(change: dict[str, int]) -> None:
-    """The setting is named."""
-    with pytest.raises(InputError, match=[*change][-1]):
-        PackConfig(**change)  # type: ignore[arg-type]

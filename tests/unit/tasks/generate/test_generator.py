@@ -1,26 +1,19 @@
 """The Generator: what a text is, whatever stands beside it, and what the options do to it."""
 
 from dataclasses import replace
-from pathlib import Path
-from random import Random
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.processors import needs_independent_rows
-from tests.unit.tasks.tiny import random_lines, save_translator
+from tests.unit.tasks.tiny import random_lines
 from tests.unit.tasks.tiny_generator import (
     DEFAULTS,
     PROMPTS,
     make_generator,
-    save_generator,
     with_positions,
 )
 
-import dragoman
 from dragoman.errors import InputError
-from dragoman.models.folder import GenerationDefaults
 from dragoman.nn import ALiBi, Learned, row_invariant_products
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.options import GenerationOptions
@@ -229,49 +222,3 @@ def test_training_goes_on_as_before(generator: Generator) -> None:
     assert generator.generate("the cat") == expected
     assert generator.model.training
     generator.model.eval()
-
-
-def test_a_folder_decides_what_is_loaded(tmp_path: Path) -> None:
-    """`dragoman.load` finds a Generator; asking for another kind is refused with what it does."""
-    folder = save_generator(tmp_path / "g")
-    loaded = dragoman.load(folder, device="cpu")
-    assert isinstance(loaded, Generator)
-    assert loaded.generate(PROMPTS) == make_generator().generate(PROMPTS)
-    with pytest.raises(InputError, match="goes on with texts \\(dragoman generate\\)"):
-        dragoman.Translator.load(folder)
-    with pytest.raises(InputError, match="translates \\(dragoman translate\\)"):
-        Generator.load(save_translator(tmp_path / "t"))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"max_tokens": 0},
-        {"temperature": -1.0},
-        {"temperature": float("nan")},
-        {"beam_size": 2},
-        {"context": 1},
-        {"stop": ("",)},
-        {"no_repeat_ngrams": -1},
-        {"top_p": 2.0},
-        {"repetition_penalty": 0.0},
-    ],
-)
-def test_impossible_options_are_refused(generator: Generator, options: dict[str, float]) -> None:
-    """The option is named."""
-    with pytest.raises(InputError, match=next(iter(options)).split("_")[0]):
-        generator.generate("the", options=changed(generator, **options))
-
-
-@needs_independent_rows
-@settings(max_examples=10)
-@given(st.lists(st.sampled_from(PROMPTS), min_size=1, max_size=6), st.integers(0, 99))
-def test_any_prompts_in_any_order(prompts: list[str], seed: int) -> None:
-    """Each text is the one of its prompt at its place."""
-    generator = make_generator(GenerationDefaults(max_tokens=5, temperature=1.0))
-    found = generator.generate(prompts, seed=seed)
-    order = list(range(len(prompts)))
-    Random(seed).shuffle(order)
-    number = order[0]
-    company = ["big"] * number + [prompts[number]]
-    assert generator.generate(company, seed=seed)[number] == found[number]

@@ -20,8 +20,8 @@ from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.models.folder import FolderConfig, GenerationDefaults, load_model
 from dragoman.nn import ALiBi, Learned, Rotary
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
-from dragoman.tasks.generate.job import GenerateJob, assemble, text_loss
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
+from dragoman.tasks.generate.task import GenerateJob, assemble, text_loss
 from dragoman.tasks.task import train
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig

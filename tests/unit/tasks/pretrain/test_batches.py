@@ -209,12 +209,3 @@ def test_a_tokenizer_without_mask_is_refused() -> None:
     tokenizer = train_tokenizer(["good"], TokenizerConfig(vocab_size=300))
     with pytest.raises(InputError, match=r"no special token <mask>.*tokenizer\.specials"):
         Vocabulary.of(tokenizer)
-
-
-@pytest.mark.parametrize(
-    "change", [{"share": 0.0}, {"share": 1.1}, {"masked": -0.1}, {"masked": 0.8, "random": 0.3}]
-)
-def test_impossible_settings_are_refused(change: dict[str, float]) -> None:
-    """The setting is named."""
-    with pytest.raises(InputError, match=next(iter(change))):
-        MaskConfig(**change)

@@ -1,6 +1,5 @@
 """Learning to tag words."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +9,10 @@ from tests.unit.train.encoder_recipes import tag_recipe
 from tests.unit.train.made import make_console
 
 from dragoman.errors import InputError
-from dragoman.models.heads import ClassificationHead
+from dragoman.evaluate import tag_scores
 from dragoman.tasks.tag.batches import NO_TAG, tag_batches
-from dragoman.tasks.tag.job import TagJob, assemble
-from dragoman.tasks.tag.recipe import TagRecipe
 from dragoman.tasks.tag.tagger import Tagger
+from dragoman.tasks.tag.task import TagJob, TagRecipe, assemble
 from dragoman.tasks.task import train
 from dragoman.train.runfolder import RunFolder
 
@@ -48,7 +46,7 @@ def test_names_are_found(recipe: TagRecipe) -> None:
 
 
 def test_the_measure_is_the_mean_over_words(recipe: TagRecipe) -> None:
-    """Loss by hand; the score is handed all sentences, and what it says is what is measured."""
+    """Loss by hand, and a score for every one that the task has."""
     job = make_job(recipe)
     job.model.eval()
     losses = []
@@ -73,33 +71,11 @@ def test_what_is_measured_forms_spans(recipe: TagRecipe) -> None:
     with torch.no_grad():
         output.weight.zero_()
         output.bias.copy_(torch.tensor([0.0, 0.5, 5.0]))
-    asked: list[list[str]] = []
-
-    def look(
-        right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
-    ) -> Mapping[str, float]:
-        assert [len(tags) for tags in right] == [len(tags) for tags in predicted]
-        asked.extend(list(tags) for tags in predicted)
-        return {"f1": 1.0}
-
-    replace(job, score=look).measure()
-    assert asked
-    assert all(tags == ["B-PER", *["I-PER"] * (len(tags) - 1)] for tags in asked)
-
-
-def test_hidden_words_are_part_of_the_loss(recipe: TagRecipe) -> None:
-    """With every word hidden the loss is that of hidden words, and validation sees them all."""
-    plain = make_job(recipe)
-    hiding = make_job(replace(recipe, batch=replace(recipe.batch, token_dropout=0.999)))
-    batch = next(plain.batches)
-    assert hiding.measure() == plain.measure()
-    hidden_BL = batch.ids_BL >= hiding.tokenizer.first_piece
-    blind = replace(
-        batch, ids_BL=batch.ids_BL.masked_fill(hidden_BL, hiding.tokenizer.special_id("<mask>"))
-    )
-    plain.model.eval()
-    hiding.model.eval()
-    assert hiding.loss(batch).item() == pytest.approx(plain.loss(blind).item(), rel=1e-5)
+    right = job.held.by_sentence(job.held.tags)
+    together = [["B-PER", *["I-PER"] * (len(tags) - 1)] for tags in right]
+    assert job.measure().scores == tag_scores(right, together).figures
+    alone = [["I-PER"] * len(tags) for tags in right]
+    assert job.measure().scores != tag_scores(right, alone).figures
 
 
 def test_characters_are_known_by_their_length(recipe: TagRecipe, tmp_path: Path) -> None:
@@ -120,9 +96,3 @@ def test_tags_that_form_no_spans_need_another_metric(recipe: TagRecipe, tmp_path
         make_job(plain)
     job = make_job(replace(plain, train=replace(plain.train, metric="accuracy")))
     assert set(job.measure().scores) == {"accuracy"}
-
-
-def test_another_head_is_refused(recipe: TagRecipe) -> None:
-    """Naming both settings."""
-    with pytest.raises(InputError, match=r'task = "tag" contradicts model.head.kind = "classify"'):
-        replace(recipe, model=replace(recipe.model, head=ClassificationHead()))

@@ -1,29 +1,23 @@
 """Texts to words, and these to tags and spans."""
 
-import random
 from dataclasses import replace
 from itertools import chain
 from math import prod
-from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.processors import needs_independent_rows
 from tests.unit.tasks.readers import (
-    CLASSIFY,
     READING,
     TAG,
     TAGS,
     TOKENIZER,
     make_model,
     make_tagger,
-    save_reader,
 )
 from tests.unit.tasks.tiny import random_lines
 
-import dragoman
 from dragoman.data.tagged import find_spans
 from dragoman.errors import InputError
 from dragoman.models.bio import best_tags
@@ -122,17 +116,6 @@ def test_spans_are_what_the_tags_form() -> None:
             assert span.score ** len(own) == pytest.approx(prod(word.probability for word in own))
 
 
-@needs_independent_rows
-def test_as_many_results_as_texts_in_order() -> None:
-    """A list gives a list, a text one result, a stream the same as the list."""
-    tagger = make_tagger()
-    results = tagger.tag(LINES)
-    assert [result.text for result in results] == LINES
-    assert [tagger.tag(line) for line in LINES] == results
-    assert list(tagger.stream(iter(LINES), window=4)) == results
-    assert tagger.tag([]) == []
-
-
 def test_words_that_are_given_stay_as_they_are() -> None:
     """None is parted further, and the text is the words with spaces between."""
     tagger = make_tagger()
@@ -177,27 +160,3 @@ def test_a_word_that_is_too_long_is_cut() -> None:
     (result,) = make_tagger().tag_words([["cat", "x" * 100, "dog"]])
     assert [word.text for word in result.words] == ["cat", "x" * 100, "dog"]
     assert result.flags == ("split",)
-
-
-@needs_independent_rows
-def test_neighbours_change_no_bit() -> None:
-    """Any order and any budget of tokens give every tag and every probability to the last bit."""
-    tagger = make_tagger()
-    expected = dict(zip(LINES, tagger.tag(LINES), strict=True))
-    for budget in (1, 60, 200, 10_000):
-        lines = random.sample(LINES, k=len(LINES))
-        assert tagger.tag(lines, max_batch_tokens=budget) == [expected[line] for line in lines]
-
-
-def test_a_folder_is_loaded_by_its_kind(tmp_path: Path) -> None:
-    """`dragoman.load` gives a Tagger that answers as the one in memory."""
-    tagger = dragoman.load(save_reader(tmp_path / "model", TAG), device="cpu")
-    assert isinstance(tagger, dragoman.Tagger)
-    assert tagger.reading == READING
-    assert tagger.tag(LINES) == make_tagger().tag(LINES)
-
-
-def test_other_folders_are_refused(tmp_path: Path) -> None:
-    """One sentence that says what the model does instead."""
-    with pytest.raises(InputError, match="classifies texts \\(dragoman classify\\)"):
-        Tagger.load(save_reader(tmp_path / "model", CLASSIFY))

@@ -16,7 +16,8 @@ from tests.unit.train.made import (
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder
-from dragoman.tasks.translate.job import COLLAPSED, Judgement, validate
+from dragoman.tasks.translate.job import COLLAPSED, validate
+from dragoman.train.job import Validation
 from dragoman.train.objective import reference_loss
 
 
@@ -32,9 +33,9 @@ class Deaf(EncoderDecoder):
         return super().hidden(torch.full_like(src_BS[:, :1], EOS), tgt_BT)
 
 
-def unjudged() -> Judgement:
+def unjudged() -> Validation:
     """No translations."""
-    return Judgement(scores={})
+    return Validation(loss=0.0, scores={})
 
 
 def test_loss_is_the_mean_over_tokens_without_smoothing() -> None:
@@ -43,7 +44,9 @@ def test_loss_is_the_mean_over_tokens_without_smoothing() -> None:
     pairs = random_pairs(9)
     batches = [make_batch(pairs[:2]), make_batch(pairs[2:])]
     shown = (("a", "b"),)
-    validation = validate(model, batches, lambda: Judgement(scores={"bleu": 7.0}, examples=shown))
+    validation = validate(
+        model, batches, lambda: Validation(loss=0.0, scores={"bleu": 7.0}, examples=shown)
+    )
     model.eval()
     total, count = 0.0, 0
     for src, tgt in pairs:  # one by one: no padding anywhere
@@ -68,9 +71,9 @@ def test_the_model_goes_on_learning() -> None:
     model = make_model(replace(TINY, dropout=0.5), dtype=torch.float32)
     stepper, modes = make_stepper(model), list[bool]()
 
-    def score() -> Judgement:
+    def score() -> Validation:
         modes.append(model.training)
-        return Judgement(scores={})
+        return Validation(loss=0.0, scores={})
 
     before = torch.get_rng_state()
     long = ([5] * 300, [6] * 300)

@@ -1,8 +1,6 @@
 """The Translator: lines in, lines out, whatever the lines are and whatever stands beside them."""
 
 from dataclasses import asdict, replace
-from itertools import count
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,17 +14,14 @@ from tests.unit.tasks.tiny import (
     make_tokenizer,
     make_translator,
     random_lines,
-    save_translator,
 )
 
-import dragoman
 from dragoman.decode import Beam, Forbid, Limits, Model, search
 from dragoman.errors import InputError
-from dragoman.models.defaults import WIDEST
 from dragoman.models.folder import DecodingDefaults
 from dragoman.models.plan import Planner
 from dragoman.nn import Learned, row_invariant_products
-from dragoman.tasks.options import DecodingOptions, GenerationOptions
+from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.translator import Translator
 
 ODD_LINES = [
@@ -48,17 +43,6 @@ WORDS_WITH_STOPS = ["the", "cat", "sees", "a", "dog.", "house", "tree,", "我。
 def translator() -> Translator:
     """One for all tests: translating changes nothing in it."""
     return make_translator()
-
-
-@needs_independent_rows
-def test_a_text_gives_one_and_a_list_gives_a_list(translator: Translator) -> None:
-    """In the order of the lines; no lines give no translations."""
-    lines = random_lines(7)
-    one_by_one = [translator.translate(line) for line in lines]
-    assert translator.translate(lines) == one_by_one
-    assert translator.translate(iter(lines)) == one_by_one
-    assert str(one_by_one[0]) == one_by_one[0].text
-    assert translator.translate([]) == []
 
 
 @needs_independent_rows
@@ -166,6 +150,7 @@ def test_n_best_come_in_order_and_differ(translator: Translator) -> None:
     best = translator.translate("the cat sees a dog", beam_size=5, n_best=5)
     scores = [best.score, *(other.score for other in best.alternatives)]
     assert scores == sorted(scores, reverse=True)
+    assert str(best) == best.text
     assert len({best.tokens, *(other.tokens for other in best.alternatives)}) == len(scores)
     assert best == replace(
         translator.translate("the cat sees a dog", beam_size=5), alternatives=best.alternatives
@@ -279,18 +264,6 @@ def test_an_alignment_has_a_distribution_for_each_token(translator: Translator) 
     assert found.alignments is found.alignments
 
 
-@needs_independent_rows
-def test_streaming_gives_the_same_lines(translator: Translator) -> None:
-    """Windows of any size, read no further than needed, give what one call gives."""
-    lines = random_lines(10)
-    expected = translator.translate(lines)
-    for window in (1, 3, 100):
-        assert list(translator.stream(lines, window=window)) == expected
-    endless = (f"the cat {n % 3}" for n in count())
-    first = next(iter(translator.stream(endless, window=2)))
-    assert first == translator.translate("the cat 0")
-
-
 def test_the_mode_of_the_model_stays(translator: Translator) -> None:
     """A model in training is translated with as it will be afterwards: without dropout."""
     tokenizer = make_tokenizer()
@@ -325,16 +298,6 @@ def test_bf16_translates_too() -> None:
     assert rounded.log_prob != exact.log_prob
 
 
-def test_a_folder_gives_the_translator_back(translator: Translator, tmp_path: Path) -> None:
-    """`dragoman.load` finds model, tokenizers and defaults."""
-    loaded = dragoman.load(save_translator(tmp_path / "m"), device="cpu")
-    lines = random_lines(4)
-    assert loaded.translate(lines) == translator.translate(lines)
-    for device in ("toaster", "meta"):  # which torch knows, but has no numbers there
-        with pytest.raises(InputError, match=f'not on "{device}"'):
-            dragoman.load(tmp_path / "m", device=device)
-
-
 def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
     """By name before options before the folder's."""
     translator = make_translator(DecodingDefaults(beam_size=2, max_src_tokens=9))
@@ -346,26 +309,6 @@ def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
         translator.translate(line, n_best=3)
     with pytest.raises(InputError, match="max_batch_tokens is 0"):
         translator.translate(line, max_batch_tokens=0)
-
-
-@pytest.mark.parametrize(
-    "option", ["beam_size", "n_best", "max_length_constant", "max_batch_tokens", "max_src_tokens"]
-)
-def test_an_impossible_option_is_named(option: str) -> None:
-    """One sentence with the option and its bound."""
-    with pytest.raises(InputError, match=f"{option} is 0; it must be at least 1"):
-        DecodingOptions(**{option: 0})
-
-
-def test_a_beam_that_nobody_would_wait_for_is_refused() -> None:
-    """The widest one is taken, one more is not, in translating and in generating."""
-    assert DecodingOptions(beam_size=WIDEST).beam_size == WIDEST
-    assert GenerationOptions(beam_size=WIDEST, temperature=0).beam_size == WIDEST
-    too_wide = f"beam_size is {WIDEST + 1}; it must be at least 1 and at most {WIDEST}"
-    with pytest.raises(InputError, match=too_wide):
-        DecodingOptions(beam_size=WIDEST + 1)
-    with pytest.raises(InputError, match=too_wide):
-        GenerationOptions(beam_size=WIDEST + 1, temperature=0)
 
 
 def test_a_tokenizer_that_is_larger_than_the_model_is_refused() -> None:

@@ -1,0 +1,133 @@
+"""What all objects that answer have in common: order, neighbours, streams, folders."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.processors import needs_independent_rows
+from tests.unit.tasks.readers import (
+    CLASSIFY,
+    MASKED,
+    TAG,
+    make_classifier,
+    make_tagger,
+    save_reader,
+)
+from tests.unit.tasks.tiny import make_translator, random_lines, save_translator
+from tests.unit.tasks.tiny_generator import make_generator, save_generator
+
+import dragoman
+from dragoman.errors import InputError
+
+LINES = [*random_lines(9, seed=1, longest=12), "the", "😀", "the cat", *random_lines(2, 2, 40)]
+
+
+class Kind(NamedTuple):
+    """How to make an object, to ask it, within a budget of tokens too, and to save its folder."""
+
+    make: Callable[[], Any]
+    ask: Callable[..., Any]
+    stream: Callable[..., Iterator[Any]]
+    save: Callable[[Path], Path]
+    does: str
+
+
+def greedy(generator: dragoman.Generator, texts: Any, max_batch_tokens: int = 16384) -> Any:  # noqa: ANN401
+    """Generate without random numbers, which depend on the place of a prompt."""
+    options = replace(generator.options, temperature=0.0, max_batch_tokens=max_batch_tokens)
+    return generator.generate(texts, options=options)
+
+
+def greedy_stream(
+    generator: dragoman.Generator, texts: Iterable[str], window: int
+) -> Iterator[dragoman.Generation]:
+    """The same without end."""
+    return generator.each(texts, replace(generator.options, temperature=0.0), window=window)
+
+
+KINDS = {
+    "Translator": Kind(
+        make_translator,
+        dragoman.Translator.translate,
+        dragoman.Translator.stream,
+        save_translator,
+        r"translates \(dragoman translate\)",
+    ),
+    "Generator": Kind(
+        make_generator,
+        greedy,
+        greedy_stream,
+        save_generator,
+        r"goes on with texts \(dragoman generate\)",
+    ),
+    "Classifier": Kind(
+        make_classifier,
+        dragoman.Classifier.classify,
+        dragoman.Classifier.stream,
+        partial(save_reader, head=CLASSIFY),
+        r"classifies texts \(dragoman classify\)",
+    ),
+    "Tagger": Kind(
+        make_tagger,
+        dragoman.Tagger.tag,
+        dragoman.Tagger.stream,
+        partial(save_reader, head=TAG),
+        r"tags words \(dragoman tag\)",
+    ),
+}
+every_kind = pytest.mark.parametrize("name", KINDS)
+
+
+@needs_independent_rows
+@every_kind
+def test_as_many_results_as_texts_in_order(name: str) -> None:
+    """A list gives a list, a text one result; a stream gives the same, read only as needed."""
+    kind = KINDS[name]
+    answering, lines = kind.make(), [*LINES, *([] if name == "Generator" else ["", "   "])]
+    results = kind.ask(answering, lines)
+    assert [kind.ask(answering, line) for line in lines] == results
+    assert kind.ask(answering, iter(lines)) == results
+    assert kind.ask(answering, []) == []
+    for window in (1, 4, 100):
+        assert list(kind.stream(answering, iter(lines), window=window)) == results
+    endless = (f"the cat {number % 3}" for number in count())
+    assert next(kind.stream(answering, endless, window=2)) == kind.ask(answering, "the cat 0")
+
+
+@needs_independent_rows
+@every_kind
+def test_neighbours_change_no_bit(name: str) -> None:
+    """Any order and any budget of tokens give every answer and every number to the last bit."""
+    kind = KINDS[name]
+    answering = kind.make()
+    expected = dict(zip(LINES, kind.ask(answering, LINES), strict=True))
+    for budget in (1, 60, 200, 10_000):
+        lines = random.sample(LINES, k=len(LINES))
+        found = kind.ask(answering, lines, max_batch_tokens=budget)
+        assert found == [expected[line] for line in lines]
+
+
+@every_kind
+def test_a_folder_decides_what_is_loaded(name: str, tmp_path: Path) -> None:
+    """It answers as the object in memory; another class says what its model does instead."""
+    kind, folder = KINDS[name], KINDS[name].save(tmp_path / "model")
+    loaded = dragoman.load(folder, device="cpu")
+    assert type(loaded) is getattr(dragoman, name)
+    assert kind.ask(loaded, LINES) == kind.ask(kind.make(), LINES)
+    for other in KINDS.keys() - {name}:
+        with pytest.raises(InputError, match=kind.does):
+            getattr(dragoman, other).load(folder)
+    for device in ("toaster", "meta"):  # which torch knows, but has no numbers there
+        with pytest.raises(InputError, match=f'not on "{device}"'):
+            dragoman.load(folder, device=device)
+
+
+def test_a_model_that_answers_nothing_is_not_loaded(tmp_path: Path) -> None:
+    """It is there to start from."""
+    with pytest.raises(InputError, match=r"is there to start from \(dragoman train --from\)"):
+        dragoman.load(save_reader(tmp_path / "model", MASKED))
