@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.cost.counted import counted_training, make, step_of
 from torch import Tensor
 
-from dragoman.cost.decoding import cache_bytes, cache_of
+from dragoman.cost.decoding import cache_of
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoderConfig
 from dragoman.nn import (
     ALiBi,
@@ -190,13 +190,12 @@ def test_a_quarter_of_the_heads_is_a_quarter_of_the_cache(
     """Grouped queries (Ainslie et al., 2023) with K = H / 4 keep a quarter; bf16 keeps half."""
     config = replace(config, num_heads=4, head_dim=24)
     whole, quarter = (
-        cache_bytes(replace(config, num_kv_heads=heads), length=length) for heads in (4, 1)
+        cache_of(replace(config, num_kv_heads=heads), length=length).read for heads in (4, 1)
     )
     assert whole == 4 * quarter
     if LinearAttention() not in config.patterns:  # whose sums are float32 always
-        assert cache_bytes(config, length=length, precision="bf16") * 2 == cache_bytes(
-            config, length=length
-        )
+        halved = cache_of(config, length=length, precision="bf16")
+        assert 2 * halved.read == cache_of(config, length=length).read
 
 
 @given(DECODERS, st.integers(30, 500))
@@ -207,8 +206,9 @@ def test_windows_and_sums_keep_as_much_of_any_length(
     """Once a window is full its cache grows no more; a full cache grows with the length."""
     constant = replace(config, patterns=(SlidingWindow(size=24),))
     growing = replace(config, patterns=(Causal(),))
-    assert cache_bytes(constant, length=length) == cache_bytes(constant, length=10 * length)
-    assert 10 * cache_bytes(growing, length=length) == cache_bytes(growing, length=10 * length)
+    window, longer = (cache_of(constant, length=n).read for n in (length, 10 * length))
+    text, longer_text = (cache_of(growing, length=n).read for n in (length, 10 * length))
+    assert (window, 10 * text) == (longer, longer_text)
 
 
 @given(DECODERS, st.integers(1, 3), st.integers(20, 100))

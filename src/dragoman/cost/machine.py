@@ -10,7 +10,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -22,8 +22,6 @@ from dragoman.nn.cpu.products import Precision
 from dragoman.train.config import PrecisionSetting as AnyPrecision
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
-
-__all__ = ["Rates", "memory_limit", "rates_here", "rates_of"]
 
 # Sides of the matrices whose product is timed, and floats that are read to time the memory. A GPU
 # does with those of a CPU in less time than it takes to start it and to wait for it. So often and
@@ -64,6 +62,16 @@ class Rates:
     """Electricity, where its price is known."""
     currency: str | None = None
     """Of these prices; None for the user's own."""
+
+    def priced(self, *, per_hour: float | None, per_kwh: float | None) -> "Rates":
+        """Return the rates with prices of the user's own, if any, which go before the table's.
+
+        A price of electricity alone means a device of one's own, which has no rent.
+        """
+        if per_hour is None and per_kwh is None:
+            return self
+        electricity = self.price_per_kwh if per_kwh is None else per_kwh
+        return replace(self, price_per_hour=per_hour, price_per_kwh=electricity, currency=None)
 
 
 def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rates:

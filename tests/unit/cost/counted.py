@@ -27,7 +27,7 @@ from dragoman.models.folder import FolderConfig
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.cpu.products import onednn_setting
 from dragoman.tasks.task import task_of
-from dragoman.tasks.work import Shape, Workload
+from dragoman.tasks.work import Shape, Work, Workload
 
 aten = torch.ops.aten
 
@@ -95,6 +95,14 @@ def workload_for(config: ModelConfig) -> Workload:
     task = task_of(FolderConfig(model=config))
     assert task is not None
     return task.workload
+
+
+def work_for(config: ModelConfig, shape: Shape) -> Work:
+    """Return the work of training such a model on batches of this shape."""
+    task = task_of(FolderConfig(model=config))
+    assert task is not None
+    recipe: Any = task.recipe
+    return Work(recipe=recipe(), config=config, length=1, shape=shape, longest=1)
 
 
 def loss_of(config: ModelConfig, model: Model, shape: Shape) -> Tensor:

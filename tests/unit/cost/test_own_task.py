@@ -52,6 +52,6 @@ def test_a_task_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         work = work_of(make(task=name, model=model, batch=PackConfig(rows=2, length=32)))
         costs.append(cost_of(name, work, rates))
     once, twice = costs
-    assert twice.flops.training == pytest.approx(2 * once.flops.training)
+    assert twice.flops_per_token.training == pytest.approx(2 * once.flops_per_token.training)
     assert twice.memory.training.activations > once.memory.training.activations
     assert twice.to_dict().keys() == once.to_dict().keys()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.cost.test_scaling import LAW
 
-from dragoman.cli.cost_fit import fit_runs
+from dragoman.cli.cost_fit import plot_scaling, show_scaling
 from dragoman.cost.counting import training_step
 from dragoman.cost.recipes import work_of
 from dragoman.cost.scaling_report import Budget, report_scaling
@@ -136,20 +136,22 @@ def test_the_report_checks_its_own_form(sweep: Path) -> None:
     assert not broken.inside
 
 
-def test_what_is_printed_and_drawn(
-    sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The terminal has the law, the check and the budgets; JSON is one object; a PNG is drawn."""
+def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
+    """The law, the check and the budgets; a PNG is drawn, the same bytes each time."""
     larger, png = write_run(tmp_path / "larger", 128, 800), tmp_path / "law.png"
-    fit_runs([sweep], predict=[larger], png=png)
-    said = capsys.readouterr().out
+    report = report_scaling([sweep], predict=[larger])
+    rows, *sentences = show_scaling(report)
+    assert len(rows) == 1 + len(report.runs)
+    said = "\n".join(map(str, sentences))
     for part in ("alpha", "predicted by the others", "larger was not fitted", "Ten times the data"):
         assert part in said
     assert "FLOPs (as much as the largest run, " in said
     assert "FLOPs (10 times the largest run, " in said
-    assert png.read_bytes().startswith(b"\x89PNG")
-    fit_runs([sweep], budget={"minutes": 5.0}, as_json=True)
-    assert len(json.loads(capsys.readouterr().out)["budgets"]) == 1
+    plot_scaling(report, png)
+    drawn = png.read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    plot_scaling(report, png)
+    assert png.read_bytes() == drawn
 
 
 def test_budgets_are_spent(sweep: Path) -> None:
@@ -168,12 +170,10 @@ def test_budgets_are_spent(sweep: Path) -> None:
         ({"flops": 1e9, "minutes": 3.0}, "one budget at a time"),
         ({"money": 3.0}, "price per hour"),
         ({"price_per_hour": 3.0}, "price needs money"),
-        ({"minutes": 0.0}, "above 0"),
-        ({"flops": float("nan")}, "above 0"),
     ],
 )
 def test_wrong_budgets_are_refused(budget: dict[str, float], message: str) -> None:
-    """Two budgets, half of one, or nothing to spend."""
+    """Two budgets, or half of one."""
     with pytest.raises(InputError, match=message):
         Budget(**budget)
 
