@@ -72,7 +72,7 @@ class Like(NamedTuple):
     """Of its storage."""
 
 
-class Plain(NamedTuple):
+class Constant(NamedTuple):
     """An argument or a result that is no tensor; 1, 1.0 and True are not the same."""
 
     kind: type
@@ -183,7 +183,7 @@ class DryRun(TorchDispatchMode):
 
     def _imitate(self, made: Hashable) -> object:
         """Make what `_made_by` describes."""
-        if isinstance(made, Plain):
+        if isinstance(made, Constant):
             return made.value
         if isinstance(made, Like):
             tensor = _tensor_in(_room(made.nbytes.bit_length()), made)
@@ -262,20 +262,20 @@ def _fake_mode() -> FakeTensorMode:
 
 
 def _described(value: object) -> Hashable:
-    """Turn arguments or results into what can be compared: `Like`, `Plain`, tuples of them."""
+    """Turn arguments or results into what can be compared: `Like`, `Constant`, tuples of them."""
     if isinstance(value, Tensor):
         nbytes = value.untyped_storage().nbytes()
         return Like(value.dtype, tuple(value.shape), value.stride(), nbytes)
     if isinstance(value, list | tuple):
         return tuple(_described(each) for each in value)
-    return Plain(type(value), value)
+    return Constant(type(value), value)
 
 
 def _faked(described: Hashable) -> Any:  # noqa: ANN401
     """Turn it back, with fake tensors."""
     if isinstance(described, Like):
         return torch.empty_strided(described.size, described.stride, dtype=described.dtype)
-    if isinstance(described, Plain):
+    if isinstance(described, Constant):
         return described.value
     assert isinstance(described, tuple)  # noqa: S101 (there is no other)
     return [_faked(each) for each in described]
@@ -284,7 +284,9 @@ def _faked(described: Hashable) -> Any:  # noqa: ANN401
 def _has_numbers(made: Hashable) -> bool:
     if isinstance(made, Like):
         return made.dtype.is_floating_point
-    return not isinstance(made, Plain) and isinstance(made, tuple) and any(map(_has_numbers, made))
+    return (
+        not isinstance(made, Constant) and isinstance(made, tuple) and any(map(_has_numbers, made))
+    )
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:  # noqa: ANN401

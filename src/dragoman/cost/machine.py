@@ -28,7 +28,7 @@ from dragoman.wording import counted
 # so long each is timed.
 SIDE, GPU_SIDE = 768, 4096
 READ, GPU_READ = 16 * 1024 * 1024, 128 * 1024 * 1024
-LEAST_TIMES, ENOUGH_SECONDS = 3, 0.1
+LEAST_TIMES, ENOUGH_SECONDS = 3, 0.05
 LAYERS = 4
 """Of the model whose step of decoding is timed."""
 SYSTEM = Path("/")
@@ -39,7 +39,6 @@ class Rates:
     """How fast a device is, what it holds and what it costs."""
 
     device: str
-    """What it is."""
     how: str
     """Where the rates are from, in a clause."""
     precision: Precision
@@ -53,13 +52,12 @@ class Rates:
     layer_seconds: float
     """Seconds to start the operations of one layer once."""
     memory: int | None = None
-    """Bytes of memory, where known."""
+    """Bytes, where known."""
     watts: float | None = None
-    """Power, where known."""
     price_per_hour: float | None = None
-    """Rent of an hour, where there is one."""
+    """Rent, where there is one."""
     price_per_kwh: float | None = None
-    """Electricity, where its price is known."""
+    """Electricity."""
     currency: str | None = None
     """Of these prices; None for the user's own."""
 
@@ -76,8 +74,10 @@ class Rates:
 
 def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rates:
     """Return what the table says of a device, with what is assumed of its kind."""
-    assumed = table.assumptions(device.kind)
-    chosen = device.precision(precision)
+    assumed = table.cpu if device.kind == "cpu" else table.gpu
+    chosen = precision
+    if chosen == "auto":
+        chosen = "fp32" if device.bf16_tflops is None else "bf16"
     products = assumed.products.value
     return Rates(
         device=device.name,
@@ -172,9 +172,9 @@ def _layer_seconds(device: torch.device) -> float:
 
 
 def _seconds_of(run: Callable[[], object], device: torch.device) -> float:
-    """The least of all times in a tenth of a second, three at least: what a neighbour does passes.
+    """Return the least time of three runs or more, up to `ENOUGH_SECONDS`; the first is not timed.
 
-    The first does not count.
+    Not the mean: what a neighbour does passes.
     """
     times: list[float] = []
     while len(times) < LEAST_TIMES + 1 or sum(times[1:]) < ENOUGH_SECONDS:
@@ -226,12 +226,9 @@ def _watts(table: DeviceTable, known: Device | None, device: torch.device) -> fl
 def _reported_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    for line in _lines_of(Path("/proc/cpuinfo")):
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
 
 
@@ -242,11 +239,8 @@ def _group_limits(system: Path) -> Iterator[int]:
     see its own group as the root, and its path as it is outside.
     """
     groups = system / "sys/fs/cgroup"
-    try:
-        lines = (system / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return
-    for _, controllers, path in (line.split(":", 2) for line in lines):
+    for line in _lines_of(system / "proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
         if controllers == "":
             base, name = groups, "memory.max"
         elif "memory" in controllers.split(","):
@@ -256,22 +250,18 @@ def _group_limits(system: Path) -> Iterator[int]:
         folder = base / path.lstrip("/")
         for group in (folder, *folder.parents):
             if group.is_relative_to(base):
-                yield from _number_in(group / name)
-
-
-def _number_in(path: Path) -> Iterator[int]:
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return
-    if text.isdecimal():
-        yield int(text)
+                numbers = map(str.strip, _lines_of(group / name))
+                yield from (int(number) for number in numbers if number.isdecimal())
 
 
 def _swap(system: Path) -> int:
+    lines = _lines_of(system / "proc/meminfo")
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("SwapTotal:"))
+
+
+def _lines_of(path: Path) -> list[str]:
+    """Return the lines of a file, none where it cannot be read."""
     try:
-        lines = (system / "proc/meminfo").read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8").splitlines()
     except OSError:
-        return 0
-    sizes = [int(line.split()[1]) for line in lines if line.startswith("SwapTotal:")]
-    return 1024 * sum(sizes)
+        return []
