@@ -79,38 +79,23 @@ PAIRS = st.builds(
     **{name: SCORES[name] for name in ("positions", "attention_dropout", "score_soft_cap")},
 )
 
-ONE_NUMBER = DecoderOnlyConfig(d_model=2, num_heads=1, head_dim=1, num_layers=1)
+ONE_NUMBER = DecoderOnlyConfig(d_model=2, num_heads=1, head_dim=1, num_layers=1, vocab_size=9)
+
+
+ROWS, LENGTH = st.integers(1, 3), st.integers(20, 90)
 
 
 @given(
-    config=DECODERS,
-    rows=st.integers(1, 3),
-    length=st.integers(20, 200),
+    model=st.tuples(DECODERS, st.builds(Shape, rows=ROWS, length=st.integers(20, 200)))
+    | st.tuples(PAIRS, st.builds(Shape, rows=ROWS, src_length=LENGTH, length=LENGTH)),
     checkpointing=st.booleans(),
 )
-@settings(max_examples=20)
-def test_a_random_decoder_costs_what_torch_counts(
-    *, config: DecoderOnlyConfig, rows: int, length: int, checkpointing: bool
+@settings(max_examples=30)
+def test_a_random_model_costs_what_torch_counts(
+    *, model: tuple[DecoderOnlyConfig | EncoderDecoderConfig, Shape], checkpointing: bool
 ) -> None:
     """Forward and backward pass within one in a hundred, whatever the options."""
-    shape = Shape(rows=rows, length=length)
-    found = step_of(config, shape, activation_checkpointing=checkpointing).flops.total
-    expected = counted_training(config, shape, checkpointing=checkpointing)
-    assert abs(found - expected) < 0.01 * expected
-
-
-@given(
-    config=PAIRS,
-    shape=st.builds(
-        Shape, rows=st.integers(1, 3), src_length=st.integers(20, 90), length=st.integers(20, 90)
-    ),
-    checkpointing=st.booleans(),
-)
-@settings(max_examples=10)
-def test_a_random_encoder_decoder_costs_what_torch_counts(
-    *, config: EncoderDecoderConfig, shape: Shape, checkpointing: bool
-) -> None:
-    """The same of both stacks and of cross-attention."""
+    config, shape = model
     found = step_of(config, shape, activation_checkpointing=checkpointing).flops.total
     expected = counted_training(config, shape, checkpointing=checkpointing)
     assert abs(found - expected) < 0.01 * expected

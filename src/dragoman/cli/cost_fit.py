@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dragoman.cli.cost_show import Item, format_time
 from dragoman.wording import short
 
@@ -117,7 +119,6 @@ def plot_scaling(report: "ScalingReport", path: Path) -> None:
 
 def _draw_curves(axes: "Axes", report: "ScalingReport", *, by_flops: bool) -> None:
     """Draw the curve of each size, its runs, and those that were predicted."""
-    import numpy as np
     from matplotlib import colormaps
 
     points = [run.point for run in report.runs]
@@ -142,8 +143,6 @@ def _draw_curves(axes: "Axes", report: "ScalingReport", *, by_flops: bool) -> No
 
 def _draw_frontier(axes: "Axes", report: "ScalingReport") -> None:
     """Draw the loss of the best size for each budget."""
-    import numpy as np
-
     from dragoman.cost.scaling_report import optimal
 
     work = [report.flops.of_token(run.point.parameters) * run.point.tokens for run in report.runs]

@@ -1,7 +1,14 @@
 """What `dragoman train` prints before it begins, and rejects."""
 
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from dragoman.cli.cost_show import format_bytes, format_energy, format_money, format_time
+from dragoman.errors import InputError
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,14 +28,12 @@ def print_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     Raises InputError for a model that cannot fit at all. Takes half a second. The recipe and its
     folder have been checked.
     """
-    from dragoman.cli.cost_show import format_bytes, format_energy, format_money, format_time
     from dragoman.cost.check import check_batches, check_states, peak_memory
     from dragoman.cost.devices import device_table
     from dragoman.cost.estimate import estimate_training
     from dragoman.cost.machine import memory_limit, rates_here
     from dragoman.cost.recipes import work_of
     from dragoman.train.device import choose_device
-    from dragoman.wording import counted
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
@@ -57,11 +62,6 @@ def print_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
 
 def rest_of(recipe: RecipeT) -> tuple[int, RecipeT]:
     """The step of the newest checkpoint in the run's folder, and the recipe with what is left."""
-    from contextlib import suppress
-    from dataclasses import replace
-    from pathlib import Path
-
-    from dragoman.errors import InputError
     from dragoman.train.checkpoint import checkpoints, read_state
     from dragoman.train.loop import Progress
     from dragoman.train.runfolder import RunFolder

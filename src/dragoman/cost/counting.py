@@ -19,7 +19,7 @@ al. (2020), plus the scores, which grow with the length.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -77,13 +77,11 @@ class TrainingStep:
     """Of the whole step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForwardPass:
-    """What the loss of a batch takes without learning."""
+class ForwardPass(NamedTuple):
+    """What the loss of a batch takes without learning: operations, and bytes with the weights."""
 
     flops: int
     peak: int
-    """Bytes at most, weights included."""
 
 
 @lru_cache(maxsize=64)

@@ -63,13 +63,12 @@ NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name
 
 
 class Like(NamedTuple):
-    """All of a tensor but its numbers."""
+    """All of a tensor but its numbers; `nbytes` is the size of its storage."""
 
     dtype: torch.dtype
     size: tuple[int, ...]
     stride: tuple[int, ...]
     nbytes: int
-    """Of its storage."""
 
 
 class Constant(NamedTuple):
@@ -111,9 +110,9 @@ class DryRun(TorchDispatchMode):
             model = make()
         self._follows = True
         for parameter in model.parameters():
-            storage = parameter.untyped_storage()
-            self.now += storage.nbytes() - self._sizes[storage._cdata]  # noqa: SLF001
-            self._sizes[storage._cdata] = storage.nbytes()  # noqa: SLF001
+            key, nbytes = _key(parameter), parameter.untyped_storage().nbytes()
+            self.now += nbytes - self._sizes[key]
+            self._sizes[key] = nbytes
         self.forget_peak()
         return model
 
@@ -158,7 +157,7 @@ class DryRun(TorchDispatchMode):
             self._with_storage[key] += flops
 
     def _run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
-        imitated = any(self._is_imitated(x) for x in _tensors((*args, *kwargs.values())))
+        imitated = any(_key(x) in self._imitated for x in _tensors((*args, *kwargs.values())))
         if imitated and func is aten._local_scalar_dense.default:  # noqa: SLF001
             return 1.0
         if func.is_view or func is aten._unsafe_view.default:  # noqa: SLF001
@@ -178,9 +177,6 @@ class DryRun(TorchDispatchMode):
             return func(*args, **kwargs)
         return self._imitate(made)
 
-    def _is_imitated(self, tensor: Tensor) -> bool:
-        return _key(tensor) in self._imitated
-
     def _imitate(self, made: Hashable) -> object:
         """Make what `_made_by` describes."""
         if isinstance(made, Constant):
@@ -196,15 +192,14 @@ class DryRun(TorchDispatchMode):
         """Turn the masks among indices, which are real, into the places where they are True."""
         places: list[Tensor | None] = []
         for index in indices:
-            if index is None or index.dtype is not torch.bool or self._is_imitated(index):
+            if index is None or index.dtype is not torch.bool or _key(index) in self._imitated:
                 places.append(index)
             else:
                 places.extend(index.nonzero().unbind(1))
         return places
 
     def _follow(self, made: Tensor) -> None:
-        storage = made.untyped_storage()
-        key = storage._cdata  # noqa: SLF001 (the storage's identity: views share it)
+        storage, key = made.untyped_storage(), _key(made)
         if key in self._sizes:
             return
         self._sizes[key] = storage.nbytes() if self._follows else 0
@@ -291,12 +286,10 @@ def _has_numbers(made: Hashable) -> bool:
 
 def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:  # noqa: ANN401
     """Return the arguments that an operator writes to and gives back."""
-    given = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False))  # noqa: SLF001
-    return tuple(
-        (given | dict(kwargs))[argument.name]
-        for argument in func._schema.arguments  # noqa: SLF001
-        if argument.alias_info is not None and argument.alias_info.is_write
-    )[: len(func._schema.returns)]  # noqa: SLF001
+    schema = func._schema  # noqa: SLF001
+    given = dict(zip((each.name for each in schema.arguments), args, strict=False)) | dict(kwargs)
+    written = (x.name for x in schema.arguments if x.alias_info and x.alias_info.is_write)
+    return tuple(given[name] for name in written)[: len(schema.returns)]
 
 
 # ---------------------------------------------------------------- tensors without numbers
@@ -332,7 +325,4 @@ def _tensors(values: object) -> Iterator[Tensor]:
         yield values
     elif isinstance(values, list | tuple):
         for value in values:
-            if isinstance(value, Tensor):
-                yield value
-            elif isinstance(value, list | tuple):
-                yield from _tensors(value)
+            yield from _tensors(value)

@@ -90,7 +90,7 @@ def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rat
         memory=None if device.memory_gb is None else round(device.memory_gb.value * GIGA),
         watts=_value(device.watts),
         price_per_hour=_value(device.price_per_hour),
-        currency=_currency(device.price_per_hour),
+        currency=device.price_per_hour.currency if device.price_per_hour else None,
     )
 
 
@@ -104,6 +104,7 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
     known = table.known_as(name)
     assumed = table.cpu if torch_device.type == "cpu" else table.gpu
     rent = _rent(table, known)
+    price = rent or table.here.price_per_kwh
     chosen = choose_precision(precision, torch_device)
     dtype = torch.float32 if chosen == "fp32" else torch.bfloat16
     product = _product_rate(torch_device, dtype)
@@ -124,7 +125,7 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
         watts=_watts(table, known, torch_device),
         price_per_hour=_value(rent),
         price_per_kwh=_value(table.here.price_per_kwh),
-        currency=_currency(rent or table.here.price_per_kwh),
+        currency=price.currency if price else None,
     )
 
 
@@ -198,29 +199,20 @@ def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
 
 
-def _currency(price: Price | None) -> str | None:
-    return None if price is None else price.currency
-
-
 def _rent(table: DeviceTable, known: Device | None) -> Price | None:
     """What the owner says, else the table; nothing of a machine whose electricity has a price."""
     here = table.here
-    if here.price_per_hour is not None:
+    if known is None or here.price_per_hour is not None or here.price_per_kwh is not None:
         return here.price_per_hour
-    if known is None or here.price_per_kwh is not None:
-        return None
     return known.price_per_hour
 
 
 def _watts(table: DeviceTable, known: Device | None, device: torch.device) -> float | None:
     """What the owner says, else the table; of an unknown processor, by the threads in use."""
-    if table.here.watts is not None:
-        return table.here.watts.value
-    if known is not None and known.watts is not None:
-        return known.watts.value
-    if device.type != "cpu":
-        return None
-    return table.cpu.watts_per_thread.value * torch.get_num_threads()
+    watts = table.here.watts or (known.watts if known else None)
+    if watts is None and device.type == "cpu":
+        return table.cpu.watts_per_thread.value * torch.get_num_threads()
+    return _value(watts)
 
 
 def _reported_name(device: torch.device) -> str:
