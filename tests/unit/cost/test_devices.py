@@ -48,7 +48,7 @@ def test_every_shipped_figure_has_a_source_and_a_date() -> None:
 
 
 def test_shipped_devices_are_of_plausible_order() -> None:
-    """bfloat16 is never slower than float32, and the shares of a peak are shares."""
+    """bfloat16 is never slower than float32, and training reaches less than the peak."""
     table = device_table()
     for name, device in table.devices.items():
         rates = rates_of(device, table, "auto")
@@ -56,9 +56,6 @@ def test_shipped_devices_are_of_plausible_order() -> None:
         assert rates.training < device.peak(rates.precision)
         assert rates.memory is not None
         assert 8e9 <= rates.memory <= 1e12
-    for assumed in (table.cpu, table.gpu):
-        for share in (assumed.products, assumed.training, assumed.decoding):
-            assert 0 < share.value <= 1
 
 
 def test_a_device_without_bfloat16_computes_in_float32() -> None:

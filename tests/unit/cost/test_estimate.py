@@ -153,21 +153,17 @@ def test_the_first_limit_ends_the_run() -> None:
     assert (endless.steps, endless.bill) == (None, None)
 
 
-@pytest.mark.parametrize(("checkpointing", "passes"), [("false", 3), ("true", 4)])
-def test_a_step_starts_each_layer_once_a_pass(checkpointing: str, passes: int) -> None:
-    """Forward once and backward twice; activation checkpointing runs forward once more."""
-    work = _work("tiny", f"train.activation_checkpointing={checkpointing}")
+@pytest.mark.parametrize(
+    ("setting", "passes"), [("activation_checkpointing=true", 4), ("accumulate=4", 4 * 3)]
+)
+def test_a_step_starts_each_layer_once_a_pass(setting: str, passes: int) -> None:
+    """Forward once and backward twice, and forward once more with checkpointing, in each batch."""
+    work, usual = _work("tiny", f"train.{setting}"), _work("tiny")
     rates = replace(RATES, training=1e30)
-    seconds = estimate_training(work, rates).step_seconds
-    assert seconds == pytest.approx(passes * work.config.depth * rates.layer_seconds)
-
-
-def test_accumulated_batches_are_one_step() -> None:
-    """Their time and their tokens add up."""
-    one, four = (_work("tiny", f"train.accumulate={k}") for k in (1, 4))
-    assert four.step_tokens == 4 * one.step_tokens
-    steps = [estimate_training(work, RATES).step_seconds for work in (one, four)]
-    assert steps[1] == pytest.approx(4 * steps[0])
+    one, many = (estimate_training(each, rates).step_seconds for each in (usual, work))
+    assert one == pytest.approx(3 * work.config.depth * rates.layer_seconds)
+    assert many == pytest.approx(passes / 3 * one)
+    assert work.step_tokens == work.recipe.train.accumulate * usual.step_tokens
 
 
 def test_what_is_none_of_them_is_answered_with_the_nearest() -> None:
