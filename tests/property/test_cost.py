@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.cost.counted import counted_training, make, step_of
 from torch import Tensor
 
-from dragoman.cost.decoding import cache_bytes, cache_of
+from dragoman.cost.decoding import cache_of
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoderConfig
 from dragoman.nn import (
     ALiBi,
@@ -79,38 +79,23 @@ PAIRS = st.builds(
     **{name: SCORES[name] for name in ("positions", "attention_dropout", "score_soft_cap")},
 )
 
-ONE_NUMBER = DecoderOnlyConfig(d_model=2, num_heads=1, head_dim=1, num_layers=1)
+ONE_NUMBER = DecoderOnlyConfig(d_model=2, num_heads=1, head_dim=1, num_layers=1, vocab_size=9)
+
+
+ROWS, LENGTH = st.integers(1, 3), st.integers(20, 90)
 
 
 @given(
-    config=DECODERS,
-    rows=st.integers(1, 3),
-    length=st.integers(20, 200),
+    model=st.tuples(DECODERS, st.builds(Shape, rows=ROWS, length=st.integers(20, 200)))
+    | st.tuples(PAIRS, st.builds(Shape, rows=ROWS, src_length=LENGTH, length=LENGTH)),
     checkpointing=st.booleans(),
 )
-@settings(max_examples=20)
-def test_a_random_decoder_costs_what_torch_counts(
-    *, config: DecoderOnlyConfig, rows: int, length: int, checkpointing: bool
+@settings(max_examples=30)
+def test_a_random_model_costs_what_torch_counts(
+    *, model: tuple[DecoderOnlyConfig | EncoderDecoderConfig, Shape], checkpointing: bool
 ) -> None:
     """Forward and backward pass within one in a hundred, whatever the options."""
-    shape = Shape(rows=rows, length=length)
-    found = step_of(config, shape, activation_checkpointing=checkpointing).flops.total
-    expected = counted_training(config, shape, checkpointing=checkpointing)
-    assert abs(found - expected) < 0.01 * expected
-
-
-@given(
-    config=PAIRS,
-    shape=st.builds(
-        Shape, rows=st.integers(1, 3), src_length=st.integers(20, 90), length=st.integers(20, 90)
-    ),
-    checkpointing=st.booleans(),
-)
-@settings(max_examples=10)
-def test_a_random_encoder_decoder_costs_what_torch_counts(
-    *, config: EncoderDecoderConfig, shape: Shape, checkpointing: bool
-) -> None:
-    """The same of both stacks and of cross-attention."""
+    config, shape = model
     found = step_of(config, shape, activation_checkpointing=checkpointing).flops.total
     expected = counted_training(config, shape, checkpointing=checkpointing)
     assert abs(found - expected) < 0.01 * expected
@@ -190,13 +175,12 @@ def test_a_quarter_of_the_heads_is_a_quarter_of_the_cache(
     """Grouped queries (Ainslie et al., 2023) with K = H / 4 keep a quarter; bf16 keeps half."""
     config = replace(config, num_heads=4, head_dim=24)
     whole, quarter = (
-        cache_bytes(replace(config, num_kv_heads=heads), length=length) for heads in (4, 1)
+        cache_of(replace(config, num_kv_heads=heads), length=length).read for heads in (4, 1)
     )
     assert whole == 4 * quarter
     if LinearAttention() not in config.patterns:  # whose sums are float32 always
-        assert cache_bytes(config, length=length, precision="bf16") * 2 == cache_bytes(
-            config, length=length
-        )
+        halved = cache_of(config, length=length, precision="bf16")
+        assert 2 * halved.read == cache_of(config, length=length).read
 
 
 @given(DECODERS, st.integers(30, 500))
@@ -207,8 +191,9 @@ def test_windows_and_sums_keep_as_much_of_any_length(
     """Once a window is full its cache grows no more; a full cache grows with the length."""
     constant = replace(config, patterns=(SlidingWindow(size=24),))
     growing = replace(config, patterns=(Causal(),))
-    assert cache_bytes(constant, length=length) == cache_bytes(constant, length=10 * length)
-    assert 10 * cache_bytes(growing, length=length) == cache_bytes(growing, length=10 * length)
+    window, longer = (cache_of(constant, length=n).read for n in (length, 10 * length))
+    text, longer_text = (cache_of(growing, length=n).read for n in (length, 10 * length))
+    assert (window, 10 * text) == (longer, longer_text)
 
 
 @given(DECODERS, st.integers(1, 3), st.integers(20, 100))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.wording import counted
+from dragoman.wording import counted, short
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,11 @@ def test_a_part_of_one_is_plural() -> None:
 def test_what_no_s_makes_plural_is_given(count: int, said: str) -> None:
     """Another plural than that by an `s`, or a verb behind it."""
     assert counted(count, "pair is", "pairs are") == said
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(41120, "41.1 k"), (1.25e6, "1.25 M"), (999, "999"), (3e12, "3 T")]
+)
+def test_counts_are_written_short(number: float, text: str) -> None:
+    """Three digits and a letter."""
+    assert short(number) == text

@@ -1,27 +1,35 @@
 """`dragoman cost`: what a model takes before it is trained: arithmetic, memory, time, money."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.cost_fit import check_fit_options, fit_runs
-from dragoman.cli.pipes import say, to_stdout
+from dragoman.cli.cost_show import Item, print_items, show_cost
+from dragoman.cli.output import option
+from dragoman.cli.pipes import say, talk, to_stdout
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
+    from dragoman.cost.estimate import Measured
     from dragoman.cost.machine import Rates
-    from dragoman.cost.report import Cost
     from dragoman.tasks.work import Work
+    from dragoman.train.recipe import RunRecipe
 
 
-def _option(text: str) -> Any:  # noqa: ANN401 -- as typer's own
-    return typer.Option(help=text)
+def _check_positive(option: typer.CallbackParam, value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise InputError(f"{option.opts[0]} is {value:g}; it must be above 0")
+    return value
+
+
+def _positive(text: str) -> Any:  # noqa: ANN401 -- as typer's own
+    """An option with this help whose value is a finite number above 0."""
+    return typer.Option(help=text, callback=_check_positive)
 
 
 def cost(  # noqa: PLR0913 -- the options of the verb
@@ -34,21 +42,25 @@ def cost(  # noqa: PLR0913 -- the options of the verb
         ),
     ],
     *,
-    device: Annotated[str | None, _option("Device from the table; default: this machine.")] = None,
-    devices: Annotated[Path | None, _option("TOML file with devices of your own.")] = None,
-    length: Annotated[int | None, _option("Tokens per sentence and side; default: 30.")] = None,
-    tokens_per_month: Annotated[float | None, _option("Monthly traffic to estimate.")] = None,
-    price: Annotated[float | None, _option("Price per hour; default: the table's, in USD.")] = None,
-    kwh_price: Annotated[float | None, _option("Price per kilowatt-hour.")] = None,
+    device: Annotated[str | None, option("Device from the table; default: this machine.")] = None,
+    devices: Annotated[Path | None, option("TOML file with devices of your own.")] = None,
+    length: Annotated[int | None, _positive("Tokens per sentence and side; default: 30.")] = None,
+    tokens_per_month: Annotated[float | None, _positive("Monthly traffic to estimate.")] = None,
+    price: Annotated[
+        float | None, _positive("Price per hour; default: the table's, in USD.")
+    ] = None,
+    kwh_price: Annotated[float | None, _positive("Price per kilowatt-hour.")] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Time real steps on this machine (a minute).")
     ] = False,
     fit: Annotated[bool, typer.Option("--fit", help="Fit a scaling law to finished runs.")] = False,
-    predict: Annotated[list[Path] | None, _option("With --fit: run to predict.")] = None,
-    flops: Annotated[float | None, _option("With --fit: budget in training FLOPs.")] = None,
-    minutes: Annotated[float | None, _option("With --fit: budget in minutes of training.")] = None,
-    money: Annotated[float | None, _option("With --fit: budget, at --price per hour.")] = None,
-    png: Annotated[Path | None, _option("With --fit: draw the law to this PNG file.")] = None,
+    predict: Annotated[list[Path] | None, option("With --fit: run to predict.")] = None,
+    flops: Annotated[float | None, _positive("With --fit: budget in training FLOPs.")] = None,
+    minutes: Annotated[
+        float | None, _positive("With --fit: budget in minutes of training.")
+    ] = None,
+    money: Annotated[float | None, _positive("With --fit: budget, at --price per hour.")] = None,
+    png: Annotated[Path | None, option("With --fit: draw the law to this PNG file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Estimate what training and using a model takes; no weights are made.
@@ -66,91 +78,63 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     dragoman cost --fit runs/sweep --predict runs/sweep/d64-4980 --minutes 60
     """
     budget = {"flops": flops, "minutes": minutes, "money": money}
-    check_fit_options(
-        fit=fit,
-        with_fit={"predict": predict or None, "png": png, **budget},
-        without={
-            "device": device,
-            "devices": devices,
-            "length": length,
-            "tokens_per_month": tokens_per_month,
-            "kwh_price": kwh_price,
-            "measure": measure or None,
-        },
-    )
+    with_fit = {"predict": predict or None, "png": png, **budget}
+    limits = {"length": length, "tokens_per_month": tokens_per_month, "kwh_price": kwh_price}
+    alone = {"device": device, "devices": devices, "measure": measure or None, **limits}
+    _check_options(alone if fit else with_fit, fit=fit)
     if fit:
-        fit_runs(
-            [Path(argument) for argument in arguments],
-            predict=predict or (),
-            budget=budget | {"price_per_hour": price},
-            png=png,
-            as_json=as_json,
-        )
+        from dragoman.cli.cost_fit import plot_scaling, show_scaling
+        from dragoman.cost.scaling_report import Budget, report_scaling
+
+        folders, spend = map(Path, arguments), Budget(**budget, price_per_hour=price)
+        report = report_scaling(list(folders), predict=predict or (), budget=spend)
+        if png is not None:
+            plot_scaling(report, png)
+        _print(report.to_dict() if as_json else show_scaling(report))
         return
-    asked = _Question(
-        device=device,
-        devices=devices,
-        length=length,
-        tokens_per_month=tokens_per_month,
-        price=price,
-        kwh_price=kwh_price,
-        measure=measure,
-    )
-    _print(_ask(arguments, asked), as_json=as_json)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
-    """The options that are not about a fit."""
-
-    device: str | None
-    devices: Path | None
-    length: int | None
-    tokens_per_month: float | None
-    price: float | None
-    kwh_price: float | None
-    measure: bool
-
-    def __post_init__(self) -> None:
-        for name in ("length", "tokens_per_month", "price", "kwh_price"):
-            value: float | None = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
-                raise InputError(f"--{name.replace('_', '-')} is {value:g}; it must be above 0")
-        if self.measure and self.device is not None:
-            raise InputError("--measure times this machine, and --device names another; give one")
-
-
-def _print(found: "Cost", *, as_json: bool) -> None:
-    if as_json:
-        with to_stdout() as write:
-            write(json.dumps(found.to_dict(), ensure_ascii=False))
-        return
-    from dragoman.cli.cost_show import show_cost
-
-    show_cost(found)
-
-
-def _ask(arguments: Sequence[str], asked: _Question) -> "Cost":
-    """Find the recipe and the device, and estimate."""
-    from dragoman.cost.estimate import Prices
+    if measure and device is not None:
+        raise InputError("--measure times this machine, and --device names another; give one")
     from dragoman.cost.recipes import work_of
     from dragoman.cost.report import cost_of
 
     name, recipe = _recipe_of(arguments)
-    work = work_of(recipe, asked.length)
-    rates = _rates(work, asked.device, asked.devices)
-    return cost_of(
-        name,
-        work,
-        rates,
-        prices=Prices(per_hour=asked.price, per_kwh=asked.kwh_price),
-        per_month=asked.tokens_per_month,
-        measured=_measure(work) if asked.measure else None,
-    )
+    work = work_of(recipe, length)
+    rates = _rates(work, device, devices)
+    paid = rates.priced(per_hour=price, per_kwh=kwh_price)
+    measured = _measure(work) if measure else None
+    found = cost_of(name, work, rates, paid=paid, per_month=tokens_per_month, measured=measured)
+    _print(found.to_dict() if as_json else show_cost(found))
 
 
-def _recipe_of(arguments: Sequence[str]) -> tuple[str, Any]:
+def _check_options(wrong: Mapping[str, object], *, fit: bool) -> None:
+    """Raise InputError for the first of these options that is given."""
+    for name, value in wrong.items():
+        if value is not None:
+            why = "has no meaning with --fit" if fit else "needs --fit and the folders of runs"
+            raise InputError(f"--{name.replace('_', '-')} {why}")
+
+
+def _measure(work: "Work") -> "Measured":
+    from dragoman.cost.measure import measure
+
+    console = talk()
+    console.print("Timing real steps here; nothing is kept ...")
+    return measure(work, console)
+
+
+def _print(found: Mapping[str, object] | Iterable[Item]) -> None:
+    """Print one JSON object, or sentences and tables."""
+    if isinstance(found, Mapping):
+        with to_stdout() as write:
+            write(json.dumps(found, ensure_ascii=False))
+    else:
+        print_items(found)
+
+
+def _recipe_of(arguments: Sequence[str]) -> tuple[str, "RunRecipe"]:
+    """Return the name and the recipe; say of one with a sweep that a single run is meant."""
     from dragoman.cost.recipes import find_recipe
+    from dragoman.tasks.recipes import load_sweep
 
     names = [word for word in arguments if "=" not in word]
     overrides = [word for word in arguments if "=" in word]
@@ -160,37 +144,20 @@ def _recipe_of(arguments: Sequence[str]) -> tuple[str, Any]:
             "settings are written KEY=VALUE"
         )
     recipe = find_recipe(names[0], overrides)
-    _say_sweep(names[0])
-    return names[0], recipe
-
-
-def _say_sweep(name: str) -> None:
-    """Say of a recipe with a sweep that one run is asked about, the one without its grids."""
-    from dragoman.tasks.recipes import load_sweep
-
     with suppress(InputError):  # a preset or a model folder, which has no sweep
-        if runs := load_sweep(name):
+        if runs := load_sweep(names[0]):
             say(
-                f"{name} stands for {counted(len(runs), 'run')}; this is about one, the recipe "
+                f"{names[0]} stands for {counted(len(runs), 'run')}; this is about one, the recipe "
                 "without its grids. dragoman train says of each run what it takes."
             )
+    return names[0], recipe
 
 
 def _rates(work: "Work", device: str | None, devices: Path | None) -> "Rates":
     from dragoman.cost.devices import device_named, device_table
     from dragoman.cost.machine import rates_here, rates_of
 
-    table = device_table(devices)
-    train = work.recipe.train
+    table, train = device_table(devices), work.recipe.train
     if device is None:
         return rates_here(table, train.precision, train.device)
     return rates_of(device_named(device, table), table, train.precision)
-
-
-def _measure(work: "Work") -> Any:  # noqa: ANN401 (imported when needed)
-    from dragoman.cli.pipes import talk
-    from dragoman.cost.measure import measure
-
-    console = talk()
-    console.print("Timing real steps here; nothing is kept ...")
-    return measure(work, console)

@@ -1,19 +1,19 @@
-"""`dragoman cost --fit`: a scaling law from one's own runs, and what it says."""
+"""`dragoman cost --fit`: a scaling law from one's own runs, what it says, and its picture."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import to_stdout
-from dragoman.errors import InputError
+import numpy as np
+
+from dragoman.cli.cost_show import Item, format_time
 from dragoman.wording import short
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from matplotlib.axes import Axes
 
     from dragoman.cost.scaling import Interval
-    from dragoman.cost.scaling_report import Prediction, ScalingReport
+    from dragoman.cost.scaling_report import RunPrediction, ScalingReport
 
 LETTERS = {
     "floor": ("E", "the floor, nats per token"),
@@ -23,172 +23,131 @@ LETTERS = {
     "token_exponent": ("beta", "of the tokens D"),
 }
 """The papers' letters."""
+PLACES, WIDER = 80, 2.0
+"""Points of a curve, and how far it goes beyond the runs on either side."""
 
 
-def check_fit_options(
-    *, fit: bool, with_fit: Mapping[str, object], without: Mapping[str, object]
-) -> None:
-    """Raise InputError for options of the fit without it, and for others with it."""
-    given = [name for name, value in (without if fit else with_fit).items() if value is not None]
-    if given:
-        option = f"--{given[0].replace('_', '-')}"
-        needs = "has no meaning with --fit" if fit else "needs --fit and the folders of runs"
-        raise InputError(f"{option} {needs}")
-
-
-def fit_runs(
-    folders: Sequence[Path],
-    *,
-    predict: Sequence[Path] = (),
-    budget: Mapping[str, float | None] | None = None,
-    png: Path | None = None,
-    as_json: bool = False,
-) -> None:
-    """Fit a scaling law to runs, print what follows from it, and draw it where `png` is given.
-
-    `budget` has the fields of `cost.scaling_report.Budget`.
-    """
-    from dragoman.cost.scaling_report import Budget, report_scaling
-
-    report = report_scaling(folders, predict=predict, budget=Budget(**budget or {}))
-    if png is not None:
-        _draw(report, png)
-    if as_json:
-        with to_stdout() as write:
-            write(json.dumps(report.to_dict(), ensure_ascii=False))
-        return
-    from rich.console import Console
-
-    console = Console(highlight=False, soft_wrap=True)
-    _show_runs(console, report)
-    _show_law(console, report)
-    _show_predictions(console, report)
-    _show_spendings(console, report)
-    _show_more_data(console, report)
-
-
-def _draw(report: "ScalingReport", png: Path) -> None:
-    from dragoman.cost.scaling_report import optimal
-    from dragoman.lens.scaling import ScalingPicture, plot_scaling
-
-    law = report.fit.law
-
-    def best(budget: float) -> tuple[float, float]:
-        found = optimal(law, budget, report.flops)
-        assert found is not None  # noqa: S101 -- the report has found a best size before
-        return found.parameters, found.tokens
-
-    picture = ScalingPicture(
-        law=lambda size, tokens: float(law.loss(size, tokens)),
-        floor=law.floor,
-        flops=report.flops.of_token,
-        best=best,
-        runs=[(r.point.parameters, r.point.tokens, r.point.loss) for r in report.runs],
-        predicted=[
-            (f.run.point.parameters, f.run.point.tokens, f.run.point.loss, f.loss.low, f.loss.high)
-            for f in report.predictions
-        ],
-    )
-    plot_scaling(picture, png)
-
-
-def _show_runs(console: "Console", report: "ScalingReport") -> None:
-    from rich.table import Table
-
-    head, rows = ["run", "parameters N", "tokens D", "loss", "of the law", "off"], []
+def show_scaling(report: "ScalingReport") -> Iterator[Item]:
+    """Yield the table of the runs and the sentences under it."""
+    rows = [("run", "parameters N", "tokens D", "loss", "of the law", "off")]
     for run in report.runs:
-        point = run.point
-        fitted = float(report.fit.law.loss(point.parameters, point.tokens))
-        rows.append(
-            [
-                Path(run.name).name,
-                f"{point.parameters:,}",
-                f"{point.tokens:,}",
-                f"{point.loss:.4f}",
-                f"{fitted:.4f}",
-                f"{fitted / point.loss - 1:+.2%}",
-            ]
-        )
-    if not console.is_terminal:  # plain columns for a pipe, as those of all figures
-        console.file.writelines("\t".join(row) + "\n" for row in (head, *rows))
-        return
-    table = Table(*head)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-
-
-def _show_law(console: "Console", report: "ScalingReport") -> None:
-    from rich.table import Table
-
-    from dragoman.cost.scaling_report import law_intervals
-
-    console.print("\nL(N, D) = E + A / N^alpha + B / D^beta, and where 95 of 100 refits put it:")
-    table = Table.grid(padding=(0, 2))
-    for name, interval in law_intervals(report.fit).items():
+        point, fitted = run.point, report.fitted(run)
+        loss = (f"{point.loss:.4f}", f"{fitted:.4f}", f"{fitted / point.loss - 1:+.2%}")
+        rows.append((Path(run.name).name, f"{point.parameters:,}", f"{point.tokens:,}", *loss))
+    yield rows
+    yield "\nL(N, D) = E + A / N^alpha + B / D^beta, and where 95 of 100 refits put it:"
+    for name, interval in report.law().items():
         letter, meaning = LETTERS[name]
-        table.add_row(f"  {letter}", f"{interval.value:.4g}", _ends(interval, ".4g"), meaning)
-    console.print(table)
-
-
-def _show_predictions(console: "Console", report: "ScalingReport") -> None:
+        value, _, ends = _show(interval, ".4g").partition(" ")
+        yield f"  {letter:<6} {value:<7} {ends:<19} {meaning}".rstrip()
     if report.check:
-        console.print(f"\nThe largest run, predicted by the others: {_predicted(report.check)}")
+        yield f"\nThe largest run, predicted by the others: {_compare(report.check)}"
         if not report.check.inside:
-            console.print(
-                "So these runs lie on no one such law, and what it says beyond them is doubtful."
-            )
+            yield "So these runs lie on no one such law, and what it says beyond them is doubtful."
     for prediction in report.predictions:
         point = prediction.run.point
-        console.print(
+        yield (
             f"\n{prediction.run.name} was not fitted: {point.parameters:,} parameters, "
-            f"{point.tokens:,} tokens. {_predicted(prediction)}"
+            f"{point.tokens:,} tokens. {_compare(prediction)}"
         )
+    yield "\nThe best use of a budget:"
+    for spending in report.spendings:
+        plan, times = spending.plan, f"{spending.beyond:.3g}"
+        beyond = "as much as" if times == "1" else f"{times} times"
+        time = "unknown time" if spending.seconds is None else format_time(spending.seconds)
+        yield (
+            f"  {spending.flops:.2g} FLOPs ({beyond} the largest run, {time} here): "
+            f"{_show(plan.parameters, ' parameters')}, {_show(plan.tokens, ' tokens')}, "
+            f"loss {_show(plan.loss, '.3f')}"
+        )
+    data = report.more_data
+    yield (
+        f"\nTen times the data: {short(data.parameters)} parameters on {short(10 * data.tokens)} "
+        f"tokens instead of {short(data.tokens)}: {_show(data.more, '.3f')} instead of "
+        f"{data.now.value:.3f}; however large the model, not below {_show(data.bound, '.3f')}."
+    )
 
 
-def _predicted(prediction: "Prediction") -> str:
+def _compare(prediction: "RunPrediction") -> str:
     measured, loss = prediction.run.point.loss, prediction.loss
     return (
-        f"Predicted {loss.value:.4f} {_ends(loss, '.4f')}, measured {measured:.4f}: "
+        f"Predicted {_show(loss, '.4f')}, measured {measured:.4f}: "
         f"{'inside' if prediction.inside else 'outside'}, {loss.value / measured - 1:+.2%}."
     )
 
 
-def _show_spendings(console: "Console", report: "ScalingReport") -> None:
-    from dragoman.cli.cost_show import time_said
-
-    console.print("\nThe best use of a budget:")
-    for spending in report.spendings:
-        plan = spending.plan
-        time = "unknown time" if spending.seconds is None else time_said(spending.seconds)
-        console.print(
-            f"  {spending.flops:.2g} FLOPs ({_times(spending.beyond)} the largest run, "
-            f"{time} here): {short(plan.parameters.value)} parameters "
-            f"{_short_ends(plan.parameters)}, {short(plan.tokens.value)} tokens "
-            f"{_short_ends(plan.tokens)}, loss {plan.loss.value:.3f} {_ends(plan.loss, '.3f')}"
-        )
+def _show(interval: "Interval", form: str) -> str:
+    """A value with both ends: of this format, or short and with this unit."""
+    ends = (interval.value, interval.low, interval.high)
+    if form.startswith(" "):
+        value, low, high = map(short, ends)
+        return f"{value}{form} ({low} to {high})"
+    value, low, high = (format(each, form) for each in ends)
+    return f"{value} ({low} to {high})"
 
 
-def _show_more_data(console: "Console", report: "ScalingReport") -> None:
-    data = report.more_data
-    console.print(
-        f"\nTen times the data: {short(data.parameters)} parameters on {short(10 * data.tokens)} "
-        f"tokens instead of {short(data.tokens)}: {data.more.value:.3f} "
-        f"{_ends(data.more, '.3f')} instead of {data.now.value:.3f}; however large the model, not "
-        f"below {data.bound.value:.3f} {_ends(data.bound, '.3f')}."
+# ---------------------------------------------------------------- the picture
+
+
+def plot_scaling(report: "ScalingReport", path: Path) -> None:
+    """Draw the law over its runs, and write a PNG.
+
+    Left, the loss against the tokens, a curve for each size; a diamond is a run that was not
+    fitted, with the predicted interval as a bar. Right, the same runs against the operations
+    they took, and below all curves the frontier: the best size for each budget.
+    """
+    from dragoman.lens import blank, save
+
+    figure = blank(10.4, 4.4)
+    left, right = figure.subplots(1, 2, sharey=True)
+    _draw_curves(left, report, by_flops=False)
+    _draw_curves(right, report, by_flops=True)
+    _draw_frontier(right, report)
+    left.set(
+        title=f"a curve for each size; floor E = {report.fit.law.floor:.2f}",
+        xlabel="tokens",
+        ylabel="loss, nats per token",
     )
+    right.set(title="what a budget buys", xlabel="operations of training (FLOPs)")
+    for axes in (left, right):
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter("")
+        axes.grid(alpha=0.3, which="both")
+        axes.legend(fontsize=8)
+    save(figure, path)
 
 
-def _times(factor: float) -> str:
-    said = f"{factor:.3g}"
-    return "as much as" if said == "1" else f"{said} times"
+def _draw_curves(axes: "Axes", report: "ScalingReport", *, by_flops: bool) -> None:
+    """Draw the curve of each size, its runs, and those that were predicted."""
+    from matplotlib import colormaps
+
+    points = [run.point for run in report.runs]
+    points += [each.run.point for each in report.predictions]
+    tokens = [point.tokens for point in points]
+    shown = np.geomspace(min(tokens) / WIDER, max(tokens) * WIDER, PLACES)
+    sizes = sorted({point.parameters for point in points})
+    colours = colormaps["viridis"](np.linspace(0.0, 0.85, len(sizes)))
+    for size, colour in zip(sizes, colours, strict=True):
+        cost = float(report.flops.of_token(size)) if by_flops else 1.0
+        losses = report.fit.law.loss(size, shown)
+        axes.plot(shown * cost, losses, color=colour, linewidth=1.2, label=f"N = {short(size)}")
+        for run in report.runs:
+            if run.point.parameters == size:
+                axes.plot(run.point.tokens * cost, run.point.loss, "o", color=colour, markersize=5)
+        for each in report.predictions:
+            if (point := each.run.point).parameters == size:
+                place, ends = point.tokens * cost, [each.loss.low, each.loss.high]
+                axes.plot([place] * 2, ends, color=colour, linewidth=5, alpha=0.35)
+                axes.plot(place, point.loss, "D", color=colour, markersize=6, mec="black")
 
 
-def _ends(interval: "Interval", form: str) -> str:
-    return f"({interval.low:{form}} to {interval.high:{form}})"
+def _draw_frontier(axes: "Axes", report: "ScalingReport") -> None:
+    """Draw the loss of the best size for each budget."""
+    from dragoman.cost.scaling_report import optimal
 
-
-def _short_ends(interval: "Interval") -> str:
-    return f"({short(interval.low)} to {short(interval.high)})"
+    work = [report.flops.of_token(run.point.parameters) * run.point.tokens for run in report.runs]
+    budgets = np.geomspace(min(work), WIDER**2 * max(work), PLACES)
+    losses = report.fit.law.loss(*optimal(report.fit.law, budgets, report.flops))
+    axes.plot(
+        budgets, losses, color="#7a1fa2", linestyle="--", linewidth=1.8, label="the best size"
+    )

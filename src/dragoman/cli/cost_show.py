@@ -1,200 +1,163 @@
-"""What `dragoman cost` prints: tables on a terminal, lines with tabs between columns elsewhere."""
+"""What `dragoman cost` prints: sentences and tables, and its figures with their units."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import Write, to_stdout
+from dragoman.cli.pipes import to_stdout
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from dragoman.cost.estimate import Bill
     from dragoman.cost.report import Cost
 
-__all__ = ["bytes_said", "show_cost", "time_said"]
-
-Rows = Iterable[Sequence[str]]
-
+Item = str | Sequence[Sequence[str]]
+"""A sentence, or the rows of a table, its head first."""
 FEW = 10
-"""Tokens a second below which a tenth of one is told."""
+"""Tokens a second below which tenths are printed."""
 
 
-def show_cost(cost: "Cost") -> None:
-    """Print everything on standard output."""
+def print_items(items: Iterable[Item]) -> None:
+    """Print on standard output: tables have lines on a terminal, tabs between columns elsewhere."""
     from rich.console import Console
+    from rich.table import Table
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
     with to_stdout() as write:
-        show = _OnTerminal(console) if console.is_terminal else _InPipe(write)
-        show.line(_headline(cost))
-        show.table(("part", "parameters", "share"), _parameters(cost))
-        show.table(("arithmetic", "per token"), _arithmetic(cost))
-        show.table(("memory", "bytes"), _memory(cost))
-        show.line(f"On {cost.rates.device}, {cost.rates.how}.")
-        if cost.measured is not None:
-            show.line(f"Measured here: {cost.measured.how}; it goes before what is assumed.")
-        show.table(("what", "time", "energy", "money"), _bills(cost))
-        show.line(_training_said(cost))
+        for item in items:
+            if isinstance(item, str):
+                write(item)
+            elif not console.is_terminal:
+                write("\n".join("\t".join(row) for row in item))
+            else:
+                table = Table(*item[0])
+                for column in table.columns[1:]:
+                    column.justify = "right"
+                for row in item[1:]:
+                    table.add_row(*row)
+                with console.capture() as captured:
+                    console.print(table)
+                write(captured.get().rstrip("\n"))
 
 
-class _OnTerminal:
-    """Sentences, and tables with lines around them."""
-
-    def __init__(self, console: "Console") -> None:
-        self._console = console
-
-    def line(self, text: str) -> None:
-        """Print a sentence."""
-        self._console.print(text, markup=False)
-
-    def table(self, head: Sequence[str], rows: Rows) -> None:
-        """Print rows under their head."""
-        from rich.table import Table
-
-        table = Table(*head)
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for row in rows:
-            table.add_row(*row)
-        self._console.print(table)
-
-
-class _InPipe:
-    """Sentences, and columns with a tab between them."""
-
-    def __init__(self, write: Write) -> None:
-        self.line = write
-
-    def table(self, head: Sequence[str], rows: Rows) -> None:
-        """Write rows under their head."""
-        for row in (head, *rows):
-            self.line("\t".join(row))
-
-
-def _headline(cost: "Cost") -> str:
-    shape = cost.work.shape
+def show_cost(cost: "Cost") -> Iterator[Item]:
+    """Yield all that the estimate of a recipe contains."""
+    work, shape, run = cost.work, cost.work.shape, cost.training
     tokens = counted(shape.length, "token")
     rows = f"{counted(shape.rows, 'row')} of {tokens}"
     if shape.src_length:
         rows = f"{counted(shape.rows, 'pair')} of {shape.src_length:,} and {tokens}"
-    return f"{cost.name}: {cost.work.config.kind}, task {cost.work.recipe.task}; a batch of {rows}."
+    yield f"{cost.name}: {cost.kind}, task {cost.task}; a batch of {rows}."
+    total = cost.parameters["total"]
+    shares = [(name, f"{n:,}", f"{n / total:.1%}") for name, n in cost.parameters.items()]
+    yield [("part", "parameters", "share"), *shares]
+    yield [("arithmetic", "per token"), *_arithmetic(cost)]
+    yield [("memory", "bytes"), *_memory(cost)]
+    yield f"On {cost.device.device}, {cost.device.how}."
+    if cost.measured is not None:
+        yield f"Measured here: {cost.measured.how}; it goes before what is assumed."
+    done = "written" if work.answer else "read"
+    bills = {
+        "the training run": run.bill,
+        f"a million tokens {done}": cost.texts.million,
+        "the month's traffic": cost.texts.month,
+    }
+    yield [
+        ("what", "time", "energy", "money"),
+        *((name, *_format_bill(bill)) for name, bill in bills.items() if bill is not None),
+    ]
+    step = f"A step takes {run.step_seconds:.3g} s; the run ends by {run.limited_by}"
+    if run.steps is not None and run.tokens is not None:
+        step += (
+            f", at {counted(run.steps, 'step')} and {counted(run.tokens, 'token')}, with "
+            f"{counted(run.validations, 'validation')} and {counted(run.saves, 'checkpoint')}"
+        )
+    speed = cost.texts.tokens_per_second
+    if speed < 1:
+        yield f"{step}. A token is {done} in {format_time(1 / speed)}."
+    else:
+        yield f"{step}. {speed:,.{0 if speed >= FEW else 1}f} tokens are {done} in a second."
 
 
-def _parameters(cost: "Cost") -> Rows:
-    total = sum(cost.parameters.values())
-    for name, count in cost.parameters.items():
-        yield name, f"{count:,}", f"{count / total:.1%}"
-    yield "total", f"{total:,}", "100.0%"
-
-
-def _arithmetic(cost: "Cost") -> Rows:
-    flops = cost.flops
-    yield "training, forward and backward", _flops_said(flops.training)
+def _arithmetic(cost: "Cost") -> Iterator[tuple[str, str]]:
+    flops = cost.flops_per_token
+    yield "training, forward and backward", format_flops(flops.training)
     yield "  of that, scores and weighting", f"{flops.scores:.1%}"
     yield "  and the output layer", f"{flops.output:.1%}"
-    if flops.prefill is not None:
-        what = "reading" if flops.decoding is None else "prefill"
-        yield f"{what}, a token of {cost.work.length}", _flops_said(flops.prefill)
+    reading = "reading" if flops.decoding is None else "prefill"
+    yield f"{reading}, a token of {cost.work.length}", format_flops(flops.prefill)
     if flops.decoding is not None:
-        yield "a decoded token, each hypothesis", _flops_said(flops.decoding)
+        yield "a decoded token, each hypothesis", format_flops(flops.decoding)
 
 
-def _memory(cost: "Cost") -> Rows:
-    memory, precision = cost.memory, cost.rates.precision
-    peak = memory.training
+def _memory(cost: "Cost") -> Iterator[tuple[str, str]]:
+    memory, precision, shape = cost.memory, cost.device.precision, cost.work.shape
     other = "fp32" if precision == "bf16" else "bf16"
-    yield "weights, in float32 whatever the precision", bytes_said(peak.weights)
-    yield "gradients", bytes_said(peak.gradients)
-    yield "optimizer", bytes_said(peak.optimizer)
-    yield f"activations of a batch, {precision}", bytes_said(peak.activations)
-    yield f"  in {other}", bytes_said(memory.other_precision.activations)
-    checkpointed = cost.work.recipe.train.activation_checkpointing
-    way = "without" if checkpointed else "with"
-    yield f"  {way} activation checkpointing", bytes_said(memory.other_checkpointing.activations)
-    yield "  more, if the loss were not fused", bytes_said(memory.unfused_loss)
-    yield "peak of a training step", bytes_said(peak.total)
-    yield "peak of a validation", bytes_said(memory.validation)
-    if memory.cache is not None:
-        yield "cache of a sentence and beam", bytes_said(memory.cache)
-    if memory.decoding is not None and memory.bf16_decoding is not None:
-        yield "peak of decoding a full batch", bytes_said(memory.decoding.total)
-        yield "  in bf16", bytes_said(memory.bf16_decoding.total)
-    if memory.largest_rows is not None and cost.rates.memory is not None:
-        tokens = memory.largest_rows * cost.work.shape.tokens // cost.work.shape.rows
-        held = bytes_said(cost.rates.memory)
-        rows = counted(memory.largest_rows, "row")
-        yield f"largest batch in {held}", f"{rows}, {counted(tokens, 'token')}"
+    way = "without" if cost.work.recipe.train.activation_checkpointing else "with"
+    sizes = [
+        ("weights, in float32 whatever the precision", memory.training.weights),
+        ("gradients", memory.training.gradients),
+        ("optimizer", memory.training.optimizer),
+        (f"activations of a batch, {precision}", memory.training.activations),
+        (f"  in {other}", memory.other_precision.activations),
+        (f"  {way} activation checkpointing", memory.other_checkpointing.activations),
+        ("  more, if the loss were not fused", memory.unfused_loss),
+        ("peak of a training step", memory.training.total),
+        ("peak of a validation", memory.validation),
+    ]
+    if memory.cache is not None and memory.decoding and memory.bf16_decoding:
+        sizes += [
+            ("cache of a sentence and beam", memory.cache),
+            ("peak of decoding a full batch", memory.decoding.total),
+            ("  in bf16", memory.bf16_decoding.total),
+        ]
+    yield from ((name, format_bytes(size)) for name, size in sizes)
+    if memory.largest_rows is not None and cost.device.memory is not None:
+        rows, tokens = memory.largest_rows, memory.largest_rows * shape.tokens // shape.rows
+        largest = f"{counted(rows, 'row')}, {counted(tokens, 'token')}"
+        yield f"largest batch in {format_bytes(cost.device.memory)}", largest
 
 
-def _bills(cost: "Cost") -> Rows:
-    written = "read" if cost.work.answer == 0 else "written"
-    if cost.training.bill is not None:
-        yield ("the training run", *_bill_said(cost.training.bill))
-    yield (f"a million tokens {written}", *_bill_said(cost.texts.million))
-    if cost.texts.month is not None:
-        yield ("the month's traffic", *_bill_said(cost.texts.month))
-
-
-def _bill_said(bill: "Bill") -> tuple[str, str, str]:
-    energy = "unknown" if bill.kwh is None else energy_said(bill.kwh)
-    money = "no price" if bill.money is None else money_said(bill.money, bill.currency)
-    return time_said(bill.seconds), energy, money
-
-
-def _training_said(cost: "Cost") -> str:
-    run = cost.training
-    step = f"A step takes {run.step_seconds:.3g} s"
-    written = "read" if cost.work.answer == 0 else "written"
-    speed = _speed_said(cost.texts.tokens_per_second, written)
-    if run.steps is None or run.tokens is None:
-        return f"{step}; the run ends by {run.limited_by}. {speed}."
+def _format_bill(bill: "Bill") -> tuple[str, str, str]:
     return (
-        f"{step}; the run ends by {run.limited_by}, at {counted(run.steps, 'step')} and "
-        f"{counted(run.tokens, 'token')}, with {counted(run.validations, 'validation')} and "
-        f"{counted(run.saves, 'checkpoint')}. {speed}."
+        format_time(bill.seconds),
+        "unknown" if bill.kwh is None else format_energy(bill.kwh),
+        "no price" if bill.money is None else format_money(bill.money, bill.currency),
     )
 
 
-def _speed_said(tokens: float, done: str) -> str:
-    """Tokens of a second, or the seconds of a token where they are fewer than one."""
-    if tokens < 1:
-        return f"A token is {done} in {time_said(1 / tokens)}"
-    return f"{tokens:,.{0 if tokens >= FEW else 1}f} tokens are {done} in a second"
+# ---------------------------------------------------------------- numbers with units
 
 
-# ---------------------------------------------------------------- numbers in words
+def format_flops(count: float) -> str:
+    """Write a number of operations."""
+    return _scaled(count, {"TFLOP": 1e12, "GFLOP": 1e9, "MFLOP": 1e6}, "FLOP")
 
 
-def _flops_said(flops: float) -> str:
-    for size, unit in ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP")):
-        if flops >= size:
-            return f"{flops / size:,.1f} {unit}"
-    return f"{flops:,.0f} FLOP"
+def format_bytes(count: float) -> str:
+    """Write a size in powers of a thousand bytes."""
+    return _scaled(count, {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}, "B")
 
 
-def bytes_said(count: float) -> str:
-    """A size in 1e3, 1e6, 1e9 or 1e12 bytes."""
-    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+def _scaled(count: float, units: dict[str, float], one: str) -> str:
+    for unit, size in units.items():
         if count >= size:
             return f"{count / size:,.1f} {unit}"
-    return f"{count:,.0f} B"
+    return f"{count:,.0f} {one}"
 
 
-def time_said(seconds: float) -> str:
-    """A time in the unit that suits it."""
-    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+def format_time(seconds: float) -> str:
+    """Write a time in the unit that suits it."""
+    for unit, size in {"days": 86400.0, "hours": 3600.0, "minutes": 60.0}.items():
         if seconds >= size:
             return f"{seconds / size:,.1f} {unit}"
     return f"{seconds:.3g} s"
 
 
-def energy_said(kwh: float) -> str:
-    """An energy in the unit that suits it."""
+def format_energy(kwh: float) -> str:
+    """Write an energy in the unit that suits it."""
     return f"{kwh:,.1f} kWh" if kwh >= 1 else f"{1000 * kwh:.3g} Wh"
 
 
-def money_said(money: float, currency: str | None) -> str:
-    """A sum with its currency: three digits of a small one."""
-    sum_said = f"{money:,.2f}" if money >= 1 else f"{money:.3g}"
-    return f"{sum_said} {currency or 'in your currency'}"
+def format_money(money: float, currency: str | None) -> str:
+    """Write a sum with its currency: three digits of a small one."""
+    return f"{money:{',.2f' if money >= 1 else '.3g'}} {currency or 'in your currency'}"

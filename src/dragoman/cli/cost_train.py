@@ -1,7 +1,14 @@
 """What `dragoman train` prints before it begins, and rejects."""
 
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from dragoman.cli.cost_show import format_bytes, format_energy, format_money, format_time
+from dragoman.errors import InputError
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -12,56 +19,49 @@ if TYPE_CHECKING:
 RecipeT = TypeVar("RecipeT", bound="RunRecipe")
 
 LONG = 45 * 60.0
-"""Seconds of a run from which on the sentence says how to end it sooner."""
+"""Seconds of a run above which a limit of its time is suggested."""
 
 
-def tell_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
+def print_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     """Print what a run, or the rest of one, will take; return what rejects batches that do not fit.
 
     Raises InputError for a model that cannot fit at all. Takes half a second. The recipe and its
     folder have been checked.
     """
-    from dragoman.cli.cost_show import bytes_said, energy_said, money_said, time_said
     from dragoman.cost.check import check_batches, check_states, peak_memory
     from dragoman.cost.devices import device_table
-    from dragoman.cost.estimate import Prices, estimate_training
+    from dragoman.cost.estimate import estimate_training
     from dragoman.cost.machine import memory_limit, rates_here
     from dragoman.cost.recipes import work_of
     from dragoman.train.device import choose_device
-    from dragoman.wording import counted
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
     done, rest = rest_of(recipe)
     work = work_of(rest)
     rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
-    run = estimate_training(work, rates, Prices())
+    run = estimate_training(work, rates)
+    bill = run.bill
     what = f"rest of the run (after step {done:,})" if done else "whole run"
-    if run.bill is None:
-        said = [f"until {run.limited_by}"]
-    else:
-        said = [f"about {time_said(run.bill.seconds)} for {counted(run.steps or 0, 'step')}"]
-        said += [] if run.bill.kwh is None else [energy_said(run.bill.kwh)]
-        said += [] if run.bill.money is None else [money_said(run.bill.money, run.bill.currency)]
+    figures = [f"until {run.limited_by}"]
+    if bill is not None:
+        figures = [f"about {format_time(bill.seconds)} for {counted(run.steps or 0, 'step')}"]
+        figures += [] if bill.kwh is None else [format_energy(bill.kwh)]
+        figures += [] if bill.money is None else [format_money(bill.money, bill.currency)]
     console.print(
-        f"Estimate for the {what} on this machine: {', '.join(said)}. Memory: "
-        f"{bytes_said(peak_memory(work, rates.precision))} for weights, gradients, optimizer and "
+        f"Estimate for the {what} on this machine: {', '.join(figures)}. Memory: "
+        f"{format_bytes(peak_memory(work, rates.precision))} for weights, gradients, optimizer and "
         "activations; Python and PyTorch need about 0.5 GB more. For a closer estimate run "
         "dragoman cost with --measure.",
         markup=False,
     )
-    if run.bill is not None and run.bill.seconds > LONG and recipe.train.max_minutes is None:
+    if bill is not None and bill.seconds > LONG and recipe.train.max_minutes is None:
         console.print("Add train.max_minutes=30 to end after half an hour.", markup=False)
     return partial(check_batches, work, limit)
 
 
 def rest_of(recipe: RecipeT) -> tuple[int, RecipeT]:
     """The step of the newest checkpoint in the run's folder, and the recipe with what is left."""
-    from contextlib import suppress
-    from dataclasses import replace
-    from pathlib import Path
-
-    from dragoman.errors import InputError
     from dragoman.train.checkpoint import checkpoints, read_state
     from dragoman.train.loop import Progress
     from dragoman.train.runfolder import RunFolder

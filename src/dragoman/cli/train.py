@@ -86,11 +86,11 @@ def _lay_over(overrides: list[str], options: Mapping[str, tuple[str, Path | None
 
 def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
     """Run a recipe, its estimate first; ends the command where the run was interrupted."""
-    from dragoman.cli.cost_train import tell_estimate
+    from dragoman.cli.cost_train import print_estimate
     from dragoman.tasks.task import find_task
     from dragoman.tasks.task import train as train_task
 
-    estimate = partial(tell_estimate, recipe, console)
+    estimate = partial(print_estimate, recipe, console)
     result = train_task(recipe, console=console, estimate=estimate)
     if result.interrupted:
         console.print(

@@ -5,7 +5,6 @@ Nothing here draws a random number, so a run ends with the same bits whether it 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -18,15 +17,13 @@ from dragoman.cost.recipes import work_of, workload_of
 from dragoman.data.batches import Stream
 from dragoman.decode import schedule
 from dragoman.errors import InputError
-from dragoman.models import EncoderDecoderConfig, ModelConfig, count_parameters
+from dragoman.models import ModelConfig, count_parameters
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn import Precision
-from dragoman.tasks.work import Shape, Work, Workload
+from dragoman.tasks.work import Shape, Work
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.train.recipe import RunRecipe
 from dragoman.wording import counted
-
-__all__ = ["check_batches", "check_states", "peak_memory", "validation_memory", "validation_shape"]
 
 STACKS = ("encoder", "decoder")
 """Parts of a model whose size does not depend on a vocabulary or on labels."""
@@ -42,46 +39,37 @@ LEAST_SHARE = 0.01
 """Where less than this of a batch would fit, a smaller one is no advice."""
 
 
-def validation_shape(work: Work) -> Shape | None:
-    """Return the largest batch that a validation translates, with sources of the work's length."""
-    sources = min(VALIDATED, work.recipe.train.validate_limit)
-    return translated_shape(work.config, [work.length] * sources)
-
-
 def peak_memory(work: Work, precision: Precision) -> int:
     """Return the bytes of the larger peak: that of a training step or that of a validation."""
-    validation = validation_memory(
-        workload_of(work.recipe),
-        work.config,
-        work.shape,
-        validation_shape(work),
-        precision=precision,
-    )
-    return max(step_of(work, precision).memory.total, validation)
+    return max(step_of(work, precision).memory.total, usual_validation(work, precision))
+
+
+def usual_validation(work: Work, precision: Precision) -> int:
+    """Return the peak of a validation, with texts of the work's length."""
+    translated = None
+    if work.shape.src_length:  # a validation scores its translations
+        sources = min(VALIDATED, work.recipe.train.validate_limit)
+        translated = _translated_shape(work, [work.length] * sources)
+    return validation_memory(work, work.shape, translated, precision)
 
 
 def validation_memory(
-    workload: Workload,
-    config: ModelConfig,
-    shape: Shape,
-    translating: Shape | None,
-    *,
-    precision: Precision = "fp32",
+    work: Work, shape: Shape, translated: Shape | None = None, precision: Precision = "fp32"
 ) -> int:
     """Return the peak of a validation between two steps.
 
     It computes the loss of a batch of the first shape, without gradients, and decodes greedily (in
     float32, as translating does) one of the second, if there is one.
     """
-    peak = forward_pass(workload, config, shape, precision=precision).peak
-    weights = FLOAT * sum(count_parameters(config).values())
-    if translating is not None and config.kind == "encoder-decoder":
-        found = decoding_memory(config, translating)
+    config = work.config
+    peak = forward_pass(workload_of(work.recipe), config, shape, precision=precision).peak
+    if translated is not None:
+        found = decoding_memory(config, translated)
         # when a sentence ends, the others' keys and values of the source are copied
-        logits = FLOAT * translating.rows * config.tgt_vocab_size
+        logits = FLOAT * translated.rows * work.vocab_size
         ending = found.weights + found.cache + 2 * found.memory + 2 * logits
         peak = max(peak, found.total, ending)
-    return peak + MOMENTS * weights
+    return peak + MOMENTS * FLOAT * sum(count_parameters(config).values())
 
 
 def check_states(recipe: RunRecipe, limit: int | None) -> None:
@@ -114,23 +102,27 @@ def check_batches(
     The largest of the batches are run dry, unless usual ones are far below the memory. A GPU is not
     checked: its kernels keep less than a CPU's, and it reports at once what is too much.
     """
-    train = work.recipe.train
+    recipe, train = work.recipe, work.recipe.train
     device = choose_device(train.device)
-    if limit is None or device.type != "cpu" or work.recipe.start.freeze:
+    if limit is None or device.type != "cpu" or recipe.start.freeze:
         return
     precision = choose_precision(train.precision, device)
-    workload = workload_of(work.recipe)
-    looked_at = islice(validation, LOOKED_AT)
-    validated, translated = _validated(workload, looked_at, config, train.validate_limit)
+    workload, real = workload_of(recipe), work_of(replace(recipe, model=config), work.length)
+    shapes, lengths = list[Shape](), list[int]()
+    for batch in islice(validation, LOOKED_AT):
+        shapes.append(workload.shape(batch))
+        lengths += workload.sources(batch, config, train.validate_limit)
+    validated = _largest(shapes)
     if SURELY * _growth(work, validated) * peak_memory(work, precision) < limit:
         return
     shape = _largest(map(workload.shape, _some_batches(batches, train.seed))) or work.shape
-    peak = step_of(replace(work, config=config), precision, shape=shape).memory
+    peak = step_of(real, precision, shape=shape).memory
     if ERROR * peak.total > limit:
-        raise InputError(_too_large(work.recipe, shape, peak, limit))
+        raise InputError(_too_large(recipe, shape, peak, limit))
     if validated is None:
         return
-    needed = validation_memory(workload, config, validated, translated, precision=precision)
+    translated = _translated_shape(real, lengths)
+    needed = validation_memory(real, validated, translated, precision)
     if ERROR * needed > limit:
         raise InputError(_validation_too_large(validated, translated, needed, limit))
 
@@ -152,29 +144,16 @@ def _some_batches(batches: Stream[Any], seed: int) -> Iterable[Any]:
     return (epoch[int(number)] for number in numbers)
 
 
-def _validated(
-    workload: Workload, batches: Iterable[Any], config: ModelConfig, limit: int
-) -> tuple[Shape | None, Shape | None]:
-    """Return the largest batch of a validation's loss and that of its translations, if any."""
-    shapes, lengths = list[Shape](), list[int]()
-    for batch in batches:
-        shapes.append(workload.shape(batch))
-        lengths += workload.sources(batch, config, limit)
-    return _largest(shapes), translated_shape(config, lengths)
-
-
 def _largest(shapes: Iterable[Shape]) -> Shape | None:
     return max(shapes, key=lambda shape: shape.tokens, default=None)
 
 
-def translated_shape(config: ModelConfig, lengths: Sequence[int]) -> Shape | None:
-    """Return the largest batch while a validation translates sources of these lengths.
+def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
+    """Return the batch that takes most while a validation translates sources of these lengths.
 
     Each translation reaches its limit, since an untrained model does not end a sentence, and leaves
     the batch there. None where nothing is translated.
     """
-    if not lengths or not isinstance(config, EncoderDecoderConfig):
-        return None
     options = DecodingDefaults()
     lengths = [min(length, options.max_src_tokens) for length in lengths]
     factor, constant = options.max_length_factor, options.max_length_constant
@@ -187,14 +166,13 @@ def translated_shape(config: ModelConfig, lengths: Sequence[int]) -> Shape | Non
         for batch in schedule(lengths, BATCH_TOKENS)
         for rows, index in enumerate(batch, start=1)
     ]
-    return max(shapes, key=partial(_translating_bytes, config))
 
+    def size(shape: Shape) -> int:
+        """Estimate the bytes of keys, values and logits."""
+        kept = cache_of(work.config, src_length=shape.src_length, length=shape.length)
+        return shape.rows * (kept.reserved + kept.memory + 4 * FLOAT * work.vocab_size)
 
-def _translating_bytes(config: EncoderDecoderConfig, shape: Shape) -> float:
-    """Estimate what a batch takes that is translated: keys and values, and logits."""
-    kept = cache_of(config, src_length=shape.src_length, length=shape.length, precision="fp32")
-    logits = 4 * FLOAT * config.tgt_vocab_size
-    return float(shape.rows * (kept.reserved + kept.memory + logits))
+    return max(shapes, key=size, default=None)
 
 
 def _too_large(recipe: RunRecipe, shape: Shape, peak: TrainingMemory, limit: int) -> str:
@@ -212,11 +190,8 @@ def _too_large(recipe: RunRecipe, shape: Shape, peak: TrainingMemory, limit: int
     if share < LEAST_SHARE:
         return f"{begun}: make model.d_model, model.d_ff or the number of layers smaller"
     smaller = workload_of(recipe).smaller(recipe, shape, share)
-    spare = (
-        ""
-        if recipe.train.activation_checkpointing
-        else (", or train.activation_checkpointing = true, which keeps less and takes longer")
-    )
+    spare = ", or train.activation_checkpointing = true, which keeps less and takes longer"
+    spare = "" if recipe.train.activation_checkpointing else spare
     return f"{begun}: set {smaller}{spare}; train.accumulate makes up for smaller batches"
 
 

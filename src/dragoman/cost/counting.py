@@ -19,7 +19,7 @@ al. (2020), plus the scores, which grow with the length.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,16 +30,6 @@ from dragoman.cost.recipes import workload_of
 from dragoman.models import EncoderOnly, Model, ModelConfig, build
 from dragoman.nn import Decoder, Encoder, Precision, autocast
 from dragoman.tasks.work import Shape, Work, Workload
-
-__all__ = [
-    "Flops",
-    "ForwardPass",
-    "TrainingMemory",
-    "TrainingStep",
-    "forward_pass",
-    "step_of",
-    "training_step",
-]
 
 MOMENTS = 2  # numbers of Adam for each parameter
 COUNT_BYTES = 4  # each tensor of parameters has its own count of steps
@@ -52,7 +42,6 @@ class Flops:
     """Floating-point operations, a multiplication and an addition being two."""
 
     total: int
-    """All of them."""
     scores: int
     """Queries with keys and weights with values: what grows with the length."""
     output: int
@@ -68,7 +57,6 @@ class TrainingMemory:
     """
 
     weights: int
-    """The parameters."""
     gradients: int
     """One number for each parameter, once the backward pass is complete."""
     optimizer: int
@@ -89,14 +77,11 @@ class TrainingStep:
     """Of the whole step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForwardPass:
-    """What the loss of a batch takes without learning."""
+class ForwardPass(NamedTuple):
+    """What the loss of a batch takes without learning: operations, and bytes with the weights."""
 
     flops: int
-    """Operations."""
     peak: int
-    """Bytes at most, weights included."""
 
 
 @lru_cache(maxsize=64)
@@ -155,15 +140,15 @@ def step_of(
     activation_checkpointing: bool | None = None,
 ) -> TrainingStep:
     """Run a step of a recipe dry, with another shape or checkpointing if given."""
-    train, checkpointing = work.recipe.train, activation_checkpointing
+    train = work.recipe.train
+    if activation_checkpointing is None:
+        activation_checkpointing = train.activation_checkpointing
     return training_step(
         workload_of(work.recipe),
         work.config,
         shape or work.shape,
         precision=precision,
-        activation_checkpointing=train.activation_checkpointing
-        if checkpointing is None
-        else checkpointing,
+        activation_checkpointing=activation_checkpointing,
         accumulate=train.accumulate,
     )
 

@@ -14,7 +14,6 @@ filled without numbers (`dryrun.py`), so a pattern from outside the package need
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import cycle, islice
 from typing import Any
 
 import torch
@@ -22,44 +21,14 @@ from torch import Tensor
 
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.decode import Beam
-from dragoman.models import (
-    DecoderOnly,
-    DecoderOnlyConfig,
-    EncoderDecoder,
-    EncoderDecoderConfig,
-    build,
-)
-from dragoman.nn import (
-    Causal,
-    KeyValue,
-    Pattern,
-    Precision,
-    autocast,
-    row_invariant_products,
-)
+from dragoman.models import ModelConfig, build
+from dragoman.nn import KeyValue, Pattern, Precision, autocast, row_invariant_products
 from dragoman.nn.cache import Cache
 from dragoman.nn.dot_product import Scoring
+from dragoman.nn.layers import Layer
 from dragoman.tasks.work import Shape
 
-__all__ = [
-    "CacheBytes",
-    "DecodingFlops",
-    "DecodingMemory",
-    "Generator",
-    "cache_bytes",
-    "cache_of",
-    "decoder_patterns",
-    "decoding_flops",
-    "decoding_memory",
-]
-
-Generator = EncoderDecoderConfig | DecoderOnlyConfig
-"""The variants that decode."""
-
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
-
-
-# ---------------------------------------------------------------- dry runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,17 +53,34 @@ class DecodingMemory:
     """Keys and values of the sources, which cross-attention attends to."""
     working: int
     """What operators are working on: activations, logits, weights rounded for bf16."""
+    total: int
+    """The peak."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheBytes:
+    """The bytes that decoding keeps."""
+
+    used: int
+    """Keys and values of the tokens so far that can still be seen, for each beam."""
+    reserved: int
+    """The stores that hold them, with room for what comes, for each beam."""
+    memory: int
+    """Keys and values of cross-attention, for each sentence: its beams share them."""
 
     @property
-    def total(self) -> int:
-        """The peak."""
-        return self.weights + self.cache + self.memory + self.working
+    def read(self) -> int:
+        """What a step reads for a single beam."""
+        return self.used + self.memory
+
+
+# ---------------------------------------------------------------- dry runs
 
 
 @lru_cache(maxsize=64)
 @torch.inference_mode()
 def decoding_flops(
-    config: Generator, shape: Shape, *, beam_size: int = 1, cached: int
+    config: ModelConfig, shape: Shape, *, beam_size: int = 1, cached: int
 ) -> DecodingFlops:
     """Count what is computed before the first step, and one step with `cached` tokens before it.
 
@@ -103,13 +89,12 @@ def decoding_flops(
     one, which the first step is fed.
     """
     dry = DryRun()
-    model = _generator(dry, config)
-    paired = shape.src_length > 0
+    model: Any = dry.build(lambda: build(config)).eval()  # of a kind that writes
     num_rows = shape.rows * beam_size
-    src_BS = _ids(config, shape.rows, shape.src_length if paired else shape.length)
+    src_BS = _ids(config, shape.rows, shape.src_length or shape.length)
     ids_N = _ids(config, num_rows, 1)[:, 0]
     with dry:
-        state: Any = model.start(src_BS, beam_size)  # of the model's own kind
+        state = model.start(src_BS, beam_size)
         prefill = dry.flops
         _fill(state.past, config, num_rows, cached)
         model.step(ids_N, state)
@@ -119,7 +104,7 @@ def decoding_flops(
 @lru_cache(maxsize=64)
 @torch.inference_mode()
 def decoding_memory(
-    config: Generator, shape: Shape, *, beam_size: int = 1, precision: Precision = "fp32"
+    config: ModelConfig, shape: Shape, *, beam_size: int = 1, precision: Precision = "fp32"
 ) -> DecodingMemory:
     """Return the peak of decoding, for `rows` sentences with `beam_size` rows each.
 
@@ -129,13 +114,13 @@ def decoding_memory(
     rounded for the products.
     """
     dry = DryRun()
-    model = _generator(dry, config)
+    model: Any = dry.build(lambda: build(config)).eval()
     weights, num_rows = dry.now, shape.rows * beam_size
     src_BS = _ids(config, shape.rows, max(1, shape.src_length))
     ids_N = _ids(config, num_rows, 1)[:, 0]
     with row_invariant_products(), autocast(precision, CPU), dry:
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)
-        state: Any = model.start(src_BS, beam_size)
+        state = model.start(src_BS, beam_size)
         peak, prompt = dry.peak, state.past.length
         while state.past.length < shape.length:
             dry.forget_peak()
@@ -155,23 +140,20 @@ def decoding_memory(
     )
     cache, memory = num_rows * kept.reserved, shape.rows * kept.memory
     return DecodingMemory(
-        weights=weights, cache=cache, memory=memory, working=peak - weights - cache - memory
+        weights=weights,
+        cache=cache,
+        memory=memory,
+        working=peak - weights - cache - memory,
+        total=peak,
     )
 
 
-def _generator(dry: DryRun, config: Generator) -> EncoderDecoder | DecoderOnly:
-    model = dry.build(lambda: build(config)).eval()
-    if not isinstance(model, EncoderDecoder | DecoderOnly):
-        raise TypeError(f"{type(model).__name__} decodes nothing")
-    return model
-
-
-def _ids(config: Generator, rows: int, length: int) -> Tensor:
+def _ids(config: ModelConfig, rows: int, length: int) -> Tensor:
     """Return one id, which is no padding, everywhere."""
     return torch.full((rows, length), 1 if config.pad_id == 0 else 0)
 
 
-def _fill(past: Cache, config: Generator, num_rows: int, length: int) -> None:
+def _fill(past: Cache, config: ModelConfig, num_rows: int, length: int) -> None:
     """Extend a cache to `length` positions at once."""
     new = length - past.length
     dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32
@@ -188,31 +170,31 @@ def _swapped(num_rows: int, beam_size: int) -> Tensor:
 # ---------------------------------------------------------------- caches
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheBytes:
-    """The bytes that decoding keeps."""
-
-    used: int
-    """Keys and values of the tokens so far that can still be seen, for each beam."""
-    reserved: int
-    """The stores that hold them, with room for what comes, for each beam."""
-    memory: int
-    """Keys and values of cross-attention, for each sentence."""
-
-
 def cache_of(
-    config: Generator, *, src_length: int = 0, length: int, prompt: int = 0, precision: Precision
+    config: ModelConfig,
+    *,
+    src_length: int = 0,
+    length: int,
+    prompt: int = 0,
+    precision: Precision = "fp32",
 ) -> CacheBytes:
     """Count what is kept after `length` tokens of which the first `prompt` came at once."""
-    dtype, used, reserved = DTYPES[precision], 0, 0
-    for pattern in decoder_patterns(config):
-        now, room = _stored(pattern, _heads(config), config.width, dtype, length, prompt)
-        used, reserved = used + now, reserved + room
-    memory = 0
-    if isinstance(config, EncoderDecoderConfig):
-        numbers = 2 * config.num_decoder_layers * _heads(config) * config.width * src_length
-        memory = numbers * dtype.itemsize
-    return CacheBytes(used=used, reserved=reserved, memory=memory)
+    layers, dtype, heads = decoder_layers(config), DTYPES[precision], _heads(config)
+    patterns = [layer.self_attn.pattern for layer in layers]
+    stored = [_stored(each, heads, config.width, dtype, length, prompt) for each in patterns]
+    crossing = sum(layer.cross_attn is not None for layer in layers)
+    return CacheBytes(
+        used=sum(used for used, _ in stored),
+        reserved=sum(reserved for _, reserved in stored),
+        memory=2 * crossing * heads * config.width * src_length * dtype.itemsize,
+    )
+
+
+@lru_cache(maxsize=64)
+def decoder_layers(config: ModelConfig) -> tuple[Layer, ...]:
+    """Return the layers that write, without weights."""
+    model: Any = DryRun().build(lambda: build(config))
+    return tuple(model.decoder.each_layer())
 
 
 @lru_cache(maxsize=1 << 12)
@@ -238,25 +220,5 @@ def _stored(
     return seen + state, held + state
 
 
-def cache_bytes(
-    config: Generator, *, src_length: int = 0, length: int, precision: Precision = "fp32"
-) -> int:
-    """Count the keys and values that one sentence and beam needs after `length` tokens.
-
-    Cross-attention's over `src_length` are included, though the beams of a sentence share them.
-    """
-    kept = cache_of(config, src_length=src_length, length=length, precision=precision)
-    return kept.used + kept.memory
-
-
-def decoder_patterns(config: Generator) -> list[Pattern]:
-    """Return the pattern of self-attention of each layer."""
-    if isinstance(config, EncoderDecoderConfig):
-        patterns, num_layers = config.decoder_patterns, config.num_decoder_layers
-    else:
-        patterns, num_layers = config.patterns, config.num_layers
-    return list(islice(cycle(patterns or (Causal(),)), num_layers))
-
-
-def _heads(config: Generator) -> int:
+def _heads(config: ModelConfig) -> int:
     return config.num_kv_heads or config.num_heads

@@ -7,31 +7,18 @@ Strict TOML: an unknown key is an error with the nearest name. A device or a fig
 file replaces the shipped one; `fp32_tflops = 2.5` is short for `{value = 2.5}`.
 """
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from dragoman.errors import InputError, did_you_mean
 from dragoman.nn.cpu.products import Precision
+from dragoman.ranges import Range, check_range
 from dragoman.settings import Given, read_settings
-
-__all__ = [
-    "Assumptions",
-    "Device",
-    "DeviceTable",
-    "Figure",
-    "Here",
-    "Price",
-    "default_devices_file",
-    "device_named",
-    "device_table",
-    "shipped_devices_file",
-]
 
 TERA, GIGA = 1e12, 1e9
 
@@ -40,22 +27,36 @@ TERA, GIGA = 1e12, 1e9
 class Figure:
     """A number and where it is from."""
 
+    bounds: ClassVar = Range(least=0)
+
     value: float
-    """The number."""
     source: str = "your file"
     """Who says so."""
     date: str = ""
     """When it was published, measured or read."""
 
     def __post_init__(self) -> None:
-        """Reject negative numbers, infinity and NaN."""
-        if not 0 <= self.value < math.inf:
-            raise ValueError(f"value = {self.value:g} must be a finite number, 0 or above")
+        """Raise InputError for a value out of bounds."""
+        check_range("value", self.value, Annotated[float, self.bounds])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity(Figure):
+    """A rate, a memory or a power."""
+
+    bounds = Range(above=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share(Figure):
+    """A part of a whole."""
+
+    bounds = Range(above=0, most=1, why="it is a share, 0.4 for 40 %")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price(Figure):
-    """A price and where it is from."""
+    """A price."""
 
     currency: str | None = None
     """Such as USD; None for the user's own, whatever it is."""
@@ -65,26 +66,16 @@ class Price(Figure):
 class Assumptions:
     """What is assumed of every device of a kind."""
 
-    products: Figure
+    products: Share
     """Share of the peak rate that large products reach."""
-    training: Figure
+    training: Share
     """Share of that which a whole training step reaches."""
-    decoding: Figure
+    decoding: Share
     """Share of the bound by products and memory that a step of decoding reaches."""
     layer_seconds: Figure
     """Seconds to start the operations of one layer once, forward, however little they compute."""
     watts_per_thread: Figure
     """Power of a processor that the table does not know, by its threads."""
-
-    def __post_init__(self) -> None:
-        """Reject shares that are not above 0 and at most 1."""
-        shares = {"products": self.products, "training": self.training, "decoding": self.decoding}
-        for name, share in shares.items():
-            if not 0 < share.value <= 1:
-                raise ValueError(
-                    f"{name} = {share.value:g} must be above 0 and at most 1: it is a share, 0.4 "
-                    "for 40 %"
-                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,41 +83,22 @@ class Device:
     """A processor or a GPU as its maker describes it."""
 
     name: str
-    """What it is."""
     kind: Literal["cpu", "gpu"]
     """Whose assumptions hold."""
     matches: tuple[str, ...] = ()
     """Names by which a machine reports it, in full; `*` stands for any part."""
-    fp32_tflops: Figure
+    fp32_tflops: Quantity
     """Peak rate of float32 products, in 1e12 operations a second."""
-    bf16_tflops: Figure | None = None
+    bf16_tflops: Quantity | None = None
     """The same of bfloat16 products; none where the device has none."""
-    bandwidth_gb: Figure
+    bandwidth_gb: Quantity
     """Bytes that it reads from its memory in a second, in 1e9."""
-    memory_gb: Figure | None = None
+    memory_gb: Quantity | None = None
     """Size of its memory in 1e9 bytes."""
-    watts: Figure | None = None
+    watts: Quantity | None = None
     """Power that it draws at full load."""
     price_per_hour: Price | None = None
     """Rent of one hour."""
-
-    def __post_init__(self) -> None:
-        """Reject rates, a memory and a power of 0."""
-        _reject_zeros(
-            {
-                "fp32_tflops": self.fp32_tflops,
-                "bf16_tflops": self.bf16_tflops,
-                "bandwidth_gb": self.bandwidth_gb,
-                "memory_gb": self.memory_gb,
-                "watts": self.watts,
-            }
-        )
-
-    def precision(self, wanted: Precision | Literal["auto"]) -> Precision:
-        """Return what is computed in: `auto` is bf16 where the device has it."""
-        if wanted == "auto":
-            return "fp32" if self.bf16_tflops is None else "bf16"
-        return wanted
 
     def peak(self, precision: Precision) -> float:
         """Operations a second; a device without bfloat16 computes it as float32."""
@@ -138,23 +110,20 @@ class Device:
 class Here:
     """What only its owner knows of the machine that dragoman runs on."""
 
-    watts: Figure | None = None
+    watts: Quantity | None = None
     """Power that it draws while it computes; else the table's, or that of its threads."""
     price_per_hour: Price | None = None
     """Rent of an hour."""
     price_per_kwh: Price | None = None
     """Electricity."""
 
-    def __post_init__(self) -> None:
-        """Reject a power of 0; a price may be 0."""
-        _reject_zeros({"watts": self.watts})
-
 
 FIGURES = frozenset(
     each.name
     for section in (Assumptions, Device, Here)
     for each in fields(section)
-    if each.type in (Figure, Figure | None, Price | None)
+    for type_ in (each.type, *get_args(each.type))
+    if isinstance(type_, type) and issubclass(type_, Figure)
 )
 """Keys for which a number is short."""
 
@@ -165,17 +134,10 @@ class DeviceTable:
 
     here: Here = field(default_factory=Here)
     """The machine that dragoman runs on; a user's own file says it."""
-
     cpu: Assumptions
-    """Of processors."""
     gpu: Assumptions
-    """Of GPUs."""
     devices: dict[str, Device]
     """By the name that `--device` takes."""
-
-    def assumptions(self, kind: Literal["cpu", "gpu"]) -> Assumptions:
-        """What is assumed of a kind of device."""
-        return self.cpu if kind == "cpu" else self.gpu
 
     def known_as(self, reported: str) -> Device | None:
         """The device that a machine reports by this name; a user's own come first."""
@@ -184,11 +146,6 @@ class DeviceTable:
                 if fnmatchcase(reported.lower(), name.lower()):
                     return device
         return None
-
-
-def shipped_devices_file() -> Path:
-    """Where the table that comes with the package is."""
-    return Path(str(resources.files("dragoman") / "cost" / "devices.toml"))
 
 
 def default_devices_file() -> Path:
@@ -203,7 +160,7 @@ def device_table(own: Path | None = None) -> DeviceTable:
     `own` unless given is `default_devices_file()`, which need not be there. Raises InputError with
     file, line and the nearest name for what is wrong in it.
     """
-    shipped = read_settings(shipped_devices_file())
+    shipped = read_settings(Path(str(resources.files("dragoman") / "cost" / "devices.toml")))
     path = own or default_devices_file()
     if own is None and not path.exists():
         return shipped.build(DeviceTable)
@@ -220,12 +177,6 @@ def device_named(name: str, table: DeviceTable) -> Device:
             f"{did_you_mean(name, table.devices)}"
         )
     return table.devices[name]
-
-
-def _reject_zeros(figures: Mapping[str, Figure | None]) -> None:
-    for name, figure in figures.items():
-        if figure is not None and figure.value == 0:
-            raise ValueError(f"{name} = 0 must be above 0")
 
 
 def _laid_over(shipped: Mapping[str, Any], own: Given) -> dict[str, Any]:

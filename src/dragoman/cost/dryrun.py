@@ -63,16 +63,15 @@ NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name
 
 
 class Like(NamedTuple):
-    """All of a tensor but its numbers."""
+    """All of a tensor but its numbers; `nbytes` is the size of its storage."""
 
     dtype: torch.dtype
     size: tuple[int, ...]
     stride: tuple[int, ...]
     nbytes: int
-    """Of its storage."""
 
 
-class Plain(NamedTuple):
+class Constant(NamedTuple):
     """An argument or a result that is no tensor; 1, 1.0 and True are not the same."""
 
     kind: type
@@ -111,9 +110,9 @@ class DryRun(TorchDispatchMode):
             model = make()
         self._follows = True
         for parameter in model.parameters():
-            storage = parameter.untyped_storage()
-            self.now += storage.nbytes() - self._sizes[storage._cdata]  # noqa: SLF001
-            self._sizes[storage._cdata] = storage.nbytes()  # noqa: SLF001
+            key, nbytes = _key(parameter), parameter.untyped_storage().nbytes()
+            self.now += nbytes - self._sizes[key]
+            self._sizes[key] = nbytes
         self.forget_peak()
         return model
 
@@ -158,7 +157,7 @@ class DryRun(TorchDispatchMode):
             self._with_storage[key] += flops
 
     def _run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
-        imitated = any(self._is_imitated(x) for x in _tensors((*args, *kwargs.values())))
+        imitated = any(_key(x) in self._imitated for x in _tensors((*args, *kwargs.values())))
         if imitated and func is aten._local_scalar_dense.default:  # noqa: SLF001
             return 1.0
         if func.is_view or func is aten._unsafe_view.default:  # noqa: SLF001
@@ -178,12 +177,9 @@ class DryRun(TorchDispatchMode):
             return func(*args, **kwargs)
         return self._imitate(made)
 
-    def _is_imitated(self, tensor: Tensor) -> bool:
-        return _key(tensor) in self._imitated
-
     def _imitate(self, made: Hashable) -> object:
         """Make what `_made_by` describes."""
-        if isinstance(made, Plain):
+        if isinstance(made, Constant):
             return made.value
         if isinstance(made, Like):
             tensor = _tensor_in(_room(made.nbytes.bit_length()), made)
@@ -196,15 +192,14 @@ class DryRun(TorchDispatchMode):
         """Turn the masks among indices, which are real, into the places where they are True."""
         places: list[Tensor | None] = []
         for index in indices:
-            if index is None or index.dtype is not torch.bool or self._is_imitated(index):
+            if index is None or index.dtype is not torch.bool or _key(index) in self._imitated:
                 places.append(index)
             else:
                 places.extend(index.nonzero().unbind(1))
         return places
 
     def _follow(self, made: Tensor) -> None:
-        storage = made.untyped_storage()
-        key = storage._cdata  # noqa: SLF001 (the storage's identity: views share it)
+        storage, key = made.untyped_storage(), _key(made)
         if key in self._sizes:
             return
         self._sizes[key] = storage.nbytes() if self._follows else 0
@@ -262,20 +257,20 @@ def _fake_mode() -> FakeTensorMode:
 
 
 def _described(value: object) -> Hashable:
-    """Turn arguments or results into what can be compared: `Like`, `Plain`, tuples of them."""
+    """Turn arguments or results into what can be compared: `Like`, `Constant`, tuples of them."""
     if isinstance(value, Tensor):
         nbytes = value.untyped_storage().nbytes()
         return Like(value.dtype, tuple(value.shape), value.stride(), nbytes)
     if isinstance(value, list | tuple):
         return tuple(_described(each) for each in value)
-    return Plain(type(value), value)
+    return Constant(type(value), value)
 
 
 def _faked(described: Hashable) -> Any:  # noqa: ANN401
     """Turn it back, with fake tensors."""
     if isinstance(described, Like):
         return torch.empty_strided(described.size, described.stride, dtype=described.dtype)
-    if isinstance(described, Plain):
+    if isinstance(described, Constant):
         return described.value
     assert isinstance(described, tuple)  # noqa: S101 (there is no other)
     return [_faked(each) for each in described]
@@ -284,17 +279,17 @@ def _faked(described: Hashable) -> Any:  # noqa: ANN401
 def _has_numbers(made: Hashable) -> bool:
     if isinstance(made, Like):
         return made.dtype.is_floating_point
-    return not isinstance(made, Plain) and isinstance(made, tuple) and any(map(_has_numbers, made))
+    return (
+        not isinstance(made, Constant) and isinstance(made, tuple) and any(map(_has_numbers, made))
+    )
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:  # noqa: ANN401
     """Return the arguments that an operator writes to and gives back."""
-    given = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False))  # noqa: SLF001
-    return tuple(
-        (given | dict(kwargs))[argument.name]
-        for argument in func._schema.arguments  # noqa: SLF001
-        if argument.alias_info is not None and argument.alias_info.is_write
-    )[: len(func._schema.returns)]  # noqa: SLF001
+    schema = func._schema  # noqa: SLF001
+    given = dict(zip((each.name for each in schema.arguments), args, strict=False)) | dict(kwargs)
+    written = (x.name for x in schema.arguments if x.alias_info and x.alias_info.is_write)
+    return tuple(given[name] for name in written)[: len(schema.returns)]
 
 
 # ---------------------------------------------------------------- tensors without numbers
@@ -330,7 +325,4 @@ def _tensors(values: object) -> Iterator[Tensor]:
         yield values
     elif isinstance(values, list | tuple):
         for value in values:
-            if isinstance(value, Tensor):
-                yield value
-            elif isinstance(value, list | tuple):
-                yield from _tensors(value)
+            yield from _tensors(value)

@@ -16,29 +16,14 @@ Energy is power times time; money is rent times time, or the price of that energ
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from dragoman.cost.counting import forward_pass, step_of
-from dragoman.cost.decoding import cache_bytes, decoder_patterns, decoding_flops
+from dragoman.cost.decoding import cache_of, decoder_layers, decoding_flops
 from dragoman.cost.machine import Rates
 from dragoman.cost.recipes import workload_of
 from dragoman.models import count_parameters
 from dragoman.tasks.work import Shape, Work
 from dragoman.wording import counted
-
-__all__ = [
-    "BATCH_TOKENS",
-    "Bill",
-    "Measured",
-    "Prices",
-    "TextEstimate",
-    "TrainingEstimate",
-    "bill_of",
-    "estimate_texts",
-    "estimate_training",
-    "forward_flops",
-    "full_batch",
-]
 
 BATCH_TOKENS = 8192
 """Source tokens of a batch that is translated, times beams; as translating itself has it."""
@@ -52,21 +37,10 @@ HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """What an hour and a kilowatt-hour cost, in one currency."""
-
-    per_hour: float | None = None
-    """Rent of the device for an hour."""
-    per_kwh: float | None = None
-    """Electricity."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
     """What something takes."""
 
     seconds: float
-    """Time."""
     kwh: float | None
     """Energy, where the device's power is known."""
     money: float | None
@@ -99,14 +73,13 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEstimate:
-    """A run of training."""
+    """A run of training; its steps, tokens and bill are None where only patience ends it."""
 
     steps: int | None
-    """Steps until the run's limit; None where only patience ends it."""
+    """Steps until the run's limit."""
     tokens: int | None
     """Tokens of all steps."""
     step_seconds: float
-    """A step."""
     validations: int
     """How often it validates."""
     saves: int
@@ -116,7 +89,7 @@ class TrainingEstimate:
     limited_by: str
     """What ends the run."""
     bill: Bill | None
-    """The whole run; None where only patience ends it."""
+    """The whole run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,89 +100,66 @@ class TextEstimate:
     """Tokens that are written (or read, by an encoder) in full batches."""
     million: Bill
     """A million of them."""
-    month: Bill | None = None
+    month: Bill | None
     """The stated traffic of a month."""
 
 
-def bill_of(seconds: float, rates: Rates, prices: Prices) -> Bill:
-    """Return what a time on a device takes; a price that is given goes before the table's.
-
-    A price of electricity without one of an hour means a device of one's own, which has no rent.
-    """
+def bill_of(seconds: float, rates: Rates) -> Bill:
+    """Return what a time on a device takes."""
     kwh = None if rates.watts is None else rates.watts * seconds / HOUR / 1000
-    per_kwh = rates.price_per_kwh if prices.per_kwh is None else prices.per_kwh
-    rent = rates.price_per_hour if prices.per_kwh is None else None
-    rent = rent if prices.per_hour is None else prices.per_hour
-    costs = [] if rent is None else [rent * seconds / HOUR]
-    if per_kwh is not None and kwh is not None:
-        costs.append(per_kwh * kwh)
-    own = prices.per_hour is not None or prices.per_kwh is not None
-    return Bill(
-        seconds=seconds,
-        kwh=kwh,
-        money=sum(costs) if costs else None,
-        currency=None if own else rates.currency,
-    )
+    costs = [] if rates.price_per_hour is None else [rates.price_per_hour * seconds / HOUR]
+    if rates.price_per_kwh is not None and kwh is not None:
+        costs.append(rates.price_per_kwh * kwh)
+    money = sum(costs) if costs else None
+    return Bill(seconds=seconds, kwh=kwh, money=money, currency=rates.currency)
 
 
 def estimate_training(
-    work: Work, rates: Rates, prices: Prices, measured: Measured | None = None
+    work: Work, rates: Rates, measured: Measured | None = None
 ) -> TrainingEstimate:
     """Estimate a run to its limit, in steps or minutes, whichever comes first."""
     train = work.recipe.train
-    step = _step_seconds(work, rates) if measured is None else measured.step_seconds
-    tokens = work.step_tokens if measured is None else measured.step_tokens
-    validation, save = _beside_seconds(work, rates, measured)
-    prepare = 0.0 if measured is None else measured.prepare_seconds
-    limits = (
-        [] if train.max_steps is None else [(train.max_steps, counted(train.max_steps, "step"))]
-    )
+    if measured is None:
+        step, tokens, prepare = _step_seconds(work, rates), float(work.step_tokens), 0.0
+        validation, save = _beside_seconds(work, rates)
+    else:
+        step, tokens = measured.step_seconds, measured.step_tokens
+        prepare, save = measured.prepare_seconds, measured.save_seconds
+        validation = measured.validation_seconds + measured.export_seconds
+    limits = []
+    if train.max_steps is not None:
+        limits.append((train.max_steps, counted(train.max_steps, "step")))
     if train.max_minutes is not None:
         each = step + validation / train.validate_every + save / train.save_every
         by_time = max(1, round((60 * train.max_minutes - prepare) / each))
         limits.append((by_time, counted(float(train.max_minutes), "minute")))
-    if not limits:
-        return TrainingEstimate(
-            steps=None,
-            tokens=None,
-            step_seconds=step,
-            validations=0,
-            saves=0,
-            beside_seconds=0.0,
-            limited_by=f"{counted(train.patience or 0, 'validation')} without a better one",
-            bill=None,
-        )
-    steps, limited_by = min(limits)
+    steps, limited_by = min(limits, default=(0, ""))
     validations, saves = -(-steps // train.validate_every), -(-steps // train.save_every)
     averaging = validation if train.average_last > 1 and saves > 1 else 0.0
-    beside = prepare + validations * validation + saves * save + averaging
+    beside = prepare + validations * validation + saves * save + averaging if limits else 0.0
+    patience = f"{counted(train.patience or 0, 'validation')} without a better one"
     return TrainingEstimate(
-        steps=steps,
-        tokens=round(steps * tokens),
+        steps=steps if limits else None,
+        tokens=round(steps * tokens) if limits else None,
         step_seconds=step,
         validations=validations,
         saves=saves,
         beside_seconds=beside,
-        limited_by=limited_by,
-        bill=bill_of(steps * step + beside, rates, prices),
+        limited_by=limited_by or patience,
+        bill=bill_of(steps * step + beside, rates) if limits else None,
     )
 
 
 def estimate_texts(
-    work: Work,
-    rates: Rates,
-    prices: Prices,
-    *,
-    per_month: float | None = None,
-    measured: Measured | None = None,
+    work: Work, rates: Rates, *, per_month: float | None = None, measured: Measured | None = None
 ) -> TextEstimate:
     """Estimate a model at work in full batches; `per_month` is a traffic in tokens."""
     speed = None if measured is None else measured.tokens_per_second
-    if speed is None:
-        speed = _tokens_per_second(work, rates, work.beam_size)
-    month = None if per_month is None else bill_of(per_month / speed, rates, prices)
+    speed = _tokens_per_second(work, rates, work.beam_size) if speed is None else speed
     return TextEstimate(
-        tokens_per_second=speed, million=bill_of(MILLION / speed, rates, prices), month=month
+        tokens_per_second=speed,
+        million=bill_of(MILLION / speed, rates),
+        month=None if per_month is None else bill_of(per_month / speed, rates),
     )
 
 
@@ -222,11 +172,8 @@ def full_batch(work: Work, beam_size: int) -> Shape:
 
 def forward_flops(work: Work, rows: int) -> float:
     """Count one pass over texts of the work's length, with predictions at every position."""
-    batch = Shape(
-        rows=work.shape.rows,
-        src_length=work.length if work.shape.src_length else 0,
-        length=work.length,
-    )
+    source = work.length if work.shape.src_length else 0
+    batch = Shape(rows=work.shape.rows, src_length=source, length=work.length)
     return rows * forward_pass(workload_of(work.recipe), work.config, batch).flops / batch.rows
 
 
@@ -241,17 +188,14 @@ def _step_seconds(work: Work, rates: Rates) -> float:
     return train.accumulate * (flops / rates.training + started)
 
 
-def _beside_seconds(work: Work, rates: Rates, measured: Measured | None) -> tuple[float, float]:
+def _beside_seconds(work: Work, rates: Rates) -> tuple[float, float]:
     """A validation with the model folder that it may write, and a checkpoint."""
-    if measured is not None:
-        return measured.validation_seconds + measured.export_seconds, measured.save_seconds
     parameters = sum(count_parameters(work.config).values())
     seconds = forward_flops(work, VALIDATED) / rates.training
     if work.shape.src_length:  # its greedy translations are scored
         written = min(VALIDATED, work.recipe.train.validate_limit) * work.answer
         seconds += written / _tokens_per_second(work, rates, 1)
-    export, save = FLOAT * parameters / DISK, 3 * FLOAT * parameters / DISK
-    return seconds + export, save
+    return seconds + FLOAT * parameters / DISK, 3 * FLOAT * parameters / DISK
 
 
 # ---------------------------------------------------------------- at work
@@ -264,18 +208,13 @@ def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
     if not work.answer:
         seconds = forward_flops(work, batch.rows) / rates.decoding + started
         return batch.tokens / seconds
-    config: Any = work.config  # of a model that writes
+    config = work.config
     cached = work.answer // 2 + (0 if batch.src_length else work.length)
     flops = decoding_flops(config, batch, beam_size=beam_size, cached=cached)
     prefill = flops.prefill / rates.decoding + started
-    each = cache_bytes(config, src_length=batch.src_length, length=cached, precision="fp32")
-    reading = (_read_each_step(work) + batch.rows * beam_size * each) / rates.reading
-    starting = len(decoder_patterns(config)) * rates.layer_seconds
+    each = cache_of(config, src_length=batch.src_length, length=cached).read
+    weights = count_parameters(config)["decoder"] + work.vocab_size * config.d_model
+    reading = (FLOAT * weights + batch.rows * beam_size * each) / rates.reading
+    starting = len(decoder_layers(config)) * rates.layer_seconds
     step = flops.step / rates.decoding + reading + starting
     return batch.rows * work.answer / (prefill + work.answer * step)
-
-
-def _read_each_step(work: Work) -> int:
-    """Bytes of weights that a step of decoding reads: the decoder and the output matrix."""
-    decoder = count_parameters(work.config)["decoder"]
-    return FLOAT * (decoder + work.vocab_size * work.config.d_model)

@@ -10,7 +10,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -23,14 +23,12 @@ from dragoman.train.config import PrecisionSetting as AnyPrecision
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
 
-__all__ = ["Rates", "memory_limit", "rates_here", "rates_of"]
-
 # Sides of the matrices whose product is timed, and floats that are read to time the memory. A GPU
 # does with those of a CPU in less time than it takes to start it and to wait for it. So often and
 # so long each is timed.
 SIDE, GPU_SIDE = 768, 4096
 READ, GPU_READ = 16 * 1024 * 1024, 128 * 1024 * 1024
-LEAST_TIMES, ENOUGH_SECONDS = 3, 0.1
+LEAST_TIMES, ENOUGH_SECONDS = 3, 0.05
 LAYERS = 4
 """Of the model whose step of decoding is timed."""
 SYSTEM = Path("/")
@@ -41,7 +39,6 @@ class Rates:
     """How fast a device is, what it holds and what it costs."""
 
     device: str
-    """What it is."""
     how: str
     """Where the rates are from, in a clause."""
     precision: Precision
@@ -55,21 +52,32 @@ class Rates:
     layer_seconds: float
     """Seconds to start the operations of one layer once."""
     memory: int | None = None
-    """Bytes of memory, where known."""
+    """Bytes, where known."""
     watts: float | None = None
-    """Power, where known."""
     price_per_hour: float | None = None
-    """Rent of an hour, where there is one."""
+    """Rent, where there is one."""
     price_per_kwh: float | None = None
-    """Electricity, where its price is known."""
+    """Electricity."""
     currency: str | None = None
     """Of these prices; None for the user's own."""
+
+    def priced(self, *, per_hour: float | None, per_kwh: float | None) -> "Rates":
+        """Return the rates with prices of the user's own, if any, which go before the table's.
+
+        A price of electricity alone means a device of one's own, which has no rent.
+        """
+        if per_hour is None and per_kwh is None:
+            return self
+        electricity = self.price_per_kwh if per_kwh is None else per_kwh
+        return replace(self, price_per_hour=per_hour, price_per_kwh=electricity, currency=None)
 
 
 def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rates:
     """Return what the table says of a device, with what is assumed of its kind."""
-    assumed = table.assumptions(device.kind)
-    chosen = device.precision(precision)
+    assumed = table.cpu if device.kind == "cpu" else table.gpu
+    chosen = precision
+    if chosen == "auto":
+        chosen = "fp32" if device.bf16_tflops is None else "bf16"
     products = assumed.products.value
     return Rates(
         device=device.name,
@@ -82,7 +90,7 @@ def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rat
         memory=None if device.memory_gb is None else round(device.memory_gb.value * GIGA),
         watts=_value(device.watts),
         price_per_hour=_value(device.price_per_hour),
-        currency=_currency(device.price_per_hour),
+        currency=device.price_per_hour.currency if device.price_per_hour else None,
     )
 
 
@@ -96,6 +104,7 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
     known = table.known_as(name)
     assumed = table.cpu if torch_device.type == "cpu" else table.gpu
     rent = _rent(table, known)
+    price = rent or table.here.price_per_kwh
     chosen = choose_precision(precision, torch_device)
     dtype = torch.float32 if chosen == "fp32" else torch.bfloat16
     product = _product_rate(torch_device, dtype)
@@ -116,7 +125,7 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
         watts=_watts(table, known, torch_device),
         price_per_hour=_value(rent),
         price_per_kwh=_value(table.here.price_per_kwh),
-        currency=_currency(rent or table.here.price_per_kwh),
+        currency=price.currency if price else None,
     )
 
 
@@ -164,9 +173,9 @@ def _layer_seconds(device: torch.device) -> float:
 
 
 def _seconds_of(run: Callable[[], object], device: torch.device) -> float:
-    """The least of all times in a tenth of a second, three at least: what a neighbour does passes.
+    """Return the least time of three runs or more, up to `ENOUGH_SECONDS`; the first is not timed.
 
-    The first does not count.
+    Not the mean: what a neighbour does passes.
     """
     times: list[float] = []
     while len(times) < LEAST_TIMES + 1 or sum(times[1:]) < ENOUGH_SECONDS:
@@ -190,40 +199,28 @@ def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
 
 
-def _currency(price: Price | None) -> str | None:
-    return None if price is None else price.currency
-
-
 def _rent(table: DeviceTable, known: Device | None) -> Price | None:
     """What the owner says, else the table; nothing of a machine whose electricity has a price."""
     here = table.here
-    if here.price_per_hour is not None:
+    if known is None or here.price_per_hour is not None or here.price_per_kwh is not None:
         return here.price_per_hour
-    if known is None or here.price_per_kwh is not None:
-        return None
     return known.price_per_hour
 
 
 def _watts(table: DeviceTable, known: Device | None, device: torch.device) -> float | None:
     """What the owner says, else the table; of an unknown processor, by the threads in use."""
-    if table.here.watts is not None:
-        return table.here.watts.value
-    if known is not None and known.watts is not None:
-        return known.watts.value
-    if device.type != "cpu":
-        return None
-    return table.cpu.watts_per_thread.value * torch.get_num_threads()
+    watts = table.here.watts or (known.watts if known else None)
+    if watts is None and device.type == "cpu":
+        return table.cpu.watts_per_thread.value * torch.get_num_threads()
+    return _value(watts)
 
 
 def _reported_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    for line in _lines_of(Path("/proc/cpuinfo")):
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
 
 
@@ -234,11 +231,8 @@ def _group_limits(system: Path) -> Iterator[int]:
     see its own group as the root, and its path as it is outside.
     """
     groups = system / "sys/fs/cgroup"
-    try:
-        lines = (system / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return
-    for _, controllers, path in (line.split(":", 2) for line in lines):
+    for line in _lines_of(system / "proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
         if controllers == "":
             base, name = groups, "memory.max"
         elif "memory" in controllers.split(","):
@@ -248,22 +242,18 @@ def _group_limits(system: Path) -> Iterator[int]:
         folder = base / path.lstrip("/")
         for group in (folder, *folder.parents):
             if group.is_relative_to(base):
-                yield from _number_in(group / name)
-
-
-def _number_in(path: Path) -> Iterator[int]:
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return
-    if text.isdecimal():
-        yield int(text)
+                numbers = map(str.strip, _lines_of(group / name))
+                yield from (int(number) for number in numbers if number.isdecimal())
 
 
 def _swap(system: Path) -> int:
+    lines = _lines_of(system / "proc/meminfo")
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("SwapTotal:"))
+
+
+def _lines_of(path: Path) -> list[str]:
+    """Return the lines of a file, none where it cannot be read."""
     try:
-        lines = (system / "proc/meminfo").read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8").splitlines()
     except OSError:
-        return 0
-    sizes = [int(line.split()[1]) for line in lines if line.startswith("SwapTotal:")]
-    return 1024 * sum(sizes)
+        return []

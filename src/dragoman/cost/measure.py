@@ -10,9 +10,10 @@ batches of the recipe's shape with random ids take its place, and the report say
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +29,12 @@ from dragoman.models import Model, build
 from dragoman.models.folder import FolderConfig, Saves
 from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
-from dragoman.tasks.work import Work, Workload, write_to_lengths
+from dragoman.tasks.work import Work, write_to_lengths
 from dragoman.train.job import CardPart, Validation, evaluating, unchecked
 from dragoman.train.loop import Progress
 from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted
-
-__all__ = ["measure", "random_job"]
 
 WARM_UP = 3
 """Steps that are not timed: the first ones find their memory."""
@@ -61,11 +60,9 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
     with tempfile.TemporaryDirectory(prefix="dragoman-cost-") as name:
         data = replace(work.recipe.data, cache=str(Path(name) / "cache"))
         recipe = replace(work.recipe, out=str(Path(name) / "run"), data=data)
-        try:
+        real = False
+        with suppress(InputError):
             data.check()
-        except InputError:
-            real = False
-        else:
             real = True
         with RunFolder.open(Path(recipe.out), recipe) as folder:
             begun = time.perf_counter()
@@ -85,33 +82,24 @@ def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float
     progress = Progress()
     validation = _seconds(parts.measure)
     export = _seconds(lambda: parts.export(Validation(loss=0.0, scores={}), progress))
-    _take(parts, progress, lambda steps: len(steps) >= WARM_UP)
-
-    def enough(steps: list[Step]) -> bool:
-        seconds = sum(step.seconds for step in steps)
-        timed = len(steps) >= LEAST_STEPS and seconds >= least_seconds
-        return timed or seconds >= MOST_SECONDS
-
-    steps = _take(parts, progress, enough)
-    tokens = sum(step.tokens for step in steps) / len(steps)
-    each = np.array([step.seconds / step.tokens for step in steps])
-    low, high = np.quantile(each, (0.25, 0.75))
-    save = _seconds(lambda: parts.save(progress))
-    speed = tokens_per_second(work, parts.job.model)
+    _take_steps(parts, progress, WARM_UP, 0.0)
+    seconds_S, tokens_S = _take_steps(parts, progress, LEAST_STEPS, least_seconds)
+    each_S, tokens = seconds_S / tokens_S, float(tokens_S.mean())
+    low, high = np.quantile(each_S, (0.25, 0.75))
     what = (
         "the recipe's own job"
         if prepare is not None
         else "batches of the recipe's shape with random ids, since its data is not here"
     )
     return Measured(
-        step_seconds=typical(each) * tokens,
+        step_seconds=typical(each_S) * tokens,
         step_tokens=tokens,
         prepare_seconds=prepare or 0.0,
         validation_seconds=validation,
-        save_seconds=save,
+        save_seconds=_seconds(lambda: parts.save(progress)),
         export_seconds=export,
-        tokens_per_second=speed,
-        how=f"{counted(len(steps), 'step')} of {what}, half of them in {low * tokens:.3g} to "
+        tokens_per_second=tokens_per_second(work, parts.job.model),
+        how=f"{counted(len(each_S), 'step')} of {what}, half of them in {low * tokens:.3g} to "
         f"{high * tokens:.3g} s",
     )
 
@@ -125,24 +113,23 @@ def typical(times: npt.NDArray[np.float64]) -> float:
     return float(np.minimum(times, SLOWEST * np.median(times)).mean())
 
 
-class Step(NamedTuple):
-    """A step that was timed."""
+def _take_steps(
+    parts: Parts, progress: Progress, least: int, least_seconds: float
+) -> npt.NDArray[np.float64]:
+    """Take so many steps for so long, but no longer than `MOST_SECONDS`.
 
-    seconds: float
-    """Its time."""
-    tokens: int
-    """Its tokens, of both sides."""
-
-
-def _take(parts: Parts, progress: Progress, enough: Callable[[list[Step]], bool]) -> list[Step]:
-    """Take steps until there are enough of them."""
-    steps: list[Step] = []
-    while not enough(steps):
+    Returns the seconds of each step and its tokens of both sides, `[2, S]`.
+    """
+    steps: list[tuple[float, int]] = []
+    begun = time.perf_counter()
+    while (passed := time.perf_counter() - begun) < MOST_SECONDS:
+        if len(steps) >= least and passed >= least_seconds:
+            break
         start = time.perf_counter()
         result = parts.take_step(progress)  # its loss is a number, so the device is done
-        steps.append(Step(time.perf_counter() - start, result.num_tokens))
+        steps.append((time.perf_counter() - start, result.num_tokens))
         progress.step += 1
-    return steps
+    return np.array(steps, float).T
 
 
 def _seconds(run: Callable[[], object]) -> float:
@@ -181,25 +168,20 @@ def tokens_per_second(work: Work, model: nn.Module) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _RandomBatches:
-    """Batches of one shape, whose ids are drawn at random."""
+    """Batches of one shape, whose ids are drawn at random when they are asked for."""
 
     work: Work
+    seed: int = 0
+    padding: float = 0.0
 
     @property
     def fingerprint(self) -> str:
         """The shape is all that there is."""
         return repr(self.work.shape)
 
-    def draw(self, rng: np.random.Generator) -> "_Epoch":
-        """Draw an epoch, whose batches are made when they are asked for."""
-        return _Epoch(self.work, int(rng.integers(1 << 30)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Epoch:
-    work: Work
-    seed: int
-    padding: float = 0.0
+    def draw(self, rng: np.random.Generator) -> "_RandomBatches":
+        """Draw an epoch."""
+        return replace(self, seed=int(rng.integers(1 << 30)))
 
     def __len__(self) -> int:
         return AN_EPOCH
@@ -225,12 +207,12 @@ class RandomJob:
     config: FolderConfig
     model: Model
     batches: Stream[Any]
-    workload: Workload
     tokenizers: tuple[Saves, Saves] = (_NoTokenizer(), _NoTokenizer())
 
     def loss(self, batch: Any) -> Tensor:  # noqa: ANN401 (of the task's own class)
         """Sum the task's loss over the batch's targets."""
-        return self.workload.loss(self.model, batch, self.work.recipe.train.label_smoothing)
+        recipe = self.work.recipe
+        return workload_of(recipe).loss(self.model, batch, recipe.train.label_smoothing)
 
     def measure(self) -> Validation:
         """Run a thousand rows forward; nothing is decoded."""
@@ -253,5 +235,4 @@ def random_job(work: Work) -> RandomJob:
         config=FolderConfig(model=work.config),
         model=build(work.config),
         batches=Stream(_RandomBatches(work), seed=1),
-        workload=workload_of(work.recipe),
     )

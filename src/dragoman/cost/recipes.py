@@ -20,8 +20,6 @@ from dragoman.tasks.work import Work, Workload
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import start_from
 
-__all__ = ["MODELS", "find_recipe", "work_of", "workload_of"]
-
 MODELS: Mapping[str, ModelConfig] = {
     **PRESETS,
     **DECODER_PRESETS,
@@ -38,10 +36,10 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
     path = Path(name)
     if name in shipped_recipes() or path.suffix == ".toml" or path.is_file():
         return load_recipe(name, overrides)
-    if name in MODELS and not path.is_dir():
-        return override_settings(_recipe_for(MODELS[name])(model=MODELS[name]), overrides)
     if path.is_dir():
         return override_settings(_recipe_of_folder(path), overrides)
+    if name in MODELS:
+        return override_settings(_recipe_for(MODELS[name])(model=MODELS[name]), overrides)
     known = (*shipped_recipes(), *MODELS)
     raise InputError(
         f"there is no recipe, preset or model folder {name!r}: recipes are "

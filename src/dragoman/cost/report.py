@@ -1,20 +1,13 @@
-"""All that `dragoman cost` says of a recipe on a device, as plain numbers."""
+"""All that `dragoman cost` reports of a recipe on a device, as plain numbers."""
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from dragoman.cost.check import validation_memory, validation_shape
+from dragoman.cost.check import usual_validation
 from dragoman.cost.counting import TrainingMemory, step_of
-from dragoman.cost.decoding import (
-    DecodingMemory,
-    cache_bytes,
-    decoding_flops,
-    decoding_memory,
-)
+from dragoman.cost.decoding import DecodingMemory, cache_of, decoding_flops, decoding_memory
 from dragoman.cost.estimate import (
     FLOAT,
     Measured,
-    Prices,
     TextEstimate,
     TrainingEstimate,
     estimate_texts,
@@ -23,18 +16,10 @@ from dragoman.cost.estimate import (
     full_batch,
 )
 from dragoman.cost.machine import Rates
-from dragoman.cost.recipes import workload_of
 from dragoman.models import count_parameters
 from dragoman.nn.cpu.products import Precision
+from dragoman.plain import Plain
 from dragoman.tasks.work import Shape, Work
-
-__all__ = [
-    "Cost",
-    "FlopsPerToken",
-    "MemoryReport",
-    "cost_of",
-    "decoding_memory_of",
-]
 
 ENOUGH_TOKENS = 4096
 """Tokens of a batch from which on memory grows by the activations of each further row."""
@@ -50,7 +35,7 @@ class FlopsPerToken:
 
     training: float
     """Forward and backward, of a token of a full batch."""
-    prefill: float | None
+    prefill: float
     """A token that is read before the first one is written; of an encoder, a token at all."""
     decoding: float | None
     """A token that is written, for each hypothesis, with half of the answer before it."""
@@ -62,7 +47,7 @@ class FlopsPerToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReport:
-    """Bytes."""
+    """Bytes; of decoding, None for encoders."""
 
     training: TrainingMemory
     """The peak of a step, as the recipe is."""
@@ -70,78 +55,64 @@ class MemoryReport:
     """The same in the other of fp32 and bf16."""
     other_checkpointing: TrainingMemory
     """The same with activation checkpointing, or, where the recipe has it, without."""
+    decoding: DecodingMemory | None
+    """The peak of decoding a full batch of sentences, each with its beams."""
+    bf16_decoding: DecodingMemory | None
+    """The same in bf16; decoding is in fp32 unless it is asked for otherwise."""
     validation: int
     """The peak of a validation: the loss of a batch, and greedy translations."""
     unfused_loss: int
     """What the logits of the batch and their gradient would take, which never exist at once."""
     cache: int | None
-    """What decoding keeps for each sentence and beam at the end of an answer; None for encoders."""
-    decoding: DecodingMemory | None
-    """The peak of decoding a full batch of sentences, each with its beams; None for encoders."""
-    bf16_decoding: DecodingMemory | None
-    """The same in bf16; decoding is in fp32 unless it is asked for otherwise."""
+    """What decoding keeps for each sentence and beam at the end of an answer."""
     largest_rows: int | None
     """Rows of the batch's lengths with which a step fits the device; None for an unknown memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What a recipe costs on a device."""
+class Cost(Plain):
+    """What a recipe costs on a device; `to_dict` has seconds, bytes and kWh."""
+
+    json_keys = (
+        *("name", "task", "kind", "parameters", "batch", "flops_per_token", "memory", "device"),
+        *("training", "texts", "measured"),
+    )
 
     name: str
     """What was asked for."""
     work: Work
     """What it is."""
-    rates: Rates
-    """What computes it."""
     parameters: dict[str, int]
-    """Of each part."""
-    flops: FlopsPerToken
-    """Arithmetic."""
+    """Of each part, and the total."""
+    flops_per_token: FlopsPerToken
     memory: MemoryReport
-    """Memory."""
+    device: Rates
+    """What computes it."""
     training: TrainingEstimate
-    """A run."""
     texts: TextEstimate
     """The model at work."""
     measured: Measured | None
     """What was timed here."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; times in seconds, sizes in bytes, energy in kWh."""
-        work, memory = self.work, self.memory
+    @property
+    def task(self) -> str:
+        """The task of the recipe."""
+        return self.work.recipe.task
+
+    @property
+    def kind(self) -> str:
+        """The variant of the model."""
+        return self.work.config.kind
+
+    @property
+    def batch(self) -> dict[str, int]:
+        """The size of a full batch."""
+        shape = self.work.shape
         return {
-            "name": self.name,
-            "task": work.recipe.task,
-            "kind": work.config.kind,
-            "parameters": self.parameters | {"total": sum(self.parameters.values())},
-            "batch": {
-                "rows": work.shape.rows,
-                "src_length": work.shape.src_length,
-                "length": work.shape.length,
-                "tokens": work.shape.tokens,
-            },
-            "flops_per_token": asdict(self.flops),
-            "memory": {
-                name: None if value is None else asdict(value) | {"total": value.total}
-                for name, value in (
-                    ("training", memory.training),
-                    ("other_precision", memory.other_precision),
-                    ("other_checkpointing", memory.other_checkpointing),
-                    ("decoding", memory.decoding),
-                    ("bf16_decoding", memory.bf16_decoding),
-                )
-            }
-            | {
-                "validation": memory.validation,
-                "unfused_loss": memory.unfused_loss,
-                "cache": memory.cache,
-                "largest_rows": memory.largest_rows,
-            },
-            "device": asdict(self.rates),
-            "training": asdict(self.training),
-            "texts": asdict(self.texts),
-            "measured": None if self.measured is None else asdict(self.measured),
+            "rows": shape.rows,
+            "src_length": shape.src_length,
+            "length": shape.length,
+            "tokens": shape.tokens,
         }
 
 
@@ -150,20 +121,24 @@ def cost_of(
     work: Work,
     rates: Rates,
     *,
-    prices: Prices = Prices(),  # noqa: B008 (frozen)
+    paid: Rates | None = None,
     per_month: float | None = None,
     measured: Measured | None = None,
 ) -> Cost:
-    """Count and estimate everything; `per_month` is a traffic in tokens."""
+    """Count and estimate everything.
+
+    `paid` are the rates with the user's own prices, if any; `per_month` is a traffic in tokens.
+    """
+    parts, paid = count_parameters(work.config), paid or rates
     return Cost(
         name=name,
         work=work,
-        rates=rates,
-        parameters=count_parameters(work.config),
-        flops=_flops_per_token(work),
+        parameters=parts | {"total": sum(parts.values())},
+        flops_per_token=_flops_per_token(work),
         memory=_memory(work, rates),
-        training=estimate_training(work, rates, prices, measured),
-        texts=estimate_texts(work, rates, prices, per_month=per_month, measured=measured),
+        device=rates,
+        training=estimate_training(work, paid, measured),
+        texts=estimate_texts(work, paid, per_month=per_month, measured=measured),
         measured=measured,
     )
 
@@ -194,33 +169,24 @@ def _decoding_per_token(work: Work) -> tuple[float, float]:
 
 
 def _memory(work: Work, rates: Rates) -> MemoryReport:
-    config: Any = work.config
-    shape = work.shape
-    checkpointing = not work.recipe.train.activation_checkpointing
+    shape, cache = work.shape, None
     other: Precision = "fp32" if rates.precision == "bf16" else "bf16"
-    cache = None
+    checkpointing = not work.recipe.train.activation_checkpointing
+    checkpointed = step_of(work, rates.precision, activation_checkpointing=checkpointing)
     if work.answer:
         source = work.length if shape.src_length else 0
         written = work.answer + (0 if source else work.length)
-        cache = cache_bytes(config, src_length=source, length=written, precision="fp32")
+        cache = cache_of(work.config, src_length=source, length=written).read
     targets = shape.rows * shape.length if shape.targets is None else shape.targets
     return MemoryReport(
         training=step_of(work, rates.precision).memory,
         other_precision=step_of(work, other).memory,
-        other_checkpointing=step_of(
-            work, rates.precision, activation_checkpointing=checkpointing
-        ).memory,
-        validation=validation_memory(
-            workload_of(work.recipe),
-            config,
-            shape,
-            validation_shape(work),
-            precision=rates.precision,
-        ),
-        unfused_loss=2 * FLOAT * targets * work.vocab_size,
-        cache=cache,
+        other_checkpointing=checkpointed.memory,
         decoding=decoding_memory_of(work, "fp32"),
         bf16_decoding=decoding_memory_of(work, "bf16"),
+        validation=usual_validation(work, rates.precision),
+        unfused_loss=2 * FLOAT * targets * work.vocab_size,
+        cache=cache,
         largest_rows=None if rates.memory is None else _largest_rows(work, rates, rates.memory),
     )
 
@@ -230,11 +196,8 @@ def decoding_memory_of(work: Work, precision: Precision) -> DecodingMemory | Non
     if not work.answer:
         return None
     batch = full_batch(work, work.beam_size)
-    shape = replace(
-        batch,
-        src_length=work.length,
-        length=work.answer + (0 if batch.src_length else work.length),
-    )
+    length = work.answer + (0 if batch.src_length else work.length)
+    shape = replace(batch, src_length=work.length, length=length)
     return decoding_memory(work.config, shape, beam_size=work.beam_size, precision=precision)
 
 
@@ -242,14 +205,13 @@ def _largest_rows(work: Work, rates: Rates, memory: int) -> int:
     """Rows that fill the device, on the line through two batches in which activations prevail."""
     few = max(1, -(-ENOUGH_TOKENS * work.shape.rows // work.shape.tokens))
     many = 2 * few
-    at_few, at_many = (
-        step_of(work, rates.precision, shape=_with_rows(work.shape, rows)).memory.total
-        for rows in (few, many)
-    )
+    at_few, at_many = (_peak(work, rates.precision, rows) for rows in (few, many))
     rows = few + (SPARE * memory - at_few) * (many - few) / (at_many - at_few)
     return max(0, int(rows))
 
 
-def _with_rows(shape: Shape, rows: int) -> Shape:
-    targets = None if shape.targets is None else shape.targets * rows // shape.rows
-    return replace(shape, rows=rows, targets=targets)
+def _peak(work: Work, precision: Precision, rows: int) -> int:
+    targets = work.shape.targets
+    targets = None if targets is None else targets * rows // work.shape.rows
+    shape = replace(work.shape, rows=rows, targets=targets)
+    return step_of(work, precision, shape=shape).memory.total

@@ -26,49 +26,40 @@ import numpy.typing as npt
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
-__all__ = ["Interval", "LawFit", "Point", "ScalingLaw", "fit_law"]
-
 Floats = npt.NDArray[np.float64]
+Numbers = float | Floats
 
 DELTA = 1e-3
 """Log residuals beyond it count by their size, no more by their square (Hoffmann et al., D.3)."""
-
 FEWEST_RUNS = 6
 """One more than there are numbers to fit."""
-
 FEWEST_LEVELS = 3
 """Different sizes and different lengths: two lie on any power law with any floor."""
-
-STEPS = 300
-"""Of the fit, at most; it ends where nothing grows better by more than the tolerance."""
-
+STEPS, TOLERANCE = 300, 1e-6
+"""The fit ends after so many steps, or where no loss falls by more than this share of it."""
 FIRST_STEPS, PROMISING = 30, 8
-"""So many steps tell which starts are worth going on from, and so many go on."""
-
-TOLERANCE = 1e-6
-"""Of what is left, as a share."""
-
+"""So many steps tell which starts are worth continuing, and so many are continued."""
 LARGEST_DAMPING = 1e6
-"""A step so short that makes nothing better shows that there is nothing better."""
+"""If a step as short as this makes nothing better, the minimum is reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingLaw:
-    """The five numbers."""
+    """The five numbers of a law; arrays of them are as many laws."""
 
-    floor: float
+    floor: Numbers
     """E: the loss that neither size nor training takes away, in nats."""
-    size_factor: float
+    size_factor: Numbers
     """A."""
-    size_exponent: float
+    size_exponent: Numbers
     """alpha: a model c times as large has a second term c^-alpha times as large."""
-    token_factor: float
+    token_factor: Numbers
     """B."""
-    token_exponent: float
+    token_exponent: Numbers
     """beta: the same for the tokens."""
 
     def loss(self, parameters: npt.ArrayLike, tokens: npt.ArrayLike) -> Floats:
-        """Return L(N, D) in nats per token, of one run or of arrays of one shape."""
+        """Return L(N, D) in nats per token; numbers and arrays broadcast."""
         of_size, of_tokens = np.asarray(parameters, float), np.asarray(tokens, float)
         return np.asarray(
             self.floor
@@ -91,44 +82,38 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A value and where 95 of 100 resampled fits put it."""
+    """A value and its 95 % interval: percentiles 2.5 and 97.5 of the resampled fits."""
 
     value: float
-    """From the fit to the runs as they are."""
     low: float
-    """The 2.5th percentile."""
     high: float
-    """The 97.5th percentile."""
+
+    @classmethod
+    def of(cls, value: Numbers, samples: Numbers) -> "Interval":
+        """Return the interval of a value's samples, NaN among them left out."""
+        low, high = np.nanpercentile(samples, (2.5, 97.5))
+        return cls(value=float(value), low=float(low), high=float(high))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawFit:
-    """The law of some runs, and the laws of resampled ones, which say how sure it is."""
+    """The law of some runs, and the laws of resampled ones, which tell how certain it is."""
 
     law: ScalingLaw
     """The best fit."""
-    samples: tuple[ScalingLaw, ...]
-    """Fits to resampled runs."""
-    residuals: tuple[float, ...]
-    """`log(predicted) - log(measured)` of each run, in the order of the runs."""
-    noise: tuple[float, ...]
-    """For each sample a log residual: by how much one more run may miss its law."""
+    samples: ScalingLaw
+    """Fits to resampled runs, `[S]`."""
+    noise: Floats
+    """For each sample a log residual, `[S]`: by how much one more run may miss its law."""
 
-    def interval(self, value: Callable[[ScalingLaw], float]) -> Interval:
+    def interval(self, value: Callable[[ScalingLaw], Numbers]) -> Interval:
         """Return whatever follows from the law, with its interval."""
-        found = [value(law) for law in self.samples]
-        low, high = np.nanpercentile(found, (2.5, 97.5))
-        return Interval(value=value(self.law), low=float(low), high=float(high))
+        return Interval.of(value(self.law), value(self.samples))
 
     def predict(self, parameters: float, tokens: float) -> Interval:
         """Return the loss that one more run will measure: the law's doubt and a run's own noise."""
-        found = [
-            law.loss(parameters, tokens) * np.exp(noise)
-            for law, noise in zip(self.samples, self.noise, strict=True)
-        ]
-        low, high = np.percentile(found, (2.5, 97.5))
-        value = float(self.law.loss(parameters, tokens))
-        return Interval(value=value, low=float(low), high=float(high))
+        samples = self.samples.loss(parameters, tokens) * np.exp(self.noise)
+        return Interval.of(self.law.loss(parameters, tokens), samples)
 
 
 def fit_law(points: Sequence[Point], *, samples: int = 1000, seed: int = 0) -> LawFit:
@@ -153,14 +138,8 @@ def fit_law(points: Sequence[Point], *, samples: int = 1000, seed: int = 0) -> L
     drawn_P = spread * (residual_P - residual_P.mean())
     resampled_SP = predicted_P + rng.choice(drawn_P, (samples, len(points)))
     fitted_SQ, _ = _minimise(scale, resampled_SP, np.tile(best_Q, (samples, 1)))
-    law = scale.law(best_Q)
     return LawFit(
-        law=law,
-        samples=tuple(scale.law(sample_Q) for sample_Q in fitted_SQ),
-        residuals=tuple(
-            float(np.log(law.loss(point.parameters, point.tokens) / point.loss)) for point in points
-        ),
-        noise=tuple(float(noise) for noise in rng.choice(drawn_P, samples)),
+        law=scale.law(best_Q), samples=scale.law(fitted_SQ), noise=rng.choice(drawn_P, samples)
     )
 
 
@@ -224,14 +203,14 @@ class _Scale:
         slopes = [-by_size_KP * self.size_P, -by_tokens_KP * self.tokens_P]
         return np.concatenate([shares_KP3, np.stack(slopes, axis=-1)], axis=-1)
 
-    def law(self, unknown_Q: Floats) -> ScalingLaw:
-        """Return the law in its own units."""
-        floor, size, tokens, alpha, beta = map(float, unknown_Q)
+    def law(self, unknown: Floats) -> ScalingLaw:
+        """Return the law, or laws, of unknowns `[Q]` or `[K, Q]` in its own units."""
+        floor, size, tokens, alpha, beta = unknown.T
         return ScalingLaw(
-            floor=float(np.exp(floor)),
-            size_factor=float(np.exp(size + alpha * self.middle_size)),
+            floor=np.exp(floor),
+            size_factor=np.exp(size + alpha * self.middle_size),
             size_exponent=alpha,
-            token_factor=float(np.exp(tokens + beta * self.middle_tokens)),
+            token_factor=np.exp(tokens + beta * self.middle_tokens),
             token_exponent=beta,
         )
 

@@ -16,53 +16,36 @@ their weights (attention's scores, the start of each operation) is a large share
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dragoman.cost.scaling import Interval, LawFit, ScalingLaw, fit_law
+from dragoman.cost.scaling import Floats, Interval, LawFit, Numbers, ScalingLaw, fit_law
 from dragoman.cost.scaling_runs import Run, find_runs, read_runs
 from dragoman.errors import InputError
+from dragoman.plain import to_plain
 
-__all__ = [
-    "Allocation",
-    "Budget",
-    "Plan",
-    "Prediction",
-    "ScalingReport",
-    "TokenCost",
-    "best_plan",
-    "optimal",
-    "report_scaling",
-]
-
-LARGEST_LOG_SIZE = math.log(1e18)
-HALVINGS = 100
+LARGEST_LOG_SIZE, HALVINGS = math.log(1e18), 100
 BEYOND = (1, 10, 100)
-"""Times the work of the largest run: the budgets that are asked about where none is given."""
-
+"""Budgets by default, as multiples of the work of the largest run."""
 MORE_DATA = 10
 """Times the tokens of the longest run."""
 
 
-# ---------------------------------------------------------------- the best use of a budget
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCost:
-    """What learning from one token costs a model of any size."""
+    """What training on one token costs a model of any size, in operations or seconds."""
 
     fixed: float
     """Whatever the size."""
     per_parameter: float
-    """For each parameter more."""
 
     @classmethod
     def of(cls, sizes: Sequence[float], costs: Sequence[float]) -> "TokenCost":
-        """Draw the line through the costs of runs that misses each by the least share of it.
+        """Fit a line to the costs of runs, by the squares of its relative errors.
 
         A part that would be below zero is zero. Raises InputError for runs of one size alone.
         """
@@ -77,86 +60,60 @@ class TokenCost:
             fixed, per_parameter = (0.0, alone) if fixed <= 0.0 else (alone, 0.0)
         return cls(fixed=float(fixed), per_parameter=float(per_parameter))
 
-    def of_token(self, parameters: float) -> float:
+    def of_token(self, parameters: Numbers) -> Floats:
         """Return the cost of a token for a model of so many parameters."""
-        return self.fixed + self.per_parameter * parameters
+        return np.asarray(self.fixed + self.per_parameter * parameters)
+
+
+def optimal(law: ScalingLaw, budget: Numbers, cost: TokenCost) -> tuple[Floats, Floats]:
+    """Return the size and the tokens of the lowest loss; laws and budgets may be arrays.
+
+    NaN where the law has no such place: where a larger model, or more tokens, never help (an
+    exponent of 0 or below), and where size costs nothing.
+    """
+    alpha, beta = law.size_exponent, law.token_exponent
+    exists = (np.minimum(alpha, beta) > 0.0) & (cost.per_parameter > 0.0)
+    low = np.zeros(np.broadcast_shapes(np.shape(alpha), np.shape(budget)))
+    high = np.full_like(low, LARGEST_LOG_SIZE)
+    with np.errstate(invalid="ignore", divide="ignore"):  # where it does not exist
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            size = np.exp(middle)
+            of_token = cost.of_token(size)
+            gain = np.log(alpha * law.size_factor) - alpha * middle
+            loss = np.log(beta * law.token_factor) - beta * np.log(budget / of_token)
+            falls = gain > loss + np.log(cost.per_parameter * size / of_token)
+            low, high = np.where(falls, middle, low), np.where(falls, high, middle)
+    size = np.where(exists, np.exp(low), np.nan)
+    return size, np.asarray(budget / cost.of_token(size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allocation:
-    """How a budget is spent."""
-
-    parameters: float
-    """N."""
-    tokens: float
-    """D."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The best use of a budget, and how sure that is."""
+class BestUse:
+    """The best use of a budget, and how certain that is."""
 
     budget: float
     """In the unit of the costs."""
     parameters: Interval
-    """The size."""
     tokens: Interval
-    """The tokens."""
     loss: Interval
-    """What a run of that plan will measure."""
+    """What a run of this size and length will measure."""
 
 
-def optimal(law: ScalingLaw, budget: float, cost: TokenCost) -> Allocation | None:
-    """Return the size and tokens of the lowest loss, or None where the law has no such place.
-
-    It has none where a larger model, or more tokens, never help (an exponent of 0 or below), and
-    where size costs nothing.
-    """
-    alpha, beta = law.size_exponent, law.token_exponent
-    if min(alpha, beta) <= 0.0 or cost.per_parameter <= 0.0:
-        return None
-
-    def still_falls(log_size: float) -> bool:
-        """Whether a larger model is better: what size still gives is more than tokens lose."""
-        size = math.exp(log_size)
-        of_token = cost.of_token(size)
-        given = math.log(alpha * law.size_factor) - alpha * log_size
-        lost = math.log(beta * law.token_factor) - beta * math.log(budget / of_token)
-        return given > lost + math.log(cost.per_parameter * size / of_token)
-
-    low, high = 0.0, LARGEST_LOG_SIZE
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if still_falls(middle) else (low, middle)
-    size = math.exp(low)
-    return Allocation(parameters=size, tokens=budget / cost.of_token(size))
-
-
-def best_plan(fit: LawFit, budget: float, cost: TokenCost) -> Plan:
-    """Return the best use of a budget by the fit, with intervals.
-
-    Raises InputError where the fit knows none.
-    """
-    chosen = optimal(fit.law, budget, cost)
-    if chosen is None:
+def best_use(fit: LawFit, budget: float, cost: TokenCost) -> BestUse:
+    """Return the best use of a budget. Raises InputError where the fit knows none."""
+    size, tokens = optimal(fit.law, budget, cost)
+    if np.isnan(size):
         raise InputError(
             "the fit has no best size: larger models or more tokens did not lower the loss of "
             "these runs; fit runs that lie further apart"
         )
-
-    def size(law: ScalingLaw) -> float:
-        found = optimal(law, budget, cost)
-        return found.parameters if found else math.nan
-
-    def tokens(law: ScalingLaw) -> float:
-        found = optimal(law, budget, cost)
-        return found.tokens if found else math.nan
-
-    return Plan(
+    sizes_S, tokens_S = optimal(fit.samples, budget, cost)
+    return BestUse(
         budget=budget,
-        parameters=fit.interval(size),
-        tokens=fit.interval(tokens),
-        loss=fit.predict(chosen.parameters, chosen.tokens),
+        parameters=Interval.of(size, sizes_S),
+        tokens=Interval.of(tokens, tokens_S),
+        loss=fit.predict(float(size), float(tokens)),
     )
 
 
@@ -165,31 +122,28 @@ def best_plan(fit: LawFit, budget: float, cost: TokenCost) -> Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What may be spent, in one of three ways; none of them asks about more work in general."""
+    """What may be spent, in one of three ways; without any, `BEYOND` is asked about."""
 
     flops: float | None = None
     """Operations of training."""
     minutes: float | None = None
-    """Time of training, on the machine that made the runs."""
+    """Training time on the machine that made the runs."""
     money: float | None = None
     """The same time, paid by the hour."""
     price_per_hour: float | None = None
-    """What an hour of that machine costs, in the unit of the money."""
+    """Of that machine, in the currency of the money."""
 
     def __post_init__(self) -> None:
-        """Reject several budgets at once, non-positive ones, and money without a price."""
+        """Reject several budgets at once, and money without a price."""
         given = [name for name in ("flops", "minutes", "money") if getattr(self, name) is not None]
         if len(given) > 1:
             raise InputError(f"one budget at a time, not {' and '.join(given)}")
         if (self.money is None) != (self.price_per_hour is None):
             raise InputError("a budget of money needs a price per hour, and a price needs money")
-        for name in (*given, *(["price_per_hour"] if self.price_per_hour is not None else [])):
-            if not 0.0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name} = {getattr(self, name)} must be a number above 0")
 
     @property
     def seconds(self) -> float | None:
-        """The time that it buys, where it is one of time or money."""
+        """The time that it buys, if it is one of time or money."""
         if self.money is not None and self.price_per_hour is not None:
             return 3600.0 * self.money / self.price_per_hour
         return None if self.minutes is None else 60.0 * self.minutes
@@ -202,21 +156,18 @@ class Spending:
     flops: float
     """Operations of the planned run."""
     seconds: float | None
-    """Its training time on the machine of the runs."""
-    plan: Plan
-    """Size, tokens and loss."""
+    """Its training time on the machine of the runs; None where their speed is not known."""
+    plan: BestUse
     beyond: float
     """Its operations as a multiple of the largest run that was fitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
-    """A run that was not fitted: what the law says of it, and what it measured."""
+class RunPrediction:
+    """A run that was not fitted, and the loss that the law predicts for it."""
 
     run: Run
-    """The run."""
     loss: Interval
-    """The prediction."""
 
     @property
     def inside(self) -> bool:
@@ -247,37 +198,34 @@ class ScalingReport:
     runs: tuple[Run, ...]
     """Those that were fitted, by size and tokens."""
     fit: LawFit
-    """The law."""
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[RunPrediction, ...]
     """Runs that were not fitted."""
-    check: Prediction | None
+    check: RunPrediction | None
     """The largest run as predicted by the others alone; None if they are too few for a law."""
     spendings: tuple[Spending, ...]
     """Answers to the budget, or to more work in general."""
     more_data: MoreData
-    """Ten times the tokens."""
     flops: TokenCost
     """Operations of a token by size."""
+
+    def law(self) -> dict[str, Interval]:
+        """Return the five numbers by name."""
+        return {f.name: self.fit.interval(attrgetter(f.name)) for f in fields(ScalingLaw)}
+
+    def fitted(self, run: Run) -> float:
+        """Return the law's loss for a run."""
+        return float(self.fit.law.loss(run.point.parameters, run.point.tokens))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; of the resampled laws the intervals only."""
         return {
-            "law": {name: asdict(value) for name, value in law_intervals(self.fit).items()},
-            "runs": [
-                asdict(run) | {"fitted": float(self.fit.law.loss(*_place(run)))}
-                for run in self.runs
-            ],
-            "foretold": [asdict(each) for each in self.predictions],
-            "check": asdict(self.check) if self.check else None,
-            "budgets": [asdict(spending) for spending in self.spendings],
-            "more_data": asdict(self.more_data),
+            "law": {name: to_plain(value) for name, value in self.law().items()},
+            "runs": [to_plain(run) | {"fitted": self.fitted(run)} for run in self.runs],
+            "foretold": [to_plain(each) for each in self.predictions],
+            "check": self.check and to_plain(self.check),
+            "budgets": [to_plain(each) for each in self.spendings],
+            "more_data": to_plain(self.more_data),
         }
-
-
-def law_intervals(fit: LawFit) -> dict[str, Interval]:
-    """Return the five numbers by name, with their intervals."""
-    names = ("floor", "size_factor", "size_exponent", "token_factor", "token_exponent")
-    return {name: fit.interval(attrgetter(name)) for name in names}
 
 
 def report_scaling(
@@ -288,17 +236,15 @@ def report_scaling(
     Raises InputError for runs that do not go together or are too few.
     """
     apart = {path.resolve() for path in predict}
-    fitted = [path for path in find_runs(folders) if path.resolve() not in apart]
-    read = read_runs([*fitted, *predict])
-    runs = sorted(read[: len(fitted)], key=_place)
+    to_fit = [path for path in find_runs(folders) if path.resolve() not in apart]
+    read = read_runs([*to_fit, *predict])
+    runs = sorted(read[: len(to_fit)], key=lambda run: (run.point.parameters, run.point.tokens))
     fit = fit_law([run.point for run in runs])
     flops = TokenCost.of([run.point.parameters for run in runs], [r.flops_per_token for r in runs])
     return ScalingReport(
         runs=tuple(runs),
         fit=fit,
-        predictions=tuple(
-            Prediction(run=run, loss=fit.predict(*_place(run))) for run in read[len(fitted) :]
-        ),
+        predictions=tuple(_predict(fit, run) for run in read[len(to_fit) :]),
         check=_check(runs),
         spendings=tuple(_spendings(runs, fit, flops, budget or Budget())),
         more_data=_more_data(runs, fit),
@@ -306,69 +252,55 @@ def report_scaling(
     )
 
 
-def _place(run: Run) -> tuple[int, int]:
-    return run.point.parameters, run.point.tokens
+def _predict(fit: LawFit, run: Run) -> RunPrediction:
+    return RunPrediction(run=run, loss=fit.predict(run.point.parameters, run.point.tokens))
 
 
-def _work(run: Run) -> float:
-    return run.flops_per_token * run.point.tokens
-
-
-def _check(runs: Sequence[Run]) -> Prediction | None:
+def _check(runs: Sequence[Run]) -> RunPrediction | None:
     """Leave the largest run out and predict it: the law's form is an assumption about the runs."""
-    largest = max(runs, key=_work)
+    largest = max(runs, key=attrgetter("flops"))
     try:
         fit = fit_law([run.point for run in runs if run is not largest])
     except InputError:
         return None
-    return Prediction(run=largest, loss=fit.predict(*_place(largest)))
+    return _predict(fit, largest)
 
 
 def _spendings(
     runs: Sequence[Run], fit: LawFit, flops: TokenCost, budget: Budget
 ) -> list[Spending]:
-    largest = max(map(_work, runs))
-    time = _token_seconds(runs)
+    largest = max(run.flops for run in runs)
+    timed = [(r.point.parameters, r.seconds_per_token) for r in runs if r.seconds_per_token]
+    time = TokenCost.of(*zip(*timed, strict=True)) if len(dict(timed)) > 1 else None
     if budget.seconds is not None:
         if time is None:
             raise InputError("these runs do not tell their speed; give the budget in FLOPs")
-        plans = [best_plan(fit, budget.seconds, time)]
+        plans = [best_use(fit, budget.seconds, time)]
     else:
         budgets = [times * largest for times in BEYOND] if budget.flops is None else [budget.flops]
-        plans = [best_plan(fit, amount, flops) for amount in budgets]
+        plans = [best_use(fit, amount, flops) for amount in budgets]
     return [_spending(plan, flops, time, largest) for plan in plans]
 
 
-def _spending(plan: Plan, flops: TokenCost, time: TokenCost | None, largest: float) -> Spending:
+def _spending(plan: BestUse, flops: TokenCost, time: TokenCost | None, largest: float) -> Spending:
     size, tokens = plan.parameters.value, plan.tokens.value
-    work = flops.of_token(size) * tokens
+    work = float(flops.of_token(size) * tokens)
     return Spending(
         flops=work,
-        seconds=time.of_token(size) * tokens if time else None,
+        seconds=float(time.of_token(size) * tokens) if time else None,
         plan=plan,
         beyond=work / largest,
     )
 
 
-def _token_seconds(runs: Sequence[Run]) -> TokenCost | None:
-    known = [(run.point.parameters, run.seconds_per_token) for run in runs]
-    told = [(size, seconds) for size, seconds in known if seconds is not None]
-    if len({size for size, _ in told}) < 2:
-        return None
-    return TokenCost.of([size for size, _ in told], [seconds for _, seconds in told])
-
-
 def _more_data(runs: Sequence[Run], fit: LawFit) -> MoreData:
     size = max(run.point.parameters for run in runs)
     tokens = max(run.point.tokens for run in runs)
-
-    def bound(law: ScalingLaw) -> float:
-        return float(law.floor + law.token_factor * (MORE_DATA * tokens) ** -law.token_exponent)
-
+    longer = MORE_DATA * tokens
     return MoreData(
         parameters=size,
         tokens=tokens,
-        now=fit.interval(lambda law: float(law.loss(size, tokens))),
-        more=fit.interval(lambda law: float(law.loss(size, MORE_DATA * tokens))),
-        bound=fit.interval(bound),
+        now=fit.interval(lambda law: law.loss(size, tokens)),
+        more=fit.interval(lambda law: law.loss(size, longer)),
+        bound=fit.interval(lambda law: law.floor + law.token_factor * longer**-law.token_exponent),
     )

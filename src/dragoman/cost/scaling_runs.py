@@ -6,7 +6,7 @@ section 3.1). So a run gives one point, its last validation, whatever it measure
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -17,15 +17,9 @@ from dragoman.cost.recipes import find_recipe, work_of
 from dragoman.cost.scaling import Point
 from dragoman.errors import InputError
 from dragoman.models import count_parameters
-from dragoman.models.folder import read_config
-
-__all__ = ["Run", "find_runs", "read_runs"]
-
-SAME = ("task", "data", "tokenizer", "batch.length", "batch.stride")
-"""What decides which text is predicted, in which pieces and from how much before it."""
 
 FREE_DATA = ("root", "cache", "source")
-"""Where the texts lie, which is nothing about them."""
+"""Settings of where the texts lie, which is nothing about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +29,15 @@ class Run:
     name: str
     """Its folder."""
     point: Point
-    """Its size, its tokens, its loss."""
     flops_per_token: float
     """Of training, as `dragoman cost` counts them."""
     seconds_per_token: float | None
-    """The median over its training, without validation; none for a run too short to tell."""
+    """The median over its training, without validation; None for a run too short to tell."""
+
+    @property
+    def flops(self) -> float:
+        """Operations of the whole run."""
+        return self.flops_per_token * self.point.tokens
 
 
 def find_runs(folders: Sequence[Path]) -> list[Path]:
@@ -80,14 +78,16 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 
 def _what_is_predicted(folder: Path) -> dict[str, object]:
-    recipe = _json(folder / "training" / "recipe.json")
-    data = {key: value for key, value in recipe["data"].items() if key not in FREE_DATA}
-    found: dict[str, object] = {}
-    for key in SAME:
-        section, _, name = key.partition(".")
-        value = data if key == "data" else recipe.get(section)
-        found[key] = value.get(name) if name and isinstance(value, dict) else value
-    return found
+    """Return what decides which text is predicted, in which pieces and from how much before it."""
+    (recipe,) = _read_json(folder / "training" / "recipe.json")
+    batch = recipe.get("batch", {})
+    return {
+        "task": recipe.get("task"),
+        "data": {key: value for key, value in recipe["data"].items() if key not in FREE_DATA},
+        "tokenizer": recipe.get("tokenizer"),
+        "batch.length": batch.get("length"),
+        "batch.stride": batch.get("stride"),
+    }
 
 
 def _read_run(folder: Path) -> Run:
@@ -96,56 +96,43 @@ def _read_run(folder: Path) -> Run:
             f"{folder} is not finished, so its loss is no end of a learning rate that falls; let "
             "dragoman train go on with it, or leave it out"
         )
-    lines = list(_lines(folder / "training" / "metrics.jsonl"))
+    lines = _read_json(folder / "training" / "metrics.jsonl", by_line=True)
     losses = [line for line in lines if "valid" in line]
     if not losses:
         raise InputError(f"{folder} has no validation, so there is no loss to fit; leave it out")
-    model = read_config(folder).model
-    work = work_of(find_recipe(str(folder)))
-    step = step_of(work, "fp32", activation_checkpointing=False)
-    flops = step.flops.total / work.shape.tokens
-    speeds = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
-    return Run(
-        name=str(folder),
-        point=Point(
-            parameters=sum(count_parameters(model).values()),
-            tokens=_tokens(folder, lines, losses[-1]["step"]),
-            loss=losses[-1]["valid"]["loss"],
-        ),
-        flops_per_token=flops,
-        seconds_per_token=1.0 / median(speeds) if speeds else None,
-    )
-
-
-def _tokens(folder: Path, lines: Sequence[Mapping[str, Any]], step: int) -> int:
-    """Tokens up to a step, from the last line before it that tells them."""
-    told = [line for line in lines if "tokens" in line and line["step"] <= step]
-    if not told or not told[-1]["tokens"]:
+    end = losses[-1]["step"]
+    known = [line for line in lines if "tokens" in line and line["step"] <= end]
+    if not known or not known[-1]["tokens"]:
         raise InputError(
             f"{folder / 'training' / 'metrics.jsonl'} does not say how many tokens the run was "
             "trained on; leave the run out"
         )
-    tokens, at = float(told[-1]["tokens"]), float(told[-1]["step"])
-    return round(tokens * step / at)
+    work = work_of(find_recipe(str(folder)))
+    step = step_of(work, "fp32", activation_checkpointing=False)
+    speeds = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
+    return Run(
+        name=str(folder),
+        point=Point(
+            parameters=sum(count_parameters(work.config).values()),
+            tokens=round(float(known[-1]["tokens"]) * end / float(known[-1]["step"])),
+            loss=losses[-1]["valid"]["loss"],
+        ),
+        flops_per_token=step.flops.total / work.shape.tokens,
+        seconds_per_token=1.0 / median(speeds) if speeds else None,
+    )
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _read_json(path: Path, *, by_line: bool = False) -> list[Any]:
+    """Read a file of one object, or of one in each line; InputError says what is damaged."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; leave the run out") from error
-    for number, line in enumerate(text.splitlines(), start=1):
+    found = []
+    for number, part in enumerate(text.splitlines() if by_line else [text], start=1):
         try:
-            yield json.loads(line)
+            found.append(json.loads(part))
         except ValueError as error:
-            raise InputError(f"{path}, line {number} is damaged; leave the run out") from error
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; leave the run out") from error
-    except ValueError as error:
-        raise InputError(f"{path} is damaged ({error}); leave the run out") from error
+            where = f"{path}, line {number}" if by_line else f"{path}"
+            raise InputError(f"{where} is damaged; leave the run out") from error
     return found

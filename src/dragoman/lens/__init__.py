@@ -7,8 +7,8 @@
     search       what a search saw, and the tree of it
     terminal     an inspection as lines of text
     page         an inspection as one HTML file
-    pictures     one grid of weights (`plot_alignment`), every head of a model (`plot_heads`)
-    scaling      a scaling law over the runs it was fitted to, which `dragoman cost --fit` draws
+    pictures     one grid of weights (`plot_alignment`), every head of a model (`plot_heads`), and
+                 what any figure begins and ends with (`blank`, `save`)
 
 The pictures are called by name (`dragoman.lens.plot_heads(inspection, "heads.png")`) and need
 matplotlib, which the extra `plot` brings; neither it nor PyTorch is imported before.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
-    from dragoman.lens.pictures import plot_alignment, plot_heads
+    from dragoman.lens.pictures import blank, plot_alignment, plot_heads, save
 else:
 
     def __getattr__(name: str) -> object:
@@ -36,7 +36,7 @@ else:
         return getattr(pictures, name)
 
 
-__all__ = ["plot_alignment", "plot_heads"]
+__all__ = ["blank", "plot_alignment", "plot_heads", "save"]
 
 
 def __dir__() -> list[str]:

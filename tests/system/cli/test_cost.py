@@ -117,10 +117,11 @@ def test_a_slow_device_writes_more_than_nothing(
         (("base", "--device", "h100", "--measure"), "give one"),
         (("base", "--price", "-1"), "--price is -1; it must be above 0"),
         (("base", "--length", "100000"), "length = 100000 is over the recipe's batch.max_length"),
-        (("base", "--flops", "0"), "--flops needs --fit"),
+        (("base", "--flops", "1"), "--flops needs --fit"),
         (("--fit", "runs", "--kwh-price", "1"), "--kwh-price has no meaning with --fit"),
         (("--fit", "runs", "--measure"), "--measure has no meaning with --fit"),
-        (("--fit", "runs", "--flops", "inf"), "flops = inf must be a number above 0"),
+        (("--fit", "runs", "--flops", "inf"), "--flops is inf; it must be above 0"),
+        (("--fit", "runs", "--minutes", "0"), "--minutes is 0; it must be above 0"),
         (("base", "model.d_modl=3"), "did you mean model.d_model"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.train.made import make_console
 
-from dragoman.cli.cost_train import tell_estimate
+from dragoman.cli.cost_train import print_estimate
 from dragoman.cost.recipes import find_recipe
 from dragoman.train.config import TrainConfig
 
@@ -26,5 +26,5 @@ def test_a_long_run_can_be_ended_sooner(
     """The setting that does so is named where the recipe has no limit of time."""
     recipe = find_recipe("numbers", (f"out={tmp_path / 'run'}",))
     console, said = make_console(terminal=False)
-    tell_estimate(replace(recipe, train=train), console)
+    print_estimate(replace(recipe, train=train), console)
     assert ("train.max_minutes=30" in said.getvalue()) is offered

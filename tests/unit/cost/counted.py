@@ -15,6 +15,7 @@ from torch.utils.flop_counter import (
 )
 
 from dragoman.cost.counting import TrainingStep, training_step
+from dragoman.cost.recipes import workload_of
 from dragoman.models import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -27,7 +28,7 @@ from dragoman.models.folder import FolderConfig
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.cpu.products import onednn_setting
 from dragoman.tasks.task import task_of
-from dragoman.tasks.work import Shape, Workload
+from dragoman.tasks.work import Shape, Work, Workload
 
 aten = torch.ops.aten
 
@@ -90,11 +91,17 @@ def make(config: ModelConfig, *, checkpointing: bool = False) -> Model:
     return model
 
 
-def workload_for(config: ModelConfig) -> Workload:
-    """Return what the task that trains such models says of its batches and its loss."""
+def work_for(config: ModelConfig, shape: Shape) -> Work:
+    """Return the work of training such a model on batches of this shape."""
     task = task_of(FolderConfig(model=config))
     assert task is not None
-    return task.workload
+    recipe: Any = task.recipe
+    return Work(recipe=recipe(), config=config, length=1, shape=shape, longest=1)
+
+
+def workload_for(config: ModelConfig) -> Workload:
+    """Return what the task that trains such models says of its batches and its loss."""
+    return workload_of(work_for(config, Shape(rows=1)).recipe)
 
 
 def loss_of(config: ModelConfig, model: Model, shape: Shape) -> Tensor:

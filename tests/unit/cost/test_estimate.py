@@ -19,7 +19,6 @@ from dragoman.cost.estimate import (
     FLOAT,
     HOUR,
     Measured,
-    Prices,
     bill_of,
     estimate_texts,
     estimate_training,
@@ -79,10 +78,10 @@ def test_every_recipe_and_preset_has_an_estimate(name: str) -> None:
     work = _work(name)
     assert work.shape.tokens > 0
     assert count_parameters(work.config)[next(iter(count_parameters(work.config)))] > 0
-    run = estimate_training(work, RATES, Prices())
+    run = estimate_training(work, RATES)
     assert run.bill is not None
     assert run.bill.seconds > 0
-    assert estimate_texts(work, RATES, Prices()).tokens_per_second > 0
+    assert estimate_texts(work, RATES).tokens_per_second > 0
 
 
 @given(
@@ -99,9 +98,9 @@ def test_a_bill_is_power_rent_and_electricity_times_time(
     The table's price is in dollars, one that is given in the user's own currency.
     """
     rates = replace(RATES, watts=watts, price_per_hour=price)
-    rented = bill_of(seconds, rates, Prices())
-    owned = bill_of(seconds, rates, Prices(per_kwh=kwh))
-    both = bill_of(seconds, rates, Prices(per_hour=price, per_kwh=kwh))
+    rented = bill_of(seconds, rates)
+    owned = bill_of(seconds, rates.priced(per_hour=None, per_kwh=kwh))
+    both = bill_of(seconds, rates.priced(per_hour=price, per_kwh=kwh))
     assert (rented.currency, owned.currency, both.currency) == ("USD", None, None)
     assert rented.kwh == pytest.approx(watts / 1000 * seconds / HOUR)
     assert rented.money == pytest.approx(price * seconds / HOUR)
@@ -110,13 +109,13 @@ def test_a_bill_is_power_rent_and_electricity_times_time(
     assert rented.money is not None
     assert owned.money is not None
     assert both.money == pytest.approx(rented.money + owned.money)
-    assert bill_of(2 * seconds, rates, Prices()).money == pytest.approx(2 * rented.money)
-    assert bill_of(seconds, replace(rates, price_per_kwh=kwh), Prices()).money == both.money
+    assert bill_of(2 * seconds, rates).money == pytest.approx(2 * rented.money)
+    assert bill_of(seconds, replace(rates, price_per_kwh=kwh)).money == both.money
 
 
 def test_what_is_not_known_is_not_made_up() -> None:
     """No power, no energy; no price, no money."""
-    bill = bill_of(1.0, replace(RATES, watts=None, price_per_hour=None), Prices(per_kwh=0.3))
+    bill = bill_of(1.0, replace(RATES, watts=None, price_per_hour=None, price_per_kwh=0.3))
     assert (bill.kwh, bill.money) == (None, None)
 
 
@@ -126,8 +125,8 @@ def test_time_follows_arithmetic_and_rate(steps: int, factor: int) -> None:
     """Without the time to start layers a step is FLOPs by rate, and twice the rate half of it."""
     work = _work("tiny", f"train.max_steps={steps}")
     rates = replace(RATES, layer_seconds=0.0)
-    slow = estimate_training(work, rates, Prices())
-    fast = estimate_training(work, replace(rates, training=factor * rates.training), Prices())
+    slow = estimate_training(work, rates)
+    fast = estimate_training(work, replace(rates, training=factor * rates.training))
     flops = step_of(work, "fp32").flops.total
     assert slow.step_seconds == pytest.approx(flops / rates.training)
     assert fast.step_seconds == pytest.approx(slow.step_seconds / factor)
@@ -137,40 +136,34 @@ def test_time_follows_arithmetic_and_rate(steps: int, factor: int) -> None:
 
 def test_the_first_limit_ends_the_run() -> None:
     """Steps or minutes; within the minutes stand steps, validations, checkpoints, the beginning."""
-    by_time = estimate_training(_work("multi30k-en-de"), RATES, Prices(), MEASURED)
+    by_time = estimate_training(_work("multi30k-en-de"), RATES, MEASURED)
     assert by_time.limited_by == "9 minutes"
     assert by_time.steps is not None
     assert by_time.steps * 2.0 < 9 * 60 - 10.0
-    by_steps = estimate_training(
-        _work("multi30k-en-de", "train.max_steps=30"), RATES, Prices(), MEASURED
-    )
+    by_steps = estimate_training(_work("multi30k-en-de", "train.max_steps=30"), RATES, MEASURED)
     assert by_steps.limited_by == "30 steps"
     assert by_steps.bill is not None
     assert by_steps.bill.seconds == pytest.approx(10.0 + 30 * 2.0 + 20.5 + 0.5)
     settings = ("train.max_steps=30", "train.save_every=10", "train.average_last=2")
-    averaged = estimate_training(_work("multi30k-en-de", *settings), RATES, Prices(), MEASURED)
+    averaged = estimate_training(_work("multi30k-en-de", *settings), RATES, MEASURED)
     assert averaged.bill is not None  # what is averaged at the end is validated once more
     assert averaged.bill.seconds == pytest.approx(10.0 + 30 * 2.0 + 2 * 20.5 + 3 * 0.5)
     patience = replace(_work("sst2").recipe, train=TrainConfig(patience=3, schedule="constant"))
-    endless = estimate_training(work_of(patience), RATES, Prices())
+    endless = estimate_training(work_of(patience), RATES)
     assert (endless.steps, endless.bill) == (None, None)
 
 
-@pytest.mark.parametrize(("checkpointing", "passes"), [("false", 3), ("true", 4)])
-def test_a_step_starts_each_layer_once_a_pass(checkpointing: str, passes: int) -> None:
-    """Forward once and backward twice; activation checkpointing runs forward once more."""
-    work = _work("tiny", f"train.activation_checkpointing={checkpointing}")
+@pytest.mark.parametrize(
+    ("setting", "passes"), [("activation_checkpointing=true", 4), ("accumulate=4", 4 * 3)]
+)
+def test_a_step_starts_each_layer_once_a_pass(setting: str, passes: int) -> None:
+    """Forward once and backward twice, and forward once more with checkpointing, in each batch."""
+    work, usual = _work("tiny", f"train.{setting}"), _work("tiny")
     rates = replace(RATES, training=1e30)
-    seconds = estimate_training(work, rates, Prices()).step_seconds
-    assert seconds == pytest.approx(passes * work.config.depth * rates.layer_seconds)
-
-
-def test_accumulated_batches_are_one_step() -> None:
-    """Their time and their tokens add up."""
-    one, four = (_work("tiny", f"train.accumulate={k}") for k in (1, 4))
-    assert four.step_tokens == 4 * one.step_tokens
-    steps = [estimate_training(work, RATES, Prices()).step_seconds for work in (one, four)]
-    assert steps[1] == pytest.approx(4 * steps[0])
+    one, many = (estimate_training(each, rates).step_seconds for each in (usual, work))
+    assert one == pytest.approx(3 * work.config.depth * rates.layer_seconds)
+    assert many == pytest.approx(passes / 3 * one)
+    assert work.step_tokens == work.recipe.train.accumulate * usual.step_tokens
 
 
 def test_what_is_none_of_them_is_answered_with_the_nearest() -> None:
@@ -288,7 +281,7 @@ def test_measuring_times_what_there_is(name: str, overrides: tuple[str, ...]) ->
     assert min(times) > 0
     assert measured.tokens_per_second is not None
     assert measured.step_tokens > 0
-    run = estimate_training(work, RATES, Prices(), measured)
+    run = estimate_training(work, RATES, measured)
     assert run.step_seconds == measured.step_seconds
 
 
@@ -329,7 +322,7 @@ def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
     """The last token of a prompt is the first step's, so a longer one is counted."""
     work = _work("tinyshakespeare", *TINY_LM)
     assert isinstance(work.config, DecoderOnlyConfig)
-    read = cost_of("it", work, RATES).flops.prefill
+    read = cost_of("it", work, RATES).flops_per_token.prefill
     prompts = Shape(rows=64, length=work.length + 1)
     prefill = decoding_flops(work.config, prompts, cached=work.length).prefill
     assert read == prefill / 64 / work.length
@@ -338,7 +331,7 @@ def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
 def test_shares_of_training_are_those_of_its_flops() -> None:
     """Three products with the output matrix for each target, of all that a token takes."""
     work = _work("numbers", *TINY, *ONE_LAYER)
-    found = cost_of("it", work, RATES).flops
+    found = cost_of("it", work, RATES).flops_per_token
     each_target = 3 * 2 * work.config.d_model * work.vocab_size
     assert found.output == pytest.approx(each_target / 2 / found.training)
     assert 0 < found.scores < 1

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from operator import attrgetter
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.cost.scaling import DELTA, Point, ScalingLaw, fit_law
-from dragoman.cost.scaling_report import law_intervals
+from dragoman.cost.scaling import DELTA, LawFit, Point, ScalingLaw, fit_law
 from dragoman.errors import InputError
 
 LAW = ScalingLaw(
@@ -75,7 +76,8 @@ def test_intervals_hold_the_truth() -> None:
     held = dict.fromkeys(("size_exponent", "token_exponent", "larger"), 0)
     for seed in range(6):
         fit = fit_law(measured(LAW, noise=0.003, seed=seed), samples=60)
-        intervals = law_intervals(fit) | {"larger": fit.predict(*LARGER)}
+        intervals = {name: fit.interval(attrgetter(name)) for name in asdict(LAW)}
+        intervals["larger"] = fit.predict(*LARGER)
         truth = asdict(LAW) | {"larger": float(LAW.loss(*LARGER))}
         for name in held:
             held[name] += intervals[name].low <= truth[name] <= intervals[name].high
@@ -92,6 +94,11 @@ def test_more_noise_is_a_wider_interval() -> None:
     assert wild.high - wild.low > 3 * (calm.high - calm.low)
 
 
+def off_the_law(fit: LawFit, points: Sequence[Point]) -> np.ndarray:
+    """Return the log residual of each run."""
+    return np.array([np.log(fit.law.loss(p.parameters, p.tokens) / p.loss) for p in points])
+
+
 def test_noise_has_no_side() -> None:
     """Beside a run that went wrong, which lies off on its own side, noise is centred all the same.
 
@@ -99,15 +106,16 @@ def test_noise_has_no_side() -> None:
     """
     points = measured(LAW, noise=0.001, seed=1)
     points[5] = replace(points[5], loss=1.1 * points[5].loss)
-    noise = np.array(fit_law(points, samples=300).noise)
+    noise = fit_law(points, samples=300).noise
     assert abs(noise.mean()) < 0.15 * noise.std()
 
 
 def test_noise_is_that_of_the_runs_and_of_what_was_fitted() -> None:
     """One more run misses the law by more than those it was fitted to: by sqrt(n / (n - 5))."""
-    fit = fit_law(measured(LAW, noise=0.003), samples=400)
-    spread = np.sqrt(len(fit.residuals) / (len(fit.residuals) - 5))
-    assert np.std(fit.noise) == pytest.approx(spread * np.std(fit.residuals), rel=0.1)
+    points = measured(LAW, noise=0.003)
+    fit = fit_law(points, samples=400)
+    spread = np.sqrt(len(points) / (len(points) - 5))
+    assert np.std(fit.noise) == pytest.approx(spread * np.std(off_the_law(fit, points)), rel=0.1)
 
 
 def test_one_wrong_run_moves_little() -> None:
@@ -116,25 +124,20 @@ def test_one_wrong_run_moves_little() -> None:
     points[5] = replace(points[5], loss=1.1 * points[5].loss)
     found = fit_law(points, samples=2)
     assert float(found.law.loss(*LARGER)) == pytest.approx(float(LAW.loss(*LARGER)), rel=0.01)
-    assert found.residuals[5] == pytest.approx(-np.log(1.1), abs=0.02)
+    assert off_the_law(found, points)[5] == pytest.approx(-np.log(1.1), abs=0.02)
 
 
-def test_the_order_of_the_runs_changes_nothing() -> None:
-    """The same runs in another order: the same law, the same intervals; residuals go along."""
+def test_the_runs_and_the_seed_decide_all() -> None:
+    """In another order they give the same law and samples; another seed gives other samples."""
     points = measured(LAW, noise=0.003, seed=2)
     order = np.random.default_rng(0).permutation(len(points))
-    one, other = fit_law(points, samples=20), fit_law([points[i] for i in order], samples=20)
-    assert one.law == other.law
-    assert one.samples == other.samples
-    assert [one.residuals[i] for i in order] == list(other.residuals)
-
-
-def test_the_same_seed_draws_the_same() -> None:
-    """A seed decides the resampled laws; another one draws others."""
-    points = measured(LAW, noise=0.003, seed=2)
-    first, again, other = (fit_law(points, samples=20, seed=seed) for seed in (1, 1, 2))
-    assert first == again
-    assert first.samples != other.samples
+    one, again = fit_law(points, samples=20), fit_law([points[i] for i in order], samples=20)
+    other = fit_law(points, samples=20, seed=1)
+    assert one.law == again.law == other.law
+    for name in asdict(LAW):
+        drawn = [getattr(fit.samples, name) for fit in (one, again, other)]
+        assert np.array_equal(drawn[0], drawn[1])
+        assert not np.array_equal(drawn[0], drawn[2])
 
 
 def test_the_fit_is_no_worse_than_lbfgs() -> None:
@@ -146,8 +149,8 @@ def test_the_fit_is_no_worse_than_lbfgs() -> None:
         for name in ("parameters", "tokens", "loss")
     )
 
-    def objective(unknown: Sequence[float]) -> float:
-        a, b, e, alpha, beta = unknown
+    def objective(unknown: npt.ArrayLike) -> float:
+        a, b, e, alpha, beta = np.asarray(unknown)
         law = np.logaddexp.reduce(
             [a - alpha * sizes, b - beta * tokens, np.full_like(sizes, e)], axis=0
         )
@@ -162,15 +165,9 @@ def test_the_fit_is_no_worse_than_lbfgs() -> None:
     ]
     theirs = min(optimize.minimize(objective, start, method="L-BFGS-B").fun for start in starts)
     law = fit_law(points, samples=2).law
-    ours = objective(
-        (
-            np.log(law.size_factor),
-            np.log(law.token_factor),
-            np.log(law.floor),
-            law.size_exponent,
-            law.token_exponent,
-        )
-    )
+    factors = (law.size_factor, law.token_factor, law.floor)
+    exponents = (law.size_exponent, law.token_exponent)
+    ours = objective([*(float(np.log(x)) for x in factors), *map(float, exponents)])
     assert ours <= theirs * 1.001
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.cost.counted import loss_of, make, measured_peak, workload_for
+from tests.unit.cost.counted import loss_of, make, measured_peak, work_for
 from tests.unit.cost.test_memory import CASES
 from tests.unit.train.made import make_batch, make_console
 
@@ -50,7 +50,7 @@ def test_the_loss_takes_what_is_measured(name: str) -> None:
     with torch.inference_mode():
         expected = measured_peak(lambda: loss_of(config, model, shape))
     states = 3 * 4 * sum(count_parameters(config).values())
-    found = validation_memory(workload_for(config), config, shape, None) - states
+    found = validation_memory(work_for(config, shape), shape) - states
     assert found == pytest.approx(expected, rel=0.1)
 
 
