@@ -21,22 +21,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-__all__ = [
-    "FORMAT",
-    "Alignment",
-    "Alternative",
-    "AttentionMap",
-    "Attribution",
-    "BeamTree",
-    "HeadSummary",
-    "Inspection",
-    "Node",
-    "Note",
-    "Prediction",
-    "Sentence",
-    "Step",
-]
-
 FORMAT = 1
 """The version of the JSON."""
 
@@ -114,7 +98,7 @@ class AttentionMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Alignment:
+class AlignmentMap:
     """Which source token each token of the translation comes from, as far as attention tells."""
 
     links: tuple[tuple[int, int, float], ...]
@@ -134,7 +118,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TokenChoice:
     """One choice of a token, and what else there was to choose."""
 
     index: int
@@ -242,9 +226,9 @@ class Inspection:
     """The translation."""
     attention: tuple[AttentionMap, ...] = ()
     """One for each kind of attention that the model has."""
-    alignment: Alignment | None = None
+    alignment: AlignmentMap | None = None
     """Of a translation."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TokenChoice, ...] = ()
     """Of a translation and of a continuation each token; of a masked language model each gap."""
     beam: BeamTree | None = None
     """Of a translation."""
@@ -274,7 +258,7 @@ def _plain(value: Any, digits: int = 6) -> Any:  # noqa: ANN401 -- whatever a fi
     if isinstance(value, Prediction):
         return _plain_prediction(value)
     if is_dataclass(value):
-        digits = 4 if isinstance(value, HeadSummary | Alignment) else digits
+        digits = 4 if isinstance(value, HeadSummary | AlignmentMap) else digits
         return {
             _KEYS.get(f.name, f.name): _plain(getattr(value, f.name), digits) for f in fields(value)
         }

@@ -20,8 +20,6 @@ from dragoman.lens.inspection import (
     Prediction,
 )
 
-__all__ = ["lines_of", "table", "width_of"]
-
 SMALLEST_SHARE = 0.1
 """Smallest share of attention that is printed."""
 LINKS = 3

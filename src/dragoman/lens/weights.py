@@ -50,8 +50,6 @@ from dragoman.lens.inspection import HeadKind, HeadSummary
 from dragoman.models import EncoderOnly
 from dragoman.nn import evaluation_view, row_invariant_products
 
-__all__ = ["gradient_input", "rollout", "summarise"]
-
 BROAD = 0.9
 """Share of the greatest entropy from which on a head is broad."""
 HALF = 0.5
