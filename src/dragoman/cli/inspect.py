@@ -172,7 +172,7 @@ def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
 def _architecture(config: "FolderConfig") -> dict[str, str]:
     """What the variant is and how large, in words."""
     from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
-    from dragoman.models.folder import GenerationDefaults
+    from dragoman.models.defaults import GenerationDefaults
     from dragoman.models.heads import ClassificationHead, TaggingHead
 
     model, decoding = config.model, config.decoding

@@ -143,7 +143,7 @@ def _reading(
     folder: "Folder", wanted: "Wanted", text: str, config: "EncoderOnlyConfig"
 ) -> "Inspection":
     from dragoman.lens.inspecting import inspect_reading
-    from dragoman.models.folder import ReadingDefaults
+    from dragoman.models.defaults import ReadingDefaults
     from dragoman.models.heads import MaskedLanguageHead, TaggingHead
 
     reading = folder.config.reading or ReadingDefaults()

@@ -20,8 +20,8 @@ from tests.unit.models.saved import JOINT, TINY, Words, logits, save
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import EncoderDecoder, ModelConfig, build
 from dragoman.models.config import Tying
+from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import (
-    DecodingDefaults,
     FolderConfig,
     load_model,
     read_config,

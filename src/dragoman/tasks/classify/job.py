@@ -9,7 +9,8 @@ from torch import Tensor
 from dragoman.data.batches import Stream
 from dragoman.data.labelled import LabelledDataset, load_labelled, read_labelled
 from dragoman.models import EncoderOnly
-from dragoman.models.folder import FolderConfig, ReadingDefaults
+from dragoman.models.defaults import ReadingDefaults
+from dragoman.models.folder import FolderConfig
 from dragoman.tasks.classify.batches import ClassBatch, class_batches
 from dragoman.tasks.classify.recipe import ClassifyRecipe
 from dragoman.tasks.encoders import EncoderJob, describe, hide_tokens, read_labels, splits_for

@@ -13,7 +13,8 @@ from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
 from dragoman.models import EncoderOnly
 from dragoman.models.bio import best_tags
-from dragoman.models.folder import FolderConfig, ReadingDefaults
+from dragoman.models.defaults import ReadingDefaults
+from dragoman.models.folder import FolderConfig
 from dragoman.tasks.encoders import EncoderJob, describe, hide_tokens, read_labels, splits_for
 from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
 from dragoman.tasks.tag.recipe import TaggedFiles, TagRecipe

@@ -20,7 +20,7 @@ from tests.unit.tasks.tiny_generator import (
 
 import dragoman
 from dragoman.errors import InputError
-from dragoman.models.folder import GenerationDefaults
+from dragoman.models.defaults import GenerationDefaults
 from dragoman.nn import ALiBi, Learned, row_invariant_products
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.options import GenerationOptions

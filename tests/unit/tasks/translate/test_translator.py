@@ -21,8 +21,7 @@ from tests.unit.tasks.tiny import (
 import dragoman
 from dragoman.decode import Beam, Forbid, Limits, search
 from dragoman.errors import InputError
-from dragoman.models.defaults import WIDEST
-from dragoman.models.folder import DecodingDefaults
+from dragoman.models.defaults import WIDEST, DecodingDefaults
 from dragoman.nn import Learned, row_invariant_products
 from dragoman.tasks.options import DecodingOptions, GenerationOptions
 from dragoman.tasks.translate.translator import Translator
