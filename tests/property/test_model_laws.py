@@ -83,7 +83,7 @@ def test_without_positions_a_stack_commutes_with_permutations(
     """An encoder without positions maps permuted vectors to permuted vectors."""
     torch.manual_seed(seed)
     config = replace(VARIANTS[name], positions=NoPositions())
-    encoder = Encoder(config, 2, final_norm=config.ends_in_norm).double()
+    encoder = Encoder(config, 2).double()
     stir(encoder)
     x_BSD = torch.randn(rows, 6, config.d_model, dtype=torch.float64)
     with torch.no_grad():

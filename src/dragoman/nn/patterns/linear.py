@@ -19,7 +19,7 @@ from dragoman.nn.cpu.attention import differs_by_query, shared_product
 from dragoman.nn.cpu.storage import GrowingStorage
 from dragoman.nn.dot_product import Scoring, causal_mask, distances
 from dragoman.nn.patterns.blocks import SEGMENT, mask_of_keys
-from dragoman.nn.patterns.pattern import Pattern, seen_keys
+from dragoman.nn.patterns.pattern import Pattern, both_masks
 
 CHUNK = 64  # positions whose products with each other are computed as a matrix
 
@@ -126,7 +126,8 @@ class LinearAttention(Pattern):
         if differs_by_query(mask) or _differs_by_head(mask):
             if isinstance(kv, Continued):  # its state sums the keys once for all
                 raise ValueError("a cache of linear attention takes masks of keys alone")
-            return self.reference(q_BHTd, *kv, seen_keys(self, q_BHTd, kv, mask))[0]
+            own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+            return self.reference(q_BHTd, *kv, both_masks(own, mask))[0]
         storage = kv.storage if isinstance(kv, Continued) else None
         with _no_autocast(q_BHTd.device.type):  # sums over a text need float32
             q, k, v = (_at_least_float32(x) for x in (q_BHTd, *kv))

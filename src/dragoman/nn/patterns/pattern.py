@@ -67,7 +67,8 @@ class Pattern(ABC):
 
         Keys and values may have fewer heads than queries: groups of query heads share one.
         """
-        return dense_attention(q_BHTd, kv, seen_keys(self, q_BHTd, kv, mask), scoring)
+        own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+        return dense_attention(q_BHTd, kv, both_masks(own, mask), scoring)
 
     def make_storage(self) -> Storage:
         """Make the storage in which decoding keeps one layer's keys and values."""
@@ -111,9 +112,8 @@ class Causal(Pattern):
         return dense_attention(q_BHTd, kv, mask, scoring, is_causal=q_BHTd.shape[2] > 1)
 
 
-def seen_keys(pattern: Pattern, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None) -> Tensor | None:
-    """Return who may see whom under a pattern and under `mask`; None where all see all."""
-    own = pattern.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+def both_masks(own: Tensor | None, mask: Tensor | None) -> Tensor | None:
+    """Return who may see whom under a pattern's own mask and another; None where all see all."""
     if own is None or mask is None:
         return mask if own is None else own
     return own & mask
