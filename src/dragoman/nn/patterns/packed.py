@@ -88,7 +88,7 @@ class Packed:
         groups = group_documents(lengths, max(1, STRIP_SCORES // max(1, batch * heads)))
         whole = [q_BHTd, *kv]
         if mask is not None:
-            whole.append(mask_of_keys(mask, kv).transpose(-2, -1).expand(batch, -1, -1, -1))
+            whole.append(mask_of_keys(mask, kv).mT.expand(batch, -1, -1, -1))
         chosen = [index for group in groups for index in group]
         order_L = None
         if chosen != sorted(chosen):
@@ -112,7 +112,7 @@ class Packed:
         """
         if len(lengths) == 1:
             q, k, v, *real = parts
-            seen = real[0].transpose(-2, -1) if real else None
+            seen = real[0].mT if real else None
             return self.within.attend(q, KeyValue(k, v), seen, scoring)
         m, w, device = len(lengths), max(lengths), parts[0].device
         # on the CPU, which knows the lengths: a GPU would be waited for
@@ -130,7 +130,7 @@ class Packed:
             return torch.flatten(x.movedim(2, 1), 0, 1)
 
         q, k, v, *real = (to_rows(x) for x in parts)
-        seen = real[0].transpose(-2, -1) if real else None
+        seen = real[0].mT if real else None
         if not self.within.is_causal:  # a causal query meets no filling, which stands last
             filled = real_mw.repeat(len(q) // m, 1)[:, None, None]
             seen = filled if seen is None else seen & filled
