@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.models.small import distance
 
 from dragoman.nn import (
     AttentionPattern,
@@ -16,29 +15,7 @@ from dragoman.nn import (
     MultiHeadAttention,
     SlidingWindow,
     Strided,
-    causal_mask,
 )
-
-
-@pytest.mark.parametrize("masked", [True, False], ids=["mask", "no-mask"])
-@pytest.mark.parametrize("causal", [True, False], ids=["causal", "full"])
-def test_weights_obey_the_pattern_and_the_mask(*, causal: bool, masked: bool) -> None:
-    """Weights are 0 where either hides a key, sum to 1 where neither hides all, and give `out`."""
-    torch.manual_seed(0)
-    attn = MultiHeadAttention(8, 2, pattern=Causal() if causal else Full()).double()
-    x_BTD = torch.randn(3, 5, 8, dtype=torch.float64)
-    kv = attn.project_kv(x_BTD)
-    mask = torch.rand(3, 1, 1, 5) < 0.6 if masked else None
-    seen = torch.ones(3, 1, 5, 5, dtype=torch.bool)
-    if causal:
-        seen = seen & causal_mask(5, 5)
-    if mask is not None:
-        seen = seen & mask
-    weights = attn.weights(x_BTD, kv, mask)
-    assert torch.equal(weights > 0, seen.expand_as(weights))
-    torch.testing.assert_close(weights.sum(-1), seen.any(-1).double().expand(3, 2, 5))
-    joined = (weights @ kv.v_BKSd).transpose(1, 2).flatten(2)
-    assert distance(attn.out_proj(joined), attn(x_BTD, kv, mask)) < 1e-12
 
 
 @pytest.mark.parametrize(
