@@ -33,7 +33,6 @@ class Sentence:
     """A text and the tokens that the model makes of it."""
 
     text: str
-    """As a person reads it."""
     tokens: tuple[str, ...]
     """Its pieces, with those that are no text."""
 
@@ -52,7 +51,6 @@ class HeadSummary:
     separator: float
     """The share that goes to tokens that are no text: begin and end of sentence."""
     kind: HeadKind
-    """The word for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,15 +58,12 @@ class AttentionMap:
     """The weights of one kind of attention, for the layers and heads that were kept."""
 
     name: Literal["encoder", "decoder", "cross"]
-    """Which attention of the model."""
     queries: Literal["src", "tgt"]
     """Which list of tokens the rows count in."""
     keys: Literal["src", "tgt"]
     """Which list of tokens the columns count in."""
     query_tokens: tuple[str, ...]
-    """What stands at the rows."""
     key_tokens: tuple[str, ...]
-    """What stands at the columns."""
     num_layers: int
     """Layers that the model has of it."""
     num_heads: int
@@ -112,7 +107,6 @@ class Alternative:
     """A token that could have stood there, or a label."""
 
     token: str
-    """What it is called."""
     prob: float
     """Its probability, 0 to 1."""
 
@@ -148,7 +142,6 @@ class Node:
     rank: int
     """Its place among the continuations of its step, 0 for the best by `log_prob`."""
     token: str
-    """The token that it adds."""
     log_prob: float
     """The sum over the prefix, natural logarithm."""
     score: float | None
@@ -158,9 +151,8 @@ class Node:
     on, and a later node tells how it ends. "pruned": left out of the beam. "beaten": still open
     when the search stopped, since it could no longer win."""
     why: str
-    """What became of it and why, one sentence."""
+    """What became of it and why, in English; `why_zh` in Chinese."""
     why_zh: str
-    """The same in Chinese."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +160,6 @@ class BeamTree:
     """Every expansion of one beam search."""
 
     beam_size: int
-    """Hypotheses that were kept."""
     length_penalty: float
     """The exponent of the score."""
     nodes: tuple[Node, ...]
@@ -200,12 +191,10 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Something that the reader must know, such as what was cut."""
+    """A sentence that the reader must know, such as what was cut, in English and Chinese."""
 
     en: str
-    """One sentence."""
     zh: str
-    """The same in Chinese."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +202,6 @@ class Inspection:
     """Everything that was found about one text."""
 
     kind: Literal["encoder-decoder", "decoder-only", "encoder-only"]
-    """The variant of the model."""
     model: str
     """Where it lies."""
     src_lang: str | None = None
@@ -223,7 +211,6 @@ class Inspection:
     src: Sentence
     """The text; of a decoder-only model with what it wrote behind."""
     tgt: Sentence | None = None
-    """The translation."""
     attention: tuple[AttentionMap, ...] = ()
     """One for each kind of attention that the model has."""
     alignment: AlignmentMap | None = None

@@ -72,7 +72,6 @@ class LinearAttention(Pattern):
     """
 
     kind: Literal["linear"] = "linear"
-    """Which of the patterns this is."""
     causal: bool = True
     """Whether no query sees a later key."""
     decay: Literal["retnet"] | tuple[float, ...] | None = None

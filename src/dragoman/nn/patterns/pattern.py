@@ -87,7 +87,6 @@ class Full(Pattern):
     """Every query sees every key: encoders and cross-attention."""
 
     kind: Literal["full"] = "full"
-    """Which of the patterns this is."""
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002 (the same for all sizes)
         """Hide nothing."""
@@ -99,7 +98,6 @@ class Causal(Pattern):
     """A query sees the keys up to its own place: decoders."""
 
     kind: Literal["causal"] = "causal"
-    """Which of the patterns this is."""
 
     is_causal = True
 

@@ -42,7 +42,6 @@ class Strided(Pattern):
     """
 
     kind: Literal["strided"] = "strided"
-    """Which of the patterns this is."""
     stride: Count
     """How many positions back a query sees all keys, and the steps in which it sees further."""
 
@@ -96,7 +95,6 @@ class Fixed(Pattern):
     """
 
     kind: Literal["fixed"] = "fixed"
-    """Which of the patterns this is."""
     stride: int
     """Positions of a cell."""
     summary: int = 8
