@@ -23,7 +23,7 @@ from dragoman.nn.position.rotary import Angles, rotate
 
 
 class PositionInfo(NamedTuple):
-    """What attention is told about positions: made once a call and handed to all layers."""
+    """What attention knows about positions: made once a call and handed to all layers."""
 
     angles: Angles | None = None
     """By which queries and keys are rotated."""
@@ -34,7 +34,7 @@ class PositionInfo(NamedTuple):
 
 
 NO_POSITIONS = PositionInfo()
-"""No rotation, no bias, one document: what cross-attention is told."""
+"""No rotation, no bias, one document: for cross-attention."""
 
 
 class MultiHeadAttention(nn.Module):

@@ -155,7 +155,7 @@ class Stack(nn.Module):
     def position_info(
         self, x_BLD: Tensor, positions: Positions, documents: Documents | None = None
     ) -> PositionInfo:
-        """Make what attention is told about the positions of this call."""
+        """Make what attention needs to know about the positions of this call."""
         angles = None if self.rotation is None else self.rotation.angles(positions, x_BLD)
         return PositionInfo(angles, self.bias, None if documents is None else documents.pack)
 

@@ -53,18 +53,15 @@ def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
     if not hf.get("layer_types") and hf["use_sliding_window"] and hf["sliding_window"] is not None:
         first = hf["max_window_layers"]
         kinds[first:] = ["sliding_attention"] * len(kinds[first:])
-    patterns = tuple(_pattern(kind, hf) for kind in kinds)
+    known: dict[str, AttentionPattern] = {"full_attention": Causal()}
+    if "sliding_attention" in kinds:
+        known["sliding_attention"] = SlidingWindow(size=required(hf, "sliding_window"))
+    for kind in kinds:
+        if kind not in known:
+            names = "known are full_attention and sliding_attention"
+            raise InputError(unsupported("layer_types", kind, names))
+    patterns = tuple(known[kind] for kind in kinds)
     return patterns if len(set(patterns)) > 1 else patterns[:1]
-
-
-def _pattern(kind: str, hf: HF) -> AttentionPattern:
-    if kind == "full_attention":
-        return Causal()
-    if kind == "sliding_attention":
-        return SlidingWindow(size=required(hf, "sliding_window"))
-    raise InputError(
-        unsupported("layer_types", kind, "known are full_attention and sliding_attention")
-    )
 
 
 def rotary(hf: HF) -> Rotary:

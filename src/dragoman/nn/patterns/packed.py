@@ -107,7 +107,7 @@ class Packed:
     ) -> Tensor:
         """Attend to documents that stand one after another, as a batch: `(B, H, M, d)`.
 
-        `parts` are their queries, keys and values, and which keys may be seen where that is told.
+        `parts` are their queries, keys and values, and which keys may be seen if there is a mask.
         Shorter documents are filled up to the width of the longest with what stands first.
         """
         if len(lengths) == 1:
@@ -190,7 +190,7 @@ def is_served(q_BHTd: Tensor, scoring: Scoring) -> bool:
 
 @cache
 def torch_has_it() -> bool:
-    """Whether the kernel of this torch takes all that it is told here."""
+    """Whether the kernel of this torch takes all keywords that are used here."""
     kernel = import_module("torch.nn.attention.varlen").varlen_attn
     return signature(kernel).parameters.keys() >= KEYWORDS
 

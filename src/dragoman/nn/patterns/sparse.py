@@ -166,7 +166,7 @@ class Fixed(Pattern):
         return torch.transpose(x.unflatten(2, (-1, self.stride)), 1, 2)
 
     def _summary_places(self, num_keys: int, device: torch.device) -> Tensor:
-        """Return the positions at the end of each whole cell, told by counting: a GPU is not asked.
+        """Return the positions at the end of each whole cell, by counting: a GPU is not asked.
 
         Of a cell that is not whole no query sees a summary: all that come so far stand in it.
         """

@@ -28,7 +28,7 @@ def end_of(positions: Positions) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """How a token's position is told to the model, as a value.
+    """How the model learns of a token's position, as a value.
 
     A scheme overrides one of the three `make` methods. What it makes may be a module with
     parameters of its own, which are then trained, saved and counted.
