@@ -129,7 +129,7 @@ def rows(cls: type, base: object, path: str, language: str) -> Iterator[Row]:
         key, section = f"{path}{name}", _section(hints[name])
         if section is None or section is not hints[name]:
             shown = _type(hints[name], language)
-            told = _cell(sentences(cls)[name])
+            told = _cell({"kind": "", **sentences(cls)}[name])  # a value's is in its heading
             yield Row(f"`{key}`", shown, _default(default, language), told)
         if section is not None:
             nested = default if isinstance(default, section) else MISSING

@@ -131,7 +131,7 @@ def plot_softmax_saturation(path: Path | str) -> Path:
 # ---------------------------------------------------------------- masks
 
 PATTERN_LENGTH = 24
-PATTERNS: tuple[tuple[str, Pattern], ...] = (
+PATTERNS: tuple[tuple[str, Pattern | Packed], ...] = (
     ("full", Full()),
     ("causal", Causal()),
     ("linear (causal)", LinearAttention()),

@@ -70,7 +70,7 @@ def _measure(place: NormPosition, depth: int) -> LayerSizes:
         d_model=D_MODEL, num_heads=4, d_ff=4 * D_MODEL, dropout=0.0, norm_position=place
     )
     scale = deepnorm(depth) if place == "deepnorm" else None
-    stack = Encoder(shape, depth, final_norm=shape.ends_in_norm, depth=scale)
+    stack = Encoder(shape, depth, depth=scale)
     x_BLD, wanted_BLD = torch.randn(2, ROWS, ROW_LENGTH, D_MODEL)
     streams: list[float] = []
     layers = stack.each_layer()

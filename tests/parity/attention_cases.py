@@ -16,6 +16,7 @@ from dragoman.nn import (
     KeyValue,
     LinearAttention,
     Longformer,
+    Packed,
     Pattern,
     RelativeBias,
     Scoring,
@@ -91,12 +92,15 @@ def draw_case(data: st.DataObject, *, longest: int, plain: bool = False, kv_head
     return Case((q, k, v), mask, scoring)
 
 
-def assert_equals_reference(pattern: Pattern, case: Case, fast: Callable[..., Tensor]) -> None:
+def assert_equals_reference(
+    pattern: Pattern | Packed, case: Case, fast: Callable[..., Tensor]
+) -> None:
     """Outputs and gradients are the reference's under the pattern's mask; blind rows are zeros."""
     (q, k, v), mask, scoring = case
     own = pattern.mask(q.shape[2], k.shape[2], q.device)
     seen = own if mask is None else mask if own is None else own & mask
-    expected, _ = pattern.reference(q, k, v, seen, scoring)
+    inner = pattern.within if isinstance(pattern, Packed) else pattern
+    expected, _ = inner.reference(q, k, v, seen, scoring)
     out = fast(q, KeyValue(k, v), mask, scoring)
     slopes = torch.randn_like(out)
     gradients = zip(

@@ -6,11 +6,13 @@ Nothing is downloaded: their classes are built from configs, and every weight is
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -123,6 +125,34 @@ def make_ours(theirs: PreTrainedModel) -> Model:
     return model
 
 
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A model of theirs; a key by its identity, since their configs have no hash."""
+
+    kind: type[PreTrainedModel]
+    config: PreTrainedConfig
+
+
+def cases(
+    kind: type[PreTrainedModel],
+    config: type[PreTrainedConfig],
+    settings: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Case]:
+    """Name models of one class of theirs by their settings."""
+    return {name: Case(kind, config(**keys)) for name, keys in settings.items()}
+
+
+@cache
+def both(case: Case, dtype: torch.dtype) -> tuple[Any, PreTrainedModel]:
+    """Our model and theirs with the same weights."""
+    theirs, config = make_theirs(case.kind, case.config, dtype), case.config
+    if config.model_type == "t5" and not config.scale_decoder_outputs:
+        # files of version 1.1 hold an output matrix of its own; a new model ties it all the same
+        shape = theirs.lm_head.weight.shape
+        theirs.lm_head.weight = nn.Parameter(torch.randn(shape, dtype=dtype) / 3)
+    return make_ours(theirs), theirs
+
+
 def assert_same_logits(ours: Tensor, theirs: Tensor) -> None:
     """The numbers agree, relative to the greatest, and so does the choice at every place."""
     assert ours.shape == theirs.shape
@@ -133,21 +163,26 @@ def assert_same_logits(ours: Tensor, theirs: Tensor) -> None:
 
 
 def assert_same_gradients(
-    ours: Model, theirs: PreTrainedModel, *, except_row: int | None = None
+    ours: tuple[Model, Tensor],
+    theirs: tuple[PreTrainedModel, Tensor],
+    *,
+    except_row: int | None = None,
 ) -> None:
-    """After the same loss, the gradients agree too: theirs go through the map of the weights.
+    """A loss of both logits has the same gradients: theirs go through the map of the weights.
 
     Tensors that theirs do not train (a bias that is a buffer there) are left out, and so is a row
     of the embeddings where only one of the two looks padding up without a gradient.
     """
-    state = dict(theirs.state_dict())
-    learnt = {n: p.grad for n, p in theirs.named_parameters(remove_duplicate=False)}
-    zeros = {name: torch.zeros_like(tensor) for name, tensor in state.items()}
-    hf = config_file(theirs)
+    for model, logits in (ours, theirs):
+        model.zero_grad()
+        logits.log_softmax(-1)[..., 1].sum().backward()
+    zeros = {name: torch.zeros_like(tensor) for name, tensor in theirs[0].state_dict().items()}
+    learned = {n: p.grad for n, p in theirs[0].named_parameters(remove_duplicate=False)}
+    hf = config_file(theirs[0])
     grads = family(hf).weights(
-        {**zeros, **{n: g for n, g in learnt.items() if g is not None}}, family(hf).config(hf)
+        {**zeros, **{n: g for n, g in learned.items() if g is not None}}, family(hf).config(hf)
     )
-    for name, parameter in ours.named_parameters():
+    for name, parameter in ours[0].named_parameters():
         if name == "output.bias":
             continue
         got, wanted = parameter.grad, grads[name].clone()

@@ -1,27 +1,18 @@
 """The fast paths of dense attention against the readable reference, forward and backward."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.calls import FunctionCalls
-from tests.unit.models.small import distance
+from tests.parity.attention_cases import TOLERANCES, Case, assert_equals_reference
 from torch import Tensor
 
-from dragoman.nn import (
-    Causal,
-    Dropout,
-    Full,
-    KeyValue,
-    Pattern,
-    Scoring,
-    causal_mask,
-    reference_attention,
-)
+from dragoman.nn import Causal, Dropout, Full, KeyValue, Scoring
 from dragoman.nn.cpu.attention import BLOCK_QUERIES, PRODUCT_KEYS, fused_attention
-
-TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 SIZES = st.tuples(
     st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 40), st.integers(1, 9)
@@ -34,92 +25,42 @@ MASKS = st.one_of(
 )
 
 
-Inputs = tuple[Tensor, Tensor, Tensor]
+Sizes = tuple[int, int, int, int, int]
 
 
-def draw_inputs(sizes: tuple[int, int, int, int, int], dtype: torch.dtype) -> Inputs:
-    """Make q `(B, H, T, d)`, k and v `(B, H, S, d)` that ask for gradients."""
+def draw_case(
+    sizes: Sizes, dtype: torch.dtype, mask_kind: tuple[list[bool], float] | None = None
+) -> Case:
+    """Draw q `(B, H, T, d)`, k and v `(B, H, S, d)`, weighed as in the paper: `1 / sqrt(d)`.
+
+    The mask broadcasts to `(B, H, T, S)`; rows that let nothing through are frequent.
+    """
     rows, heads, num_queries, num_keys, head_dim = sizes
     q_BHTd, k_BHSd, v_BHSd = (
         torch.randn(rows, heads, length, head_dim, dtype=dtype, requires_grad=True)
         for length in (num_queries, num_keys, num_keys)
     )
-    return q_BHTd, k_BHSd, v_BHSd
+    mask = None
+    if mask_kind is not None:
+        full, share = mask_kind
+        shape = [size if whole else 1 for size, whole in zip(sizes[:4], full, strict=True)]
+        mask = (torch.rand(shape) < share) & (torch.rand(*shape[:3], 1) < 0.7)
+    return Case((q_BHTd, k_BHSd, v_BHSd), mask, Scoring(scale=head_dim**-0.5))
 
 
-def attended(pattern: Pattern, inputs: Inputs, mask: Tensor | None) -> Tensor:
-    """Attend as the paper weighs: `1 / sqrt(d)` and nothing else."""
-    q_BHTd, k_BHSd, v_BHSd = inputs
-    scoring = Scoring(scale=q_BHTd.shape[-1] ** -0.5)
-    return pattern.attend(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, scoring)
-
-
-def draw_mask(
-    sizes: tuple[int, int, int, int, int], kind: tuple[list[bool], float] | None
-) -> Tensor | None:
-    """Make a mask that broadcasts to `(B, H, T, S)`; rows that let nothing through are frequent."""
-    if kind is None:
-        return None
-    full, share = kind
-    shape = [size if whole else 1 for size, whole in zip(sizes[:4], full, strict=True)]
-    mask = torch.rand(shape) < share
-    return mask & (torch.rand(*shape[:3], 1) < 0.7)
-
-
-def agrees(out: Tensor, inputs: Inputs, mask: Tensor | None) -> bool:
-    """Whether outputs and all gradients are the reference's, and blind rows are zeros."""
-    expected, _ = reference_attention(*inputs, mask)
-    slopes = torch.randn_like(out)
-    pairs = [
-        (out, expected),
-        *zip(
-            torch.autograd.grad(out, inputs, slopes),
-            torch.autograd.grad(expected, inputs, slopes),
-            strict=True,
-        ),
-    ]
-    near = all(distance(got, wanted) < TOLERANCES[out.dtype] for got, wanted in pairs)
-    if mask is None:
-        return near
-    blind = ~mask.any(-1, keepdim=True).expand(*out.shape[:3], 1)
-    return near and not bool(out.masked_select(blind).any())
-
-
+@pytest.mark.parametrize("fast", [Full().attend, fused_attention], ids=["products", "fused"])
 @given(SIZES, DTYPES, MASKS, SEEDS)
-@settings(max_examples=150)
-def test_products_equal_the_reference(
-    sizes: tuple[int, int, int, int, int],
+@settings(max_examples=100)
+def test_dense_attention_equals_the_reference(
+    fast: Callable[..., Tensor],
+    sizes: Sizes,
     dtype: torch.dtype,
-    kind: tuple[list[bool], float] | None,
+    mask_kind: tuple[list[bool], float] | None,
     seed: int,
 ) -> None:
-    """On a CPU's usual lengths, T = 1, S = 1 and fully blind rows among them."""
+    """At any lengths, T = 1, S = 1, T > S and fully blind rows among them."""
     torch.manual_seed(seed)
-    inputs, mask = draw_inputs(sizes, dtype), draw_mask(sizes, kind)
-    assert agrees(attended(Full(), inputs, mask), inputs, mask)
-
-
-@given(SIZES, DTYPES, SEEDS, st.booleans())
-@settings(max_examples=50)
-def test_patterns_equal_the_reference(
-    sizes: tuple[int, int, int, int, int],
-    dtype: torch.dtype,
-    seed: int,
-    masked: bool,  # noqa: FBT001 (drawn)
-) -> None:
-    """A pattern's own mask and the caller's are both obeyed, also where a cache is longer."""
-    torch.manual_seed(seed)
-    rows, heads, num_queries, num_keys, head_dim = sizes
-    sizes = (rows, heads, num_queries, num_keys + num_queries, head_dim)
-    inputs = draw_inputs(sizes, dtype)
-    mask = draw_mask(sizes, ([True, False, False, True], 0.7)) if masked else None
-    causal = causal_mask(num_queries, sizes[3])
-    patterns: list[tuple[Pattern, Tensor | None]] = [
-        (Full(), mask),
-        (Causal(), causal if mask is None else causal & mask),
-    ]
-    for pattern, expected in patterns:
-        assert agrees(attended(pattern, inputs, mask), inputs, expected)
+    assert_equals_reference(Full(), draw_case(sizes, dtype, mask_kind), fast)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
@@ -130,29 +71,12 @@ def test_the_fused_kernel_equals_the_reference(
 ) -> None:
     """Beyond the keys that products serve, the fused kernel gives the same, blind rows too."""
     torch.manual_seed(0)
-    sizes = (2, 2, num_queries, PRODUCT_KEYS + 1, 4)
-    inputs = draw_inputs(sizes, dtype)
-    mask = torch.rand(2, 1, num_queries, sizes[3]) < 0.5 if masked else None
-    if mask is not None:
+    case = draw_case((2, 2, num_queries, PRODUCT_KEYS + 1, 4), dtype)
+    if masked:
+        mask = torch.rand(2, 1, num_queries, PRODUCT_KEYS + 1) < 0.5
         mask[1, 0, 0] = False
-    assert agrees(attended(Full(), inputs, mask), inputs, mask)
-
-
-@given(SIZES, DTYPES, MASKS, SEEDS)
-@settings(max_examples=50)
-def test_fused_attention_equals_the_reference(
-    sizes: tuple[int, int, int, int, int],
-    dtype: torch.dtype,
-    kind: tuple[list[bool], float] | None,
-    seed: int,
-) -> None:
-    """What runs on other devices, at any shape, blind rows among them."""
-    torch.manual_seed(seed)
-    inputs, mask = draw_inputs(sizes, dtype), draw_mask(sizes, kind)
-    q_BHTd, k_BHSd, v_BHSd = inputs
-    scoring = Scoring(scale=sizes[4] ** -0.5)
-    out_BHTd = fused_attention(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, scoring)
-    assert agrees(out_BHTd, inputs, mask)
+        case = case._replace(mask=mask)
+    assert_equals_reference(Full(), case, Full().attend)
 
 
 @pytest.mark.parametrize(("device", "fused"), [("cpu", 0), ("meta", 1)])
@@ -163,7 +87,7 @@ def test_other_devices_run_the_fused_kernel(length: int, device: str, fused: int
     keys = torch.ones(1, 1, 1, length, dtype=torch.bool, device=device)
     for pattern, mask in ((Full(), None), (Full(), keys), (Causal(), None)):
         with FunctionCalls() as calls, torch.no_grad():
-            attended(pattern, (x_BHTd, x_BHTd, x_BHTd), mask)
+            pattern.attend(x_BHTd, KeyValue(x_BHTd, x_BHTd), mask, Scoring(scale=0.5))
         called = [call.function for call in calls.seen]
         assert called.count(F.scaled_dot_product_attention) == fused
 
@@ -182,6 +106,5 @@ def test_long_causal_attention_needs_no_mask() -> None:
     """Beyond the products the fused kernel's own causal pattern agrees with the reference."""
     torch.manual_seed(0)
     length = PRODUCT_KEYS + 3
-    inputs = draw_inputs((1, 1, length, length, 2), torch.float64)
-    out = attended(Causal(), inputs, None)
-    assert agrees(out, inputs, causal_mask(length, length))
+    case = draw_case((1, 1, length, length, 2), torch.float64)
+    assert_equals_reference(Causal(), case, Causal().attend)

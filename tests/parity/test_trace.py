@@ -21,12 +21,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from dragoman.lens.trace import (
     Traced,
     Wanted,
+    Watched,
     attentions,
-    choose_kept,
+    choose_heads,
     trace_continuation,
     trace_text,
     trace_translation,
-    watched,
 )
 from dragoman.nn import (
     ALiBi,
@@ -136,12 +136,12 @@ def test_a_continuation_is_traced_as_it_is_decoded(
         traced, logits_PV = trace_continuation(model, ids[:prompt], ids[prompt:])
         assert [len(spy.outs) for spy in spies] == [1 + steps] * len(modules)
         check(modules, spies, traced["decoder"])
-    view, watches = watched(model)
+    watched = Watched(model)
     with torch.no_grad():
-        expected_BLV = view(torch.tensor([ids]))
+        expected_BLV = watched.model(torch.tensor([ids]))
     assert distance(logits_PV.double(), expected_BLV[0, :prompt]) < CLOSE
-    for layer, weights_HTS in enumerate(traced["decoder"].weights_LHTS):
-        assert distance(weights_HTS, watches["decoder"][layer].weights()) < CLOSE
+    whole_LHTS = watched.traced()["decoder"].weights_LHTS
+    assert distance(traced["decoder"].weights_LHTS, whole_LHTS) < CLOSE
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -165,12 +165,11 @@ def test_a_translation_is_traced_as_it_is_decoded(
             for module, weights_HTS in triples:
                 assert_recombines(module, of[module], weights_HTS, own=kind != "cross")
                 assert_distributions(module, weights_HTS)
-    view, watches = watched(model)
+    watched = Watched(model)
     with torch.no_grad():
-        view(torch.tensor([src]), torch.tensor([read]))
-    for kind, layers in watches.items():
-        whole_LHTS = torch.stack([watch.weights() for watch in layers.values()])
-        assert distance(traced[kind].weights_LHTS, whole_LHTS) < CLOSE
+        watched.model(torch.tensor([src]), torch.tensor([read]))
+    for kind, whole in watched.traced().items():
+        assert distance(traced[kind].weights_LHTS, whole.weights_LHTS) < CLOSE
 
 
 @pytest.mark.parametrize(("name", "scheme"), READINGS)
@@ -197,7 +196,7 @@ def test_watching_changes_nothing() -> None:
     src_BS, tgt_BT = random_ids(1, 1, 6), random_ids(2, 1, 5)
     with torch.no_grad():
         alone = model(src_BS, tgt_BT)
-        assert torch.equal(watched(model)[0](src_BS, tgt_BT), alone)
+        assert torch.equal(Watched(model).model(src_BS, tgt_BT), alone)
     for modules in attentions(model).values():
         assert not any(module._forward_pre_hooks for module in modules)
 
@@ -233,7 +232,7 @@ def test_what_is_kept_is_what_was_asked_for(name: str) -> None:
     for kind, each in part.items():
         last = each.num_layers - 1
         layers = [layer for layer in (0, 2) if layer <= last]
-        assert each.kept == (tuple(layers), (1, 3))
+        assert (each.layers, each.heads) == (tuple(layers), (1, 3))
         expected_LHTS = whole[kind].weights_LHTS[layers][:, [1, 3]]
         assert distance(each.weights_LHTS, expected_LHTS) < CLOSE
         assert list(each.means) == ([last] if kind == "cross" else [])
@@ -280,18 +279,18 @@ def test_what_is_kept_fits(
     """All, if it fits; else as many layers as fit, the last one among them; else some heads."""
     module = MultiHeadAttention(heads, heads)
     wanted = Wanted(layers=data.draw(some_of(layers)), heads=data.draw(some_of(heads)))
-    kept = choose_kept([module] * layers, size, wanted, most)
+    kept, kept_heads = choose_heads([module] * layers, size, wanted, most)
     asked = list(range(layers) if wanted.layers is None else wanted.layers)
     asked_heads = tuple(range(heads) if wanted.heads is None else wanted.heads)
     heads = len(asked_heads)
-    assert set(kept.layers) <= set(asked)
-    assert list(kept.layers) == sorted(set(kept.layers))
-    assert kept.layers[-1] == asked[-1]
-    assert kept.heads == asked_heads[: len(kept.heads)]
-    total = len(kept.layers) * len(kept.heads) * size
-    assert total <= most or (len(kept.layers), len(kept.heads)) == (1, 1)
+    assert set(kept) <= set(asked)
+    assert list(kept) == sorted(set(kept))
+    assert kept[-1] == asked[-1]
+    assert kept_heads == asked_heads[: len(kept_heads)]
+    total = len(kept) * len(kept_heads) * size
+    assert total <= most or (len(kept), len(kept_heads)) == (1, 1)
     if len(asked) * heads * size <= most:
-        assert (list(kept.layers), len(kept.heads)) == (asked, heads)
+        assert (list(kept), len(kept_heads)) == (asked, heads)
     elif heads * size <= most:
-        assert (len(kept.layers) + 1) * heads * size > most
-        assert len(kept.heads) == heads
+        assert (len(kept) + 1) * heads * size > most
+        assert len(kept_heads) == heads

@@ -38,31 +38,19 @@ def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
 def test_cached_is_uncached_for_every_split(
     name: str, seed: int, lengths: list[int], pieces: list[int], beam_size: int
 ) -> None:
-    """Prefill and steps of any sizes give the logits of the full pass."""
+    """Prefill and steps of any sizes give the logits of the full pass; `step` gives the last."""
     model = make_model(VARIANTS[name])
     src_BS = random_sentences(seed, lengths)
     tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, sum(pieces))
     with torch.no_grad():
         expected = full(model, src_BS, tgt_NT)
         state = model.start(src_BS, beam_size)
-        got = [model.extend(piece, state) for piece in tgt_NT.split(pieces, dim=1)]
+        got = [
+            model.extend(piece, state) if size > 1 else model.step(piece[:, 0], state)[:, None]
+            for size, piece in zip(pieces, tgt_NT.split(pieces, dim=1), strict=True)
+        ]
     assert state.past.length == sum(pieces)
     assert distance(torch.cat(got, dim=1), expected) < 1e-12
-
-
-@given(NAMES, SEEDS, LENGTHS, st.integers(1, 3))
-@settings(max_examples=30)
-def test_a_step_is_an_extension_by_one(
-    name: str, seed: int, lengths: list[int], beam_size: int
-) -> None:
-    """`step` gives the last logits, one row for each hypothesis."""
-    model = make_model(VARIANTS[name])
-    src_BS = random_sentences(seed, lengths)
-    tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, 4)
-    with torch.no_grad():
-        state = model.start(src_BS, beam_size)
-        steps = [model.step(ids_N, state) for ids_N in tgt_NT.unbind(dim=1)]
-        assert distance(torch.stack(steps, dim=1), full(model, src_BS, tgt_NT)) < 1e-12
 
 
 @given(NAMES, SEEDS, LENGTHS, st.integers(1, 3), st.data())

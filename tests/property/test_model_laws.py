@@ -44,35 +44,19 @@ def test_no_logit_knows_a_later_token(
 
 
 @given(NAMES, SEEDS, LENGTHS, st.integers(0, 20), st.integers(0, 20))
-@settings(max_examples=60)
-def test_padding_changes_nothing(
+@settings(max_examples=100)
+def test_a_sentence_in_a_batch_is_the_sentence_alone(
     name: str, seed: int, lengths: list[int], more_src: int, more_tgt: int
 ) -> None:
-    """More columns of padding on source and target leave every logit of a real token alone."""
+    """Neither its neighbours nor padding, of whatever width, change a logit beyond rounding."""
     model = make_model(VARIANTS[name])
-    src_BS = random_sentences(seed, lengths)
-    tgt_BT = random_sentences(seed + 1, lengths[::-1])
-    wide_BS = torch.nn.functional.pad(src_BS, (0, more_src), value=PAD)
-    wide_BT = torch.nn.functional.pad(tgt_BT, (0, more_tgt), value=PAD)
-    with torch.no_grad():
-        logits, padded = model(src_BS, tgt_BT), model(wide_BS, wide_BT)
-    real = (tgt_BT != PAD)[..., None]
-    assert distance(padded[:, : tgt_BT.shape[1]] * real, logits * real) < 1e-12
-
-
-@given(NAMES, SEEDS, LENGTHS)
-@settings(max_examples=40)
-def test_a_sentence_in_a_batch_is_the_sentence_alone(
-    name: str, seed: int, lengths: list[int]
-) -> None:
-    """Batching changes nothing beyond rounding."""
-    model = make_model(VARIANTS[name])
-    src_BS, tgt_BT = random_sentences(seed, lengths), random_sentences(seed + 1, lengths)
+    src_BS = random_sentences(seed, lengths, max(lengths) + more_src)
+    tgt_BT = random_sentences(seed + 1, lengths[::-1], max(lengths) + more_tgt)
     with torch.no_grad():
         logits = model(src_BS, tgt_BT)
-        for i, length in enumerate(lengths):
-            alone = model(src_BS[i : i + 1, :length], tgt_BT[i : i + 1, :length])
-            assert distance(logits[i : i + 1, :length], alone) < 1e-12
+        for i, (src, tgt) in enumerate(zip(lengths, lengths[::-1], strict=True)):
+            alone = model(src_BS[i : i + 1, :src], tgt_BT[i : i + 1, :tgt])
+            assert distance(logits[i : i + 1, :tgt], alone) < 1e-12
 
 
 @given(NAMES, SEEDS, st.integers(1, 3), st.permutations(range(6)))
@@ -83,7 +67,7 @@ def test_without_positions_a_stack_commutes_with_permutations(
     """An encoder without positions maps permuted vectors to permuted vectors."""
     torch.manual_seed(seed)
     config = replace(VARIANTS[name], positions=NoPositions())
-    encoder = Encoder(config, 2, final_norm=config.ends_in_norm).double()
+    encoder = Encoder(config, 2).double()
     stir(encoder)
     x_BSD = torch.randn(rows, 6, config.d_model, dtype=torch.float64)
     with torch.no_grad():
@@ -126,20 +110,6 @@ def test_a_source_of_padding_alone_is_harmless(name: str, seed: int) -> None:
     for parameter in model.parameters():
         assert parameter.grad is not None
         assert bool(parameter.grad.isfinite().all())
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_every_parameter_learns(name: str) -> None:
-    """In training, with every dropout on, each parameter gets a finite gradient that is not 0."""
-    config = replace(VARIANTS[name], dropout=0.1, attention_dropout=0.1, ffn_dropout=0.1)
-    model = make_model(config, torch.float32).train()
-    src_BS, tgt_BT = random_sentences(1, [9, 4, 7]), random_sentences(2, [5, 9, 8])
-    logits = model(src_BS, tgt_BT[:, :-1])
-    torch.nn.functional.cross_entropy(logits.transpose(1, 2), tgt_BT[:, 1:]).backward()
-    for key, parameter in model.named_parameters():
-        assert parameter.grad is not None, key
-        assert bool(parameter.grad.isfinite().all()), key
-        assert bool(parameter.grad.any()), key
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -15,7 +15,6 @@ from dragoman.errors import InputError
 from dragoman.nn import (
     ALiBi,
     DynamicScaling,
-    Learned,
     LearnedPositions,
     LinearScaling,
     Llama3Scaling,
@@ -231,19 +230,6 @@ def test_learned_positions_end_where_they_end(max_length: int, beyond: int) -> N
     for places in (range(place, place + 1), torch.tensor([[place]])):
         with pytest.raises(InputError, match=rf"{place + 1} tokens.*{max_length} only"):
             table(x, places)
-
-
-def test_a_decoder_says_that_its_learned_positions_end() -> None:
-    """In training and in decoding alike."""
-    model = make_decoder(replace(DECODER, positions=Learned(max_length=5)))
-    ids_BL = random_ids(0, 1, 6)
-    with torch.no_grad():
-        with pytest.raises(InputError, match="positions"):
-            model(ids_BL)
-        state = model.start(ids_BL[:, :5], 1)
-        model.step(ids_BL[:, 4], state)
-        with pytest.raises(InputError, match="positions"):
-            model.step(ids_BL[:, 5], state)
 
 
 @given(SEEDS, st.permutations(range(7)))

@@ -161,7 +161,7 @@ def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
 def _architecture(config: "FolderConfig") -> dict[str, str]:
     """The kind and the size of the model, in words."""
     from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
-    from dragoman.models.folder import GenerationDefaults
+    from dragoman.models.defaults import GenerationDefaults
     from dragoman.models.heads import ClassificationHead, TaggingHead
 
     model, decoding = config.model, config.decoding

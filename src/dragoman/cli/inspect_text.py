@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
-    from dragoman.lens.inspecting import Subject
     from dragoman.lens.inspection import Inspection
+    from dragoman.lens.trace import Wanted
     from dragoman.models import EncoderOnlyConfig
     from dragoman.tasks.folders import Folder
     from dragoman.text.tokenizer import Tokenizer
@@ -42,26 +42,18 @@ def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection
     Raises InputError for an empty text, one that is longer than what the model reads at once, and
     an option that is not for its kind.
     """
-    from dragoman.lens.inspecting import Subject
     from dragoman.lens.trace import Wanted
     from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
 
     _check(folder, choices)
-    subject = Subject(
-        model=str(folder.path),
-        src_tokenizer=folder.src_tokenizer,
-        tgt_tokenizer=folder.tgt_tokenizer,
-        src_lang=folder.config.src_lang,
-        tgt_lang=folder.config.tgt_lang,
-        wanted=Wanted(layers=choices.layers, heads=choices.heads),
-    )
+    wanted = Wanted(layers=choices.layers, heads=choices.heads)
     match folder.config.model:
         case EncoderDecoderConfig():
-            return _translation(folder, subject, text, choices)
+            return _translation(folder, wanted, text, choices)
         case DecoderOnlyConfig():
-            return _continuation(folder, subject, text, choices)
+            return _continuation(folder, wanted, text, choices)
         case reader:
-            return _reading(folder, subject, text.strip(), reader)
+            return _reading(folder, wanted, text.strip(), reader)
 
 
 def _check(folder: "Folder", choices: Choices) -> None:
@@ -90,10 +82,9 @@ def _too_long(folder: "Folder", length: int, most: int) -> InputError:
     )
 
 
-def _translation(folder: "Folder", subject: "Subject", text: str, choices: Choices) -> "Inspection":
+def _translation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices) -> "Inspection":
     from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_translation
     from dragoman.lens.search import Observed
-    from dragoman.models import EncoderDecoder
     from dragoman.tasks.lines import one_line
     from dragoman.tasks.options import with_given
     from dragoman.tasks.translate.translator import Translator
@@ -107,12 +98,10 @@ def _translation(folder: "Folder", subject: "Subject", text: str, choices: Choic
     notes = Observed(strategy=options.strategy(), alternatives=ALTERNATIVES)
     best = translator.watch(ids, options, notes)[0]
     found = Searched(notes=notes, best=best, text=one_line(folder.tgt_tokenizer.decode(best.ids)))
-    return inspect_translation(folder.model_of(EncoderDecoder), subject, text, ids, found)
+    return inspect_translation(folder, wanted, text, ids, found)
 
 
-def _continuation(
-    folder: "Folder", subject: "Subject", text: str, choices: Choices
-) -> "Inspection":
+def _continuation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices) -> "Inspection":
     from dragoman.decode import Hypothesis
     from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_continuation
     from dragoman.lens.search import Observed
@@ -138,15 +127,14 @@ def _continuation(
         stopped="eos" if result.stopped == "eos" else "length",
     )
     found = Searched(notes=notes, best=best, text=text + result.text)
-    return inspect_continuation(generator.model, subject, prompt_ids, found, generator.never)
+    return inspect_continuation(folder, wanted, prompt_ids, found, generator.never)
 
 
 def _reading(
-    folder: "Folder", subject: "Subject", text: str, config: "EncoderOnlyConfig"
+    folder: "Folder", wanted: "Wanted", text: str, config: "EncoderOnlyConfig"
 ) -> "Inspection":
     from dragoman.lens.inspecting import inspect_reading
-    from dragoman.models import EncoderOnly
-    from dragoman.models.folder import ReadingDefaults
+    from dragoman.models.defaults import ReadingDefaults
     from dragoman.models.heads import MaskedLanguageHead, TaggingHead
 
     most = (folder.config.reading or ReadingDefaults()).max_tokens
@@ -163,7 +151,7 @@ def _reading(
     if len(inner) > most:
         raise _too_long(folder, len(inner), most)
     ids = [tokenizer.bos_id, *inner, tokenizer.eos_id]
-    return inspect_reading(folder.model_of(EncoderOnly), subject, text, ids, config.head, tags)
+    return inspect_reading(folder, wanted, text, ids, config.head, tags)
 
 
 def _tagged(folder: "Folder", text: str) -> tuple[list[int], list[str | None]]:

@@ -4,7 +4,7 @@ The caller has run the task itself (a translation, a continuation, a label), wit
 recorded by `Observed`, and passes what came out. Here the model reads it once more, watched.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dragoman.decode import Hypothesis
 from dragoman.lens.inspection import (
-    Alignment,
+    AlignmentMap,
     Alternative,
     AttentionMap,
     Attribution,
@@ -21,11 +21,10 @@ from dragoman.lens.inspection import (
     Note,
     Prediction,
     Sentence,
-    Step,
+    TokenChoice,
 )
 from dragoman.lens.search import MOST_PRUNED, Observed, beam_tree
 from dragoman.lens.trace import (
-    ALL,
     MapName,
     Traced,
     Wanted,
@@ -37,17 +36,9 @@ from dragoman.lens.weights import gradient_input, rollout, summarise
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
+from dragoman.tasks.folders import Folder
 from dragoman.text.tokenizer import MASK, SPECIALS, Tokenizer
 from dragoman.wording import counted
-
-__all__ = [
-    "ALTERNATIVES",
-    "Searched",
-    "Subject",
-    "inspect_continuation",
-    "inspect_reading",
-    "inspect_translation",
-]
 
 ALTERNATIVES = 5
 """Number of alternatives reported at each step."""
@@ -64,24 +55,6 @@ NO_GAP = Note(
     zh=f"文本中没有可供模型填补的空位：用 {MASK} 代替一个词，例如“The {MASK} drinks tea.”。",
 )
 """The note on a text without a gap, which a masked language model cannot fill."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """The model to inspect, and how much of it."""
-
-    model: str
-    """Path of the model folder."""
-    src_tokenizer: Tokenizer
-    """The tokenizer of the source."""
-    tgt_tokenizer: Tokenizer
-    """The tokenizer of the target."""
-    src_lang: str | None = None
-    """Code of the source language, if known."""
-    tgt_lang: str | None = None
-    """Code of the target language, if known."""
-    wanted: Wanted = ALL
-    """The layers and heads whose attention is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,37 +76,38 @@ class Searched:
 
 
 def inspect_translation(
-    model: EncoderDecoder, subject: Subject, text: str, src_ids: Sequence[int], found: Searched
+    folder: Folder, wanted: Wanted, text: str, src_ids: Sequence[int], found: Searched
 ) -> Inspection:
     """Look at a translation of a text, whose ids come without eos; `found` by a beam."""
-    src_tokenizer, tgt_tokenizer = subject.src_tokenizer, subject.tgt_tokenizer
+    src_tokenizer, tgt_tokenizer = folder.src_tokenizer, folder.tgt_tokenizer
     src_ids = [*src_ids, src_tokenizer.eos_id]
     read_ids = [tgt_tokenizer.bos_id, *found.ids[:-1]]
-    traced = trace_translation(model, src_ids, read_ids, subject.wanted)
+    traced = trace_translation(folder.model_of(EncoderDecoder), src_ids, read_ids, wanted)
     src, tgt = src_tokenizer.tokens(src_ids), tgt_tokenizer.tokens(found.ids)
     read = tgt_tokenizer.tokens(read_ids)
+    attention = (
+        _attention_map("encoder", traced["encoder"], (src, src)),
+        _attention_map("decoder", traced["decoder"], (tgt, read), ("tgt", "tgt")),
+        _attention_map("cross", traced["cross"], (tgt, src), ("tgt", "src")),
+    )
     return Inspection(
         kind="encoder-decoder",
-        model=subject.model,
-        src_lang=subject.src_lang,
-        tgt_lang=subject.tgt_lang,
+        model=str(folder.path),
+        src_lang=folder.config.src_lang,
+        tgt_lang=folder.config.tgt_lang,
         src=Sentence(text=text, tokens=tuple(src)),
         tgt=Sentence(text=found.text, tokens=tuple(tgt)),
-        attention=(
-            _attention_map("encoder", traced["encoder"], (src, src)),
-            _attention_map("decoder", traced["decoder"], (tgt, read), ("tgt", "tgt")),
-            _attention_map("cross", traced["cross"], (tgt, src), ("tgt", "src")),
-        ),
+        attention=attention,
         alignment=_alignment_of(traced["cross"], ended=found.best.stopped == "eos"),
         steps=tuple(_searched_steps(found, tgt_tokenizer, first=0)),
         beam=beam_tree(found.notes, found.best, lambda id_: tgt_tokenizer.tokens([id_])[0]),
-        notes=(*_cut_maps(traced), *_cut_search(found, tree=True)),
+        notes=(*_cut_maps(attention), *_cut_search(found, tree=True)),
     )
 
 
 def inspect_continuation(
-    model: DecoderOnly,
-    subject: Subject,
+    folder: Folder,
+    wanted: Wanted,
     prompt_ids: Sequence[int],
     found: Searched,
     never: Sequence[int] = (),
@@ -142,28 +116,29 @@ def inspect_continuation(
 
     `found.text` is both, and `never` are the ids that the model may not write.
     """
-    tokenizer = subject.tgt_tokenizer
-    traced, logits_PV = trace_continuation(model, prompt_ids, found.ids[:-1], subject.wanted)
+    model, tokenizer = folder.model_of(DecoderOnly), folder.tgt_tokenizer
+    traced, logits_PV = trace_continuation(model, prompt_ids, found.ids[:-1], wanted)
     tokens = tokenizer.tokens([*prompt_ids, *found.ids])
     logits_PV = _without(logits_PV, never)
     given = [
         _logit_step(logits_PV[index - 1], index, tokenizer, given=id_)
         for index, id_ in enumerate(prompt_ids[1:], start=1)
     ]
+    attention = (_attention_map("decoder", traced["decoder"], (tokens[:-1], tokens[:-1])),)
     return Inspection(
         kind="decoder-only",
-        model=subject.model,
-        src_lang=subject.src_lang,
+        model=str(folder.path),
+        src_lang=folder.config.src_lang,
         src=Sentence(text=found.text, tokens=tuple(tokens)),
-        attention=(_attention_map("decoder", traced["decoder"], (tokens[:-1], tokens[:-1])),),
+        attention=attention,
         steps=(*given, *_searched_steps(found, tokenizer, first=len(prompt_ids))),
-        notes=(*_cut_maps(traced), *_cut_search(found, tree=False)),
+        notes=(*_cut_maps(attention), *_cut_search(found, tree=False)),
     )
 
 
 def inspect_reading(
-    model: EncoderOnly,
-    subject: Subject,
+    folder: Folder,
+    wanted: Wanted,
     text: str,
     ids: Sequence[int],
     head: Head,
@@ -171,16 +146,17 @@ def inspect_reading(
 ) -> Inspection:
     """Look at a text that an encoder reads, whose ids come with both ends.
 
-    `head` is the one of the config; `tags` are those of the tokens, where it is a tagger's.
+    `head` is the one of the config; `tags` are those of the tokens if it is a tagger's.
     """
-    tokenizer = subject.src_tokenizer
+    model, tokenizer = folder.model_of(EncoderOnly), folder.src_tokenizer
     labelled = isinstance(head, ClassificationHead)
-    traced, logits = trace_text(model, ids, subject.wanted, averaged=labelled)
+    traced, logits = trace_text(model, ids, wanted, averaged=labelled)
     tokens = tokenizer.tokens(ids)
+    attention = (_attention_map("encoder", traced["encoder"], (tokens, tokens)),)
     prediction = Prediction(tags=tuple(tags)) if tags else None
     attributions: tuple[Attribution, ...] = ()
-    steps: tuple[Step, ...] = ()
-    notes = tuple(_cut_maps(traced))
+    steps: tuple[TokenChoice, ...] = ()
+    notes = tuple(_cut_maps(attention))
     if isinstance(head, ClassificationHead):
         prediction = _labels(logits, head.labels)
         attributions = _attributions(model, ids, traced["encoder"], head, int(logits.argmax()))
@@ -190,10 +166,10 @@ def inspect_reading(
         notes += () if steps else (NO_GAP,)
     return Inspection(
         kind="encoder-only",
-        model=subject.model,
-        src_lang=subject.src_lang,
+        model=str(folder.path),
+        src_lang=folder.config.src_lang,
         src=Sentence(text=text, tokens=tuple(tokens)),
-        attention=(_attention_map("encoder", traced["encoder"], (tokens, tokens)),),
+        attention=attention,
         steps=steps,
         prediction=prediction,
         attributions=attributions,
@@ -252,14 +228,14 @@ def _attention_map(
         key_tokens=tuple(key_tokens),
         num_layers=traced.num_layers,
         num_heads=traced.num_heads,
-        layers=traced.kept.layers,
-        heads=traced.kept.heads,
+        layers=traced.layers,
+        heads=traced.heads,
         weights_LHTS=traced.weights_LHTS.numpy(),
         summaries=summarise(traced.weights_LHTS, separators, crossing=name == "cross"),
     )
 
 
-def _alignment_of(cross: Traced, *, ended: bool) -> Alignment:
+def _alignment_of(cross: Traced, *, ended: bool) -> AlignmentMap:
     """The last layer's cross-attention, averaged over its heads, and where each token looks most.
 
     As in translating: the ends of the sentences have no links, nor has a token that looks most at
@@ -269,7 +245,7 @@ def _alignment_of(cross: Traced, *, ended: bool) -> Alignment:
     end = weights_TS.shape[1] - 1
     most = weights_TS[:-1].max(dim=1) if ended else weights_TS.max(dim=1)
     pairs = enumerate(zip(most.indices.tolist(), most.values.tolist(), strict=True))
-    return Alignment(
+    return AlignmentMap(
         links=tuple((t, s, weight) for t, (s, weight) in pairs if s != end),
         weights_TS=weights_TS.numpy(),
     )
@@ -278,7 +254,7 @@ def _alignment_of(cross: Traced, *, ended: bool) -> Alignment:
 # ---------------------------------------------------------------- steps
 
 
-def _searched_steps(found: Searched, tokenizer: Tokenizer, first: int) -> Iterator[Step]:
+def _searched_steps(found: Searched, tokenizer: Tokenizer, first: int) -> Iterator[TokenChoice]:
     """Each token that was written, and its alternatives.
 
     `first` is the index of the first one in its list of tokens.
@@ -287,7 +263,7 @@ def _searched_steps(found: Searched, tokenizer: Tokenizer, first: int) -> Iterat
     columns = zip(found.ids, found.best.token_log_probs, rows, found.notes.expansions, strict=False)
     for index, (id_, log_prob, row, expansion) in enumerate(columns, start=first):
         parent = expansion.parents[row]
-        yield Step(
+        yield TokenChoice(
             index=index,
             token=tokenizer.tokens([id_])[0],
             log_prob=log_prob,
@@ -300,13 +276,13 @@ def _searched_steps(found: Searched, tokenizer: Tokenizer, first: int) -> Iterat
 
 def _logit_step(
     logits_V: Tensor, index: int, tokenizer: Tokenizer, given: int | None = None
-) -> Step:
+) -> TokenChoice:
     """The step at a position with these logits: of the given token, or else the best one."""
     log_probs_V = logits_V.float().log_softmax(0)
     values_Nk, tokens_Nk = top_tokens(log_probs_V[None], min(ALTERNATIVES, len(log_probs_V)))
     id_ = int(tokens_Nk[0, 0]) if given is None else given
     probs_V = log_probs_V.exp()
-    return Step(
+    return TokenChoice(
         index=index,
         token=tokenizer.tokens([id_])[0],
         log_prob=float(log_probs_V[id_]),
@@ -330,17 +306,16 @@ def _alternatives(
 # ---------------------------------------------------------------- what was cut
 
 
-def _cut_maps(traced: Mapping[MapName, Traced]) -> Iterator[Note]:
+def _cut_maps(maps: Sequence[AttentionMap]) -> Iterator[Note]:
     """A note on which attention was kept, if not all of it."""
     kept_en, kept_zh = [], []
-    for name, each in traced.items():
-        layers, heads = each.kept
-        if len(layers) == each.num_layers and len(heads) == each.num_heads:
-            continue
-        of_layers, of_heads = (layers, each.num_layers), (heads, each.num_heads)
-        en, zh = _NAMES[name]
-        kept_en.append(f"{en}: {_some(*of_layers, 'layer')}, {_some(*of_heads, 'head')}")
-        kept_zh.append(f"{zh}：{_some_zh(*of_layers, '层')}，{_some_zh(*of_heads, '个头')}")
+    for each in maps:
+        if not each.is_whole:
+            en, zh = _NAMES[each.name]
+            layers, layers_zh = _some(each.layers, each.num_layers, "layer", "层")
+            heads, heads_zh = _some(each.heads, each.num_heads, "head", "个头")
+            kept_en.append(f"{en}: {layers}, {heads}")
+            kept_zh.append(f"{zh}：{layers_zh}，{heads_zh}")
     if kept_en:
         yield Note(
             en=f"A part of the attention is kept, counted from 0 ({'; '.join(kept_en)}).",
@@ -348,18 +323,16 @@ def _cut_maps(traced: Mapping[MapName, Traced]) -> Iterator[Note]:
         )
 
 
-def _some(numbers: Sequence[int], total: int, word: str) -> str:
-    """The kept numbers, out of how many."""
+def _some(numbers: Sequence[int], total: int, en: str, zh: str) -> tuple[str, str]:
+    """The kept numbers, out of how many, in English and Chinese."""
     if len(numbers) == total:
-        return f"all {total} {word}s"
-    return f"{word}{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))} of {total}"
-
-
-def _some_zh(numbers: Sequence[int], total: int, word: str) -> str:
-    """The same in Chinese."""
-    if len(numbers) == total:
-        return f"全部 {total} {word}"
-    return f"{word[-1]} {'、'.join(map(str, numbers))}，共 {total} {word}"
+        return f"all {total} {en}s", f"全部 {total} {zh}"
+    kept = list(map(str, numbers))
+    plural = "s" if len(kept) > 1 else ""
+    return (
+        f"{en}{plural} {', '.join(kept)} of {total}",
+        f"{zh[-1]} {'、'.join(kept)}，共 {total} {zh}",
+    )
 
 
 def _cut_search(found: Searched, *, tree: bool) -> Iterator[Note]:

@@ -21,22 +21,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-__all__ = [
-    "FORMAT",
-    "Alignment",
-    "Alternative",
-    "AttentionMap",
-    "Attribution",
-    "BeamTree",
-    "HeadSummary",
-    "Inspection",
-    "Node",
-    "Note",
-    "Prediction",
-    "Sentence",
-    "Step",
-]
-
 FORMAT = 1
 """The version of the JSON."""
 
@@ -49,7 +33,6 @@ class Sentence:
     """A text and the tokens that the model makes of it."""
 
     text: str
-    """As a person reads it."""
     tokens: tuple[str, ...]
     """Its pieces, with those that are no text."""
 
@@ -68,7 +51,6 @@ class HeadSummary:
     separator: float
     """The share that goes to tokens that are no text: begin and end of sentence."""
     kind: HeadKind
-    """The word for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,15 +58,12 @@ class AttentionMap:
     """The weights of one kind of attention, for the layers and heads that were kept."""
 
     name: Literal["encoder", "decoder", "cross"]
-    """Which attention of the model."""
     queries: Literal["src", "tgt"]
     """Which list of tokens the rows count in."""
     keys: Literal["src", "tgt"]
     """Which list of tokens the columns count in."""
     query_tokens: tuple[str, ...]
-    """What stands at the rows."""
     key_tokens: tuple[str, ...]
-    """What stands at the columns."""
     num_layers: int
     """Layers that the model has of it."""
     num_heads: int
@@ -114,7 +93,7 @@ class AttentionMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Alignment:
+class AlignmentMap:
     """Which source token each token of the translation comes from, as far as attention tells."""
 
     links: tuple[tuple[int, int, float], ...]
@@ -128,13 +107,12 @@ class Alternative:
     """A token that could have stood there, or a label."""
 
     token: str
-    """What it is called."""
     prob: float
     """Its probability, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TokenChoice:
     """One choice of a token, and what else there was to choose."""
 
     index: int
@@ -164,7 +142,6 @@ class Node:
     rank: int
     """Its place among the continuations of its step, 0 for the best by `log_prob`."""
     token: str
-    """The token that it adds."""
     log_prob: float
     """The sum over the prefix, natural logarithm."""
     score: float | None
@@ -174,9 +151,8 @@ class Node:
     on, and a later node tells how it ends. "pruned": left out of the beam. "beaten": still open
     when the search stopped, since it could no longer win."""
     why: str
-    """What became of it and why, one sentence."""
+    """What became of it and why, in English; `why_zh` in Chinese."""
     why_zh: str
-    """The same in Chinese."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +160,6 @@ class BeamTree:
     """Every expansion of one beam search."""
 
     beam_size: int
-    """Hypotheses that were kept."""
     length_penalty: float
     """The exponent of the score."""
     nodes: tuple[Node, ...]
@@ -216,12 +191,10 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Something that the reader must know, such as what was cut."""
+    """A sentence that the reader must know, such as what was cut, in English and Chinese."""
 
     en: str
-    """One sentence."""
     zh: str
-    """The same in Chinese."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +202,6 @@ class Inspection:
     """Everything that was found about one text."""
 
     kind: Literal["encoder-decoder", "decoder-only", "encoder-only"]
-    """The variant of the model."""
     model: str
     """Where it lies."""
     src_lang: str | None = None
@@ -239,12 +211,11 @@ class Inspection:
     src: Sentence
     """The text; of a decoder-only model with what it wrote behind."""
     tgt: Sentence | None = None
-    """The translation."""
     attention: tuple[AttentionMap, ...] = ()
     """One for each kind of attention that the model has."""
-    alignment: Alignment | None = None
+    alignment: AlignmentMap | None = None
     """Of a translation."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TokenChoice, ...] = ()
     """Of a translation and of a continuation each token; of a masked language model each gap."""
     beam: BeamTree | None = None
     """Of a translation."""
@@ -274,7 +245,7 @@ def _plain(value: Any, digits: int = 6) -> Any:  # noqa: ANN401 -- whatever a fi
     if isinstance(value, Prediction):
         return _plain_prediction(value)
     if is_dataclass(value):
-        digits = 4 if isinstance(value, HeadSummary | Alignment) else digits
+        digits = 4 if isinstance(value, HeadSummary | AlignmentMap) else digits
         return {
             _KEYS.get(f.name, f.name): _plain(getattr(value, f.name), digits) for f in fields(value)
         }

@@ -14,30 +14,23 @@ warnings. So every label gets the first font file that has all its characters:
 If none has them, a character is shown by its code point: U+6211 for 我.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib import get_data_path
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.ft2font import FT2Font
+from matplotlib.image import AxesImage
+from matplotlib.text import Text
 
 from dragoman.files.writing import replacing
-
-if TYPE_CHECKING:
-    import numpy as np
-    from matplotlib.axes import Axes
-    from matplotlib.figure import SubFigure
-    from matplotlib.image import AxesImage
-    from matplotlib.text import Text
-
-    from dragoman.lens.inspection import AttentionMap, Inspection
+from dragoman.lens.inspection import AttentionMap, Inspection
 
 _DOTS_AN_INCH = 130
 _GRID_DOTS_AN_INCH = 150
@@ -258,34 +251,30 @@ def _candidates() -> Iterator[str]:
 
 
 @cache
-def _installed() -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _installed() -> tuple[list[str], list[str]]:
     """Upright fonts of the machine: those made for Chinese, best first, and the others."""
-    regular = [
-        (font.name.lower(), font.fname)
-        for font in fontManager.ttflist
-        if font.style == "normal"
-        and font.weight in (400, "normal", "regular")
-        and not font.fname.startswith(get_data_path())
-    ]
-    ranked = sorted(
-        (rank, name, path)
-        for name, path in regular
-        for rank, prefix in enumerate(_MADE_FOR_CJK)
-        if name.startswith(prefix)
-    )
-    made_for_cjk = tuple(dict.fromkeys(path for _, _, path in ranked))
-    others = sorted({path for _, path in regular} - set(made_for_cjk))
-    return made_for_cjk, tuple(others)
+    made_for_cjk, others = set[tuple[int, str, str]](), set[str]()
+    for font in fontManager.ttflist:
+        if (
+            font.style == "normal"
+            and font.weight in (400, "normal", "regular")
+            and not font.fname.startswith(get_data_path())
+        ):
+            name = font.name.lower()
+            ranks = [rank for rank, start in enumerate(_MADE_FOR_CJK) if name.startswith(start)]
+            if ranks:
+                made_for_cjk.add((ranks[0], name, font.fname))
+            else:
+                others.add(font.fname)
+    return [path for _, _, path in sorted(made_for_cjk)], sorted(others)
 
 
 @cache
-def _carried() -> tuple[str, ...]:
+def _carried() -> list[str]:
     """Font files in the package `zhplot`, if it is installed."""
     spec = find_spec("zhplot")
     folders = spec.submodule_search_locations if spec else None
-    return tuple(
-        str(path) for folder in folders or () for path in sorted(Path(folder).rglob("*.ttf"))
-    )
+    return [str(path) for folder in folders or () for path in sorted(Path(folder).rglob("*.ttf"))]
 
 
 @cache

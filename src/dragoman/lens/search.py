@@ -10,18 +10,15 @@ are pruned.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from dragoman.decode import Advance, Beam, Frontier, Greedy, Hypothesis, Sample, length_penalty
+from dragoman.decode import Advance, Beam, Greedy, Hypothesis, Sample, length_penalty
 from dragoman.lens.inspection import BeamTree, Node, NodeState
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 from dragoman.wording import counted
-
-__all__ = ["Observed", "beam_tree"]
 
 MOST_PRUNED = 30
 """Pruned continuations of a step that are kept, best first: with beams above 6 there are more."""
@@ -49,73 +46,44 @@ class Expansion:
     """Whether the new row is complete."""
 
 
-@dataclass(slots=True, kw_only=True)
 class Observed:
-    """A strategy that delegates to another one, for a single sentence, and records each step."""
+    """A strategy that delegates to another one, for a single sentence, and records each step.
 
-    strategy: Beam | Greedy | Sample
-    """The strategy that decides."""
-    alternatives: int = 5
-    """Minimum number of most probable tokens recorded for each row."""
-    eos_id: int = -1
-    """The token that completes a hypothesis; known when the search begins."""
-    max_length: int = 0
-    """Maximum number of tokens; known when the search begins."""
-    expansions: list[Expansion] = field(default_factory=list)
-    """The steps so far."""
+    It is the frontier of its one search, too. `alternatives` is the least number of most probable
+    tokens to record for each row.
+    """
 
-    @property
-    def beam_size(self) -> int:
-        """Rows of the sentence."""
-        return self.strategy.beam_size
+    def __init__(self, strategy: Beam | Greedy | Sample, alternatives: int = 5) -> None:
+        self.beam_size = strategy.beam_size
+        self.n_best = strategy.n_best
+        self.length_penalty = strategy.length_penalty
+        self.eos_id = -1
+        """The token that completes a hypothesis; known when the search begins."""
+        self.max_length = 0
+        """Maximum number of tokens; known when the search begins."""
+        self.expansions: list[Expansion] = []
+        """The steps so far."""
+        self._strategy = strategy
+        self._alternatives = alternatives
 
-    @property
-    def length_penalty(self) -> float:
-        """The exponent of the scores."""
-        return self.strategy.length_penalty
-
-    @property
-    def n_best(self) -> int:
-        """Hypotheses to return."""
-        return self.strategy.n_best
-
-    def begin(self, max_B: Tensor, eos_id: int) -> "_ObservedFrontier":
+    def begin(self, max_B: Tensor, eos_id: int) -> "Observed":
         """Start the search of one sentence."""
         if len(max_B) != 1:
             raise ValueError(f"one search is observed at a time, not {len(max_B)}")
         self.eos_id, self.max_length = eos_id, int(max_B)
         self.expansions.clear()
-        return _ObservedFrontier(self.strategy.begin(max_B, eos_id), self)
-
-    def rows_of(self, tokens: Sequence[int]) -> list[int]:
-        """The row in which each token of a complete hypothesis was chosen, step by step.
-
-        `tokens` are all that were generated, eos among them.
-        """
-        rows: list[int] = []
-        row = 0  # that of the empty prefix; none is continued twice by the same token
-        for token, expansion in zip(tokens, self.expansions, strict=False):
-            row = list(zip(expansion.parents, expansion.tokens, strict=True)).index((row, token))
-            rows.append(row)
-        return rows
-
-
-class _ObservedFrontier:
-    """A frontier that records the answers of the one it wraps."""
-
-    def __init__(self, frontier: Frontier, notes: Observed) -> None:
-        self._frontier = frontier
-        self._notes = notes
+        self._frontier = self._strategy.begin(max_B, eos_id)
+        return self
 
     def advance(self, log_probs_NV: Tensor) -> Advance:
         """Let the wrapped frontier choose, and record what there was to choose from."""
-        wanted = max(self._notes.alternatives, self._notes.beam_size)
+        wanted = max(self._alternatives, self.beam_size)
         values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(wanted, log_probs_NV.shape[1]))
         entropies_N = torch.special.entr(log_probs_NV.exp()).sum(1)
         advance = self._frontier.advance(log_probs_NV)
         rows = range(len(log_probs_NV))
         parents = rows if advance.parents_N is None else advance.parents_N.tolist()
-        self._notes.expansions.append(
+        self.expansions.append(
             Expansion(
                 top_log_probs_Nk=values_Nk.cpu(),
                 top_tokens_Nk=tokens_Nk.cpu(),
@@ -133,24 +101,28 @@ class _ObservedFrontier:
         """Pass it to the wrapped frontier."""
         self._frontier.keep(sentences_K)
 
+    def rows_of(self, tokens: Sequence[int]) -> list[int]:
+        """The row in which each token of a complete hypothesis was chosen, step by step.
 
-class _Fate(NamedTuple):
-    """What became of a prefix, and why, in two languages."""
-
-    state: NodeState
-    why: str
-    why_zh: str
+        `tokens` are all that were generated, eos among them.
+        """
+        rows: list[int] = []
+        row = 0  # that of the empty prefix; none is continued twice by the same token
+        for token, expansion in zip(tokens, self.expansions, strict=False):
+            row = list(zip(expansion.parents, expansion.tokens, strict=True)).index((row, token))
+            rows.append(row)
+        return rows
 
 
 @dataclass(slots=True, kw_only=True)
 class _Draft:
     """A prefix whose end is not known yet."""
 
-    parent: int | None
-    step: int
+    parent: int
     rank: int
-    token: int | None
+    token: int
     log_prob: float
+    step: int = 0
     score: float | None = None
     """Where it is complete."""
     places: int = 0
@@ -170,7 +142,7 @@ def beam_tree(notes: Observed, best: Hypothesis, name_of: Callable[[int], str]) 
 
     `name_of` gives the piece of an id; the root's name is empty.
     """
-    drafts = [_Draft(parent=None, step=0, rank=0, token=None, log_prob=0.0)]
+    drafts = [_Draft(parent=0, rank=0, token=-1, log_prob=0.0)]  # the root
     nodes_of_rows = {0: 0}  # node numbers of the open rows
     layers: list[dict[int, int]] = []  # of each step, node numbers of the rows that got a place
     sums_N = torch.zeros(1)
@@ -179,9 +151,13 @@ def beam_tree(notes: Observed, best: Hypothesis, name_of: Callable[[int], str]) 
         placed: dict[int, int] = {}
         for draft in _continuations(expansion, nodes_of_rows, sums_N, places):
             draft.step = step
-            if draft.kept:
+            if draft.kept:  # it stands in the row of its rank
+                if expansion.tokens[draft.rank] != draft.token:
+                    raise ValueError("these are not the notes of a beam search")
+                if expansion.ended[draft.rank]:
+                    draft.score = expansion.scores[draft.rank]
+                drafts[draft.parent].survivors += 1
                 placed[draft.rank] = len(drafts)
-                _place(draft, expansion, drafts)
             drafts.append(draft)
         layers.append(placed)
         places -= sum(expansion.ended[row] for row in placed)
@@ -193,22 +169,25 @@ def beam_tree(notes: Observed, best: Hypothesis, name_of: Callable[[int], str]) 
     tokens = (*best.ids, notes.eos_id) if best.stopped == "eos" else best.ids
     path = [0, *(placed[row] for placed, row in zip(layers, notes.rows_of(tokens), strict=False))]
     fates = _Fates(notes, best, path[-1])
-    return BeamTree(
-        beam_size=notes.beam_size,
-        length_penalty=notes.length_penalty,
-        nodes=tuple(
+    nodes = []
+    for number, draft in enumerate(drafts):
+        state, why, why_zh = fates.of(number, draft, on_path=number in path)
+        nodes.append(
             Node(
                 id=number,
-                parent=draft.parent,
+                parent=draft.parent if number else None,
                 step=draft.step,
                 rank=draft.rank,
-                token="" if draft.token is None else name_of(draft.token),
+                token=name_of(draft.token) if number else "",
                 log_prob=draft.log_prob,
                 score=draft.score,
-                **fates.of(number, draft, on_path=number in path)._asdict(),
+                state=state,
+                why=why,
+                why_zh=why_zh,
             )
-            for number, draft in enumerate(drafts)
-        ),
+        )
+    return BeamTree(
+        beam_size=notes.beam_size, length_penalty=notes.length_penalty, nodes=tuple(nodes)
     )
 
 
@@ -229,7 +208,6 @@ def _continuations(
         row = rows[int(order_M[rank]) // width]
         yield _Draft(
             parent=nodes_of_rows[row],
-            step=0,
             rank=rank,
             token=int(expansion.top_tokens_Nk[row, int(order_M[rank]) % width]),
             log_prob=sums_M[rank].item(),
@@ -237,16 +215,6 @@ def _continuations(
             last_sum=last_sum,
             kept=rank < places,
         )
-
-
-def _place(draft: _Draft, expansion: Expansion, drafts: list[_Draft]) -> None:
-    """A continuation that got a place stands in the row of its rank."""
-    if expansion.tokens[draft.rank] != draft.token:
-        raise ValueError("these are not the notes of a beam search")
-    if expansion.ended[draft.rank]:
-        draft.score = expansion.scores[draft.rank]
-    if draft.parent is not None:
-        drafts[draft.parent].survivors += 1
 
 
 class _Fates:
@@ -259,24 +227,24 @@ class _Fates:
         self._winner = winner
         self._greatest_penalty = length_penalty(notes.max_length, notes.length_penalty)
 
-    def of(self, number: int, draft: _Draft, *, on_path: bool) -> _Fate:
-        """What became of one prefix."""
+    def of(self, number: int, draft: _Draft, *, on_path: bool) -> tuple[NodeState, str, str]:
+        """What became of one prefix, and why, in English and Chinese."""
         if on_path:
-            return _Fate("chosen", *self._chosen(number, draft))
+            return "chosen", *self._chosen(number)
         if not draft.kept:
-            return _Fate("pruned", *self._pruned(draft))
+            return "pruned", *self._pruned(draft)
         if draft.score is not None:
-            return _Fate("finished", *self._finished(draft, draft.score))
+            return "finished", *self._finished(draft, draft.score)
         if draft.live:
-            return _Fate("beaten", *self._beaten(draft))
+            return "beaten", *self._beaten(draft)
         if draft.survivors:
             en = "It had a place in the beam, and so have continuations of it."
-            return _Fate("open", en, "它在束中占有位置，它的续写也有入选。")
+            return "open", en, "它在束中占有位置，它的续写也有入选。"
         en = "It had a place in the beam, but in the next step none of its continuations got one."
-        return _Fate("open", en, "它曾在束中占有位置，但下一步它的续写无一入选。")
+        return "open", en, "它曾在束中占有位置，但下一步它的续写无一入选。"
 
-    def _chosen(self, number: int, draft: _Draft) -> tuple[str, str]:
-        if draft.token is None:
+    def _chosen(self, number: int) -> tuple[str, str]:
+        if number == 0:
             return "Here the search begins.", "搜索从这里开始。"
         if number != self._winner:
             return "It is the beginning of the best translation.", "它是最佳译文的开头。"

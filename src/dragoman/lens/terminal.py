@@ -13,14 +13,11 @@ import numpy as np
 
 from dragoman.lens.inspection import (
     AttentionMap,
-    Attribution,
     BeamTree,
     HeadKind,
     Inspection,
     Prediction,
 )
-
-__all__ = ["lines_of", "table", "width_of"]
 
 SMALLEST_SHARE = 0.1
 """Smallest share of attention that is printed."""
@@ -35,27 +32,18 @@ LISTED = 24
 
 
 def lines_of(inspection: Inspection) -> Iterator[str]:
-    """The lines, without their ends."""
-    tokens = inspection.src.tokens
-    yield from _texts(inspection)
-    if inspection.prediction is not None:
-        yield ""
-        yield from _prediction(inspection.prediction, tokens)
-    if inspection.attributions:
-        yield ""
-        yield from _attributions(inspection.attributions, tokens)
-    if inspection.steps:
-        yield ""
-        yield from _steps(inspection)
-    if inspection.attention:
-        yield ""
-        yield from _heads(inspection.attention)
-    if inspection.beam is not None:
-        yield ""
-        yield from _beam(inspection.beam)
-    for note in inspection.notes:
-        yield ""
-        yield f"Note: {note.en}"
+    """The lines, without their ends: a section for what there is, empty lines between them."""
+    sections = [
+        _texts(inspection),
+        _prediction(inspection),
+        _attributions(inspection),
+        _steps(inspection),
+        _heads(inspection.attention),
+        _beam(inspection.beam),
+        *([f"Note: {note.en}"] for note in inspection.notes),
+    ]
+    for number, lines in enumerate(found for section in sections if (found := list(section))):
+        yield from ["", *lines] if number else lines
 
 
 # ---------------------------------------------------------------- sections
@@ -72,31 +60,34 @@ def _texts(inspection: Inspection) -> Iterator[str]:
     return table(rows)
 
 
-def _prediction(prediction: Prediction, tokens: Sequence[str]) -> Iterator[str]:
+def _prediction(inspection: Inspection) -> Iterator[str]:
     """Labels with their probabilities, or tokens with their tags."""
+    prediction = inspection.prediction or Prediction()
     if prediction.tags:
-        tagged = zip(tokens, prediction.tags, strict=True)
+        tagged = zip(inspection.src.tokens, prediction.tags, strict=True)
         return table([("token", "tag"), *((_piece(token), tag or "") for token, tag in tagged)])
     labels = [
         (_shown(label.token), f"{label.prob:.1%}", _bar(label.prob)) for label in prediction.labels
     ]
-    return table([("label", "p", ""), *labels], right={1})
+    return table([("label", "p", ""), *labels] if labels else [], right={1})
 
 
-def _attributions(attributions: Sequence[Attribution], tokens: Sequence[str]) -> Iterator[str]:
+def _attributions(inspection: Inspection) -> Iterator[str]:
     """What each token had to do with the first label, one method beside the other."""
-    rows = [("token", *(cell for each in attributions for cell in (each.method, "")))]
-    most = [max(map(abs, each.scores)) or 1.0 for each in attributions]
-    for index, token in enumerate(tokens):
-        scores = [each.scores[index] for each in attributions]
-        pairs = zip(scores, most, strict=True)
-        cells = (cell for score, top in pairs for cell in (f"{score:.4f}", _bar(abs(score) / top)))
-        rows.append((_piece(token), *cells))
-    return table(rows, right={1, 3})
+    if not inspection.attributions:
+        return iter(())
+    columns = [("token", *map(_piece, inspection.src.tokens))]
+    for each in inspection.attributions:
+        most = max(map(abs, each.scores)) or 1.0
+        columns.append((each.method, *(f"{score:.4f}" for score in each.scores)))
+        columns.append(("", *(_bar(abs(score) / most) for score in each.scores)))
+    return table(list(zip(*columns, strict=True)), right={1, 3})
 
 
 def _steps(inspection: Inspection) -> Iterator[str]:
     """A row for each token: how sure the model was, where it looked, what else there was."""
+    if not inspection.steps:
+        return
     looked = _looks(inspection)
     rows = [("token", "p", "looked at", "instead")]
     for step in inspection.steps:
@@ -143,6 +134,8 @@ def _shares(weights_S: np.ndarray | None, tokens: Sequence[str]) -> str:
 
 def _heads(maps: Sequence[AttentionMap]) -> Iterator[str]:
     """How many heads of each kind each map has; where a part was chosen, each of them."""
+    if not maps:
+        return
     kinds: tuple[HeadKind, ...] = get_args(HeadKind)
     rows = [("heads", "layers x heads", *kinds)]
     for each in maps:
@@ -166,8 +159,10 @@ def _heads(maps: Sequence[AttentionMap]) -> Iterator[str]:
     yield from table(listed, right=range(3, 7))
 
 
-def _beam(tree: BeamTree) -> Iterator[str]:
+def _beam(tree: BeamTree | None) -> Iterator[str]:
     """How large the tree is, and the hypotheses that were complete, best first."""
+    if tree is None:
+        return
     counts = Counter(node.state for node in tree.nodes[1:])
     states = ", ".join(f"{count} {state}" for state, count in counts.most_common())
     yield f"beam of {tree.beam_size}: {len(tree.nodes) - 1} prefixes looked at: {states}"

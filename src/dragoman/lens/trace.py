@@ -1,6 +1,6 @@
 """Attention as it happens: the weights of every layer and head, watched from outside.
 
-`watched` makes a view of a model (the same weights in modules of its own) and registers a hook
+`Watched` makes a view of a model (the same weights in modules of its own) and registers a hook
 before each attention of the view; the model itself, which other threads may use, has none. The hook
 is given what the module is given: the input of the queries, keys and values as `project_kv` and the
 cache made them, the mask, the positions. From these `MultiHeadAttention.weights` computes the
@@ -14,7 +14,7 @@ does: token by token with a cache if it writes, all at once if it only reads.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -29,18 +29,6 @@ from dragoman.nn import (
     inference,
 )
 from dragoman.nn.patterns.linear import Continued
-
-__all__ = [
-    "Kept",
-    "MapName",
-    "Traced",
-    "Wanted",
-    "attentions",
-    "trace_continuation",
-    "trace_text",
-    "trace_translation",
-    "watched",
-]
 
 MapName = Literal["encoder", "decoder", "cross"]
 ModelT = TypeVar("ModelT", bound=nn.Module)
@@ -63,27 +51,22 @@ class Wanted:
 ALL = Wanted()
 
 
-class Kept(NamedTuple):
-    """The layers and heads whose weights are kept."""
-
-    layers: tuple[int, ...]
-    heads: tuple[int, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced:
     """One kind of attention of a model, while it read one text."""
 
-    kept: Kept
-    """Which layers and heads `weights_LHTS` has."""
+    layers: tuple[int, ...]
+    """The layers that `weights_LHTS` has."""
+    heads: tuple[int, ...]
+    """The heads that it has of each of them."""
     num_layers: int
-    """How many layers there are."""
+    """Number of layers of the model."""
     num_heads: int
-    """How many heads each of them has."""
+    """Number of heads of each layer."""
     weights_LHTS: Tensor
-    """The weights of the kept ones (float32): row t of the T queries over the S keys."""
+    """The weights (float32): row t of the T queries over the S keys."""
     means: Mapping[int, Tensor]
-    """The mean over all heads (T, S), of the layers of which it was asked for."""
+    """The mean over all heads (T, S) of each averaged layer."""
 
 
 # ---------------------------------------------------------------- watching
@@ -98,9 +81,9 @@ class Watch:
     def __init__(
         self, attention: MultiHeadAttention, heads: Sequence[int], *, averaged: bool
     ) -> None:
+        self.heads = list(heads)
         self._attention = attention
-        self._heads = list(heads)
-        self._averaged = averaged
+        self.averaged = averaged
         self._seen: KeyValue | None = None
         self._weights: list[Tensor] = []
         self._means: list[Tensor] = []
@@ -108,12 +91,12 @@ class Watch:
     def __call__(self, _: nn.Module, inputs: tuple[Any, ...]) -> None:
         """Compute the weights of a call that is about to happen."""
         query_BTD, kv, *rest = inputs
-        heads = None if self._averaged else self._heads
+        heads = None if self.averaged else self.heads
         weights_BHTS = self._attention.weights(query_BTD, self._all_keys(kv), *rest, heads=heads)
         weights_HTS = weights_BHTS[0].float().cpu()
-        if self._averaged:
+        if self.averaged:
             self._means.append(weights_HTS.mean(0, keepdim=True))
-            weights_HTS = weights_HTS[self._heads]
+            weights_HTS = weights_HTS[self.heads]
         self._weights.append(weights_HTS)
 
     def _all_keys(self, kv: KeyValue) -> KeyValue:
@@ -163,37 +146,55 @@ def attentions(model: nn.Module) -> dict[MapName, list[MultiHeadAttention]]:
     return {name: modules for name, modules in found.items() if modules}
 
 
-def watched(
-    model: ModelT,
-    kept: Mapping[MapName, Kept] | None = None,
-    averaged: Mapping[MapName, Sequence[int]] | None = None,
-) -> tuple[ModelT, dict[MapName, dict[int, Watch]]]:
-    """Return a view of the model, and a watch for each watched layer of each kind of attention.
+class Watched(Generic[ModelT]):
+    """A view of a model that reads one row, once, while its attention is recorded.
 
-    Every weight is kept, or those that `kept` names; `averaged` are the layers whose mean over
-    all heads is wanted. What the view reads must be one row, and one text.
+    `sizes` are the weights of a head in each kind of attention, of which there is room for
+    `MOST_WEIGHTS`; `averaged` are the layers whose mean over all heads is wanted.
     """
-    view = evaluation_view(model)
-    watches: dict[MapName, dict[int, Watch]] = {}
-    for name, modules in attentions(view).items():
-        everything = Kept(tuple(range(len(modules))), tuple(range(modules[0].num_heads)))
-        layers, heads = everything if kept is None else kept[name]
-        means = () if averaged is None else averaged.get(name, ())
-        watches[name] = {}
-        for index in sorted({*layers, *means}):
-            watch = Watch(modules[index], heads if index in layers else (), averaged=index in means)
-            watches[name][index] = watch
-            modules[index].register_forward_pre_hook(watch)
-    return view, watches
+
+    def __init__(
+        self,
+        model: ModelT,
+        sizes: Mapping[MapName, int] | None = None,
+        wanted: Wanted = ALL,
+        averaged: Mapping[MapName, slice] | None = None,
+    ) -> None:
+        self.model = evaluation_view(model)
+        self._modules = attentions(self.model)
+        self._watches: dict[MapName, dict[int, Watch]] = {}
+        for name, modules in self._modules.items():
+            layers, heads = choose_heads(modules, (sizes or {}).get(name, 0), wanted)
+            means = range(len(modules))[(averaged or {}).get(name, slice(0))]
+            watches = self._watches[name] = {}
+            for n in sorted({*layers, *means}):
+                watches[n] = Watch(modules[n], heads if n in layers else (), averaged=n in means)
+                modules[n].register_forward_pre_hook(watches[n])
+
+    def traced(self) -> dict[MapName, Traced]:
+        """Return what was recorded."""
+        found: dict[MapName, Traced] = {}
+        for name, watches in self._watches.items():
+            kept = {layer: watch for layer, watch in watches.items() if watch.heads}
+            modules = self._modules[name]
+            found[name] = Traced(
+                layers=tuple(kept),
+                heads=tuple(next(iter(kept.values())).heads),
+                num_layers=len(modules),
+                num_heads=modules[0].num_heads,
+                weights_LHTS=torch.stack([watch.weights() for watch in kept.values()]),
+                means={n: watch.mean() for n, watch in watches.items() if watch.averaged},
+            )
+        return found
 
 
-def choose_kept(
+def choose_heads(
     modules: Sequence[MultiHeadAttention],
     size: int,
     wanted: Wanted = ALL,
     most: int = MOST_WEIGHTS,
-) -> Kept:
-    """The layers and heads that there is room for, of a map of `size` weights a head.
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Choose the layers and heads that there is room for, of a map of `size` weights a head.
 
     Of the wanted layers (the last one, where there is none of them) as many as fit with all wanted
     heads, evenly spread, their last one always; where not even one fits, its first wanted heads.
@@ -205,11 +206,11 @@ def choose_kept(
         heads = tuple(head for head in heads if head in wanted.heads)
     room = most // max(1, len(heads) * size)
     if room >= len(layers):
-        return Kept(tuple(layers), heads)
+        return tuple(layers), heads
     if room == 0:
-        return Kept((layers[-1],), heads[: max(1, most // size)])
+        return (layers[-1],), heads[: max(1, most // size)]
     spread = {-1 - round(step * (len(layers) - 1) / max(1, room - 1)) for step in range(room)}
-    return Kept(tuple(layers[place] for place in sorted(spread)), heads)
+    return tuple(layers[place] for place in sorted(spread)), heads
 
 
 # ---------------------------------------------------------------- reading a text once more
@@ -227,14 +228,13 @@ def trace_translation(
     last cross-attention has its mean over all heads, which is the word alignment.
     """
     S, T = len(src_ids), len(read_ids)
-    kept = _kept(model, {"encoder": S * S, "decoder": T * T, "cross": T * S}, wanted)
-    averaged: dict[MapName, list[int]] = {"cross": [len(attentions(model)["cross"]) - 1]}
-    model, watches = watched(model, kept, averaged)
-    with inference(model) as device:
-        state = model.start(torch.tensor([src_ids], device=device), 1)
+    sizes: dict[MapName, int] = {"encoder": S * S, "decoder": T * T, "cross": T * S}
+    watched = Watched(model, sizes, wanted, {"cross": slice(-1, None)})
+    with inference(watched.model) as device:
+        state = watched.model.start(torch.tensor([src_ids], device=device), 1)
         for id_ in read_ids:
-            model.step(torch.tensor([id_], device=device), state)
-        return _traced(model, watches, kept, averaged)
+            watched.model.step(torch.tensor([id_], device=device), state)
+        return watched.traced()
 
 
 def trace_continuation(
@@ -248,15 +248,14 @@ def trace_continuation(
     The prompt is read at once, as in generating; `read_ids`, which follow, token by token.
     """
     length = len(prompt_ids) + len(read_ids)
-    kept = _kept(model, {"decoder": length * length}, wanted)
-    model, watches = watched(model, kept)
-    with inference(model) as device:
+    watched = Watched(model, {"decoder": length * length}, wanted)
+    with inference(watched.model) as device:
         prompt_BP = torch.tensor([prompt_ids], device=device)
-        state = model.start(prompt_BP[:, :1], 1)  # which reads nothing yet
-        logits_PV = model.extend(prompt_BP, state)[0].float()
+        state = watched.model.start(prompt_BP[:, :1], 1)  # which reads nothing yet
+        logits_PV = watched.model.extend(prompt_BP, state)[0].float()
         for id_ in read_ids:
-            model.step(torch.tensor([id_], device=device), state)
-        return _traced(model, watches, kept), logits_PV
+            watched.model.step(torch.tensor([id_], device=device), state)
+        return watched.traced(), logits_PV
 
 
 def trace_text(
@@ -266,34 +265,8 @@ def trace_text(
 
     `averaged` asks for the mean over all heads of every layer, which rollout goes through.
     """
-    kept = _kept(model, {"encoder": len(ids) ** 2}, wanted)
-    layers = range(len(attentions(model)["encoder"])) if averaged else ()
-    means: dict[MapName, Sequence[int]] = {"encoder": layers}
-    model, watches = watched(model, kept, means)
-    with inference(model) as device:
-        logits = model(torch.tensor([ids], device=device))[0].float()
-        return _traced(model, watches, kept, means), logits
-
-
-def _kept(model: nn.Module, sizes: Mapping[MapName, int], wanted: Wanted) -> dict[MapName, Kept]:
-    found = attentions(model)
-    return {name: choose_kept(modules, sizes[name], wanted) for name, modules in found.items()}
-
-
-def _traced(
-    model: nn.Module,
-    watches: Mapping[MapName, Mapping[int, Watch]],
-    kept: Mapping[MapName, Kept],
-    averaged: Mapping[MapName, Sequence[int]] | None = None,
-) -> dict[MapName, Traced]:
-    means = averaged or {}
-    return {
-        name: Traced(
-            kept=kept[name],
-            num_layers=len(modules),
-            num_heads=modules[0].num_heads,
-            weights_LHTS=torch.stack([watches[name][n].weights() for n in kept[name].layers]),
-            means={n: watches[name][n].mean() for n in means.get(name, ())},
-        )
-        for name, modules in attentions(model).items()
-    }
+    means: dict[MapName, slice] = {"encoder": slice(None)} if averaged else {}
+    watched = Watched(model, {"encoder": len(ids) ** 2}, wanted, means)
+    with inference(watched.model) as device:
+        logits = watched.model(torch.tensor([ids], device=device))[0].float()
+        return watched.traced(), logits

@@ -50,8 +50,6 @@ from dragoman.lens.inspection import HeadKind, HeadSummary
 from dragoman.models import EncoderOnly
 from dragoman.nn import evaluation_view, row_invariant_products
 
-__all__ = ["gradient_input", "rollout", "summarise"]
-
 BROAD = 0.9
 """Share of the greatest entropy from which on a head is broad."""
 HALF = 0.5
@@ -68,7 +66,7 @@ def summarise(
     special_S = torch.tensor(list(separators), dtype=torch.bool)
     shares = {
         "entropy": entropies_LHT.mean(-1),
-        "previous": _previous(weights_LHTS, crossing=crossing),
+        "previous": _diagonal(weights_LHTS, -1) * (not crossing),
         "diagonal": _near(weights_LHTS) if crossing else _diagonal(weights_LHTS, 0),
         "separator": weights_LHTS[..., special_S].sum(-1).mean(-1),
     }
@@ -76,14 +74,9 @@ def summarise(
     return tuple(tuple(_named(*numbers) for numbers in layer) for layer in by_head)
 
 
-def _previous(weights_LHTS: Tensor, *, crossing: bool) -> Tensor:
-    if crossing or weights_LHTS.shape[-2] < 2:
-        return weights_LHTS.new_zeros(weights_LHTS.shape[:2])
-    return _diagonal(weights_LHTS, -1)
-
-
 def _diagonal(weights_LHTS: Tensor, offset: int) -> Tensor:
-    return weights_LHTS.diagonal(offset, dim1=-2, dim2=-1).mean(-1)
+    """The mean of a diagonal; 0 where it is empty."""
+    return weights_LHTS.diagonal(offset, dim1=-2, dim2=-1).mean(-1).nan_to_num()
 
 
 def _near(weights_LHTS: Tensor) -> Tensor:

@@ -59,8 +59,7 @@ class EncoderDecoderConfig(LayerConfig):
         """Raise InputError for what cannot be built, naming both options of a conflict."""
         LayerConfig.__post_init__(self)
         self._check_patterns("encoder_patterns", self.encoder_patterns)
-        self._check_patterns("decoder_patterns", self.decoder_patterns)
-        _check_causal(self.decoder_patterns, "decoder_patterns")
+        self._check_patterns("decoder_patterns", self.decoder_patterns, causal=True)
         shared = self.tie_embeddings in ("all", "source-target")
         if shared and self.src_vocab_size != self.tgt_vocab_size:
             raise InputError(
@@ -108,8 +107,7 @@ class DecoderOnlyConfig(LayerConfig):
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built."""
         LayerConfig.__post_init__(self)
-        self._check_patterns("patterns", self.patterns)
-        _check_causal(self.patterns, "patterns")
+        self._check_patterns("patterns", self.patterns, causal=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +143,3 @@ class EncoderOnlyConfig(LayerConfig):
 
 
 ModelConfig = EncoderDecoderConfig | DecoderOnlyConfig | EncoderOnlyConfig
-
-
-def _check_causal(patterns: tuple[AttentionPattern, ...], name: str) -> None:
-    """Raise InputError for a pattern that lets a decoder see the tokens it must predict."""
-    for index, pattern in enumerate(patterns):
-        if not pattern.is_causal:
-            raise InputError(
-                f'{name}[{index}] = "{pattern.kind}" lets a token see later ones, which a decoder '
-                "must not: take a causal pattern"
-            )

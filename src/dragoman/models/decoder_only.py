@@ -51,10 +51,9 @@ class DecoderOnly(nn.Module):
         self.decoder = Decoder(
             config,
             config.num_layers,
-            final_norm=config.ends_in_norm,
+            config.patterns,
+            deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None,
             cross_attention=False,
-            patterns=config.patterns,
-            depth=deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None,
         )
         self.output = Linear(config.d_model, config.vocab_size, bias=config.output_bias)
         if config.tie_embeddings:

@@ -1,4 +1,4 @@
-"""How the model of a folder is used unless a call says otherwise."""
+"""Defaults of a model folder, which a call may override."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -23,7 +23,7 @@ Context = Annotated[int, Range(least=2)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingDefaults:
-    """How the model decodes unless told otherwise."""
+    """How the model decodes by default."""
 
     beam_size: BeamSize = 5
     """Number of hypotheses kept at each step; 1 is greedy search."""
@@ -43,7 +43,7 @@ class DecodingDefaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationDefaults:
-    """How a decoder-only model goes on from a prompt unless told otherwise."""
+    """How a decoder-only model continues a prompt by default."""
 
     context: Context | None = None
     """Maximum number of tokens that the model sees at once; that of training by default."""

@@ -60,20 +60,8 @@ class EncoderDecoder(nn.Module):
         layers = (config.num_encoder_layers, config.num_decoder_layers)
         deep = config.norm_position == "deepnorm"
         encoder_depth, decoder_depth = deepnorm_pair(*layers) if deep else (None, None)
-        self.encoder = Encoder(
-            config,
-            config.num_encoder_layers,
-            final_norm=config.ends_in_norm,
-            patterns=config.encoder_patterns,
-            depth=encoder_depth,
-        )
-        self.decoder = Decoder(
-            config,
-            config.num_decoder_layers,
-            final_norm=config.ends_in_norm,
-            patterns=config.decoder_patterns,
-            depth=decoder_depth,
-        )
+        self.encoder = Encoder(config, layers[0], config.encoder_patterns, encoder_depth)
+        self.decoder = Decoder(config, layers[1], config.decoder_patterns, decoder_depth)
         self.output = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
         if config.tie_embeddings in ("all", "source-target"):
             self.tgt_embedding.weight = self.src_embedding.weight

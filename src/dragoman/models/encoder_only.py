@@ -20,9 +20,8 @@ class EncoderOnly(nn.Module):
         self.encoder = Encoder(
             config,
             config.num_layers,
-            final_norm=config.ends_in_norm,
-            patterns=config.patterns,
-            depth=deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None,
+            config.patterns,
+            deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None,
         )
         self.head = make_head(config.head, config, self.embedding.weight)
 

@@ -35,31 +35,10 @@ from dragoman.errors import DragomanError, InputError, nearest
 from dragoman.files.writing import rename_durably, sync
 from dragoman.models.build import Model, build_empty, build_on_meta, reading
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import (
-    DecodingDefaults,
-    GenerationDefaults,
-    ReadingDefaults,
-    Words,
-)
+from dragoman.models.defaults import DecodingDefaults, GenerationDefaults, ReadingDefaults
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
 from dragoman.version import __version__
-
-__all__ = [
-    "FORMAT",
-    "PARTS",
-    "DecodingDefaults",
-    "FolderConfig",
-    "GenerationDefaults",
-    "ReadingDefaults",
-    "Saves",
-    "Words",
-    "as_saved",
-    "load_model",
-    "read_config",
-    "save_model",
-    "tokenizer_paths",
-]
 
 FORMAT = 2
 """The number of the format written here; it grows when an older dragoman could not read it."""
@@ -136,7 +115,7 @@ def save_model(
         names = {JOINT: src} if src is tgt else {SRC: src, TGT: tgt}
         for name, tokenizer in names.items():
             tokenizer.save(staged / name)
-        _write_weights(staged / WEIGHTS, _stored_once(weights, config.model))
+        save_file(_stored_once(weights, config.model), staged / WEIGHTS, {"format": "pt"})
         config = replace(
             config,
             format=FORMAT,
@@ -186,15 +165,15 @@ def _staging(folder: Path) -> Iterator[Path]:
         shutil.rmtree(staged, ignore_errors=True)
 
 
-def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    save_file({name: value.contiguous() for name, value in weights.items()}, path, {"format": "pt"})
-
-
 def _stored_once(weights: Model | Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
     """The weights in fp32 on the CPU, each under its first name: a tied matrix has several."""
     state = weights if isinstance(weights, Mapping) else weights.state_dict()
     first = {name for name, _ in build_on_meta(config).named_parameters()}
-    return {name: value.detach().float().cpu() for name, value in state.items() if name in first}
+    return {
+        name: value.detach().float().cpu().contiguous()
+        for name, value in state.items()
+        if name in first
+    }
 
 
 def _replaced(folder: Path, config: FolderConfig) -> str | None:

@@ -16,7 +16,6 @@ class NoHead:
     """The hidden states themselves."""
 
     kind: Literal["none"] = "none"
-    """Which of the heads this is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +23,6 @@ class MaskedLanguageHead:
     """The words that were masked (Devlin et al., 2019, section 3.1)."""
 
     kind: Literal["masked-language"] = "masked-language"
-    """Which of the heads this is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +30,6 @@ class ClassificationHead:
     """One of several labels for the whole text."""
 
     kind: Literal["classify"] = "classify"
-    """Which of the heads this is."""
     labels: tuple[str, ...] = ()
     """What the classes are called; training sets them from the data."""
     pooling: Literal["first", "mean"] = "mean"
@@ -46,7 +43,6 @@ class TaggingHead:
     """One of several labels for each token."""
 
     kind: Literal["tag"] = "tag"
-    """Which of the heads this is."""
     labels: tuple[str, ...] = ()
     """What the tags are called; training sets them from the data."""
 

@@ -17,23 +17,24 @@ from dragoman.nn.cpu.products import Linear
 from dragoman.nn.dot_product import Bias, Scoring, check_mask
 from dragoman.nn.init import init_linear
 from dragoman.nn.norm import RMSNorm
-from dragoman.nn.patterns.pattern import Full, Pattern, seen_keys
+from dragoman.nn.patterns.packed import Packed
+from dragoman.nn.patterns.pattern import Full, Pattern, both_masks
 from dragoman.nn.position.rotary import Angles, rotate
 
 
 class PositionInfo(NamedTuple):
-    """What attention is told about positions: made once a call and handed to all layers."""
+    """What attention knows about positions: made once a call and handed to all layers."""
 
     angles: Angles | None = None
     """By which queries and keys are rotated."""
     bias: Bias | None = None
     """What is added to the scores."""
-    pack: Callable[[Pattern], Pattern] | None = None
+    pack: Callable[[Pattern], Packed] | None = None
     """Confines a pattern to the documents that are packed into each row."""
 
 
 NO_POSITIONS = PositionInfo()
-"""No rotation, no bias, one document: what cross-attention is told."""
+"""No rotation, no bias, one document: for cross-attention."""
 
 
 class MultiHeadAttention(nn.Module):
@@ -146,7 +147,8 @@ class MultiHeadAttention(nn.Module):
         """
         q_BHTd = self.project_q(query_BTD, info)
         mask = self._fit(mask, q_BHTd, kv)
-        mask = seen_keys(self._pattern(info), q_BHTd, kv, mask)
+        own = self._pattern(info).mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+        mask = both_masks(own, mask)
         pattern, scoring = self.pattern, self._scoring(info)
         if heads is not None:
             heads = list(heads)
@@ -159,7 +161,7 @@ class MultiHeadAttention(nn.Module):
                 scoring = replace(scoring, bias=lambda distance_TS: bias(distance_TS)[heads])
         return pattern.reference(q_BHTd, *kv, mask, scoring)[1]
 
-    def _pattern(self, info: PositionInfo) -> Pattern:
+    def _pattern(self, info: PositionInfo) -> Pattern | Packed:
         return self.pattern if info.pack is None else info.pack(self.pattern)
 
     def _scoring(self, info: PositionInfo) -> Scoring:

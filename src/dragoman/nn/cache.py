@@ -85,4 +85,4 @@ class Cache:
 
 NO_PAST = NoPast()
 Past = NoPast | Cache
-"""What a decoder is told of the tokens before."""
+"""What a decoder knows of the tokens before."""

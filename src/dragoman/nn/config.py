@@ -95,10 +95,17 @@ class LayerConfig:
             )
         self.positions.check(self.d_model, self.width)
 
-    def _check_patterns(self, name: str, patterns: tuple[AttentionPattern, ...]) -> None:
-        """Reject settings that a pattern without scores would silently ignore."""
+    def _check_patterns(
+        self, name: str, patterns: tuple[AttentionPattern, ...], *, causal: bool = False
+    ) -> None:
+        """Reject settings that a pattern would silently ignore, and what a decoder must not see."""
         for index, pattern in enumerate(patterns):
             here = f'{name}[{index}] = "{pattern.kind}"'
+            if causal and not pattern.is_causal:
+                raise InputError(
+                    f"{here} lets a token see later ones, which a decoder must not: take a causal "
+                    "pattern"
+                )
             try:
                 pattern.check_heads(self.num_kv_heads or self.num_heads)
             except InputError as error:

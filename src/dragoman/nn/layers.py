@@ -5,7 +5,7 @@ a decoder without it (GPT). Where the tokens stand and what hides them is made o
 of a stack and handed down to its layers.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from typing import NamedTuple
 
@@ -118,7 +118,7 @@ class Layer(nn.Module):
 
 
 class Stack(nn.Module):
-    """Layers one after another, and a last norm where asked for (pre-norm needs it).
+    """Layers one after another, and a last norm where the config has it (pre-norm needs it).
 
     What position schemes make for attention (rotary angles, the bias of the scores) belongs to the
     stack: all layers share it, as in T5.
@@ -127,20 +127,20 @@ class Stack(nn.Module):
     def __init__(
         self,
         config: LayerConfig,
-        patterns: Iterable[Pattern],
+        num_layers: int,
+        patterns: Sequence[Pattern],
         *,
         causal: bool,
         cross_attention: bool,
-        final_norm: bool,
         depth: DeepNorm | None,
     ) -> None:
         super().__init__()
         alpha = 1.0 if depth is None else depth.alpha
         self.layers = nn.ModuleList(
             Layer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
-            for index, pattern in enumerate(patterns)
+            for index, pattern in enumerate(islice(cycle(patterns), num_layers))
         )
-        self.final_norm = config.make_norm() if final_norm else nn.Identity()
+        self.final_norm = config.make_norm() if config.ends_in_norm else nn.Identity()
         self.layer_drop = config.layer_drop
         self.checkpointing = False
         """Whether activations are computed again in the backward pass instead of kept."""
@@ -155,7 +155,7 @@ class Stack(nn.Module):
     def position_info(
         self, x_BLD: Tensor, positions: Positions, documents: Documents | None = None
     ) -> PositionInfo:
-        """Make what attention is told about the positions of this call."""
+        """Make what attention needs to know about the positions of this call."""
         angles = None if self.rotation is None else self.rotation.angles(positions, x_BLD)
         return PositionInfo(angles, self.bias, None if documents is None else documents.pack)
 
@@ -182,14 +182,12 @@ class Encoder(Stack):
         self,
         config: LayerConfig,
         num_layers: int,
-        *,
-        final_norm: bool,
         patterns: Sequence[Pattern] = (),
         depth: DeepNorm | None = None,
     ) -> None:
-        own = islice(cycle(patterns or (Full(),)), num_layers)
+        patterns = patterns or (Full(),)
         super().__init__(
-            config, own, causal=False, cross_attention=False, final_norm=final_norm, depth=depth
+            config, num_layers, patterns, causal=False, cross_attention=False, depth=depth
         )
 
     def forward(
@@ -213,20 +211,14 @@ class Decoder(Stack):
         self,
         config: LayerConfig,
         num_layers: int,
-        *,
-        final_norm: bool,
-        cross_attention: bool = True,
         patterns: Sequence[Pattern] = (),
         depth: DeepNorm | None = None,
+        *,
+        cross_attention: bool = True,
     ) -> None:
-        own = islice(cycle(patterns or (Causal(),)), num_layers)
+        patterns = patterns or (Causal(),)
         super().__init__(
-            config,
-            own,
-            causal=True,
-            cross_attention=cross_attention,
-            final_norm=final_norm,
-            depth=depth,
+            config, num_layers, patterns, causal=True, cross_attention=cross_attention, depth=depth
         )
 
     def project_memory(self, memory_BSD: Tensor) -> list[KeyValue]:

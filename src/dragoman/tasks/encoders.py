@@ -16,7 +16,8 @@ from dragoman.data.tagged import TaggedDataset
 from dragoman.decode import schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.folder import FolderConfig, ReadingDefaults
+from dragoman.models.defaults import ReadingDefaults
+from dragoman.models.folder import FolderConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Precision, evaluation_view, inference
 from dragoman.ranges import BelowOne

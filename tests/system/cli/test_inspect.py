@@ -26,7 +26,8 @@ import dragoman
 from dragoman.cli.inspect_text import Choices, inspect_folder
 from dragoman.lens.weights import gradient_input
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.folder import FolderConfig, ReadingDefaults, save_model
+from dragoman.models.defaults import ReadingDefaults
+from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.heads import NoHead
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.translate.translator import Translator

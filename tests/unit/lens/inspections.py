@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from dragoman.lens.inspection import (
-    Alignment,
+    AlignmentMap,
     Alternative,
     AttentionMap,
     Attribution,
@@ -17,7 +17,7 @@ from dragoman.lens.inspection import (
     Note,
     Prediction,
     Sentence,
-    Step,
+    TokenChoice,
 )
 
 SRC = ("I", " have", " two", " red", " apples", ".", "</s>")
@@ -42,7 +42,7 @@ def translation() -> Inspection:
             _map("decoder", TGT, ("<s>", *TGT[:-1])),
             _map("cross", TGT, SRC),
         ),
-        alignment=Alignment(links=links, weights_TS=weights_TS),
+        alignment=AlignmentMap(links=links, weights_TS=weights_TS),
         steps=_steps(TGT, first=0),
         beam=_beam(),
         notes=(Note(en="Only the first sentence is shown.", zh="只显示第一句。"),),
@@ -186,7 +186,7 @@ def _summary(kind: int) -> HeadSummary:
     )
 
 
-def _steps(tokens: tuple[str, ...], *, first: int, given: int = 0) -> tuple[Step, ...]:
+def _steps(tokens: tuple[str, ...], *, first: int, given: int = 0) -> tuple[TokenChoice, ...]:
     rng = np.random.default_rng(3)
     steps = []
     for n, token in enumerate(tokens):
@@ -196,7 +196,7 @@ def _steps(tokens: tuple[str, ...], *, first: int, given: int = 0) -> tuple[Step
             for k, other in enumerate((" x", "和", " the", "?"), start=1)
         )
         steps.append(
-            Step(
+            TokenChoice(
                 index=first + n,
                 token=token,
                 log_prob=math.log(prob),

@@ -1,7 +1,6 @@
 """One file that holds everything, in which a text stays a text."""
 
 import dataclasses
-import errno
 import json
 import re
 from pathlib import Path
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.lens.inspections import MADE, classification, continuation, translation
 
-from dragoman.errors import DragomanError, InputError
+from dragoman.errors import InputError
 from dragoman.lens import page as package
 from dragoman.lens.inspection import Inspection, Sentence
 from dragoman.lens.page import MAX_WEIGHTS, SCRIPTS, as_json, page, write_page
@@ -105,23 +104,6 @@ def test_a_path_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"cannot write the page .*choose another path"):
             write_page(translation(), folder)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_was_there_stays_when_the_disk_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The old page is whole and no part of the new one is left."""
-    target = tmp_path / "page.html"
-    target.write_text("old", encoding="utf-8")
-
-    def full(*_: object, **__: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(DragomanError, match="No space left"):
-        write_page(translation(), target)
-    assert target.read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_a_page_that_no_browser_would_bear_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.unit.lens.inspections import MADE, chosen, translation
-from tests.unit.train.made import file_size_limit
 
 pytest.importorskip("matplotlib", reason="pictures need the extra dragoman[plot]")
 
@@ -16,7 +15,7 @@ from matplotlib.font_manager import fontManager
 from matplotlib.ft2font import FT2Font
 from matplotlib.image import imread
 
-from dragoman.errors import DragomanError, InputError
+from dragoman.errors import InputError
 from dragoman.lens.pictures import (
     blank,
     figure_of,
@@ -136,16 +135,6 @@ def test_the_same_figure_has_the_same_bytes(tmp_path: Path) -> None:
     first, second = (save(figure, tmp_path / name) for name in ("a", "b"))
     assert first.read_bytes() == second.read_bytes()
     assert b"Software" not in first.read_bytes()
-
-
-def test_an_old_picture_stays_when_writing_fails(tmp_path: Path) -> None:
-    """Whoever looks finds a whole file; nothing half-written stays."""
-    path = tmp_path / "picture.png"
-    path.write_bytes(b"old")
-    with file_size_limit(100), pytest.raises(DragomanError, match="File too large"):
-        save(blank(2.0, 1.0), path)
-    assert path.read_bytes() == b"old"
-    assert [file.name for file in tmp_path.iterdir()] == ["picture.png"]
 
 
 # ---------------------------------------------------------------- every head

@@ -114,7 +114,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: edit_config(folder, lambda data: data["model"].update(num_heads=4)),
         "config.json: the section model is not the one that the weights were saved with",
     ),
-    "too wide": (set_model("d_model", 10**8), "describes a model of .* not of one model"),
+    "too wide": (set_model("d_model", 10**8), "has shape .* not of one model"),
     "too deep": (set_model("num_decoder_layers", 9000), r"describes a model of 9,00\d layers"),
     "absurdly deep": (set_model("num_decoder_layers", 10**9), "must be at least 1 and at most"),
     "too many heads": (set_model("num_kv_heads", 1), "kv_proj.* has shape"),

@@ -20,8 +20,8 @@ from tests.unit.models.saved import JOINT, TINY, Words, logits, save
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import EncoderDecoder, ModelConfig, build
 from dragoman.models.config import Tying
+from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import (
-    DecodingDefaults,
     FolderConfig,
     load_model,
     read_config,
@@ -138,21 +138,6 @@ def test_a_folder_keeps_what_else_it_holds(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- saving that fails
-
-
-def test_a_failed_saving_leaves_the_older_model(tmp_path: Path) -> None:
-    """One sentence, nothing half-written, and the folder loads as before."""
-    model = save(tmp_path / "m")
-    before = sorted(path.name for path in (tmp_path / "m").iterdir())
-    with pytest.raises(DragomanError, match="No space left on device"):
-        save_model(
-            tmp_path / "m",
-            EncoderDecoder(TINY),
-            FolderConfig(model=TINY),
-            tokenizers=(FullDisk(), FullDisk()),
-        )
-    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == before
-    assert torch.equal(logits(load_model(tmp_path / "m")[0]), logits(model))
 
 
 def test_a_failed_first_saving_leaves_no_folder(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.models.small import distance
 
 from dragoman.nn import (
     AttentionPattern,
@@ -16,29 +15,7 @@ from dragoman.nn import (
     MultiHeadAttention,
     SlidingWindow,
     Strided,
-    causal_mask,
 )
-
-
-@pytest.mark.parametrize("masked", [True, False], ids=["mask", "no-mask"])
-@pytest.mark.parametrize("causal", [True, False], ids=["causal", "full"])
-def test_weights_obey_the_pattern_and_the_mask(*, causal: bool, masked: bool) -> None:
-    """Weights are 0 where either hides a key, sum to 1 where neither hides all, and give `out`."""
-    torch.manual_seed(0)
-    attn = MultiHeadAttention(8, 2, pattern=Causal() if causal else Full()).double()
-    x_BTD = torch.randn(3, 5, 8, dtype=torch.float64)
-    kv = attn.project_kv(x_BTD)
-    mask = torch.rand(3, 1, 1, 5) < 0.6 if masked else None
-    seen = torch.ones(3, 1, 5, 5, dtype=torch.bool)
-    if causal:
-        seen = seen & causal_mask(5, 5)
-    if mask is not None:
-        seen = seen & mask
-    weights = attn.weights(x_BTD, kv, mask)
-    assert torch.equal(weights > 0, seen.expand_as(weights))
-    torch.testing.assert_close(weights.sum(-1), seen.any(-1).double().expand(3, 2, 5))
-    joined = (weights @ kv.v_BKSd).transpose(1, 2).flatten(2)
-    assert distance(attn.out_proj(joined), attn(x_BTD, kv, mask)) < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -79,18 +56,6 @@ def test_a_state_cannot_hide_keys_from_some(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("heads", "kv_heads", "message"),
-    [(3, None, "d_model 8 is not a multiple of num_heads 3"), (4, 3, "num_kv_heads 3")],
-)
-def test_heads_that_do_not_divide_are_refused(
-    heads: int, kv_heads: int | None, message: str
-) -> None:
-    """The error says both numbers, also under `python -O`."""
-    with pytest.raises(ValueError, match=message):
-        MultiHeadAttention(8, heads, num_kv_heads=kv_heads)
-
-
-@pytest.mark.parametrize(
     ("sizes", "error", "message"),
     [
         ({"d_model": "512"}, TypeError, "d_model is '512'; it must be a whole number"),
@@ -100,6 +65,7 @@ def test_heads_that_do_not_divide_are_refused(
         ({"num_kv_heads": 0}, ValueError, "num_kv_heads is 0; it must be a whole number"),
         ({"head_dim": -4}, ValueError, "head_dim is -4; it must be a whole number"),
         ({"num_heads": 7}, ValueError, "d_model 512 is not a multiple of num_heads 7"),
+        ({"num_kv_heads": 3}, ValueError, "num_heads 8 is no multiple of num_kv_heads 3"),
     ],
 )
 def test_sizes_are_checked(sizes: dict[str, Any], error: type[Exception], message: str) -> None:

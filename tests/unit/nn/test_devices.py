@@ -201,10 +201,16 @@ def test_what_is_made_inside_follows_the_input(
     On "meta" there are none, so asking is an error; on a GPU it would wait for all work before.
     """
     shape = LayerConfig(
-        d_model=16, num_heads=4, num_kv_heads=2, d_ff=8, positions=positions, dropout=0.1
+        d_model=16,
+        num_heads=4,
+        num_kv_heads=2,
+        d_ff=8,
+        positions=positions,
+        final_norm=True,
+        dropout=0.1,
     )
     with torch.device("meta"):
-        stack = Decoder(shape, 2, final_norm=True, cross_attention=False, patterns=(pattern,))
+        stack = Decoder(shape, 2, (pattern,), cross_attention=False)
         embedding = TokenEmbedding(9, 16, pad_id=0)
         ids_BL = torch.zeros(2, LENGTH, dtype=torch.long)
     x_BLD = embedding.to(dtype)(ids_BL)

@@ -15,17 +15,11 @@ def kept_scale(p: float) -> float:
     return 256 / (256 - min(255, max(1, round(p * 256))))
 
 
-@pytest.mark.parametrize("p", [0.0, 0.1, 0.9])
-def test_evaluation_is_the_identity(p: float) -> None:
-    """Outside training the tensor comes back as it is."""
-    x = torch.randn(3, 4)
-    assert Dropout(p).eval()(x) is x
-
-
-def test_probability_zero_is_the_identity() -> None:
-    """In training, too, p = 0 gives the tensor back and draws no random number."""
+@pytest.mark.parametrize(("p", "training"), [(0.0, True), (0.0, False), (0.1, False), (0.9, False)])
+def test_without_chance_it_is_the_identity(p: float, *, training: bool) -> None:
+    """Outside training, and where p = 0, the tensor comes back and no random number is drawn."""
     x, state = torch.randn(3, 4), torch.get_rng_state()
-    assert Dropout(0.0)(x) is x
+    assert Dropout(p).train(training)(x) is x
     assert torch.equal(torch.get_rng_state(), state)
 
 

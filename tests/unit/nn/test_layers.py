@@ -25,7 +25,9 @@ from dragoman.nn import (
 )
 from dragoman.nn.feedforward import FeedForward
 
-SHAPE = LayerConfig(d_model=16, num_heads=4, d_ff=24, dropout=0.0, norm_position="pre")
+SHAPE = LayerConfig(
+    d_model=16, num_heads=4, d_ff=24, dropout=0.0, norm_position="pre", final_norm=False
+)
 
 Config = TypeVar("Config", bound=LayerConfig)
 
@@ -48,7 +50,7 @@ def counting(stack: nn.Module) -> list[int]:
 def test_layer_drop_leaves_out_its_share_in_training() -> None:
     """Of 1,000 layers with probability 0.3 about 700 run (4 standard deviations: 58)."""
     torch.manual_seed(0)
-    encoder = Encoder(replace(SHAPE, layer_drop=0.3), 20, final_norm=False)
+    encoder = Encoder(replace(SHAPE, layer_drop=0.3), 20)
     ran, x = counting(encoder), torch.randn(1, 1, 16)
     with torch.no_grad():
         for _ in range(50):
@@ -60,8 +62,8 @@ def test_layer_drop_leaves_out_its_share_in_training() -> None:
 def test_layer_drop_rests_in_evaluation() -> None:
     """Every layer runs, and the result is that of a stack without it."""
     torch.manual_seed(0)
-    encoder = Encoder(replace(SHAPE, layer_drop=0.9), 5, final_norm=True).eval()
-    plain = Encoder(SHAPE, 5, final_norm=True).eval()
+    encoder = Encoder(replace(SHAPE, layer_drop=0.9), 5).eval()
+    plain = Encoder(SHAPE, 5).eval()
     plain.load_state_dict(encoder.state_dict())
     ran, x = counting(encoder), torch.randn(2, 3, 16)
     assert torch.equal(encoder(x), plain(x))
@@ -71,7 +73,7 @@ def test_layer_drop_rests_in_evaluation() -> None:
 def test_a_dropped_layer_is_no_layer() -> None:
     """What comes out is what the layers that ran make of the input; the others get no gradient."""
     torch.manual_seed(3)
-    encoder = Encoder(replace(SHAPE, layer_drop=0.5), 8, final_norm=False)
+    encoder = Encoder(replace(SHAPE, layer_drop=0.5), 8)
     ran, x = counting(encoder), torch.randn(2, 3, 16)
     out = encoder(x)
     out.sum().backward()
@@ -87,7 +89,7 @@ def test_a_dropped_layer_is_no_layer() -> None:
 
 def test_layer_drop_follows_the_generator() -> None:
     """The state of torch's generator, which a checkpoint keeps, decides which layers run."""
-    encoder = Encoder(replace(SHAPE, layer_drop=0.5), 20, final_norm=False)
+    encoder = Encoder(replace(SHAPE, layer_drop=0.5), 20)
     ran, x = counting(encoder), torch.randn(1, 1, 16)
     runs = []
     for seed in (1, 1, 2):

@@ -1,4 +1,4 @@
-"""Masks: True means may attend."""
+"""Masks, of which True means may attend, and the soft cap of scores."""
 
 import pytest
 import torch
@@ -10,6 +10,7 @@ from dragoman.nn import (
     length_mask,
     padding_mask,
     reference_attention,
+    soft_cap,
 )
 from dragoman.nn.dot_product import additive
 
@@ -72,16 +73,11 @@ def test_a_wrong_shape_is_an_error_with_both_shapes(shape: tuple[int, ...]) -> N
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8])
 def test_a_mask_of_another_dtype_is_an_error(dtype: torch.dtype) -> None:
     """An additive mask, read as a boolean one, would hide what it should show."""
-    with pytest.raises(TypeError, match=str(dtype)):
-        attend(torch.zeros(2, 1, 1, 5, dtype=dtype))
-
-
-def test_attention_masks_at_the_door_for_weights_too() -> None:
-    """The reference path refuses the same masks."""
     attn = MultiHeadAttention(8, 4)
     kv = attn.project_kv(torch.randn(2, 5, 8))
-    with pytest.raises(TypeError, match="boolean"):
-        attn.weights(torch.randn(2, 3, 8), kv, torch.zeros(2, 1, 1, 5))
+    for path in (attn, attn.weights):
+        with pytest.raises(TypeError, match=f"boolean.*{dtype}"):
+            path(torch.randn(2, 3, 8), kv, torch.zeros(2, 1, 1, 5, dtype=dtype))
 
 
 def test_blind_queries_give_zeros_and_finite_gradients() -> None:
@@ -94,3 +90,19 @@ def test_blind_queries_give_zeros_and_finite_gradients() -> None:
     assert not weights[:, :, 1].any()
     assert not grads[0][:, :, 1].any()
     assert all(bool(grad.isfinite().all()) for grad in grads)
+
+
+def test_a_soft_cap_bends() -> None:
+    """Small numbers stay, large ones come near the cap and not beyond; order and sign remain."""
+    x_N = torch.tensor([-1e9, -40.0, -1e-3, 0.0, 1e-3, 20.0, 40.0, 1e9], dtype=torch.float64)
+    y_N = soft_cap(x_N, 30.0)
+    torch.testing.assert_close(y_N[2:5], x_N[2:5], rtol=1e-8, atol=0)
+    assert y_N.abs().max() == 30.0
+    assert y_N.equal(y_N.sort().values)
+    assert y_N[5] == 30 * torch.tanh(torch.tensor(20 / 30, dtype=torch.float64))
+
+
+def test_no_cap_is_no_operation() -> None:
+    """The very tensor comes back."""
+    x = torch.randn(3)
+    assert soft_cap(x, None) is x

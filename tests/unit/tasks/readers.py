@@ -7,7 +7,8 @@ import torch
 from tests.unit.tasks.tiny import make_tokenizer
 
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.folder import FolderConfig, ReadingDefaults, save_model
+from dragoman.models.defaults import ReadingDefaults
+from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Rotary
 from dragoman.tasks.classify.classifier import Classifier

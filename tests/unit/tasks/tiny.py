@@ -6,7 +6,8 @@ from random import Random
 import torch
 
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.models.folder import DecodingDefaults, FolderConfig, save_model
+from dragoman.models.defaults import DecodingDefaults
+from dragoman.models.folder import FolderConfig, save_model
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer

@@ -7,7 +7,8 @@ import torch
 from tests.unit.tasks.tiny import make_tokenizer
 
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.models.folder import FolderConfig, GenerationDefaults, save_model
+from dragoman.models.defaults import GenerationDefaults
+from dragoman.models.folder import FolderConfig, save_model
 from dragoman.nn import Rotary
 from dragoman.tasks.generate.generator import Generator
 from dragoman.text.tokenizer import Tokenizer

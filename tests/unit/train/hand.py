@@ -20,7 +20,7 @@ from dragoman.data.labelled import load_labelled
 from dragoman.data.prepare import prepare
 from dragoman.data.tagged import load_tagged
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderOnly
-from dragoman.models.folder import DecodingDefaults, GenerationDefaults
+from dragoman.models.defaults import DecodingDefaults, GenerationDefaults
 from dragoman.nn import Documents, Rotary
 from dragoman.tasks.classify import batches as classify_
 from dragoman.tasks.encoders import NoisyBatchConfig

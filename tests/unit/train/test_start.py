@@ -24,7 +24,8 @@ from tests.unit.train.made import (
 
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, EncoderOnlyConfig, ModelConfig, build
-from dragoman.models.folder import DecodingDefaults, FolderConfig, load_model, save_model
+from dragoman.models.defaults import DecodingDefaults
+from dragoman.models.folder import FolderConfig, load_model, save_model
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.tasks.task import train
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe

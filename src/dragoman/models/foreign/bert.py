@@ -1,13 +1,15 @@
-"""BERT (Devlin et al., 2019): encoder-only, post-norm, learned positions and segments."""
+"""BERT (Devlin et al., 2019): encoder-only, post-norm, learned positions and segments.
+
+The class in `architectures` tells the head. Which ids [CLS] and [SEP] have is known to the
+tokenizer alone.
+"""
 
 from collections.abc import Mapping
 
-from torch import Tensor
-
 from dragoman.errors import InputError
 from dragoman.models.config import EncoderOnlyConfig
-from dragoman.models.foreign.reading import HF, activation, only, required, token_id, unsupported
-from dragoman.models.foreign.weights import Table, convert, joined, tied, under
+from dragoman.models.foreign.reading import HF, Family, activation, only, token_ids, unsupported
+from dragoman.models.foreign.weights import Table, either, joined, under
 from dragoman.models.heads import (
     ClassificationHead,
     Head,
@@ -26,83 +28,6 @@ LAYER: Table = {
     "ffn.down": "output.dense",
     "ffn_residual.norm": "output.LayerNorm",
 }
-TABLE: Table = {
-    "embedding": tied("embeddings.word_embeddings", "cls.predictions.decoder"),
-    "embedding.positions": "embeddings.position_embeddings",
-    "embedding.types": "embeddings.token_type_embeddings",
-    "embedding.norm": "embeddings.LayerNorm",
-    **under("encoder.layers.*", "encoder.layer.*", LAYER),
-}
-MASKED_LANGUAGE: Table = {
-    "head.dense": "cls.predictions.transform.dense",
-    "head.norm": "cls.predictions.transform.LayerNorm",
-    "head.output.bias": tied("cls.predictions.bias", "cls.predictions.decoder.bias"),
-}
-CLASSIFIER: Table = {"head.pooler": "pooler.dense", "head.output": "classifier"}
-DEFAULTS: HF = {
-    "type_vocab_size": 2,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "layer_norm_eps": 1e-12,
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "pad_token_id": 0,
-    "id2label": {"0": "LABEL_0", "1": "LABEL_1"},
-}
-IGNORED = (
-    "embeddings.position_ids",  # 0, 1, 2 ... in old files
-    "pooler.dense.weight",  # made for telling whether two sentences follow each other
-    "pooler.dense.bias",
-    "cls.seq_relationship.weight",
-    "cls.seq_relationship.bias",
-)
-
-
-def config(hf: HF) -> EncoderOnlyConfig:
-    """Return our config of a BERT; the class in `architectures` tells the head.
-
-    Which ids [CLS] and [SEP] have is known to the tokenizer alone.
-    """
-    hf = {**DEFAULTS, **hf}
-    only(hf, "position_embedding_type", "absolute")
-    only(hf, "is_decoder", value=False)
-    only(hf, "tie_word_embeddings", value=True)
-    return EncoderOnlyConfig(
-        vocab_size=required(hf, "vocab_size"),
-        d_model=required(hf, "hidden_size"),
-        num_heads=required(hf, "num_attention_heads"),
-        d_ff=required(hf, "intermediate_size"),
-        num_layers=required(hf, "num_hidden_layers"),
-        num_token_types=hf["type_vocab_size"],
-        activation=activation(hf["hidden_act"], "hidden_act"),
-        positions=Learned(max_length=hf["max_position_embeddings"]),
-        norm_eps=hf["layer_norm_eps"],
-        embedding_norm=True,
-        head=_head(hf),
-        dropout=hf["hidden_dropout_prob"],
-        attention_dropout=hf["attention_probs_dropout_prob"],
-        pad_id=token_id(hf, "pad_token_id"),
-        bos_id=token_id(hf, "bos_token_id"),
-        eos_id=token_id(hf, "eos_token_id"),
-    )
-
-
-def weights(state: Mapping[str, Tensor], config: EncoderOnlyConfig) -> dict[str, Tensor]:
-    """Make our weights of theirs; norms of old files are called gamma and beta."""
-    renamed = {
-        name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
-            "LayerNorm.beta", "LayerNorm.bias"
-        ): tensor
-        for name, tensor in state.items()
-    }
-    match config.head:
-        case MaskedLanguageHead():
-            head = MASKED_LANGUAGE
-        case ClassificationHead():
-            head = CLASSIFIER
-        case _:
-            head = {"head.output": "classifier"}
-    return convert({**TABLE, **head}, renamed, config, prefix="bert.", ignored=IGNORED)
 
 
 def _head(hf: HF) -> Head:
@@ -126,3 +51,62 @@ def _labels(hf: HF) -> tuple[str, ...]:
     """Return the labels in the order of their numbers, which JSON keeps as text."""
     labels: Mapping[str | int, str] = hf["id2label"]
     return tuple(labels[key] for key in sorted(labels, key=int))
+
+
+BERT = Family(
+    kind=EncoderOnlyConfig,
+    defaults={
+        "type_vocab_size": 2,
+        "hidden_act": "gelu",
+        "max_position_embeddings": 512,
+        "layer_norm_eps": 1e-12,
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "pad_token_id": 0,
+        "id2label": {"0": "LABEL_0", "1": "LABEL_1"},
+    },
+    only={
+        "position_embedding_type": "absolute",
+        "is_decoder": False,
+        "tie_word_embeddings": True,
+    },
+    fields={
+        "vocab_size": "vocab_size",
+        "d_model": "hidden_size",
+        "num_heads": "num_attention_heads",
+        "d_ff": "intermediate_size",
+        "num_layers": "num_hidden_layers",
+        "num_token_types": "type_vocab_size",
+        "activation": activation("hidden_act"),
+        "positions": lambda hf: Learned(max_length=hf["max_position_embeddings"]),
+        "norm_eps": "layer_norm_eps",
+        "head": _head,
+        "dropout": "hidden_dropout_prob",
+        "attention_dropout": "attention_probs_dropout_prob",
+        **token_ids(),
+    },
+    settings={"embedding_norm": True},
+    modules={
+        "embedding": "embeddings.word_embeddings",
+        "embedding.positions": "embeddings.position_embeddings",
+        "embedding.types": "embeddings.token_type_embeddings",
+        "embedding.norm": "embeddings.LayerNorm",
+        **under("encoder.layers.*", "encoder.layer.*", LAYER),
+        "head.pooler": "pooler.dense",
+        "head.dense": "cls.predictions.transform.dense",
+        "head.norm": "cls.predictions.transform.LayerNorm",
+        "head.output": either("cls.predictions.decoder", "classifier"),
+        "head.output.bias": either(
+            "cls.predictions.bias", "cls.predictions.decoder.bias", "classifier.bias"
+        ),
+    },
+    prefix="bert.",
+    renamed={"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
+    ignored=(
+        "embeddings.position_ids",  # 0, 1, 2 ... in old files
+        "pooler.dense.weight",  # trained to tell whether two sentences follow each other
+        "pooler.dense.bias",
+        "cls.seq_relationship.weight",
+        "cls.seq_relationship.bias",
+    ),
+)

@@ -7,13 +7,20 @@ values; Qwen3 norms the queries and keys of each head before they are turned.
 
 import math
 from collections.abc import Mapping
-
-from torch import Tensor
+from dataclasses import replace
 
 from dragoman.errors import InputError
 from dragoman.models.config import DecoderOnlyConfig
-from dragoman.models.foreign.reading import HF, activation, only, required, token_id, unsupported
-from dragoman.models.foreign.weights import Table, convert, joined, tied, under
+from dragoman.models.foreign.reading import (
+    HF,
+    Family,
+    activation,
+    only,
+    required,
+    token_ids,
+    unsupported,
+)
+from dragoman.models.foreign.weights import Table, joined, under
 from dragoman.nn import (
     AttentionPattern,
     Causal,
@@ -38,79 +45,6 @@ LAYER: Table = {
     "ffn.down": "mlp.down_proj",
     "ffn_residual.norm": "post_attention_layernorm",
 }
-STACK: Table = {
-    **under("decoder.layers.*", "layers.*", LAYER),
-    "decoder.final_norm": "norm",
-}
-TIED: Table = {"embedding": tied("embed_tokens", "lm_head")}
-UNTIED: Table = {"embedding": "embed_tokens", "output": "lm_head"}
-LLAMA: HF = {
-    "num_key_value_heads": None,
-    "head_dim": None,
-    "hidden_act": "silu",
-    "attention_bias": False,
-    "mlp_bias": False,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "attention_dropout": 0.0,
-    "use_sliding_window": False,
-}
-QWEN2: HF = {**LLAMA, "num_key_value_heads": 32, "sliding_window": 4096, "max_window_layers": 28}
-DEFAULTS: Mapping[str, HF] = {
-    "llama": {**LLAMA, "bos_token_id": 1, "eos_token_id": 2},
-    "mistral": {
-        **LLAMA,
-        "num_key_value_heads": 8,
-        "sliding_window": 4096,
-        "use_sliding_window": True,
-        "max_window_layers": 0,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-    },
-    "qwen2": QWEN2,
-    "qwen3": {**QWEN2, "head_dim": 128},
-}
-IGNORED = (  # frequencies of old files
-    "rotary_emb.inv_freq",
-    "layers.*.self_attn.rotary_emb.inv_freq",
-)
-
-
-def config(hf: HF) -> DecoderOnlyConfig:
-    """Return our config of a Llama, Mistral, Qwen2 or Qwen3."""
-    hf = {**DEFAULTS[hf["model_type"]], **hf}
-    return DecoderOnlyConfig(
-        vocab_size=required(hf, "vocab_size"),
-        d_model=required(hf, "hidden_size"),
-        num_heads=required(hf, "num_attention_heads"),
-        num_kv_heads=hf["num_key_value_heads"],
-        head_dim=hf["head_dim"],
-        d_ff=required(hf, "intermediate_size"),
-        num_layers=required(hf, "num_hidden_layers"),
-        activation=activation(hf["hidden_act"], "hidden_act"),
-        gated=True,
-        bias=hf["attention_bias"],
-        qkv_bias=True if hf["model_type"] == "qwen2" else None,
-        ffn_bias=hf["mlp_bias"],
-        qk_norm=hf["model_type"] == "qwen3",
-        positions=rotary(hf),
-        patterns=_patterns(hf),
-        norm="rms",
-        norm_eps=hf["rms_norm_eps"],
-        norm_position="pre",
-        tie_embeddings=hf["tie_word_embeddings"],
-        dropout=0.0,
-        attention_dropout=hf["attention_dropout"],
-        pad_id=token_id(hf, "pad_token_id"),
-        bos_id=token_id(hf, "bos_token_id"),
-        eos_id=token_id(hf, "eos_token_id"),
-    )
-
-
-def weights(state: Mapping[str, Tensor], config: DecoderOnlyConfig) -> dict[str, Tensor]:
-    """Make our weights of theirs."""
-    table = {**(TIED if config.tie_embeddings else UNTIED), **STACK}
-    return convert(table, state, config, prefix="model.", ignored=IGNORED)
 
 
 def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
@@ -119,18 +53,15 @@ def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
     if not hf.get("layer_types") and hf["use_sliding_window"] and hf["sliding_window"] is not None:
         first = hf["max_window_layers"]
         kinds[first:] = ["sliding_attention"] * len(kinds[first:])
-    patterns = tuple(_pattern(kind, hf) for kind in kinds)
+    known: dict[str, AttentionPattern] = {"full_attention": Causal()}
+    if "sliding_attention" in kinds:
+        known["sliding_attention"] = SlidingWindow(size=required(hf, "sliding_window"))
+    for kind in kinds:
+        if kind not in known:
+            names = "known are full_attention and sliding_attention"
+            raise InputError(unsupported("layer_types", kind, names))
+    patterns = tuple(known[kind] for kind in kinds)
     return patterns if len(set(patterns)) > 1 else patterns[:1]
-
-
-def _pattern(kind: str, hf: HF) -> AttentionPattern:
-    if kind == "full_attention":
-        return Causal()
-    if kind == "sliding_attention":
-        return SlidingWindow(size=required(hf, "sliding_window"))
-    raise InputError(
-        unsupported("layer_types", kind, "known are full_attention and sliding_attention")
-    )
 
 
 def rotary(hf: HF) -> Rotary:
@@ -196,3 +127,78 @@ def _trained_length(hf: HF, rope: HF) -> int:
     key = "original_max_position_embeddings"
     length: int = hf.get(key) or rope.get(key) or required(hf, "max_position_embeddings")
     return length
+
+
+LLAMA = Family(
+    kind=DecoderOnlyConfig,
+    defaults={
+        "num_key_value_heads": None,
+        "head_dim": None,
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "mlp_bias": False,
+        "rms_norm_eps": 1e-6,
+        "tie_word_embeddings": False,
+        "attention_dropout": 0.0,
+        "use_sliding_window": False,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    },
+    fields={
+        "vocab_size": "vocab_size",
+        "d_model": "hidden_size",
+        "num_heads": "num_attention_heads",
+        "num_kv_heads": lambda hf: hf["num_key_value_heads"],
+        "head_dim": lambda hf: hf["head_dim"],
+        "d_ff": "intermediate_size",
+        "num_layers": "num_hidden_layers",
+        "activation": activation("hidden_act"),
+        "bias": "attention_bias",
+        "ffn_bias": "mlp_bias",
+        "positions": rotary,
+        "patterns": _patterns,
+        "norm_eps": "rms_norm_eps",
+        "tie_embeddings": "tie_word_embeddings",
+        "attention_dropout": "attention_dropout",
+        **token_ids(),
+    },
+    settings={"gated": True, "norm": "rms", "norm_position": "pre", "dropout": 0.0},
+    modules={
+        "embedding": "embed_tokens",
+        **under("decoder.layers.*", "layers.*", LAYER),
+        "decoder.final_norm": "norm",
+        "output": "lm_head",
+    },
+    prefix="model.",
+    ignored=(  # frequencies of old files
+        "rotary_emb.inv_freq",
+        "layers.*.self_attn.rotary_emb.inv_freq",
+    ),
+)
+MISTRAL = replace(
+    LLAMA,
+    defaults={
+        **LLAMA.defaults,
+        "num_key_value_heads": 8,
+        "sliding_window": 4096,
+        "use_sliding_window": True,
+        "max_window_layers": 0,
+    },
+)
+QWEN2 = replace(
+    LLAMA,
+    defaults={
+        **LLAMA.defaults,
+        "num_key_value_heads": 32,
+        "sliding_window": 4096,
+        "max_window_layers": 28,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    },
+    settings={**LLAMA.settings, "qkv_bias": True},
+)
+QWEN3 = replace(
+    QWEN2,
+    defaults={**QWEN2.defaults, "head_dim": 128},
+    settings={**LLAMA.settings, "qk_norm": True},
+)

@@ -1,10 +1,20 @@
-"""Read the `config.json` of another library, and reject what we would compute differently."""
+"""A family of models of another library, and what the keys of its `config.json` mean here."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from torch import Tensor
+
 from dragoman.errors import InputError
+from dragoman.models.config import (
+    DecoderOnlyConfig,
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    ModelConfig,
+)
+from dragoman.models.foreign.weights import Table, convert
 from dragoman.nn.feedforward import Activation
 
 HF = Mapping[str, Any]
@@ -12,6 +22,8 @@ HF = Mapping[str, Any]
 
 A key that is missing has the default of its class, which each family lists.
 """
+Reader = Callable[[HF], Any]
+"""What computes a field of ours; raises InputError for a value that is not supported."""
 
 ACTIVATIONS: Mapping[str, Activation] = {
     "relu": "relu",
@@ -23,7 +35,51 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "swish": "silu",
 }
 UNKNOWN_ID = -1
-"""Of a token that the config does not tell; the tokenizer may."""
+"""Id of a token that the config does not contain; the tokenizer may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """How models of one family become ours: a table of settings and a table of weights."""
+
+    kind: type[EncoderDecoderConfig | DecoderOnlyConfig | EncoderOnlyConfig]
+    """Our config."""
+    defaults: HF
+    """Of the keys that a `config.json` may leave out."""
+    only: HF = field(default_factory=dict)
+    """Keys of which one value is supported."""
+    fields: Mapping[str, str | Reader]
+    """Our fields: the key that has the value, or what computes it."""
+    settings: Mapping[str, Any]
+    """Our fields that have one value in the whole family."""
+    modules: Table
+    """Our modules and theirs."""
+    prefix: str = ""
+    """Beginning of their names, missing where a model has no head."""
+    shared: str | None = None
+    """One more name of a matrix that several of our modules share."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Parts of names in old files, and what they are called since."""
+    ignored: tuple[str, ...] = ()
+    """Tensors of theirs that the model does not use."""
+
+    def config(self, hf: HF) -> ModelConfig:
+        """Return our config; InputError names a key whose value we cannot build."""
+        hf = {**self.defaults, **hf}
+        for key, value in self.only.items():
+            only(hf, key, value)
+        read = {
+            name: required(hf, source) if isinstance(source, str) else source(hf)
+            for name, source in self.fields.items()
+        }
+        return self.kind(**read, **self.settings)
+
+    def weights(self, state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+        """Make our weights of a state dict; InputError names tensors that do not fit."""
+        for old, new in self.renamed.items():
+            state = {name.replace(old, new): tensor for name, tensor in state.items()}
+        state = {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}
+        return convert(self.modules, state, config, shared=self.shared, ignored=self.ignored)
 
 
 def required(hf: HF, key: str) -> Any:  # noqa: ANN401 (JSON)
@@ -33,37 +89,51 @@ def required(hf: HF, key: str) -> Any:  # noqa: ANN401 (JSON)
     return hf[key]
 
 
-def activation(name: str, key: str) -> Activation:
-    """Return our name of an activation that a key of the config gives."""
-    if name not in ACTIVATIONS:
-        raise InputError(unsupported(key, name, f"known are {', '.join(ACTIVATIONS)}"))
-    return ACTIVATIONS[name]
-
-
-def token_id(hf: HF, key: str) -> int:
-    """Return the id of a special token, of several the first; UNKNOWN_ID where there is none."""
-    value = hf.get(key)
-    if isinstance(value, list):
-        value = value[0] if value else None
-    return UNKNOWN_ID if value is None else int(value)
-
-
 def only(hf: HF, key: str, value: object) -> None:
     """Raise InputError for any value but the one that is supported."""
     if key in hf and hf[key] != value:
         raise InputError(unsupported(key, hf[key], f"only {json.dumps(value)} is"))
 
 
-def equal(hf: HF, first: str, second: str) -> Any:  # noqa: ANN401 (JSON)
-    """Return the one value of two keys that are one setting here."""
-    value = required(hf, first)
-    if required(hf, second) != value:
-        raise InputError(
-            unsupported(second, hf[second], f"it must be as {first}, {json.dumps(value)}")
-        )
-    return value
-
-
 def unsupported(key: str, value: object, known: str) -> str:
     """Say that a value is not supported, and what is."""
     return f"{key} = {json.dumps(value)} in the model's config is not supported; {known}"
+
+
+def activation(key: str) -> Reader:
+    """Read an activation, which has another name here."""
+
+    def read(hf: HF) -> Activation:
+        if hf[key] not in ACTIVATIONS:
+            raise InputError(unsupported(key, hf[key], f"known are {', '.join(ACTIVATIONS)}"))
+        return ACTIVATIONS[hf[key]]
+
+    return read
+
+
+def equal(first: str, second: str) -> Reader:
+    """Read two keys that are one setting here."""
+
+    def read(hf: HF) -> object:
+        value = required(hf, first)
+        if required(hf, second) != value:
+            known = f"it must be as {first}, {json.dumps(value)}"
+            raise InputError(unsupported(second, hf[second], known))
+        return value
+
+    return read
+
+
+def token_ids(bos: str = "bos_token_id") -> dict[str, Reader]:
+    """Read the ids of the special tokens: the first of several, UNKNOWN_ID if there is none."""
+
+    def read(key: str) -> Reader:
+        def first(hf: HF) -> int:
+            value = hf.get(key)
+            if isinstance(value, list):
+                value = value[0] if value else None
+            return UNKNOWN_ID if value is None else int(value)
+
+        return first
+
+    return {"pad_id": read("pad_token_id"), "bos_id": read(bos), "eos_id": read("eos_token_id")}

@@ -1,13 +1,14 @@
-"""T5 (Raffel et al., 2020), its version 1.1, FLAN-T5: relative positions, RMSNorm, no biases."""
+"""T5 (Raffel et al., 2020), its version 1.1, FLAN-T5: relative positions, RMSNorm, no biases.
 
-from collections.abc import Mapping
-
-from torch import Tensor
+The first T5 ties its output to the embedding and multiplies by `d_model^-0.5`; version 1.1 has a
+matrix of its own. Files of Hugging Face say which by `tie_word_embeddings`, since version 5 by
+`scale_decoder_outputs`.
+"""
 
 from dragoman.errors import InputError
 from dragoman.models.config import EncoderDecoderConfig
-from dragoman.models.foreign.reading import ACTIVATIONS, HF, required, token_id, unsupported
-from dragoman.models.foreign.weights import Table, convert, embeddings, joined, under
+from dragoman.models.foreign.reading import ACTIVATIONS, HF, Family, token_ids, unsupported
+from dragoman.models.foreign.weights import Table, either, joined, under
 from dragoman.nn import RelativeBias
 from dragoman.nn.feedforward import Activation
 
@@ -23,96 +24,95 @@ CROSS_ATTENTION: Table = {
     "cross_attn.out_proj": "layer.1.EncDecAttention.o",
     "cross_attn_residual.norm": "layer.1.layer_norm",
 }
-STACKS: Table = {  # the first layer's table of positions serves all layers
-    "encoder.bias": "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
-    "decoder.bias": "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
-    "encoder.final_norm": "encoder.final_layer_norm",
-    "decoder.final_norm": "decoder.final_layer_norm",
+FFN: Table = {
+    "up": either("DenseReluDense.wi", "DenseReluDense.wi_0"),  # the second one where it is gated
+    "value": "DenseReluDense.wi_1",
+    "down": "DenseReluDense.wo",
 }
-DEFAULTS: HF = {
-    "num_decoder_layers": None,
-    "feed_forward_proj": "relu",
-    "relative_attention_num_buckets": 32,
-    "relative_attention_max_distance": 128,
-    "layer_norm_epsilon": 1e-6,
-    "tie_word_embeddings": True,
-    "dropout_rate": 0.1,
-    "pad_token_id": 0,
-    "eos_token_id": 1,
+ENCODER: Table = {
+    **SELF_ATTENTION,
+    **under("ffn", "layer.1", FFN),
+    "ffn_residual.norm": "layer.1.layer_norm",
 }
-IGNORED = (  # a stray of old files: cross-attention has no positions
-    "decoder.block.*.layer.*.EncDecAttention.relative_attention_bias.weight",
-)
+DECODER: Table = {
+    **SELF_ATTENTION,
+    **CROSS_ATTENTION,
+    **under("ffn", "layer.2", FFN),
+    "ffn_residual.norm": "layer.2.layer_norm",
+}
 
 
-def config(hf: HF) -> EncoderDecoderConfig:
-    """Return our config of a T5.
-
-    The first T5 ties its output to the embedding and multiplies by `d_model^-0.5`; version 1.1 has
-    a matrix of its own. Files of Hugging Face say which by `tie_word_embeddings`, since version 5
-    by `scale_decoder_outputs`.
-    """
-    hf = {**DEFAULTS, **hf}
-    d_model = required(hf, "d_model")
-    tied = hf.get("scale_decoder_outputs", hf["tie_word_embeddings"])
-    act, gated = _feed_forward(hf["feed_forward_proj"])
-    return EncoderDecoderConfig(
-        src_vocab_size=required(hf, "vocab_size"),
-        tgt_vocab_size=required(hf, "vocab_size"),
-        d_model=d_model,
-        num_heads=required(hf, "num_heads"),
-        head_dim=required(hf, "d_kv"),
-        d_ff=required(hf, "d_ff"),
-        num_encoder_layers=required(hf, "num_layers"),
-        num_decoder_layers=hf["num_decoder_layers"] or hf["num_layers"],
-        activation=act,
-        gated=gated,
-        bias=False,
-        attention_scale=1.0,
-        positions=RelativeBias(
-            num_buckets=hf["relative_attention_num_buckets"],
-            max_distance=hf["relative_attention_max_distance"],
-        ),
-        norm="rms",
-        norm_eps=hf["layer_norm_epsilon"],
-        norm_position="pre",
-        scale_embedding=False,
-        tie_embeddings="all" if tied else "source-target",
-        logit_scale=d_model**-0.5 if tied else 1.0,
-        dropout=hf["dropout_rate"],
-        attention_dropout=hf["dropout_rate"],
-        ffn_dropout=hf["dropout_rate"],
-        pad_id=token_id(hf, "pad_token_id"),
-        bos_id=token_id(hf, "decoder_start_token_id"),
-        eos_id=token_id(hf, "eos_token_id"),
-    )
+def _is_tied(hf: HF) -> bool:
+    return bool(hf.get("scale_decoder_outputs", hf["tie_word_embeddings"]))
 
 
-def weights(state: Mapping[str, Tensor], config: EncoderDecoderConfig) -> dict[str, Tensor]:
-    """Make our weights of theirs."""
-    encoder: Table = {**SELF_ATTENTION, **_ffn("layer.1", config)}
-    decoder: Table = {**SELF_ATTENTION, **CROSS_ATTENTION, **_ffn("layer.2", config)}
-    table = {
-        **embeddings(config),
-        **under("encoder.layers.*", "encoder.block.*", encoder),
-        **under("decoder.layers.*", "decoder.block.*", decoder),
-        **STACKS,
-    }
-    return convert(table, state, config, ignored=IGNORED)
-
-
-def _feed_forward(name: str) -> tuple[Activation, bool]:
+def _activation(hf: HF) -> Activation:
     """Read `ACTIVATION` or `gated-ACTIVATION`; `gated-gelu` means the one with tanh."""
+    name = hf["feed_forward_proj"]
     plain = name.removeprefix("gated-")
     if plain not in ACTIVATIONS:
         known = f"known are {', '.join(ACTIVATIONS)}, alone or after gated-"
         raise InputError(unsupported("feed_forward_proj", name, known))
-    return "gelu_tanh" if name == "gated-gelu" else ACTIVATIONS[plain], plain != name
+    return "gelu_tanh" if name == "gated-gelu" else ACTIVATIONS[plain]
 
 
-def _ffn(place: str, config: EncoderDecoderConfig) -> Table:
-    inner: Table = {"up": "wi_0", "value": "wi_1"} if config.gated else {"up": "wi"}
-    return {
-        **under("ffn", f"{place}.DenseReluDense", {**inner, "down": "wo"}),
-        "ffn_residual.norm": f"{place}.layer_norm",
-    }
+T5 = Family(
+    kind=EncoderDecoderConfig,
+    defaults={
+        "num_decoder_layers": None,
+        "feed_forward_proj": "relu",
+        "relative_attention_num_buckets": 32,
+        "relative_attention_max_distance": 128,
+        "layer_norm_epsilon": 1e-6,
+        "tie_word_embeddings": True,
+        "dropout_rate": 0.1,
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+    },
+    fields={
+        "src_vocab_size": "vocab_size",
+        "tgt_vocab_size": "vocab_size",
+        "d_model": "d_model",
+        "num_heads": "num_heads",
+        "head_dim": "d_kv",
+        "d_ff": "d_ff",
+        "num_encoder_layers": "num_layers",
+        "num_decoder_layers": lambda hf: hf["num_decoder_layers"] or hf["num_layers"],
+        "activation": _activation,
+        "gated": lambda hf: hf["feed_forward_proj"].startswith("gated-"),
+        "positions": lambda hf: RelativeBias(
+            num_buckets=hf["relative_attention_num_buckets"],
+            max_distance=hf["relative_attention_max_distance"],
+        ),
+        "norm_eps": "layer_norm_epsilon",
+        "tie_embeddings": lambda hf: "all" if _is_tied(hf) else "source-target",
+        "logit_scale": lambda hf: hf["d_model"] ** -0.5 if _is_tied(hf) else 1.0,
+        "dropout": "dropout_rate",
+        "attention_dropout": "dropout_rate",
+        "ffn_dropout": "dropout_rate",
+        **token_ids(bos="decoder_start_token_id"),
+    },
+    settings={
+        "bias": False,
+        "attention_scale": 1.0,
+        "norm": "rms",
+        "norm_position": "pre",
+        "scale_embedding": False,
+    },
+    modules={
+        "src_embedding": "encoder.embed_tokens",
+        "tgt_embedding": "decoder.embed_tokens",
+        "output": "lm_head",
+        # the first layer's table of positions serves all layers
+        "encoder.bias": "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+        "decoder.bias": "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+        **under("encoder.layers.*", "encoder.block.*", ENCODER),
+        **under("decoder.layers.*", "decoder.block.*", DECODER),
+        "encoder.final_norm": "encoder.final_layer_norm",
+        "decoder.final_norm": "decoder.final_layer_norm",
+    },
+    shared="shared",
+    ignored=(  # a stray of old files: cross-attention has no positions
+        "decoder.block.*.layer.*.EncDecAttention.relative_attention_bias.weight",
+    ),
+)

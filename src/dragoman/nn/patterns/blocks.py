@@ -49,7 +49,7 @@ class Blocks(NamedTuple):
     """`j - i`; `(n or 1, c, s)`."""
 
     def strips(self) -> Iterator["Blocks"]:
-        """Part the blocks so that a CPU's cache holds the scores of a strip."""
+        """PartialSoftmax the blocks so that a CPU's cache holds the scores of a strip."""
         num_scores = self.q_BnHcd[:, 0, ..., 0].numel() * self.distance_ncs.shape[-1]
         step = max(1, STRIP_SCORES // max(1, num_scores))  # a batch may be empty
         parts = (x.split(step, dim=1) for x in (self.q_BnHcd, *self.kv))
@@ -71,7 +71,7 @@ def cut(
     `(B or 1, H or 1, 1, S)`. The last block is filled up with queries of zeros.
     """
     first = kv.k_BKSd.shape[2] - q_BHTd.shape[2]
-    whole = (*kv,) if mask is None else (*kv, _as_column(mask_of_keys(mask, kv)))
+    whole = (*kv,) if mask is None else (*kv, mask_of_keys(mask, kv).mT)
     size = -(-max(SEGMENT, *reach) // num_block) * num_block
     queries = q_BHTd.split(size, dim=2)
     lengths = [q.shape[2] for q in queries]
@@ -117,15 +117,10 @@ def _cut_segment(
     k_BnKsd, v_BnKsd, *real = (stretches(x) for x in near)
     if before or behind or real:
         real_BnHs1 = real[0] if real else stretches(near[0].new_ones(1, 1, num_keys, 1).bool())
-        seen_BnHcs = seen_BnHcs & _as_column(real_BnHs1)
+        seen_BnHcs = seen_BnHcs & real_BnHs1.mT
     q_BHTd = F.pad(q_BHTd, (0, 0, 0, n * c - num_queries)) if num_queries < n * c else q_BHTd
     q_BnHcd = q_BHTd.unflatten(2, (n, c)).transpose(1, 2)
     return Blocks(q_BnHcd, KeyValue(k_BnKsd, v_BnKsd), seen_BnHcs, distance_cs[None])
-
-
-def _as_column(mask: Tensor) -> Tensor:
-    """Turn a row of keys into a column and back."""
-    return mask.transpose(-2, -1)
 
 
 def mask_of_keys(mask: Tensor | None, kv: KeyValue) -> Tensor:
@@ -147,7 +142,7 @@ def attend_blocks(blocks: Blocks, scoring: Scoring) -> Tensor:
     return torch.cat(outs, dim=1)
 
 
-class Part(NamedTuple):
+class PartialSoftmax(NamedTuple):
     """Attention over some of the keys, which `join` makes one with attention over others."""
 
     sums_BHTd: Tensor
@@ -157,35 +152,35 @@ class Part(NamedTuple):
     top_BHT: Tensor
     """The highest score."""
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> "Part":
+    def map(self, change: Callable[[Tensor], Tensor]) -> "PartialSoftmax":
         """Change the layout of all three; what is behind `T` is one axis, of `d` or of 1."""
         total, top = (change(x[..., None])[..., 0] for x in self[1:])
-        return Part(change(self.sums_BHTd), total, top)
+        return PartialSoftmax(change(self.sums_BHTd), total, top)
 
 
-def attend_part(blocks: Blocks, scoring: Scoring) -> Part:
+def attend_part(blocks: Blocks, scoring: Scoring) -> PartialSoftmax:
     """Attend in every block to keys that are not all: axes `(B, n, H, c)`, and `d`."""
     return glue([_part(strip, scoring) for strip in blocks.strips()])
 
 
-def glue(parts: Sequence[Part]) -> Part:
+def glue(parts: Sequence[PartialSoftmax]) -> PartialSoftmax:
     """Put the parts of other blocks one after another."""
-    return Part(*(torch.cat(tensors, dim=1) for tensors in zip(*parts, strict=True)))
+    return PartialSoftmax(*(torch.cat(tensors, dim=1) for tensors in zip(*parts, strict=True)))
 
 
-def _part(blocks: Blocks, scoring: Scoring) -> Part:
+def _part(blocks: Blocks, scoring: Scoring) -> PartialSoftmax:
     q_BnHcd, kv, mask_BnHcs, distance_ncs = blocks
-    scores_BnHcs = shared_product(q_BnHcd * scoring.scale, kv.k_BKSd.transpose(-2, -1))
+    scores_BnHcs = shared_product(q_BnHcd * scoring.scale, kv.k_BKSd.mT)
     scores_BnHcs = adjust(scores_BnHcs, mask_BnHcs, scoring, distance_ncs)
     lowest = torch.finfo(scores_BnHcs.dtype).min / 4  # above every hidden score: its e_j is 0
     top_BnHc = scores_BnHcs.detach().amax(dim=-1).clamp(min=lowest)
     # where it rounds to 0, as for all that is hidden, a CPU's exp is 40 times as slow as its exp2
     e_BnHcs = torch.exp2((scores_BnHcs - top_BnHc[..., None]) * math.log2(math.e))
     sums_BnHcd = shared_product(scoring.drop(e_BnHcs), kv.v_BKSd)
-    return Part(sums_BnHcd, e_BnHcs.sum(dim=-1), top_BnHc)
+    return PartialSoftmax(sums_BnHcd, e_BnHcs.sum(dim=-1), top_BnHc)
 
 
-def join(parts: Sequence[Part]) -> Tensor:
+def join(parts: Sequence[PartialSoftmax]) -> Tensor:
     """Return attention over the keys of all parts, `(B, H, T, d)`, as one softmax weighs them."""
     top_BHT = torch.stack([part.top_BHT for part in parts]).amax(dim=0)
     shares = [torch.exp(part.top_BHT - top_BHT) for part in parts]

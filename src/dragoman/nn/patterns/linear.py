@@ -19,7 +19,7 @@ from dragoman.nn.cpu.attention import differs_by_query, shared_product
 from dragoman.nn.cpu.storage import GrowingStorage
 from dragoman.nn.dot_product import Scoring, causal_mask, distances
 from dragoman.nn.patterns.blocks import SEGMENT, mask_of_keys
-from dragoman.nn.patterns.pattern import Pattern, seen_keys
+from dragoman.nn.patterns.pattern import Pattern, both_masks
 
 CHUNK = 64  # positions whose products with each other are computed as a matrix
 
@@ -72,7 +72,6 @@ class LinearAttention(Pattern):
     """
 
     kind: Literal["linear"] = "linear"
-    """Which of the patterns this is."""
     causal: bool = True
     """Whether no query sees a later key."""
     decay: Literal["retnet"] | tuple[float, ...] | None = None
@@ -111,7 +110,7 @@ class LinearAttention(Pattern):
         k_BHSd, v_BHSd = (x.repeat_interleave(group, dim=1) for x in (k_BKSd, v_BKSd))
         log_decay_H11 = log_decay_K.repeat_interleave(group)[:, None, None]
         distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
-        weights_BHTS = phi(q_BHTd) @ phi(k_BHSd).transpose(-2, -1)
+        weights_BHTS = phi(q_BHTd) @ phi(k_BHSd).mT
         weights_BHTS = weights_BHTS * torch.exp(-distance_TS.clamp(max=0) * log_decay_H11)
         if mask is not None:
             weights_BHTS = weights_BHTS.masked_fill(~mask, 0.0)
@@ -123,16 +122,18 @@ class LinearAttention(Pattern):
         """Attend by the sums of keys and values; by the formula where a mask is unusual."""
         if scoring.soft_cap is not None or scoring.bias is not None or scoring.dropout_p:
             raise ValueError("linear attention has no scores: no soft-cap, no bias and no dropout")
-        if differs_by_query(mask) or _differs_by_head(mask):
+        by_head = mask is not None and mask.dim() > 2 and mask.shape[-3] > 1
+        if by_head or differs_by_query(mask):
             if isinstance(kv, Continued):  # its state sums the keys once for all
                 raise ValueError("a cache of linear attention takes masks of keys alone")
-            return self.reference(q_BHTd, *kv, seen_keys(self, q_BHTd, kv, mask))[0]
+            own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+            return self.reference(q_BHTd, *kv, both_masks(own, mask))[0]
         storage = kv.storage if isinstance(kv, Continued) else None
         with _no_autocast(q_BHTd.device.type):  # sums over a text need float32
-            q, k, v = (_at_least_float32(x) for x in (q_BHTd, *kv))
+            q, k, v = (x if x.dtype == torch.float64 else x.float() for x in (q_BHTd, *kv))
             k = phi(k)
             if mask is not None:
-                k = k * mask_of_keys(mask, kv).transpose(-2, -1)
+                k = k * mask_of_keys(mask, kv).mT
             v = F.pad(v, (0, 1), value=1.0)  # the last column sums the weights
             out_BHTe = self._attend(phi(q), KeyValue(k, v), storage)
             total_BHT1 = out_BHTe[..., -1:]
@@ -142,7 +143,7 @@ class LinearAttention(Pattern):
     def _attend(self, q_BHTd: Tensor, kv: KeyValue, storage: StateStorage | None) -> Tensor:
         """Return the sums `(B, H, T, d + 1)` over the keys that each query sees."""
         if not self.causal:
-            return shared_product(q_BHTd, kv.k_BKSd.transpose(-2, -1) @ kv.v_BKSd)
+            return shared_product(q_BHTd, kv.k_BKSd.mT @ kv.v_BKSd)
         log_decay_K = self._log_decay(kv.k_BKSd)
         num_old = kv.k_BKSd.shape[2] - q_BHTd.shape[2]
         state_BKde = None if storage is None else storage.state_BKde
@@ -157,21 +158,22 @@ class LinearAttention(Pattern):
 
     def _log_decay(self, k_BKSd: Tensor) -> Tensor:
         """Return the logarithm of each head's decay, `(K)`."""
-        num_kv_heads = k_BKSd.shape[1]
-        if self.decay is None:
-            gammas: tuple[float, ...] = (1.0,) * num_kv_heads
-        elif self.decay == "retnet":
-            gammas = _retnet(num_kv_heads)
-        else:
-            gammas = self.decay
-        gamma_K = torch.tensor(gammas, dtype=torch.float64)
+        gamma_K = torch.tensor(self._decays(k_BKSd.shape[1]), dtype=torch.float64)
         return gamma_K.log().to(k_BKSd, non_blocking=True)
+
+    def _decays(self, num_kv_heads: int) -> tuple[float, ...]:
+        """Return the decay of each head."""
+        if self.decay is None:
+            return (1.0,) * num_kv_heads
+        if self.decay == "retnet":
+            return tuple(1.0 - 2.0 ** (-5 - head) for head in range(num_kv_heads))
+        return self.decay
 
     def of_heads(self, kv_heads: Sequence[int]) -> "LinearAttention":
         """Return the same for these key-value heads alone, each with its own decay."""
         if self.decay is None:
             return self
-        gammas = _retnet(max(kv_heads) + 1) if self.decay == "retnet" else self.decay
+        gammas = self._decays(max(kv_heads) + 1)
         return replace(self, decay=tuple(gammas[head] for head in kv_heads))
 
     def check_heads(self, num_kv_heads: int) -> None:
@@ -185,10 +187,6 @@ class LinearAttention(Pattern):
     def make_storage(self) -> Storage:
         """Keep the sum of what was seen."""
         return StateStorage() if self.causal else GrowingStorage()
-
-
-def _retnet(num_kv_heads: int) -> tuple[float, ...]:
-    return tuple(1.0 - 2.0 ** (-5 - head) for head in range(num_kv_heads))
 
 
 def phi(x: Tensor) -> Tensor:
@@ -234,7 +232,7 @@ def _scan_chunks(
     log_decay_H11 = log_decay_K.repeat_interleave(heads // len(log_decay_K))[:, None, None]
     places_c1 = torch.arange(c, device=q_BnHcd.device)[:, None]
     decays_Hcc = torch.exp((places_c1 - places_c1.T).clamp(min=0) * log_decay_H11).tril()
-    weights_BnHcc = shared_product(q_BnHcd, kv.k_BKSd.transpose(-2, -1)) * decays_Hcc
+    weights_BnHcc = shared_product(q_BnHcd, kv.k_BKSd.mT) * decays_Hcc
     near_BnHce = shared_product(weights_BnHcc, kv.v_BKSd)
 
     states = []
@@ -251,18 +249,10 @@ def _outer_sum(kv: KeyValue, log_decay_K: Tensor) -> Tensor:
     """Return `sum_j decay^(S-1-j) k_j v_j^T`, `(..., K, d, e)`: the state behind `S` positions."""
     left_S1 = torch.arange(kv.k_BKSd.shape[-2] - 1, -1, -1, device=log_decay_K.device)[:, None]
     k_BKSd = kv.k_BKSd * torch.exp(left_S1 * log_decay_K[:, None, None])
-    return k_BKSd.transpose(-2, -1) @ kv.v_BKSd
+    return k_BKSd.mT @ kv.v_BKSd
 
 
 def _no_autocast(device: str) -> AbstractContextManager[object]:
     """Without it, where there is one: the device "meta" has none."""
     available = torch.amp.is_autocast_available(device)
     return torch.autocast(device, enabled=False) if available else nullcontext()
-
-
-def _differs_by_head(mask: Tensor | None) -> bool:
-    return mask is not None and mask.dim() > 2 and mask.shape[-3] > 1
-
-
-def _at_least_float32(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.nn.cache import KeyValue, Storage
+from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.attention import differs_by_query, needs_products
 from dragoman.nn.dot_product import Scoring
 from dragoman.nn.patterns.blocks import STRIP_SCORES, mask_of_keys
@@ -53,39 +53,19 @@ class Documents:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed(Pattern):
+class Packed:
     """`within`, document by document: the cost is the sum of what each document costs alone.
 
     A row that holds many short documents has no padding, and with this pattern no arithmetic
     between documents either. Documents of nearly the same length are attended to as one batch, so
     that many short ones cost no more calls than a few. The layout of a row is data, so this value
-    is made for each call.
+    is made for each call; it has the `mask` and the `attend` of a pattern, and no cache.
     """
 
     within: Pattern
     """Who may see whom inside a document."""
     documents: Documents
     """How the row is divided."""
-
-    @property
-    def is_causal(self) -> bool:
-        """Whether the pattern inside the documents is."""
-        return self.within.is_causal
-
-    @property
-    def forgets(self) -> bool:
-        """Whether the storage of the pattern inside the documents does."""
-        return self.within.forgets
-
-    @property
-    def counts_places(self) -> bool:
-        """Whether the pattern inside the documents does, each of which begins at place 0."""
-        return self.within.counts_places
-
-    @property
-    def has_scores(self) -> bool:
-        """Whether the pattern inside the documents has."""
-        return self.within.has_scores
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor:
         """The same document, and visible inside it."""
@@ -96,17 +76,6 @@ class Packed(Pattern):
             own = self.within.mask(length, length, device)
             square[end - length : end, end - length : end] = True if own is None else own
         return square[num_keys - num_queries :]
-
-    def reference(
-        self,
-        q_BHTd: Tensor,
-        k_BKSd: Tensor,
-        v_BKSd: Tensor,
-        mask: Tensor | None = None,
-        scoring: Scoring | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Compute the formula of the pattern inside the documents."""
-        return self.within.reference(q_BHTd, k_BKSd, v_BKSd, mask, scoring)
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         """Attend in each group of documents; a `mask` hides keys, the same from every query."""
@@ -119,7 +88,7 @@ class Packed(Pattern):
         groups = group_documents(lengths, max(1, STRIP_SCORES // max(1, batch * heads)))
         whole = [q_BHTd, *kv]
         if mask is not None:
-            whole.append(mask_of_keys(mask, kv).transpose(-2, -1).expand(batch, -1, -1, -1))
+            whole.append(mask_of_keys(mask, kv).mT.expand(batch, -1, -1, -1))
         chosen = [index for group in groups for index in group]
         order_L = None
         if chosen != sorted(chosen):
@@ -138,12 +107,12 @@ class Packed(Pattern):
     ) -> Tensor:
         """Attend to documents that stand one after another, as a batch: `(B, H, M, d)`.
 
-        `parts` are their queries, keys and values, and which keys may be seen where that is told.
+        `parts` are their queries, keys and values, and which keys may be seen if there is a mask.
         Shorter documents are filled up to the width of the longest with what stands first.
         """
         if len(lengths) == 1:
             q, k, v, *real = parts
-            seen = real[0].transpose(-2, -1) if real else None
+            seen = real[0].mT if real else None
             return self.within.attend(q, KeyValue(k, v), seen, scoring)
         m, w, device = len(lengths), max(lengths), parts[0].device
         # on the CPU, which knows the lengths: a GPU would be waited for
@@ -161,17 +130,13 @@ class Packed(Pattern):
             return torch.flatten(x.movedim(2, 1), 0, 1)
 
         q, k, v, *real = (to_rows(x) for x in parts)
-        seen = real[0].transpose(-2, -1) if real else None
-        if not self.is_causal:  # a causal query meets no filling, which stands last
+        seen = real[0].mT if real else None
+        if not self.within.is_causal:  # a causal query meets no filling, which stands last
             filled = real_mw.repeat(len(q) // m, 1)[:, None, None]
             seen = filled if seen is None else seen & filled
         out = self.within.attend(q, KeyValue(k, v), seen, scoring)
         out = torch.flatten(out.unflatten(0, (-1, m)).movedim(1, 2), 2, 3)
         return out.index_select(2, kept_M)
-
-    def make_storage(self) -> Storage:
-        """Decoding continues one document: the storage of the pattern inside it."""
-        return self.within.make_storage()
 
 
 def group_documents(lengths: Sequence[int], budget: int) -> list[list[int]]:
@@ -225,7 +190,7 @@ def is_served(q_BHTd: Tensor, scoring: Scoring) -> bool:
 
 @cache
 def torch_has_it() -> bool:
-    """Whether the kernel of this torch takes all that it is told here."""
+    """Whether the kernel of this torch takes all keywords that are used here."""
     kernel = import_module("torch.nn.attention.varlen").varlen_attn
     return signature(kernel).parameters.keys() >= KEYWORDS
 

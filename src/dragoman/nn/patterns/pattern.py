@@ -67,7 +67,8 @@ class Pattern(ABC):
 
         Keys and values may have fewer heads than queries: groups of query heads share one.
         """
-        return dense_attention(q_BHTd, kv, seen_keys(self, q_BHTd, kv, mask), scoring)
+        own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+        return dense_attention(q_BHTd, kv, both_masks(own, mask), scoring)
 
     def make_storage(self) -> Storage:
         """Make the storage in which decoding keeps one layer's keys and values."""
@@ -86,7 +87,6 @@ class Full(Pattern):
     """Every query sees every key: encoders and cross-attention."""
 
     kind: Literal["full"] = "full"
-    """Which of the patterns this is."""
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002 (the same for all sizes)
         """Hide nothing."""
@@ -98,7 +98,6 @@ class Causal(Pattern):
     """A query sees the keys up to its own place: decoders."""
 
     kind: Literal["causal"] = "causal"
-    """Which of the patterns this is."""
 
     is_causal = True
 
@@ -111,9 +110,8 @@ class Causal(Pattern):
         return dense_attention(q_BHTd, kv, mask, scoring, is_causal=q_BHTd.shape[2] > 1)
 
 
-def seen_keys(pattern: Pattern, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None) -> Tensor | None:
-    """Return who may see whom under a pattern and under `mask`; None where all see all."""
-    own = pattern.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+def both_masks(own: Tensor | None, mask: Tensor | None) -> Tensor | None:
+    """Return who may see whom under a pattern's own mask and another; None where all see all."""
     if own is None or mask is None:
         return mask if own is None else own
     return own & mask

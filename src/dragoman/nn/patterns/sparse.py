@@ -42,7 +42,6 @@ class Strided(Pattern):
     """
 
     kind: Literal["strided"] = "strided"
-    """Which of the patterns this is."""
     stride: Count
     """How many positions back a query sees all keys, and the steps in which it sees further."""
 
@@ -82,8 +81,8 @@ class Strided(Pattern):
         q_BnHcd = columns(q_BHTd)
         k_BnKsd, v_BnKsd = (columns(x) for x in kv)
         steps_cs = distances(q_BnHcd.shape[3], k_BnKsd.shape[3], q_BHTd.device)
-        real_BnHs1 = columns(mask_of_keys(mask, kv).transpose(-2, -1))
-        seen_BnHcs = real_BnHs1.transpose(-2, -1) & (steps_cs < 0)
+        real_BnHs1 = columns(mask_of_keys(mask, kv).mT)
+        seen_BnHcs = real_BnHs1.mT & (steps_cs < 0)
         return Blocks(q_BnHcd, KeyValue(k_BnKsd, v_BnKsd), seen_BnHcs, steps_cs[None] * self.stride)
 
 
@@ -96,7 +95,6 @@ class Fixed(Pattern):
     """
 
     kind: Literal["fixed"] = "fixed"
-    """Which of the patterns this is."""
     stride: int
     """Positions of a cell."""
     summary: int = 8
@@ -139,9 +137,9 @@ class Fixed(Pattern):
 
     def _own_cells(self, q_BnHcd: Tensor, kv: KeyValue, real: Tensor, first: int) -> Blocks:
         k_BnKcd, v_BnKcd = (self._cells(x[:, :, first:]) for x in kv)
-        real_BnHc1 = self._cells(real[..., first:].transpose(-2, -1))
+        real_BnHc1 = self._cells(real[..., first:].mT)
         distance_cc = distances(self.stride, self.stride, q_BnHcd.device)
-        seen_BnHcc = real_BnHc1.transpose(-2, -1) & (distance_cc <= 0)
+        seen_BnHcc = real_BnHc1.mT & (distance_cc <= 0)
         return Blocks(q_BnHcd, KeyValue(k_BnKcd, v_BnKcd), seen_BnHcc, distance_cc[None])
 
     def _summaries(
@@ -168,7 +166,7 @@ class Fixed(Pattern):
         return torch.transpose(x.unflatten(2, (-1, self.stride)), 1, 2)
 
     def _summary_places(self, num_keys: int, device: torch.device) -> Tensor:
-        """Return the positions at the end of each whole cell, told by counting: a GPU is not asked.
+        """Return the positions at the end of each whole cell, by counting: a GPU is not asked.
 
         Of a cell that is not whole no query sees a summary: all that come so far stand in it.
         """

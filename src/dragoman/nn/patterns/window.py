@@ -39,7 +39,6 @@ class SlidingWindow(Pattern):
     """
 
     kind: Literal["window"] = "window"
-    """Which of the patterns this is."""
     size: Count
     """Keys that a causal query sees, itself among them; else how far it sees to each side."""
     causal: bool = True
@@ -114,7 +113,6 @@ class Longformer(Pattern):
     """
 
     kind: Literal["longformer"] = "longformer"
-    """Which of the patterns this is."""
     window: Count
     """How far a query sees to each side; causal, the keys that it sees, itself among them."""
     global_positions: tuple[int, ...] = (0,)

@@ -21,7 +21,6 @@ class RelativeBias(Scheme):
     """A learned number for each head and bucket of distances, as in T5."""
 
     kind: Literal["relative-bias"] = "relative-bias"
-    """Which of the schemes this is."""
     num_buckets: NumBuckets = 32
     """Rows of the table; half of them for each direction where both can be seen."""
     max_distance: int = 128
@@ -46,7 +45,6 @@ class ALiBi(Scheme):
     """Scores fall with the distance, by a slope that each head has for itself."""
 
     kind: Literal["alibi"] = "alibi"
-    """Which of the schemes this is."""
 
     def make_bias(self, num_heads: int, *, bidirectional: bool) -> "ALiBiBias":  # noqa: ARG002 (both directions have one formula)
         """Make the slopes of one stack."""

@@ -43,7 +43,6 @@ class LinearScaling(Scaling):
     """Squeeze positions: `theta_i / factor` (Chen et al., 2023)."""
 
     kind: Literal["linear"] = "linear"
-    """Which of the scalings this is."""
     factor: Positive
     """How many times as long as in training the context is."""
 
@@ -62,7 +61,6 @@ class DynamicScaling(Scaling):
     """
 
     kind: Literal["dynamic"] = "dynamic"
-    """Which of the scalings this is."""
     factor: Positive
     """How fast the base grows."""
     trained_length: Count
@@ -85,7 +83,6 @@ class YaRN(Scaling):
     """
 
     kind: Literal["yarn"] = "yarn"
-    """Which of the scalings this is."""
     factor: Positive
     """How many times as long as in training the context is."""
     trained_length: Count
@@ -132,7 +129,6 @@ class Llama3Scaling(Scaling):
     """Squeeze wavelengths longer than the context of training, with a ramp (Llama 3.1)."""
 
     kind: Literal["llama3"] = "llama3"
-    """Which of the scalings this is."""
     factor: Positive = 8.0
     """How many times as long as in training the context is."""
     trained_length: Count = 8192
@@ -170,7 +166,6 @@ class Rotary(Scheme):
     """Turn queries and keys by their positions."""
 
     kind: Literal["rotary"] = "rotary"
-    """Which of the schemes this is."""
     base: Annotated[float, Range(above=1)] = 10000.0
     """Of the frequencies `theta_i = base^(-2i/d)`."""
     pairing: Pairing = "halves"

@@ -28,7 +28,7 @@ def end_of(positions: Positions) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """How a token's position is told to the model, as a value.
+    """How the model learns of a token's position, as a value.
 
     A scheme overrides one of the three `make` methods. What it makes may be a module with
     parameters of its own, which are then trained, saved and counted.
@@ -72,7 +72,6 @@ class NoPositions(Scheme):
     """No positions: without a mask, self-attention then treats a sentence as a set."""
 
     kind: Literal["none"] = "none"
-    """Which of the schemes this is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,6 @@ class Learned(Scheme):
     """A learned vector for each position; none beyond the last one."""
 
     kind: Literal["learned"] = "learned"
-    """Which of the schemes this is."""
     max_length: Count = 1024
     """Positions that have a vector."""
 

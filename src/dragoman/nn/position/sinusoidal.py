@@ -19,7 +19,6 @@ class Sinusoidal(Scheme):
     """Sines and cosines of the position, as in the paper."""
 
     kind: Literal["sinusoidal"] = "sinusoidal"
-    """Which of the schemes this is."""
     layout: Layout = "interleaved"
     """Sine and cosine of a frequency side by side, or all sines before all cosines (Marian)."""
     exponent: Exponent = "d/2"

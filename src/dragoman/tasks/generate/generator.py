@@ -34,7 +34,7 @@ from dragoman.decode import (
     search_steps,
 )
 from dragoman.models import DecoderOnly
-from dragoman.models.folder import GenerationDefaults
+from dragoman.models.defaults import GenerationDefaults
 from dragoman.models.plan import Planner
 from dragoman.nn import Precision, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary

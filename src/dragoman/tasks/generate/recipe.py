@@ -7,7 +7,8 @@ from typing import Literal, Self
 from dragoman.data.documents import HoldOut, Split, standard_library
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
-from dragoman.models.folder import FolderConfig, GenerationDefaults
+from dragoman.models.defaults import GenerationDefaults
+from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.train.recipe import DataFiles, RunRecipe, check_places

@@ -24,7 +24,7 @@ from torch import Tensor
 from dragoman.data.tagged import find_spans
 from dragoman.errors import InputError
 from dragoman.models.bio import best_tags
-from dragoman.models.folder import Words
+from dragoman.models.defaults import Words
 from dragoman.models.heads import TaggingHead
 from dragoman.plain import Plain
 from dragoman.tasks.encoders import EncoderReader

@@ -9,7 +9,8 @@ from dragoman.data.corpus import CorpusConfig
 from dragoman.data.made import MadeConfig, write_made
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig
-from dragoman.models.folder import DecodingDefaults, FolderConfig
+from dragoman.models.defaults import DecodingDefaults
+from dragoman.models.folder import FolderConfig
 from dragoman.train.recipe import DataFiles, RunRecipe, check_held_out, check_places
 
 

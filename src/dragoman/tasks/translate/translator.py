@@ -18,7 +18,7 @@ from typing import Self, overload
 from dragoman.decode import Hypothesis, Strategy, run_in_batches, schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
-from dragoman.models.folder import DecodingDefaults
+from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn import Precision
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.lines import as_texts, join, one_line, to_chunks, windows

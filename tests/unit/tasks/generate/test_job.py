@@ -17,7 +17,8 @@ from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset, HoldOut
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.models.folder import FolderConfig, GenerationDefaults, load_model
+from dragoman.models.defaults import GenerationDefaults
+from dragoman.models.folder import FolderConfig, load_model
 from dragoman.nn import ALiBi, Learned, Rotary
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles

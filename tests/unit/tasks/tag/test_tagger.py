@@ -21,7 +21,7 @@ from tests.unit.tasks.tiny import random_lines
 from dragoman.data.tagged import find_spans
 from dragoman.errors import InputError
 from dragoman.models.bio import best_tags
-from dragoman.models.folder import Words
+from dragoman.models.defaults import Words
 from dragoman.tasks.tag.tagger import Tagger, join_words, split_words
 
 LINES = [*random_lines(12, seed=4, longest=6), "", "   ", "😀", *random_lines(3, 5, longest=40)]

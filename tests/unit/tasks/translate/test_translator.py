@@ -18,7 +18,7 @@ from tests.unit.tasks.tiny import (
 
 from dragoman.decode import Beam, Forbid, Limits, Model, search
 from dragoman.errors import InputError
-from dragoman.models.folder import DecodingDefaults
+from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.plan import Planner
 from dragoman.nn import Learned, row_invariant_products
 from dragoman.tasks.options import DecodingOptions
