@@ -24,8 +24,8 @@ from torch import Tensor
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Rolling, search
 from dragoman.models import DecoderOnly, EncoderDecoder
 from dragoman.models.plan import PlannedDecoderOnly, PlannedEncoderDecoder, Planner, plan
-from dragoman.models.plan.prefixes import BLOCK
 from dragoman.models.plan.products import can_pack
+from dragoman.models.plan.store import BLOCK
 from dragoman.nn import LinearAttention, Precision, SlidingWindow, Strided, row_invariant_products
 
 SEEDS = st.integers(0, 2**32)

@@ -7,7 +7,7 @@ residuals and ReLU computed by the product itself, and beams that share one stor
 values. It computes what the model computes (the tests compare them for all kinds of configs) and
 has no parameter of its own.
 
-Reading order: `products`, `prefixes` (the cache), `layers`, `assemblies`.
+Reading order: `products`, `store` (the cache), `layers`, `assemblies`.
 """
 
 from functools import cache

@@ -7,8 +7,8 @@ from torch import Tensor
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.models.plan.layers import PlannedLayer
-from dragoman.models.plan.prefixes import Prefixes, empty_store
 from dragoman.models.plan.products import DTYPES, PackedLinear, familiar_rows, with_rows
+from dragoman.models.plan.store import BeamStore, empty_store
 from dragoman.nn import Embedding, KeyValue, Precision, padding_mask, soft_cap
 from dragoman.nn.dot_product import Bias, additive
 from dragoman.nn.layers import Stack
@@ -39,17 +39,17 @@ class PlannedStack:
         out_MD: Tensor = self._stack.final_norm(x_MD)
         return out_MD, kvs
 
-    def step(self, ids_N: Tensor, prefixes: Prefixes) -> Tensor:
+    def step(self, ids_N: Tensor, store: BeamStore) -> Tensor:
         """Read one more token of each row: last hidden states, `(M, D)`."""
-        place = range(prefixes.length, prefixes.length + 1)
-        added = prefixes.begin_step()
+        place = range(store.length, store.length + 1)
+        added = store.begin_step()
         x_ND = self._embedding.embed(ids_N[:, None], place)[:, 0].to(self._dtype)
         info = self._stack.position_info(x_ND, place)
         if info.bias is not None:
-            added = added + _bias(info.bias, prefixes, added.shape[-1])
+            added = added + _bias(info.bias, store, added.shape[-1])
         x_MD = with_rows(x_ND, familiar_rows(len(x_ND)))
         for layer in self.layers:
-            x_MD = layer.step(x_MD, prefixes, added, info)
+            x_MD = layer.step(x_MD, store, added, info)
         out_MD: Tensor = self._stack.final_norm(x_MD)
         return out_MD
 
@@ -69,19 +69,19 @@ class PlannedEncoderDecoder:
         self._decoder = PlannedStack(model.tgt_embedding, model.decoder, precision)
         self._output = PackedLinear(model.output, precision=precision)
 
-    def start(self, src_BS: Tensor, beam_size: int) -> Prefixes:
+    def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
         """Encode the sources and make the keys and values of cross-attention."""
         src_BS = self._aligned(src_BS)
         size = (src_BS.shape[0], src_BS.shape[1])
         mask_B11S = padding_mask(src_BS, self._model.pad_id)
         memory_MD, _ = self._encoder.encode(src_BS, mask_B11S)
-        prefixes = Prefixes(beam_size, self._decoder.empty_stores(size[0], beam_size))
-        prefixes.memory = [layer.remember(memory_MD, size) for layer in self._decoder.layers]
+        store = BeamStore(beam_size, self._decoder.empty_stores(size[0], beam_size))
+        store.memory = [layer.remember(memory_MD, size) for layer in self._decoder.layers]
         if not bool(mask_B11S.all()):
-            prefixes.memory_mask = additive(mask_B11S, memory_MD.dtype)[:, None]
-        return prefixes
+            store.memory_mask = additive(mask_B11S, memory_MD.dtype)[:, None]
+        return store
 
-    def step(self, ids_N: Tensor, state: Prefixes) -> Tensor:
+    def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
         """Append one token to every row and return the logits `(N, V)` of the next."""
         hidden_MD = self._decoder.step(ids_N, state)
         return _logits(self._model, self._output, hidden_MD)[: len(ids_N)]
@@ -102,15 +102,15 @@ class PlannedDecoderOnly:
         self._decoder = PlannedStack(model.embedding, model.decoder, precision)
         self._output = PackedLinear(model.output, precision=precision)
 
-    def start(self, prompt_BS: Tensor, beam_size: int) -> Prefixes:
+    def start(self, prompt_BS: Tensor, beam_size: int) -> BeamStore:
         """Read the prompts, all but their last token, once for all rows of a beam."""
         stores = self._decoder.empty_stores(len(prompt_BS), beam_size)
-        prefixes = Prefixes(beam_size, stores)
+        store = BeamStore(beam_size, stores)
         if prompt_BS.shape[1] > 1:
-            prefixes.read_prompts(self._decoder.encode(prompt_BS[:, :-1], None)[1])
-        return prefixes
+            store.read_prompts(self._decoder.encode(prompt_BS[:, :-1], None)[1])
+        return store
 
-    def step(self, ids_N: Tensor, state: Prefixes) -> Tensor:
+    def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
         """Append one token to every row and return the logits `(N, V)` of the next."""
         hidden_MD = self._decoder.step(ids_N, state)
         return _logits(self._model, self._output, hidden_MD)[: len(ids_N)]
@@ -124,9 +124,9 @@ def _logits(model: EncoderDecoder | DecoderOnly, output: PackedLinear, hidden_MD
     return logits_MV
 
 
-def _bias(bias: Bias, prefixes: Prefixes, num_keys: int) -> Tensor:
+def _bias(bias: Bias, store: BeamStore, num_keys: int) -> Tensor:
     """What positions add to the scores of a step, `(K, G, 1, C * W)`: the same for all slots."""
-    places_C = torch.arange(num_keys // prefixes.beam_size)
-    bias_H1C = bias(places_C[None] - (prefixes.length - 1))
-    bias_KG1C: Tensor = bias_H1C.unflatten(0, (prefixes.num_kv_heads, -1))
-    return bias_KG1C.repeat_interleave(prefixes.beam_size, dim=3)
+    places_C = torch.arange(num_keys // store.beam_size)
+    bias_H1C = bias(places_C[None] - (store.length - 1))
+    bias_KG1C: Tensor = bias_H1C.unflatten(0, (store.num_kv_heads, -1))
+    return bias_KG1C.repeat_interleave(store.beam_size, dim=3)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.models.plan.prefixes import Prefixes
 from dragoman.models.plan.products import PackedLinear, with_rows
+from dragoman.models.plan.store import BeamStore
 from dragoman.nn import (
     FeedForward,
     KeyValue,
@@ -56,14 +56,14 @@ class PlannedAttention:
         return with_rows(out_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD)), kv
 
     def step(
-        self, x_MD: Tensor, layer: int, prefixes: Prefixes, added: Tensor, info: PositionInfo
+        self, x_MD: Tensor, layer: int, store: BeamStore, added: Tensor, info: PositionInfo
     ) -> Tensor:
         """Attend from one vector for each row to its prefix, itself the last."""
-        projected_RX = prefixes.placed(self._project(x_MD)[: prefixes.num_rows])
+        projected_RX = store.placed(self._project(x_MD)[: store.num_rows])
         q_RH1d, kv = self._heads(projected_RX[:, None], info)
-        width = (-1, prefixes.beam_size)
+        width = (-1, store.beam_size)
         own = KeyValue(*(part.squeeze(2).unflatten(0, width).transpose(1, 2) for part in kv))
-        return self._attend(q_RH1d, prefixes.append(layer, own), added, prefixes, len(x_MD))
+        return self._attend(q_RH1d, store.append(layer, own), added, store, len(x_MD))
 
     def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> KeyValue:
         """Make the keys and values of cross-attention, `(B, K, S, d)`."""
@@ -74,12 +74,12 @@ class PlannedAttention:
         k_BKSd = self._attention.k_norm(k_BSKd).transpose(1, 2)
         return KeyValue(k_BKSd.contiguous(), v_BSKd.transpose(1, 2).contiguous())
 
-    def look(self, x_MD: Tensor, layer: int, prefixes: Prefixes) -> Tensor:
+    def look(self, x_MD: Tensor, layer: int, store: BeamStore) -> Tensor:
         """Attend from one vector for each row to the source of its sentence."""
-        projected_RX = prefixes.placed(self._project(x_MD)[: prefixes.num_rows])
+        projected_RX = store.placed(self._project(x_MD)[: store.num_rows])
         q_RHd = self._norm_q(projected_RX.unflatten(1, (self._num_heads, self._head_dim)))
-        memory, added = prefixes.memory[layer], prefixes.memory_mask
-        return self._attend(q_RHd, memory, added, prefixes, len(x_MD))
+        memory, added = store.memory[layer], store.memory_mask
+        return self._attend(q_RHd, memory, added, store, len(x_MD))
 
     def _heads(self, projected_BLX: Tensor, info: PositionInfo) -> tuple[Tensor, KeyValue]:
         """Cut `(B, L, X)` into queries `(B, H, L, d)`, keys and values, rotated as they must be."""
@@ -99,10 +99,10 @@ class PlannedAttention:
         return scaled
 
     def _attend(
-        self, q_RHd: Tensor, kv: KeyValue, added: Tensor | None, prefixes: Prefixes, rows: int
+        self, q_RHd: Tensor, kv: KeyValue, added: Tensor | None, store: BeamStore, rows: int
     ) -> Tensor:
         """Let the queries of a sentence's `W` rows meet its keys in one product: `(M, H * d)`."""
-        places, width = prefixes.num_places, prefixes.beam_size
+        places, width = store.num_places, store.beam_size
         kv_heads, dim = self._num_kv_heads, self._head_dim
         group = self._num_heads // kv_heads
         rows_of_heads = (places, kv_heads, group, width)  # X = P * K, r = G * W
@@ -115,7 +115,7 @@ class PlannedAttention:
             scores_XrS.view(*rows_of_heads, -1).add_(added)
         out_Xrd = head_product(scores_XrS.softmax(dim=-1), v_XSd)
         out_PWKGd = out_Xrd.view(*rows_of_heads, dim).permute(0, 3, 1, 2, 4)
-        return with_rows(prefixes.unplaced(out_PWKGd.reshape(places * width, -1)), rows)
+        return with_rows(store.unplaced(out_PWKGd.reshape(places * width, -1)), rows)
 
 
 class PlannedFeedForward:
@@ -175,20 +175,20 @@ class PlannedLayer:
             raise ValueError("this decoder was built without cross-attention")
         return self._cross_attn.remember(memory_MD, size_BL)
 
-    def step(self, x_MD: Tensor, prefixes: Prefixes, added: Tensor, info: PositionInfo) -> Tensor:
+    def step(self, x_MD: Tensor, store: BeamStore, added: Tensor, info: PositionInfo) -> Tensor:
         """Return the vectors of the rows' next tokens after this layer."""
         own, cross = self._self_attn, self._cross_attn
         x_MD = _add(
             self._self_residual,
             x_MD,
-            lambda x: own.step(x, self._index, prefixes, added, info),
+            lambda x: own.step(x, self._index, store, added, info),
             own.output,
         )
         if cross is not None and self._cross_residual is not None:
             x_MD = _add(
                 self._cross_residual,
                 x_MD,
-                lambda x: cross.look(x, self._index, prefixes),
+                lambda x: cross.look(x, self._index, store),
                 cross.output,
             )
         return _add(self._ffn_residual, x_MD, self._ffn.hidden, self._ffn.output)

@@ -13,7 +13,7 @@ from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelle
 from dragoman.errors import InputError
 from dragoman.evaluate import label_scores
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.folder import ReadingDefaults
+from dragoman.models.defaults import ReadingDefaults
 from dragoman.models.heads import ClassificationHead
 from dragoman.settings import override_settings
 from dragoman.tasks.classify.batches import ClassBatch, class_batches

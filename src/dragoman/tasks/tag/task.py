@@ -14,7 +14,7 @@ from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.bio import best_tags
-from dragoman.models.folder import ReadingDefaults
+from dragoman.models.defaults import ReadingDefaults
 from dragoman.models.heads import TaggingHead
 from dragoman.settings import override_settings
 from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels

@@ -22,7 +22,7 @@ CROWDED = 0.75
 """Share of places in use below which sentences move together."""
 
 
-class Prefixes:
+class BeamStore:
     """What the rows of some sentences have read so far, and where in the stores it stands."""
 
     def __init__(self, beam_size: int, stores: Sequence[KeyValue]) -> None:
