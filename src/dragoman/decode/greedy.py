@@ -8,6 +8,7 @@ from torch import Tensor
 
 from dragoman.decode.protocol import Advance
 from dragoman.decode.score import length_penalty
+from dragoman.nn.cpu.ranking import top_tokens
 from dragoman.ranges import NonNegative, check_ranges
 
 
@@ -44,7 +45,7 @@ class _MostProbable:
 
     def choose(self, log_probs_NV: Tensor) -> Tensor:
         """Pick the first of the maxima of each row."""
-        return log_probs_NV.max(dim=1).indices
+        return top_tokens(log_probs_NV, 1)[1][:, 0]
 
     def keep(self, sentences_K: Tensor) -> None:
         """Nothing is remembered of a sentence."""

@@ -8,7 +8,7 @@ from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.models.plan.layers import PlannedLayer
 from dragoman.models.plan.products import DTYPES, PackedLinear, familiar_rows, with_rows
-from dragoman.models.plan.store import BeamStore, empty_store
+from dragoman.models.plan.store import BeamStore
 from dragoman.nn import Embedding, KeyValue, Precision, padding_mask, soft_cap
 from dragoman.nn.dot_product import Bias, additive
 from dragoman.nn.layers import Stack
@@ -53,11 +53,11 @@ class PlannedStack:
         out_MD: Tensor = self._stack.final_norm(x_MD)
         return out_MD
 
-    def empty_stores(self, num_sentences: int, beam_size: int) -> list[KeyValue]:
-        """Make a store for the keys and values of each layer."""
+    def empty_store(self, num_sentences: int, beam_size: int) -> BeamStore:
+        """Make the store in which decoding keeps keys and values."""
         attention = self._stack.each_layer()[0].self_attn
-        shape = (num_sentences, attention.num_kv_heads, beam_size, attention.head_dim)
-        return [empty_store(shape, self._dtype) for _ in self.layers]
+        sizes = (num_sentences, beam_size, attention.num_kv_heads, attention.head_dim)
+        return BeamStore(sizes, len(self.layers), self._dtype)
 
 
 class PlannedEncoderDecoder:
@@ -75,10 +75,12 @@ class PlannedEncoderDecoder:
         size = (src_BS.shape[0], src_BS.shape[1])
         mask_B11S = padding_mask(src_BS, self._model.pad_id)
         memory_MD, _ = self._encoder.encode(src_BS, mask_B11S)
-        store = BeamStore(beam_size, self._decoder.empty_stores(size[0], beam_size))
-        store.memory = [layer.remember(memory_MD, size) for layer in self._decoder.layers]
-        if not bool(mask_B11S.all()):
-            store.memory_mask = additive(mask_B11S, memory_MD.dtype)[:, None]
+        store = self._decoder.empty_store(size[0], beam_size)
+        padded = not bool(mask_B11S.all())
+        store.remember(
+            [layer.remember(memory_MD, size) for layer in self._decoder.layers],
+            additive(mask_B11S, memory_MD.dtype)[:, None] if padded else None,
+        )
         return store
 
     def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
@@ -104,8 +106,7 @@ class PlannedDecoderOnly:
 
     def start(self, prompt_BS: Tensor, beam_size: int) -> BeamStore:
         """Read the prompts, all but their last token, once for all rows of a beam."""
-        stores = self._decoder.empty_stores(len(prompt_BS), beam_size)
-        store = BeamStore(beam_size, stores)
+        store = self._decoder.empty_store(len(prompt_BS), beam_size)
         if prompt_BS.shape[1] > 1:
             store.read_prompts(self._decoder.encode(prompt_BS[:, :-1], None)[1])
         return store

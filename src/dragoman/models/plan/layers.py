@@ -6,6 +6,7 @@ so that few numbers of rows occur (`familiar_rows`). Nothing here has a paramete
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -59,27 +60,29 @@ class PlannedAttention:
         self, x_MD: Tensor, layer: int, store: BeamStore, added: Tensor, info: PositionInfo
     ) -> Tensor:
         """Attend from one vector for each row to its prefix, itself the last."""
-        projected_RX = store.placed(self._project(x_MD)[: store.num_rows])
-        q_RH1d, kv = self._heads(projected_RX[:, None], info)
-        width = (-1, store.beam_size)
-        own = KeyValue(*(part.squeeze(2).unflatten(0, width).transpose(1, 2) for part in kv))
-        return self._attend(q_RH1d, store.append(layer, own), added, store, len(x_MD))
+        projected_RX = store.placed(self._project(x_MD))
+        if self._normed or info.angles is not None:
+            q_RH1d, kv = self._heads(projected_RX[:, None], info)
+            parts = (q_RH1d, *kv)
+            projected_RX = torch.cat([part.flatten(1) for part in parts], dim=1)
+        width = self._num_heads * self._head_dim
+        keys, values = store.append(layer, projected_RX[:, width:])
+        return self._attend(projected_RX[:, :width], keys, values, added, store, len(x_MD))
 
-    def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> KeyValue:
-        """Make the keys and values of cross-attention, `(B, K, S, d)`."""
+    def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> Tensor:
+        """Make the keys and values of cross-attention, `(2, B, K, S, d)`."""
         batch, length = size_BL
         shape = (batch, length, 2, self._num_kv_heads, self._head_dim)
-        kv_BS2Kd = self._project_kv(memory_MD)[: batch * length].view(shape)
-        k_BSKd, v_BSKd = kv_BS2Kd.unbind(dim=2)
-        k_BKSd = self._attention.k_norm(k_BSKd).transpose(1, 2)
-        return KeyValue(k_BKSd.contiguous(), v_BSKd.transpose(1, 2).contiguous())
+        k_BSKd, v_BSKd = self._project_kv(memory_MD)[: batch * length].view(shape).unbind(dim=2)
+        return torch.stack([self._attention.k_norm(k_BSKd), v_BSKd]).transpose(2, 3).contiguous()
 
     def look(self, x_MD: Tensor, layer: int, store: BeamStore) -> Tensor:
         """Attend from one vector for each row to the source of its sentence."""
-        projected_RX = store.placed(self._project(x_MD)[: store.num_rows])
-        q_RHd = self._norm_q(projected_RX.unflatten(1, (self._num_heads, self._head_dim)))
-        memory, added = store.memory[layer], store.memory_mask
-        return self._attend(q_RHd, memory, added, store, len(x_MD))
+        q_RX = store.placed(self._project(x_MD))
+        if self._normed:
+            q_RX = self._norm_q(q_RX.unflatten(1, (self._num_heads, self._head_dim))).flatten(1)
+        keys, values = store.memory[layer]
+        return self._attend(q_RX, keys, values, store.memory_mask, store, len(x_MD))
 
     def _heads(self, projected_BLX: Tensor, info: PositionInfo) -> tuple[Tensor, KeyValue]:
         """Cut `(B, L, X)` into queries `(B, H, L, d)`, keys and values, rotated as they must be."""
@@ -99,23 +102,30 @@ class PlannedAttention:
         return scaled
 
     def _attend(
-        self, q_RHd: Tensor, kv: KeyValue, added: Tensor | None, store: BeamStore, rows: int
+        self,
+        q_RX: Tensor,
+        k_XdS: Tensor,
+        v_XSd: Tensor,
+        added: Tensor | None,
+        store: BeamStore,
+        rows: int,
     ) -> Tensor:
-        """Let the queries of a sentence's `W` rows meet its keys in one product: `(M, H * d)`."""
-        places, width = store.num_places, store.beam_size
-        kv_heads, dim = self._num_kv_heads, self._head_dim
-        group = self._num_heads // kv_heads
-        rows_of_heads = (places, kv_heads, group, width)  # X = P * K, r = G * W
-        q_PKGWd = q_RHd.reshape(places, width, kv_heads, group, dim).permute(0, 2, 3, 1, 4)
-        q_Xrd = q_PKGWd.reshape(places * kv_heads, group * width, dim)
-        k_XSd, v_XSd = (part.flatten(0, 1) for part in kv)
-        scores_XrS = head_product(q_Xrd, k_XSd.transpose(1, 2))
-        scores_XrS = soft_cap(scores_XrS, self._attention.soft_cap)
+        """Let the queries of a sentence's `W` rows meet its keys in one product: `(M, H * d)`.
+
+        X is `P * K`, the key-value heads of all places, and r is `G * W`, the queries of each.
+        """
+        places, width, dim = store.num_places, store.beam_size, self._head_dim
+        kv_heads, group = self._num_kv_heads, self._num_heads // self._num_kv_heads
+        if width > 1:
+            q_RX = q_RX.reshape(places, width, kv_heads, group, dim).permute(0, 2, 3, 1, 4)
+        q_Xrd = q_RX.reshape(places * kv_heads, group * width, dim)
+        scores_XrS = soft_cap(head_product(q_Xrd, k_XdS), self._attention.soft_cap)
         if added is not None:
-            scores_XrS.view(*rows_of_heads, -1).add_(added)
-        out_Xrd = head_product(scores_XrS.softmax(dim=-1), v_XSd)
-        out_PWKGd = out_Xrd.view(*rows_of_heads, dim).permute(0, 3, 1, 2, 4)
-        return with_rows(store.unplaced(out_PWKGd.reshape(places * width, -1)), rows)
+            scores_XrS.view(places, kv_heads, group, width, -1).add_(added)
+        out_RX = head_product(torch.softmax(scores_XrS, dim=-1), v_XSd)
+        if width > 1:
+            out_RX = out_RX.view(places, kv_heads, group, width, dim).permute(0, 3, 1, 2, 4)
+        return store.taken(out_RX.reshape(places * width, -1), rows)
 
 
 class PlannedFeedForward:
@@ -169,8 +179,8 @@ class PlannedLayer:
         x_MD = _add(self._ffn_residual, x_MD, self._ffn.hidden, self._ffn.output)
         return x_MD, found[0]
 
-    def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> KeyValue:
-        """Make the keys and values of the source."""
+    def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> Tensor:
+        """Make the keys and values of the source, `(2, B, K, S, d)`."""
         if self._cross_attn is None:
             raise ValueError("this decoder was built without cross-attention")
         return self._cross_attn.remember(memory_MD, size_BL)
@@ -198,8 +208,8 @@ def _add(
     residual: Residual, x_MD: Tensor, body: Callable[[Tensor], Tensor], last: PackedLinear
 ) -> Tensor:
     """`Residual` around a sublayer whose last product adds to `x` what it computes."""
+    norm: Callable[[Tensor], Tensor] = residual.norm.forward
     if residual.pre:
-        return last.plus(body(residual.norm(x_MD)), x_MD)
+        return last.plus(body(norm(x_MD)), x_MD)
     kept_MD = x_MD if residual.alpha == 1.0 else residual.alpha * x_MD
-    out_MD: Tensor = residual.norm(last.plus(body(x_MD), kept_MD))
-    return out_MD
+    return norm(last.plus(body(x_MD), kept_MD))

@@ -14,8 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dragoman.models.plan.products import with_rows
 from dragoman.nn import KeyValue
 
+KeysValues = tuple[Tensor, Tensor]
+"""Keys `(X, d, S)` and values `(X, S, d)` of X key-value heads of all places."""
 BLOCK = 32
 """Positions by which the part of a store that is attended to grows; those to come are hidden."""
 CROWDED = 0.75
@@ -25,24 +28,37 @@ CROWDED = 0.75
 class BeamStore:
     """What the rows of some sentences have read so far, and where in the stores it stands."""
 
-    def __init__(self, beam_size: int, stores: Sequence[KeyValue]) -> None:
-        """Begin with no position; `stores` are as `empty_store` makes them, one for each layer."""
+    def __init__(
+        self, sizes: tuple[int, int, int, int], num_layers: int, dtype: torch.dtype
+    ) -> None:
+        """Begin with no position, for `(P, W, K, d)`.
+
+        The stores are zeros, since what is hidden is multiplied too, by a weight of 0.
+        """
         self.length = 0
         """Positions that were read."""
-        self.memory: list[KeyValue] = []
-        """Keys and values for the cross-attention of each layer, `(P, K, S, d)`."""
+        self.num_places, self.beam_size, self.num_kv_heads, head_dim = sizes
+        self.memory: list[KeysValues] = []
+        """Of the cross-attention of each layer."""
         self.memory_mask: Tensor | None = None
         """What is added to the scores of cross-attention, `(P, 1, 1, 1, S)`."""
-        self.beam_size = beam_size
-        self.num_places, self.num_kv_heads = stores[0].k_BKSd.shape[:2]
+        self._memory: list[Tensor] = []
         self._rows_N: Tensor | None = None
-        self._stores = list(stores)
-        like = stores[0].k_BKSd
-        self._hidden = torch.finfo(like.dtype).min / 2
-        shape = (self.num_places, beam_size, like.shape[2], beam_size)
-        self._mask_PWCW = like.new_full(shape, self._hidden)
-        own_WW = like.new_full((beam_size, beam_size), self._hidden)
+        shape = (2, self.num_places, self.num_kv_heads, BLOCK, self.beam_size, head_dim)
+        self._stores = [torch.zeros(shape, dtype=dtype) for _ in range(num_layers)]
+        self._met = 0
+        self._views: list[KeysValues] = []
+        self._hidden = torch.finfo(dtype).min / 2
+        own_WW = torch.full((self.beam_size, self.beam_size), self._hidden, dtype=dtype)
         self._own_WW = own_WW.fill_diagonal_(0.0)
+        mask_shape = (self.num_places, self.beam_size, BLOCK, self.beam_size)
+        self._mask_PWCW = own_WW.new_full(mask_shape, self._hidden)
+
+    def remember(self, memory: Sequence[Tensor], mask: Tensor | None) -> None:
+        """Take the sources: `(2, P, K, S, d)` for each layer, and what is added to scores."""
+        self._memory = list(memory)
+        self.memory = [_heads_together(kv) for kv in memory]
+        self.memory_mask = mask
 
     # ------------------------------------------------------------ rows
 
@@ -66,16 +82,17 @@ class BeamStore:
         if width > 1:
             self._mask_PWCW = self._mask_of(places_R)
 
-    def placed(self, x_NX: Tensor) -> Tensor:
-        """Put rows at their places: `(R, X)`, with zeros at free ones."""
+    def placed(self, x_MX: Tensor) -> Tensor:
+        """Put the rows of `(M, X)` at their places, `(R, X)`, with zeros at free ones."""
         if self._rows_N is None:
-            return x_NX
-        x_RX = x_NX.new_zeros(self.num_places * self.beam_size, x_NX.shape[1])
-        return x_RX.index_copy_(0, self._rows_N, x_NX)
+            places = self.num_places * self.beam_size
+            return x_MX if len(x_MX) == places else x_MX[:places]
+        x_RX = x_MX.new_zeros(self.num_places * self.beam_size, x_MX.shape[1])
+        return x_RX.index_copy_(0, self._rows_N, x_MX[: len(self._rows_N)])
 
-    def unplaced(self, x_RX: Tensor) -> Tensor:
-        """Take rows from their places: `(N, X)`."""
-        return x_RX if self._rows_N is None else x_RX[self._rows_N]
+    def taken(self, x_RX: Tensor, rows: int) -> Tensor:
+        """Take the rows from their places, and zeros behind them: `(M, X)` with `rows` in all."""
+        return with_rows(x_RX if self._rows_N is None else x_RX[self._rows_N], rows)
 
     def _mask_of(self, places_R: Tensor) -> Tensor:
         mask_RCW = self._mask_PWCW.flatten(0, 1).index_select(0, places_R)
@@ -85,20 +102,17 @@ class BeamStore:
         """Keep the sentences at these places and no free ones."""
         self.num_places = len(kept_P)
         self._rows_N = None
-        for kvs in (self._stores, self.memory):
-            kvs[:] = [KeyValue(*(part.index_select(0, kept_P) for part in kv)) for kv in kvs]
-        if self.memory_mask is not None:
-            self.memory_mask = self.memory_mask.index_select(0, kept_P)
+        self._stores = [store.index_select(1, kept_P) for store in self._stores]
+        self._look_again()
+        self.remember(
+            [kv.index_select(1, kept_P) for kv in self._memory],
+            None if self.memory_mask is None else self.memory_mask.index_select(0, kept_P),
+        )
 
     # ------------------------------------------------------------ positions
 
-    @property
-    def num_rows(self) -> int:
-        """Rows of the batch, N."""
-        return self.num_places * self.beam_size if self._rows_N is None else len(self._rows_N)
-
     def read_prompts(self, kvs: Sequence[KeyValue]) -> None:
-        """Begin with prompts, which the slots of a sentence share: `(B, K, C, d)` each."""
+        """Begin with prompts, which the slots of a sentence share: `(P, K, C, d)` each."""
         self.length = kvs[0].k_BKSd.shape[2]
         self._make_room()
         for store, kv in zip(self._stores, kvs, strict=True):
@@ -113,34 +127,35 @@ class BeamStore:
         self._mask_PWCW[:, :, self.length - 1] = self._own_WW
         return self._mask_PWCW[:, :, : self._met].flatten(2)[:, None, None]
 
-    def append(self, layer: int, kv: KeyValue) -> KeyValue:
-        """Write those of this step, `(P, K, W, d)`, and return all, `(P, K, C * W, d)`."""
-        store = self._stores[layer]
-        for whole, part in zip(store, kv, strict=True):
-            whole[:, :, self.length - 1] = part
-        return KeyValue(*(whole[:, :, : self._met].flatten(2, 3) for whole in store))
-
-    @property
-    def _met(self) -> int:
-        """The positions that queries meet: all that were read, and hidden ones up to a block."""
-        return -(-self.length // BLOCK) * BLOCK
+    def append(self, layer: int, kv_RX: Tensor) -> KeysValues:
+        """Write the keys and values of this step; return those of all positions and slots."""
+        sizes = (self.num_places, self.beam_size, 2, self.num_kv_heads, -1)
+        own = kv_RX.reshape(sizes).permute(2, 0, 3, 1, 4)
+        self._stores[layer][:, :, :, self.length - 1] = own
+        return self._views[layer]
 
     def _make_room(self) -> None:
-        """Double the stores until they hold the block of the present length."""
-        capacity = self._mask_PWCW.shape[2]
-        if self._met <= capacity:
+        """Let queries meet all positions that were read, and hidden ones up to a block.
+
+        Stores that are too small are doubled.
+        """
+        met = -(-self.length // BLOCK) * BLOCK
+        if met == self._met:
             return
-        more = max(self._met, 2 * capacity) - capacity
-        self._stores = [
-            KeyValue(*(F.pad(part, (0, 0, 0, 0, 0, more)) for part in kv)) for kv in self._stores
-        ]
-        self._mask_PWCW = F.pad(self._mask_PWCW, (0, 0, 0, more), value=self._hidden)
+        self._met = met
+        capacity = self._mask_PWCW.shape[2]
+        if met > capacity:
+            more = max(met, 2 * capacity) - capacity
+            self._stores = [F.pad(store, (0, 0, 0, 0, 0, more)) for store in self._stores]
+            self._mask_PWCW = F.pad(self._mask_PWCW, (0, 0, 0, more), value=self._hidden)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        views = [store[:, :, :, : self._met].flatten(3, 4) for store in self._stores]
+        self._views = [_heads_together(view) for view in views]
 
 
-def empty_store(shape: tuple[int, int, int, int], dtype: torch.dtype) -> KeyValue:
-    """Make a layer's store for `(P, K, W, d)`: keys and values `(P, K, C, W, d)` of zeros.
-
-    Zeros, since what is hidden is multiplied too, by a weight of 0.
-    """
-    places, heads, beam_size, head_dim = shape
-    return KeyValue(*torch.zeros(2, places, heads, BLOCK, beam_size, head_dim, dtype=dtype))
+def _heads_together(kv: Tensor) -> KeysValues:
+    """View `(2, P, K, S, d)` as what products take: `(P * K, d, S)` and `(P * K, S, d)`."""
+    k_XSd, v_XSd = kv.flatten(1, 2).unbind(0)
+    return k_XSd.transpose(1, 2), v_XSd

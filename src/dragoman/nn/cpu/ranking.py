@@ -23,6 +23,12 @@ def top_tokens(log_probs_NV: Tensor, k: int, chunk: int = CHUNK) -> tuple[Tensor
     vocabulary of 8,000 on a CPU. NaN is not handled (`search` rejects it), only survived.
     """
     vocab_size = log_probs_NV.shape[1]
+    if k == 1:  # the first of the greatest chunks, and in it the first of the greatest
+        best_NC = torch.max(_chunk_maxima(log_probs_NV, chunk), dim=1, keepdim=True)
+        places_C = torch.arange(chunk, device=log_probs_NV.device)
+        tokens_NC = (best_NC.indices * chunk + places_C).clamp_(max=vocab_size - 1)
+        place_N1 = log_probs_NV.gather(1, tokens_NC).max(dim=1, keepdim=True).indices
+        return best_NC.values, tokens_NC.gather(1, place_N1)
     if vocab_size <= 2 * k * chunk:
         tokens_Nk = _best_indices(log_probs_NV, k)
         return log_probs_NV.gather(1, tokens_Nk), tokens_Nk
@@ -77,4 +83,6 @@ class LogSoftmax:
         if self._space_NV is None:
             self._space_NV = torch.empty_like(logits_NV, dtype=torch.float32)
         space_NV = self._space_NV[: len(logits_NV)]
-        return torch.log_softmax(logits_NV, dim=1, dtype=torch.float32, out=space_NV)
+        if logits_NV.dtype is not torch.float32:  # torch would convert into fresh memory
+            logits_NV = space_NV.copy_(logits_NV)
+        return torch.log_softmax(logits_NV, dim=1, out=space_NV)
