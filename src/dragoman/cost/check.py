@@ -3,6 +3,7 @@
 Nothing here draws a random number, so a run ends with the same bits whether it was asked or not.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -19,6 +20,7 @@ from dragoman.decode import schedule
 from dragoman.errors import InputError
 from dragoman.models import ModelConfig, count_parameters
 from dragoman.models.defaults import DecodingDefaults
+from dragoman.models.plan.store import CROWDED
 from dragoman.nn import Precision
 from dragoman.tasks.work import Shape, Work
 from dragoman.train.device import choose_device, choose_precision
@@ -65,9 +67,11 @@ def validation_memory(
     peak = forward_pass(workload_of(work.recipe), config, shape, precision=precision).peak
     if translated is not None:
         found = decoding_memory(config, translated)
-        # when a sentence ends, the others' keys and values of the source are copied
+        # when sentences end, the keys and values of the others, and of their sources, are copied
         logits = FLOAT * translated.rows * work.vocab_size
-        ending = found.weights + found.cache + 2 * found.memory + 2 * logits
+        copied = max(CROWDED * found.cache, found.memory)
+        kept = found.weights + found.packed + found.cache + found.memory
+        ending = round(kept + copied + 2 * logits)
         peak = max(peak, found.total, ending)
     return peak + MOMENTS * FLOAT * sum(count_parameters(config).values())
 
@@ -152,14 +156,15 @@ def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
     """Return the batch that takes most while a validation translates sources of these lengths.
 
     Each translation reaches its limit, since an untrained model does not end a sentence, and leaves
-    the batch there. None where nothing is translated.
+    the batch there; its place stays until a quarter of all is free. None where nothing is
+    translated.
     """
     options = DecodingDefaults()
     lengths = [min(length, options.max_src_tokens) for length in lengths]
     factor, constant = options.max_length_factor, options.max_length_constant
     shapes = [
         Shape(
-            rows=rows,
+            rows=min(len(batch), math.ceil(rows / CROWDED)),
             src_length=lengths[batch[0]] + 1,  # the longest comes first
             length=int(factor * lengths[index]) + constant,
         )

@@ -22,6 +22,8 @@ from torch import Tensor
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.decode import Beam
 from dragoman.models import ModelConfig, build
+from dragoman.models.plan import plan
+from dragoman.models.plan.store import BeamStore
 from dragoman.nn import KeyValue, Pattern, Precision, autocast, row_invariant_products
 from dragoman.nn.cache import Cache
 from dragoman.nn.dot_product import Scoring
@@ -47,6 +49,8 @@ class DecodingMemory:
 
     weights: int
     """The parameters, float32."""
+    packed: int
+    """Copies of them that a plan has laid out for its products (`models/plan`)."""
     cache: int
     """Keys and values of the tokens so far and room for more, all rows."""
     memory: int
@@ -110,42 +114,59 @@ def decoding_memory(
 
     `length` tokens are there at the end; those of a decoder begin with a prompt of `src_length`.
     A step takes most when a store of the cache is full and copies what it holds; those steps, the
-    first and the last one are run. In bf16 the weights are there twice, as they are stored and
-    rounded for the products.
+    first and the last one are run. The weights are there twice where there is a plan: as they are
+    stored, and packed; in bf16 without one, rounded for the products.
     """
     dry = DryRun()
     model: Any = dry.build(lambda: build(config)).eval()
-    weights, num_rows = dry.now, shape.rows * beam_size
+    num_rows = shape.rows * beam_size
     src_BS = _ids(config, shape.rows, max(1, shape.src_length))
     ids_N = _ids(config, num_rows, 1)[:, 0]
     with row_invariant_products(), autocast(precision, CPU), dry:
+        weights = dry.now
+        decoder: Any = plan(model, precision) or model
+        packed = dry.now - weights
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)
-        state = model.start(src_BS, beam_size)
-        peak, prompt = dry.peak, state.past.length
-        while state.past.length < shape.length:
+        dry.forget_peak()
+        state = decoder.start(src_BS, beam_size)
+        peak, past = dry.peak, state if isinstance(state, BeamStore) else state.past
+        prompt = past.length
+        while past.length < shape.length:
             dry.forget_peak()
-            logits_NV = model.step(ids_N, state)
+            logits_NV = decoder.step(ids_N, state)
             log_probs_NV = logits_NV.log_softmax(dim=1, dtype=torch.float32)
             frontier.advance(log_probs_NV)
             state.select(_swapped(num_rows, beam_size))
             peak = max(peak, dry.peak)
-            room = min(storage.room() for storage in state.past.storages)
-            _fill(state.past, config, num_rows, min(state.past.length + room, shape.length - 1))
-    kept = cache_of(
-        config,
-        src_length=shape.src_length,
-        length=shape.length,
-        prompt=prompt,
-        precision=precision,
-    )
-    cache, memory = num_rows * kept.reserved, shape.rows * kept.memory
+            _skip(past, config, num_rows, shape.length - 1)
+    if isinstance(past, BeamStore):
+        cache, memory = past.nbytes
+    else:
+        kept = cache_of(
+            config,
+            src_length=shape.src_length,
+            length=shape.length,
+            prompt=prompt,
+            precision=precision,
+        )
+        cache, memory = num_rows * kept.reserved, shape.rows * kept.memory
     return DecodingMemory(
         weights=weights,
+        packed=packed,
         cache=cache,
         memory=memory,
-        working=peak - weights - cache - memory,
+        working=peak - weights - packed - cache - memory,
         total=peak,
     )
+
+
+def _skip(past: Cache | BeamStore, config: ModelConfig, num_rows: int, last: int) -> None:
+    """Go on to the position before which more room is made, or to the last one."""
+    if isinstance(past, BeamStore):
+        past.length = max(past.length, min(past.length + past.room, last))
+    else:
+        room = min(storage.room() for storage in past.storages)
+        _fill(past, config, num_rows, min(past.length + room, last))
 
 
 def _ids(config: ModelConfig, rows: int, length: int) -> Tensor:

@@ -240,9 +240,26 @@ FORMULAS: dict[Any, Callable[..., int]] = flop_registry | {
 # ---------------------------------------------------------------- what operators return
 
 
+def _rows_of(x: Like, columns: int) -> Like:
+    rows = x.size[0]
+    return Like(x.dtype, (rows, columns), (columns, 1), rows * columns * x.dtype.itemsize)
+
+
+PACKED: dict[str, Callable[..., Like]] = {
+    "mkldnn._reorder_linear_weight.default": lambda weight, *_: weight,
+    "mkldnn._linear_pointwise.default": lambda x, weight, *_: _rows_of(x, weight.size[0]),
+    "mkldnn._linear_pointwise.binary": lambda x, _, weight, *__: _rows_of(x, weight.size[0]),
+}
+"""What products with packed weights make (`models/plan/products.py`), which PyTorch has no rule
+for; some builds have no such operators, hence the names."""
+
+
 @lru_cache(maxsize=1 << 14)
 def _made_by(func: Any, args: Hashable, kwargs: Hashable) -> Hashable | None:  # noqa: ANN401
     """Return what an operator makes of arguments like these; None where their numbers decide."""
+    if (packed := PACKED.get(str(func))) is not None:
+        shapes: Any = args
+        return packed(*shapes)
     with _fake_mode():
         try:
             return _described(func(*_faked(args), **dict(_faked(kwargs))))

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.decode import Beam, Forbid, Greedy, Limits, search
+from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnly, EncoderDecoder, ModelConfig
+from dragoman.models import ModelConfig
+from dragoman.models.plan import Planner
 from dragoman.nn import inference
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import with_labels
@@ -138,7 +139,7 @@ def text_shape(batch: Any) -> Shape:  # noqa: ANN401 (of any task of an encoder)
 
 
 def write_to_lengths(
-    model: EncoderDecoder | DecoderOnly,
+    planner: Planner,
     source_BS: Tensor,
     lengths_B: Tensor,
     ends: tuple[int, int],
@@ -149,11 +150,9 @@ def write_to_lengths(
     never_ends = [Forbid((eos_id,))]
     strategy = Beam(beam_size=beam_size) if beam_size > 1 else Greedy()
     limits = Limits(bos_id=bos_id, eos_id=eos_id, max_B=lengths_B)
-    with inference(model):
-        if isinstance(model, EncoderDecoder):
-            search(model, source_BS, strategy, processors=never_ends, limits=limits)
-        else:
-            search(model, source_BS, strategy, processors=never_ends, limits=limits)
+    with inference(planner.model):
+        planned: Model[Any] = planner()
+        search(planned, source_BS, strategy, processors=never_ends, limits=limits)
 
 
 def random_ids(

@@ -24,6 +24,7 @@ from dragoman.models import (
     decoder_preset,
 )
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead
+from dragoman.models.plan import Planner
 from dragoman.nn import (
     Causal,
     LinearAttention,
@@ -130,6 +131,7 @@ def test_decoding_takes_what_is_measured(
 ) -> None:
     """Within a tenth of what a real beam search holds at its peak."""
     model: Any = make(config).eval()
+    decoder: Any = Planner(model, precision)()
     src_BS = torch.randint(4, V, (shape.rows, shape.src_length))
     reads_prompt = isinstance(model, DecoderOnly)
     new = shape.length - reads_prompt * (shape.src_length - 1)
@@ -142,12 +144,13 @@ def test_decoding_takes_what_is_measured(
             first_B=src_BS[:, -1].clone() if reads_prompt else None,
         )
         with row_invariant_products(), autocast(precision, CPU):
-            search(model, src_BS, Beam(beam_size=beam_size), limits=limits)
+            search(decoder, src_BS, Beam(beam_size=beam_size), limits=limits)
 
     decode(1)
     found = decoding_memory(config, shape, beam_size=beam_size, precision=precision)
-    expected = found.weights + measured_peak(lambda: decode(new))
+    expected = found.weights + found.packed + measured_peak(lambda: decode(new))
     assert found.weights == 4 * sum(count_parameters(config).values())
+    assert (found.packed > 0) == (decoder is not model)
     assert found.working > 0
     assert abs(found.total - expected) < 0.1 * expected
 

@@ -32,17 +32,17 @@ class Planner:
 
     def __init__(self, model: EncoderDecoder | DecoderOnly, precision: Precision) -> None:
         _count_optimizer_steps()
-        self._model = model
+        self.model = model
         self._precision = precision
         self._made: tuple[object, Planned | None] | None = None
 
     def __call__(self) -> Planned | EncoderDecoder | DecoderOnly:
         """Return the present plan, or the model where there is none."""
-        weights = _state_of(self._model)
+        weights = _state_of(self.model)
         made = self._made
         if made is None or made[0] != weights:
-            self._made = made = (weights, plan(self._model, self._precision))
-        return made[1] or self._model
+            self._made = made = (weights, plan(self.model, self._precision))
+        return made[1] or self.model
 
 
 def plan(model: EncoderDecoder | DecoderOnly, precision: Precision) -> Planned | None:

@@ -111,6 +111,17 @@ class BeamStore:
 
     # ------------------------------------------------------------ positions
 
+    @property
+    def room(self) -> int:
+        """Positions that can be read before the stores are doubled."""
+        return self._mask_PWCW.shape[2] - self.length
+
+    @property
+    def nbytes(self) -> tuple[int, int]:
+        """Bytes of the stores and their mask, and of the keys and values of the sources."""
+        stores = sum(store.nbytes for store in self._stores) + self._mask_PWCW.nbytes
+        return stores, sum(kv.nbytes for kv in self._memory)
+
     def read_prompts(self, kvs: Sequence[KeyValue]) -> None:
         """Begin with prompts, which the slots of a sentence share: `(P, K, C, d)` each."""
         self.length = kvs[0].k_BKSd.shape[2]

@@ -12,6 +12,7 @@ from dragoman.decode import schedule
 from dragoman.evaluate import evaluate
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import read_config
+from dragoman.models.plan import Planner
 from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.translate.batches import PairBatch
@@ -100,7 +101,7 @@ def _write_as_long(
         rows = [inputs[index] + [src.pad_id] * (longest - len(inputs[index])) for index in batch]
         source_BS = torch.tensor(rows, device=device)
         lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
-        write_to_lengths(model, source_BS, lengths_B, (tgt.bos_id, tgt.eos_id))
+        write_to_lengths(Planner(model, "fp32"), source_BS, lengths_B, (tgt.bos_id, tgt.eos_id))
     return Validation(loss=math.nan, scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))
 
 
