@@ -1,8 +1,8 @@
 """Tokens per second of decoding: a model folder against Hugging Face's MarianMT class of its size.
 
 Both read the same random sources and must write exactly as many tokens as they have, so that
-neither gains by stopping early; the peer's weights are random. fp32, with a cache on both sides.
-Ours runs with the products that `Translator` uses, in which no row depends on the others.
+neither gains by stopping early; the peer's weights are random. The peer runs in fp32, with a cache.
+Ours runs as `Translator` does: by a plan, in fp32 or bf16, and no row depends on the others.
 """
 
 import argparse
@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from benchmarks.paired import Figures, environment, paired, show
-from dragoman.decode import Beam, Forbid, Greedy, Limits, search
+from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import load_model
-from dragoman.nn import row_invariant_products
+from dragoman.models.plan import Planner
+from dragoman.nn import Precision, inference
 
 SIZE = EncoderDecoderConfig(
     src_vocab_size=8000,
@@ -33,17 +34,20 @@ SIZE = EncoderDecoderConfig(
 
 
 def our_decoder(
-    model: EncoderDecoder, config: EncoderDecoderConfig, beam_size: int
+    model: EncoderDecoder, precision: Precision, beam_size: int
 ) -> Callable[[Tensor], int]:
     """Decodes as many tokens as the sources have; returns their number."""
+    ids = EncoderDecoderConfig()  # bos and eos of a model of random weights, as of any other
+    planner = Planner(model, precision)
     strategy = Greedy() if beam_size == 1 else Beam(beam_size=beam_size)
-    forbid = Forbid((config.pad_id, config.bos_id, config.eos_id))
+    forbid = Forbid((model.pad_id, ids.bos_id, ids.eos_id))
 
     def decode(src_BS: Tensor) -> int:
         max_B = torch.full(src_BS.shape[:1], src_BS.shape[1], device=src_BS.device)
-        limits = Limits(bos_id=config.bos_id, eos_id=config.eos_id, max_B=max_B)
-        with torch.inference_mode(), row_invariant_products():
-            found = search(model, src_BS, strategy, processors=[forbid], limits=limits)
+        limits = Limits(bos_id=ids.bos_id, eos_id=ids.eos_id, max_B=max_B)
+        with inference(model, precision):
+            planned: Model[Any] = planner()
+            found = search(planned, src_BS, strategy, processors=[forbid], limits=limits)
         return sum(len(best.ids) for best, *_ in found)
 
     return decode
@@ -105,6 +109,7 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     parser.add_argument("model", nargs="?", type=Path, help="a model folder")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--beam", type=int, nargs="+", default=[1, 5])
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="of ours")
     parser.add_argument("--length", type=int, default=32, help="tokens of source and of output")
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args(arguments)
@@ -125,10 +130,12 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         size = (batch, chosen.length)
         ids_BS = torch.randint(4, config.src_vocab_size, size, generator=generator).to(device)
         for beam in chosen.beam:
-            ours, theirs = our_decoder(model, config, beam), peer_decoder(peer, beam)
+            ours = our_decoder(model, chosen.precision, beam)
+            theirs = peer_decoder(peer, beam)
             found = paired(partial(ours, ids_BS), partial(theirs, ids_BS), chosen.rounds)
             cases[f"{batch}x{beam}"] = found
-            show(f"decoding {batch} x beam {beam}", found)
+            show(f"decoding {chosen.precision}, {batch} x beam {beam}", found)
     options = vars(chosen) | {"model": chosen.model and chosen.model.name}
     machine = environment(["transformers"])
-    return {"decoding": {"options": options, "environment": machine, "cases": cases}}
+    name = "decoding" if chosen.precision == "fp32" else f"decoding-{chosen.precision}"
+    return {name: {"options": options, "environment": machine, "cases": cases}}

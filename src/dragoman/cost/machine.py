@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure, Price
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
+from dragoman.models.plan import Planner
 from dragoman.nn import Rotary, inference, row_invariant_products
 from dragoman.nn.cpu.products import Precision
 from dragoman.train.config import PrecisionSetting as AnyPrecision
@@ -167,9 +169,10 @@ def _layer_seconds(device: torch.device) -> float:
     with torch.random.fork_rng(devices=[]):
         model = DecoderOnly(config).to(device).eval()
     ids_N = torch.full((1,), config.eos_id, device=device)
+    decoder: Any = Planner(model, "fp32")()
     with inference(model):
-        state = model.start(ids_N[:, None], 1)
-        return _seconds_of(lambda: model.step(ids_N, state), device) / LAYERS
+        state = decoder.start(ids_N[:, None], 1)
+        return _seconds_of(lambda: decoder.step(ids_N, state), device) / LAYERS
 
 
 def _seconds_of(run: Callable[[], object], device: torch.device) -> float:
