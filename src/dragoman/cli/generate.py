@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.output import BATCH_TOKENS, Device, Lines, ModelFolder, option, to_json
+from dragoman.cli.output import (
+    BATCH_TOKENS,
+    Compute,
+    Device,
+    Lines,
+    ModelFolder,
+    option,
+    precision_of,
+    to_json,
+)
 from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.errors import InputError
 
@@ -52,6 +61,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         bool, option("Print a JSON object per text: tokens, scores, flags.", "--json")
     ] = False,
     device: Device = "auto",
+    compute: Compute = "float32",
 ) -> None:
     r"""Continue a prompt. The text is printed as it is generated.
 
@@ -69,7 +79,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     from dragoman.tasks.generate.generator import Generator
     from dragoman.tasks.options import with_given
 
-    generator = Generator.load(model, device=device)
+    generator = Generator.load(model, device=device, precision=precision_of(compute))
     chosen = {
         "max_tokens": max_tokens,
         "temperature": temperature,

@@ -11,6 +11,7 @@ from dragoman.cli.output import (
     BATCH_TOKENS,
     WINDOW,
     BeamSize,
+    Compute,
     Device,
     FileOrText,
     LengthPenalty,
@@ -19,6 +20,7 @@ from dragoman.cli.output import (
     Resume,
     each_line,
     option,
+    precision_of,
     to_json,
 )
 from dragoman.cli.pipes import say, to_stdout
@@ -56,6 +58,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
     ] = False,
     device: Device = "auto",
+    compute: Compute = "float32",
     output: OutputFile = None,
     resume: Resume = False,
 ) -> None:
@@ -68,13 +71,14 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--n-best": n_best,
         "--length-penalty": length_penalty,
         "--json": as_json,
+        "--compute": None if compute == "float32" else compute,
     }
     starts = _is_next if n_best > 1 and not as_json else None
     with each_line(model, file, decoding, output=output, resume=resume, starts=starts) as given:
         from dragoman.tasks.options import with_given
         from dragoman.tasks.translate.translator import Translator
 
-        translator = Translator.load(model, device=device)
+        translator = Translator.load(model, device=device, precision=precision_of(compute))
         widest = max(translator.options.beam_size, n_best)
         chosen = {
             "beam_size": widest if beam_size is None else beam_size,

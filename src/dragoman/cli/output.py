@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeVar
 
 import typer
 
@@ -31,6 +31,9 @@ from dragoman.errors import InputError
 from dragoman.files.writing import locked, replacing
 from dragoman.plain import Plain
 from dragoman.wording import counted
+
+if TYPE_CHECKING:
+    from dragoman.nn import Precision
 
 Item = TypeVar("Item")
 WINDOW = 4096
@@ -55,8 +58,22 @@ LengthPenalty = Annotated[
     float | None, option("Exponent of the length penalty; larger values favour longer texts.")
 ]
 Device = Annotated[str, option("Device: cpu, cuda or auto.")]
+Compute = Annotated[
+    Literal["float32", "bfloat16", "auto"],
+    option("Arithmetic: bfloat16 is faster on CPUs that have units for it; auto checks."),
+]
 OutputFile = Annotated[Path | None, option("Write to this file instead of standard output.")]
 Resume = Annotated[bool, option("Continue an interrupted --output where it stopped.", "--resume")]
+
+
+def precision_of(compute: str) -> "Precision":
+    """The precision that `--compute` asks for; what `auto` finds is reported."""
+    if compute == "auto":
+        from dragoman.nn.cpu.products import has_bf16_units
+
+        compute = "bfloat16" if has_bf16_units() else "float32"
+        say(f"computing in {compute}")
+    return "bf16" if compute == "bfloat16" else "fp32"
 
 
 def to_json(result: Plain | Mapping[str, Any]) -> str:

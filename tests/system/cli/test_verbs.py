@@ -16,6 +16,7 @@ import dragoman
 from dragoman.cli import demo
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
+from dragoman.models.plan.products import can_pack
 
 
 def test_lines_in_are_lines_out(run: Run, model: Path, tmp_path: Path) -> None:
@@ -28,6 +29,18 @@ def test_lines_in_are_lines_out(run: Run, model: Path, tmp_path: Path) -> None:
     assert done.lines[3:5] == ["", ""]
     assert f"{len(LINES)} lines in" in done.err
     assert "2 empty" in done.err
+
+
+@pytest.mark.skipif(not can_pack("bf16"), reason="no bfloat16 on this CPU")
+def test_the_arithmetic_can_be_chosen(run: Run, model: Path, tmp_path: Path) -> None:
+    """bfloat16 is the precision bf16 of Python; auto says what it takes."""
+    file = write(tmp_path / "in", LINES)
+    translator = dragoman.load(model, device="cpu", precision="bf16")
+    expected = [translation.score for translation in translator.translate(LINES)]
+    done = run("translate", model, file, "--compute", "bfloat16", "--json")
+    assert [json.loads(line)["score"] for line in done.lines] == expected
+    assert expected != [each.score for each in dragoman.load(model, device="cpu").translate(LINES)]
+    assert "computing in" in run("translate", model, file, "--compute", "auto").err
 
 
 def test_the_summary_is_in_words(run: Run, model: Path, tmp_path: Path) -> None:
