@@ -29,6 +29,7 @@ import dragoman.train.run
 def main() -> None:
     """Serve until standard input ends."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     for line in sys.stdin:
         request = json.loads(line)
         if "wait" in request:
