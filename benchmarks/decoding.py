@@ -46,7 +46,7 @@ def our_decoder(
         max_B = torch.full(src_BS.shape[:1], src_BS.shape[1], device=src_BS.device)
         limits = Limits(bos_id=ids.bos_id, eos_id=ids.eos_id, max_B=max_B)
         with inference(model, precision):
-            planned: Model[Any] = planner()
+            planned: Model[Any] = planner(beam_size)
             found = search(planned, src_BS, strategy, processors=[forbid], limits=limits)
         return sum(len(best.ids) for best, *_ in found)
 

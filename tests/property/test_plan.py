@@ -23,10 +23,23 @@ from torch import Tensor
 
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Rolling, search
 from dragoman.models import DecoderOnly, EncoderDecoder
-from dragoman.models.plan import PlannedDecoderOnly, PlannedEncoderDecoder, Planner, plan
+from dragoman.models.plan import (
+    MOST_BEAMS,
+    PlannedDecoderOnly,
+    PlannedEncoderDecoder,
+    Planner,
+    plan,
+)
 from dragoman.models.plan.products import can_pack
 from dragoman.models.plan.store import BLOCK
-from dragoman.nn import LinearAttention, Precision, SlidingWindow, Strided, row_invariant_products
+from dragoman.nn import (
+    LinearAttention,
+    Precision,
+    SlidingWindow,
+    Strided,
+    autocast,
+    row_invariant_products,
+)
 
 SEEDS = st.integers(0, 2**32)
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
@@ -166,20 +179,20 @@ def test_a_plan_follows_the_weights() -> None:
     """It is made once, and again when a weight has been written to or replaced."""
     model = make_model(SMALL, torch.float32)
     planner = Planner(model, "fp32")
-    first = planner()
-    assert planner() is first
+    first = planner(5)
+    assert planner(5) is first
     with torch.no_grad():
         model.output.weight.add_(1.0)
-    second = planner()
+    second = planner(5)
     assert second is not first
-    assert planner() is second
+    assert planner(5) is second
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     torch.optim.AdamW(model.parameters(), fused=True).step()
-    third = planner()
+    third = planner(5)
     assert third is not second
     model.load_state_dict(make_model(SMALL, torch.float32, seed=1).state_dict(), assign=True)
-    assert planner() is not third
+    assert planner(5) is not third
 
 
 @pytest.mark.parametrize(
@@ -189,9 +202,29 @@ def test_other_patterns_stay_with_the_model(pattern: Any) -> None:  # noqa: ANN4
     """A decoder whose tokens do not see the whole prefix has no plan."""
     model = make_model(replace(SMALL, decoder_patterns=(pattern,)), torch.float32)
     assert plan(model, "fp32") is None
-    assert Planner(model, "fp32")() is model
+    assert Planner(model, "fp32")(1) is model
 
 
-def test_other_devices_stay_with_the_model() -> None:
-    """A plan is for a CPU."""
+def test_other_devices_and_dtypes_stay_with_the_model() -> None:
+    """A plan is for a CPU, and its weights are copies of float32 ones."""
     assert plan(make_model(SMALL, torch.float32).to("meta"), "fp32") is None
+    assert plan(make_model(SMALL, torch.float64), "fp32") is None
+
+
+def test_wide_beams_stay_with_the_model() -> None:
+    """Their scores would take the square of the beam's memory."""
+    model = make_model(SMALL, torch.float32)
+    planner = Planner(model, "fp32")
+    assert planner(MOST_BEAMS) is not model
+    assert planner(MOST_BEAMS + 1) is model
+
+
+@pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")
+@torch.inference_mode()
+def test_autocast_changes_nothing() -> None:
+    """A plan computes in its own dtypes, whatever the caller's autocast says."""
+    fast = planned(make_model().float(), "bf16")
+    src_BS, ids_N = random_sentences(3, [7, 20]), random_ids(4, 2)
+    expected = fast.step(ids_N, fast.start(src_BS, 1))
+    with autocast("bf16", torch.device("cpu")):
+        assert torch.equal(fast.step(ids_N, fast.start(src_BS, 1)), expected)

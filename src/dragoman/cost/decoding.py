@@ -22,7 +22,7 @@ from torch import Tensor
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.decode import Beam
 from dragoman.models import ModelConfig, build
-from dragoman.models.plan import plan
+from dragoman.models.plan import MOST_BEAMS, plan
 from dragoman.models.plan.store import BeamStore
 from dragoman.nn import KeyValue, Pattern, Precision, autocast, row_invariant_products
 from dragoman.nn.cache import Cache
@@ -124,7 +124,7 @@ def decoding_memory(
     ids_N = _ids(config, num_rows, 1)[:, 0]
     with row_invariant_products(), autocast(precision, CPU), dry:
         weights = dry.now
-        decoder: Any = plan(model, precision) or model
+        decoder: Any = (plan(model, precision) if beam_size <= MOST_BEAMS else None) or model
         packed = dry.now - weights
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)
         dry.forget_peak()

@@ -169,7 +169,7 @@ def _layer_seconds(device: torch.device) -> float:
     with torch.random.fork_rng(devices=[]):
         model = DecoderOnly(config).to(device).eval()
     ids_N = torch.full((1,), config.eos_id, device=device)
-    decoder: Any = Planner(model, "fp32")()
+    decoder: Any = Planner(model, "fp32")(1)
     with inference(model):
         state = decoder.start(ids_N[:, None], 1)
         return _seconds_of(lambda: decoder.step(ids_N, state), device) / LAYERS

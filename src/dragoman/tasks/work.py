@@ -151,7 +151,7 @@ def write_to_lengths(
     strategy = Beam(beam_size=beam_size) if beam_size > 1 else Greedy()
     limits = Limits(bos_id=bos_id, eos_id=eos_id, max_B=lengths_B)
     with inference(planner.model):
-        planned: Model[Any] = planner()
+        planned: Model[Any] = planner(beam_size)
         search(planned, source_BS, strategy, processors=never_ends, limits=limits)
 
 

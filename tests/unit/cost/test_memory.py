@@ -131,7 +131,7 @@ def test_decoding_takes_what_is_measured(
 ) -> None:
     """Within a tenth of what a real beam search holds at its peak."""
     model: Any = make(config).eval()
-    decoder: Any = Planner(model, precision)()
+    decoder: Any = Planner(model, precision)(beam_size)
     src_BS = torch.randint(4, V, (shape.rows, shape.src_length))
     reads_prompt = isinstance(model, DecoderOnly)
     new = shape.length - reads_prompt * (shape.src_length - 1)

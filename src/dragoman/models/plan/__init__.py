@@ -12,6 +12,7 @@ Reading order: `products`, `store` (the cache), `layers`, `assemblies`.
 
 from functools import cache
 
+import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -24,6 +25,8 @@ from dragoman.nn.layers import Stack
 
 __all__ = ["Planned", "PlannedDecoderOnly", "PlannedEncoderDecoder", "Planner", "plan"]
 
+MOST_BEAMS = 20
+"""The beam size up to which there are plans: the scores of a step grow with its square."""
 Planned = PlannedEncoderDecoder | PlannedDecoderOnly
 
 
@@ -36,8 +39,10 @@ class Planner:
         self._precision = precision
         self._made: tuple[object, Planned | None] | None = None
 
-    def __call__(self) -> Planned | EncoderDecoder | DecoderOnly:
-        """Return the present plan, or the model where there is none."""
+    def __call__(self, beam_size: int) -> Planned | EncoderDecoder | DecoderOnly:
+        """Return the present plan, or the model where there is none for beams of this size."""
+        if beam_size > MOST_BEAMS:
+            return self.model
         weights = _state_of(self.model)
         made = self._made
         if made is None or made[0] != weights:
@@ -49,11 +54,13 @@ def plan(model: EncoderDecoder | DecoderOnly, precision: Precision) -> Planned |
     """Make the plan of a model in evaluation mode, from copies of its weights as they are now.
 
     None where the model itself must serve: on other devices than a CPU, on a CPU whose oneDNN
-    cannot multiply in this precision, and for a decoder with a pattern that does not attend to the
-    whole prefix by the paper's formula.
+    cannot multiply in this precision, for weights that are not float32, and for a decoder with a
+    pattern that does not attend to the whole prefix by the paper's formula.
     """
-    on_cpu = model.output.weight.device.type == "cpu"
-    if not (on_cpu and can_pack(precision) and _attends_to_prefixes(model.decoder)):
+    if not (can_pack(precision) and _attends_to_prefixes(model.decoder)):
+        return None
+    weights = list(model.parameters())
+    if any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights):
         return None
     if isinstance(model, EncoderDecoder):
         return PlannedEncoderDecoder(model, precision)

@@ -1,5 +1,7 @@
 """The plans of the two models that write: `EncoderDecoder` and `DecoderOnly`, read flat."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -71,7 +73,10 @@ class PlannedEncoderDecoder:
 
     def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
         """Encode the sources and make the keys and values of cross-attention."""
-        src_BS = self._aligned(src_BS)
+        with _without_autocast():
+            return self._start(self._aligned(src_BS), beam_size)
+
+    def _start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
         size = (src_BS.shape[0], src_BS.shape[1])
         mask_B11S = padding_mask(src_BS, self._model.pad_id)
         memory_MD, _ = self._encoder.encode(src_BS, mask_B11S)
@@ -85,8 +90,9 @@ class PlannedEncoderDecoder:
 
     def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
         """Append one token to every row and return the logits `(N, V)` of the next."""
-        hidden_MD = self._decoder.step(ids_N, state)
-        return _logits(self._model, self._output, hidden_MD)[: len(ids_N)]
+        with _without_autocast():
+            hidden_MD = self._decoder.step(ids_N, state)
+            return _logits(self._model, self._output, hidden_MD)[: len(ids_N)]
 
     def _aligned(self, src_BS: Tensor) -> Tensor:
         """Pad sources to one of few lengths, as far as there are positions."""
@@ -108,13 +114,22 @@ class PlannedDecoderOnly:
         """Read the prompts, all but their last token, once for all rows of a beam."""
         store = self._decoder.empty_store(len(prompt_BS), beam_size)
         if prompt_BS.shape[1] > 1:
-            store.read_prompts(self._decoder.encode(prompt_BS[:, :-1], None)[1])
+            with _without_autocast():
+                store.read_prompts(self._decoder.encode(prompt_BS[:, :-1], None)[1])
         return store
 
     def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
         """Append one token to every row and return the logits `(N, V)` of the next."""
-        hidden_MD = self._decoder.step(ids_N, state)
-        return _logits(self._model, self._output, hidden_MD)[: len(ids_N)]
+        with _without_autocast():
+            hidden_MD = self._decoder.step(ids_N, state)
+            return _logits(self._model, self._output, hidden_MD)[: len(ids_N)]
+
+
+def _without_autocast() -> AbstractContextManager[object]:
+    """Leave the caller's autocast: a plan has dtypes of its own, and every operator would pay."""
+    if torch.is_autocast_enabled("cpu"):
+        return torch.autocast("cpu", enabled=False)
+    return nullcontext()
 
 
 def _logits(model: EncoderDecoder | DecoderOnly, output: PackedLinear, hidden_MD: Tensor) -> Tensor:

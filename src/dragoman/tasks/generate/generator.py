@@ -275,7 +275,7 @@ class Generator(Loadable):
         """Search from prompts of equal length."""
         prompts_BS = torch.tensor(prompts, device=self.device)
         context = self._context(options)
-        planned: Model[Any] = self._planner()
+        planned: Model[Any] = self._planner(strategy.beam_size)
         model = planned if context is None else Rolling(planned, context)
         limits = Limits(
             bos_id=self.tokenizer.bos_id,

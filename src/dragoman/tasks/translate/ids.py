@@ -96,11 +96,12 @@ class IdTranslator:
         if options.min_length:
             min_B = torch.full_like(max_B, options.min_length)
             processors.append(MinimumLength(min_B.to(device), specials.eos_id))
-        planned: Model[Any] = self._planner()
+        strategy = strategy or options.strategy()
+        planned: Model[Any] = self._planner(strategy.beam_size)
         return search(
             planned,
             self._pad_src(sources),
-            strategy or options.strategy(),
+            strategy,
             processors=processors,
             limits=Limits(bos_id=specials.bos_id, eos_id=specials.eos_id, max_B=max_B.to(device)),
         )

@@ -91,7 +91,7 @@ def test_greedy_search_is_a_beam_of_one() -> None:
         forbid = Forbid((tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id))
         strategy = Beam(beam_size=1, length_penalty=DECODING.length_penalty)
         source = torch.tensor([[*ids, tokenizer.eos_id]])
-        fast: Model[Any] = Planner(model, "fp32")()
+        fast: Model[Any] = Planner(model, "fp32")(1)
         with row_invariant_products():
             ((best,),) = search(fast, source, strategy, processors=[forbid], limits=limits)
         assert found.tokens == tuple(tokenizer.tokens(best.ids))
