@@ -34,17 +34,16 @@ SIZE = EncoderDecoderConfig(
 
 
 def our_decoder(
-    model: EncoderDecoder, precision: Precision, beam_size: int
+    model: EncoderDecoder, config: EncoderDecoderConfig, precision: Precision, beam_size: int
 ) -> Callable[[Tensor], int]:
     """Decodes as many tokens as the sources have; returns their number."""
-    ids = EncoderDecoderConfig()  # bos and eos of a model of random weights, as of any other
     planner = Planner(model, precision)
     strategy = Greedy() if beam_size == 1 else Beam(beam_size=beam_size)
-    forbid = Forbid((model.pad_id, ids.bos_id, ids.eos_id))
+    forbid = Forbid((config.pad_id, config.bos_id, config.eos_id))
 
     def decode(src_BS: Tensor) -> int:
         max_B = torch.full(src_BS.shape[:1], src_BS.shape[1], device=src_BS.device)
-        limits = Limits(bos_id=ids.bos_id, eos_id=ids.eos_id, max_B=max_B)
+        limits = Limits(bos_id=config.bos_id, eos_id=config.eos_id, max_B=max_B)
         with inference(model, precision):
             planned: Model[Any] = planner(beam_size)
             found = search(planned, src_BS, strategy, processors=[forbid], limits=limits)
@@ -130,7 +129,7 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         size = (batch, chosen.length)
         ids_BS = torch.randint(4, config.src_vocab_size, size, generator=generator).to(device)
         for beam in chosen.beam:
-            ours = our_decoder(model, chosen.precision, beam)
+            ours = our_decoder(model, config, chosen.precision, beam)
             theirs = peer_decoder(peer, beam)
             found = paired(partial(ours, ids_BS), partial(theirs, ids_BS), chosen.rounds)
             cases[f"{batch}x{beam}"] = found

@@ -1,6 +1,6 @@
 """The fast step computes what the model computes, and each row by itself."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -33,11 +33,14 @@ from dragoman.models.plan import (
 from dragoman.models.plan.products import can_pack
 from dragoman.models.plan.store import BLOCK
 from dragoman.nn import (
+    Linear,
     LinearAttention,
+    Pattern,
     Precision,
     SlidingWindow,
     Strided,
     autocast,
+    causal_mask,
     row_invariant_products,
 )
 
@@ -191,8 +194,11 @@ def test_a_plan_follows_the_weights() -> None:
     torch.optim.AdamW(model.parameters(), fused=True).step()
     third = planner(5)
     assert third is not second
+    model.src_embedding.weight.data[7] *= 0.5  # which torch does not count
+    fourth = planner(5)
+    assert fourth is not third
     model.load_state_dict(make_model(SMALL, torch.float32, seed=1).state_dict(), assign=True)
-    assert planner(5) is not third
+    assert planner(5) is not fourth
 
 
 @pytest.mark.parametrize(
@@ -203,6 +209,48 @@ def test_other_patterns_stay_with_the_model(pattern: Any) -> None:  # noqa: ANN4
     model = make_model(replace(SMALL, decoder_patterns=(pattern,)), torch.float32)
     assert plan(model, "fp32") is None
     assert Planner(model, "fp32")(1) is model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near(Pattern):
+    """Three positions, told as a window would: nothing is hidden while they are few."""
+
+    is_causal = True
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
+        """Hide what is three positions before a query or more."""
+        if num_queries == 1 and num_keys <= 3:
+            return None
+        return causal_mask(num_queries, num_keys, device).triu(num_keys - num_queries - 2)
+
+
+class Adapted(Linear):
+    """A product with something of its own."""
+
+
+def test_parts_of_the_users_own_stay_with_the_model() -> None:
+    """Own patterns, subclasses and hooks are served by the model, which calls them."""
+    model = make_model(SMALL, torch.float32)
+    assert plan(model, "fp32") is not None
+    model.decoder.layers[0].get_submodule("ffn").register_forward_hook(lambda *_: None)
+    assert plan(model, "fp32") is None
+    model = make_model(SMALL, torch.float32)
+    model.encoder.each_layer()[1].self_attn.out_proj = Adapted(16, 16)
+    assert plan(model, "fp32") is None
+    model = make_model(SMALL, torch.float32)
+    model.decoder.each_layer()[0].self_attn.pattern = Near()
+    assert plan(model, "fp32") is None
+
+
+@torch.inference_mode()
+def test_a_source_of_nothing_but_padding() -> None:
+    """Attends to nothing, as in the model, and disturbs no other."""
+    model = make_model()
+    src_BS = random_sentences(1, [4, 0, 7])
+    ids_N = random_ids(2, 3)
+    fast = planned(make_model().float())
+    logits_NV = fast.step(ids_N, fast.start(src_BS, 1))
+    assert distance(logits_NV.double(), full(model, src_BS, ids_N[:, None])) < CLOSE
 
 
 def test_other_devices_and_dtypes_stay_with_the_model() -> None:

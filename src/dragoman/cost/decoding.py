@@ -23,14 +23,13 @@ from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.decode import Beam
 from dragoman.models import ModelConfig, build
 from dragoman.models.plan import MOST_BEAMS, plan
+from dragoman.models.plan.products import DTYPES
 from dragoman.models.plan.store import BeamStore
 from dragoman.nn import KeyValue, Pattern, Precision, autocast, row_invariant_products
 from dragoman.nn.cache import Cache
 from dragoman.nn.dot_product import Scoring
 from dragoman.nn.layers import Layer
 from dragoman.tasks.work import Shape
-
-DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

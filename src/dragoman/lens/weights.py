@@ -76,7 +76,8 @@ def summarise(
 
 def _diagonal(weights_LHTS: Tensor, offset: int) -> Tensor:
     """The mean of a diagonal; 0 where it is empty."""
-    return weights_LHTS.diagonal(offset, dim1=-2, dim2=-1).mean(-1).nan_to_num()
+    diagonal_LHn = weights_LHTS.diagonal(offset, dim1=-2, dim2=-1)
+    return diagonal_LHn.sum(-1) / max(1, diagonal_LHn.shape[-1])
 
 
 def _near(weights_LHTS: Tensor) -> Tensor:

@@ -10,91 +10,98 @@ has no parameter of its own.
 Reading order: `products`, `store` (the cache), `layers`, `assemblies`.
 """
 
-from functools import cache
+from threading import Lock
 
 import torch
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.models.plan.assemblies import PlannedDecoderOnly, PlannedEncoderDecoder
 from dragoman.models.plan.products import can_pack
-from dragoman.nn import Causal, Pattern, Precision
-from dragoman.nn.layers import Stack
+from dragoman.nn import Causal, FeedForward, Linear, MultiHeadAttention, Precision
+from dragoman.nn.layers import Layer, Stack
 
 __all__ = ["Planned", "PlannedDecoderOnly", "PlannedEncoderDecoder", "Planner", "plan"]
 
+PROJECTIONS = ("q_proj", "kv_proj", "out_proj")
 MOST_BEAMS = 20
 """The beam size up to which there are plans: the scores of a step grow with its square."""
 Planned = PlannedEncoderDecoder | PlannedDecoderOnly
 
 
 class Planner:
-    """Gives what decodes with a model: its plan, made again whenever a weight may have changed."""
+    """Gives what decodes with a model: its plan, made again whenever a weight has changed.
+
+    Threads may share one. A change is seen by where a weight lies, torch's count of writes, and the
+    first column of each matrix and all of each vector, since a fused optimizer and `.data` write
+    without being counted.
+    """
 
     def __init__(self, model: EncoderDecoder | DecoderOnly, precision: Precision) -> None:
-        _count_optimizer_steps()
         self.model = model
         self._precision = precision
-        self._made: tuple[object, Planned | None] | None = None
+        self._lock = Lock()
+        self._seen: object = None
+        self._plan: Planned | None = None
 
     def __call__(self, beam_size: int) -> Planned | EncoderDecoder | DecoderOnly:
         """Return the present plan, or the model where there is none for beams of this size."""
         if beam_size > MOST_BEAMS:
             return self.model
-        weights = _state_of(self.model)
-        made = self._made
-        if made is None or made[0] != weights:
-            self._made = made = (weights, plan(self.model, self._precision))
-        return made[1] or self.model
+        with self._lock:
+            weights = _state_of(self.model)
+            if self._seen != weights:
+                self._plan = None  # before there is another: they are large
+                self._plan = plan(self.model, self._precision)
+                self._seen = weights
+            return self._plan or self.model
 
 
+@torch.no_grad()
 def plan(model: EncoderDecoder | DecoderOnly, precision: Precision) -> Planned | None:
-    """Make the plan of a model in evaluation mode, from copies of its weights as they are now.
+    """Make the plan of a model in evaluation mode, with its products' weights as they are now.
 
     None where the model itself must serve: on other devices than a CPU, on a CPU whose oneDNN
-    cannot multiply in this precision, for weights that are not float32, and for a decoder with a
-    pattern that does not attend to the whole prefix by the paper's formula.
+    cannot multiply in this precision, for weights that are not float32, and for a model with parts
+    that are not the paper's own (another pattern in the decoder, a module of the user's, a hook).
     """
-    if not (can_pack(precision) and _attends_to_prefixes(model.decoder)):
-        return None
     weights = list(model.parameters())
     if any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights):
+        return None
+    if not (can_pack(precision) and _is_plain(model)):
         return None
     if isinstance(model, EncoderDecoder):
         return PlannedEncoderDecoder(model, precision)
     return PlannedDecoderOnly(model, precision)
 
 
-def _attends_to_prefixes(decoder: Stack) -> bool:
-    plain = (Pattern.attend, Causal.attend)
-    patterns = [layer.self_attn.pattern for layer in decoder.each_layer()]
-    device = next(decoder.parameters()).device
-    return all(
-        type(pattern).attend in plain and not pattern.forgets and pattern.mask(1, 2, device) is None
-        for pattern in patterns
-    )
+def _is_plain(model: EncoderDecoder | DecoderOnly) -> bool:
+    """Whether all that a plan reads flat is of the package's own classes, and nobody hooks in."""
+    stacks = [part for part in model.children() if isinstance(part, Stack)]
+    layers = [layer for stack in stacks for layer in stack.layers]
+    parts: list[tuple[object, type]] = [(model.output, Linear), *((each, Layer) for each in layers)]
+    for layer in (layer for stack in stacks for layer in stack.each_layer()):
+        attentions = [each for each in (layer.self_attn, layer.cross_attn) if each is not None]
+        parts += [(attention, MultiHeadAttention) for attention in attentions]
+        parts += [(getattr(a, name), Linear) for a in attentions for name in PROJECTIONS]
+        parts.append((layer.ffn, FeedForward))
+        parts += [(each, Linear) for each in layer.ffn.children() if isinstance(each, nn.Linear)]
+    parts += [(layer.self_attn.pattern, Causal) for layer in model.decoder.each_layer()]
+    hooked = any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())  # noqa: SLF001 -- torch has no other way to ask
+    return not hooked and all(type(part) is kind for part, kind in parts)
 
 
 def _state_of(model: nn.Module) -> object:
-    """What differs as soon as a weight does: where each lies, and how often it was written to.
-
-    Fused optimizers write without counting it, so their steps, in any thread, are counted here.
-    """
+    """What differs as soon as a weight does, in a tenth of a millisecond or two."""
+    weights = list(model.parameters())
+    if weights[0].device.type != "cpu":
+        return None
     written = [
         (weight.data_ptr(), 0 if weight.is_inference() else weight._version)  # noqa: SLF001 -- torch's own counter
-        for weight in model.parameters()
+        for weight in weights
     ]
-    return _STEPS["taken"], written
-
-
-_STEPS = {"taken": 0}  # by the optimizers of this process
-
-
-@cache
-def _count_optimizer_steps() -> None:
-    def count(*_: object) -> None:
-        _STEPS["taken"] += 1
-
-    register_optimizer_step_post_hook(count)
+    firsts = [
+        weight.detach()[..., 0] if weight.dim() > 1 else weight.detach() for weight in weights
+    ]
+    return written, torch.cat([each.flatten() for each in firsts]).double().numpy().tobytes()

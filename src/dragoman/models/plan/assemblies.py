@@ -62,14 +62,32 @@ class PlannedStack:
         return BeamStore(sizes, len(self.layers), self._dtype)
 
 
-class PlannedEncoderDecoder:
+class PlannedDecoder:
+    """What both models do for each token."""
+
+    def __init__(
+        self, model: EncoderDecoder | DecoderOnly, embedding: Embedding, precision: Precision
+    ) -> None:
+        self._decoder = PlannedStack(embedding, model.decoder, precision)
+        self._output = PackedLinear(model.output, precision=precision)
+        self._logit_scale, self._logit_soft_cap = model.logit_scale, model.logit_soft_cap
+
+    def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
+        """Append one token to every row and return the logits `(N, V)` of the next."""
+        with _without_autocast():
+            hidden_MD = self._decoder.step(ids_N, state)
+            if self._logit_scale != 1.0:
+                hidden_MD = hidden_MD * self._logit_scale
+            return soft_cap(self._output(hidden_MD), self._logit_soft_cap)[: len(ids_N)]
+
+
+class PlannedEncoderDecoder(PlannedDecoder):
     """`EncoderDecoder`: `start` and `step`, for `dragoman.decode`."""
 
     def __init__(self, model: EncoderDecoder, precision: Precision) -> None:
+        super().__init__(model, model.tgt_embedding, precision)
         self._model = model
         self._encoder = PlannedStack(model.src_embedding, model.encoder, precision)
-        self._decoder = PlannedStack(model.tgt_embedding, model.decoder, precision)
-        self._output = PackedLinear(model.output, precision=precision)
 
     def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
         """Encode the sources and make the keys and values of cross-attention."""
@@ -81,18 +99,14 @@ class PlannedEncoderDecoder:
         mask_B11S = padding_mask(src_BS, self._model.pad_id)
         memory_MD, _ = self._encoder.encode(src_BS, mask_B11S)
         store = self._decoder.empty_store(size[0], beam_size)
+        memory = [layer.remember(memory_MD, size) for layer in self._decoder.layers]
         padded = not bool(mask_B11S.all())
-        store.remember(
-            [layer.remember(memory_MD, size) for layer in self._decoder.layers],
-            additive(mask_B11S, memory_MD.dtype)[:, None] if padded else None,
-        )
+        if padded:
+            blind_B = ~mask_B11S.any(dim=-1).flatten()
+            for kv in memory:  # who sees nothing attends to nothing
+                kv[:, blind_B] = 0.0
+        store.remember(memory, additive(mask_B11S, memory_MD.dtype)[:, None] if padded else None)
         return store
-
-    def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
-        """Append one token to every row and return the logits `(N, V)` of the next."""
-        with _without_autocast():
-            hidden_MD = self._decoder.step(ids_N, state)
-            return _logits(self._model, self._output, hidden_MD)[: len(ids_N)]
 
     def _aligned(self, src_BS: Tensor) -> Tensor:
         """Pad sources to one of few lengths, as far as there are positions."""
@@ -102,13 +116,11 @@ class PlannedEncoderDecoder:
         return F.pad(src_BS, (0, wanted - length), value=self._model.pad_id)
 
 
-class PlannedDecoderOnly:
+class PlannedDecoderOnly(PlannedDecoder):
     """`DecoderOnly`: `start` and `step`, for prompts of one length."""
 
     def __init__(self, model: DecoderOnly, precision: Precision) -> None:
-        self._model = model
-        self._decoder = PlannedStack(model.embedding, model.decoder, precision)
-        self._output = PackedLinear(model.output, precision=precision)
+        super().__init__(model, model.embedding, precision)
 
     def start(self, prompt_BS: Tensor, beam_size: int) -> BeamStore:
         """Read the prompts, all but their last token, once for all rows of a beam."""
@@ -118,26 +130,12 @@ class PlannedDecoderOnly:
                 store.read_prompts(self._decoder.encode(prompt_BS[:, :-1], None)[1])
         return store
 
-    def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
-        """Append one token to every row and return the logits `(N, V)` of the next."""
-        with _without_autocast():
-            hidden_MD = self._decoder.step(ids_N, state)
-            return _logits(self._model, self._output, hidden_MD)[: len(ids_N)]
-
 
 def _without_autocast() -> AbstractContextManager[object]:
     """Leave the caller's autocast: a plan has dtypes of its own, and every operator would pay."""
     if torch.is_autocast_enabled("cpu"):
         return torch.autocast("cpu", enabled=False)
     return nullcontext()
-
-
-def _logits(model: EncoderDecoder | DecoderOnly, output: PackedLinear, hidden_MD: Tensor) -> Tensor:
-    """The model's `project`, after the factor on the last hidden states."""
-    if model.logit_scale != 1.0:
-        hidden_MD = hidden_MD * model.logit_scale
-    logits_MV: Tensor = soft_cap(output(hidden_MD), model.logit_soft_cap)
-    return logits_MV
 
 
 def _bias(bias: Bias, store: BeamStore, num_keys: int) -> Tensor:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.nn import Precision
-from dragoman.nn.cpu.products import LONG_ROW
+from dragoman.nn.cpu.products import LONG_ROW, has_bf16_units
 
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 EXPECTED_ROWS = 16
@@ -21,10 +21,11 @@ EXPECTED_ROWS = 16
 
 @cache
 def can_pack(precision: Precision) -> bool:
-    """Return whether this PyTorch and this CPU multiply by weights that are laid out beforehand."""
-    if not torch.backends.mkldnn.is_available():
-        return False
-    return precision == "fp32" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    """Return whether this PyTorch and this CPU multiply by weights that are laid out beforehand.
+
+    In bf16 only where there are units for it: elsewhere the bits of a row depend on its neighbours.
+    """
+    return torch.backends.mkldnn.is_available() and (precision == "fp32" or has_bf16_units())
 
 
 class PackedLinear:

@@ -8,7 +8,7 @@ meet all of its keys in one product, which reads the store once, as `W` products
 Axes beyond those of `dragoman.nn`: P places for sentences, R = P * W rows of places, C positions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -102,8 +102,7 @@ class BeamStore:
         """Keep the sentences at these places and no free ones."""
         self.num_places = len(kept_P)
         self._rows_N = None
-        self._stores = [store.index_select(1, kept_P) for store in self._stores]
-        self._look_again()
+        self._replace_stores(lambda store: store.index_select(1, kept_P))
         self.remember(
             [kv.index_select(1, kept_P) for kv in self._memory],
             None if self.memory_mask is None else self.memory_mask.index_select(0, kept_P),
@@ -157,11 +156,16 @@ class BeamStore:
         capacity = self._mask_PWCW.shape[2]
         if met > capacity:
             more = max(met, 2 * capacity) - capacity
-            self._stores = [F.pad(store, (0, 0, 0, 0, 0, more)) for store in self._stores]
             self._mask_PWCW = F.pad(self._mask_PWCW, (0, 0, 0, more), value=self._hidden)
-        self._look_again()
+            self._replace_stores(lambda store: F.pad(store, (0, 0, 0, 0, 0, more)))
+        else:
+            self._replace_stores(lambda store: store)
 
-    def _look_again(self) -> None:
+    def _replace_stores(self, make: Callable[[Tensor], Tensor]) -> None:
+        """Make other stores of them, one after the other, so that few are there twice."""
+        self._views = []
+        for layer, store in enumerate(self._stores):
+            self._stores[layer] = store = make(store)  # noqa: PLW2901 -- the old one must go
         views = [store[:, :, :, : self._met].flatten(3, 4) for store in self._stores]
         self._views = [_heads_together(view) for view in views]
 

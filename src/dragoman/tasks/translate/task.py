@@ -95,13 +95,13 @@ def _write_as_long(
     src, tgt = tokenizers
     wanted = [len(ids) + 1 for ids in tgt.encode_batch(references)]
     inputs = [[*ids, src.eos_id] for ids in src.encode_batch(sources)]
-    device = next(model.parameters()).device
+    device, planner = next(model.parameters()).device, Planner(model, "fp32")
     for batch in schedule([len(ids) for ids in inputs], DecodingOptions().max_batch_tokens):
         longest = max(len(inputs[index]) for index in batch)
         rows = [inputs[index] + [src.pad_id] * (longest - len(inputs[index])) for index in batch]
         source_BS = torch.tensor(rows, device=device)
         lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
-        write_to_lengths(Planner(model, "fp32"), source_BS, lengths_B, (tgt.bos_id, tgt.eos_id))
+        write_to_lengths(planner, source_BS, lengths_B, (tgt.bos_id, tgt.eos_id))
     return Validation(loss=math.nan, scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))
 
 
