@@ -93,7 +93,7 @@ def _is_plain(model: EncoderDecoder | DecoderOnly) -> bool:
 
 
 def _state_of(model: nn.Module) -> object:
-    """What differs as soon as a weight does, in a tenth of a millisecond or two."""
+    """What differs as soon as a weight does; computed in a millisecond or two."""
     weights = list(model.parameters())
     if weights[0].device.type != "cpu":
         return None
