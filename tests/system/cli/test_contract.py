@@ -31,11 +31,13 @@ VERBS: dict[str, str | None] = {
     "demo": None,
     "train": None,
     "translate": (
-        "--beam-size --n-best --length-penalty --max-batch-tokens --json --device --output --resume"
+        "--beam-size --n-best --length-penalty --max-batch-tokens --json --device --compute "
+        "--output --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
-        "--beam-size --repetition-penalty --no-repeat-ngrams --max-batch-tokens --json --device"
+        "--beam-size --repetition-penalty --no-repeat-ngrams --max-batch-tokens --json --device "
+        "--compute"
     ),
     "classify": "--max-batch-tokens --json --device --output --resume",
     "tag": "--input --max-batch-tokens --json --device --output --resume",
