@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.processors import needs_independent_rows
 from tests.unit.models.family import DECODERS, make_decoder
 from tests.unit.models.small import (
     BOS,
@@ -30,7 +31,7 @@ from dragoman.models.plan import (
     Planner,
     plan,
 )
-from dragoman.models.plan.products import can_pack
+from dragoman.models.plan.products import PackedLinear, can_pack
 from dragoman.models.plan.store import BLOCK
 from dragoman.nn import (
     Linear,
@@ -165,6 +166,18 @@ def test_neighbours_change_no_bit(
     assert found(list(range(len(lengths)))[::-1], max(lengths)) == together[::-1]
     for row, length in enumerate(lengths):
         assert found([row], length) == [together[row]]
+
+
+@needs_independent_rows
+@torch.inference_mode()
+def test_a_lone_row_of_many_columns() -> None:
+    """Its bits are those that it has in company, with and without a residual."""
+    torch.manual_seed(0)
+    product = PackedLinear(Linear(2048, 512), precision="fp32")
+    x_MI, residual_MO = torch.randn(5, 2048), torch.randn(5, 512)
+    assert torch.equal(product(x_MI[:1]), product(x_MI)[:1])
+    expected_MO = product.plus(x_MI, residual_MO)
+    assert torch.equal(product.plus(x_MI[:1], residual_MO[:1]), expected_MO[:1])
 
 
 @pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")
