@@ -49,7 +49,7 @@ SEEDS = st.integers(0, 2**32)
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
 CLOSE = 2e-5  # float32 against float64
 PRECISIONS = [
-    "fp32",
+    pytest.param("fp32", marks=needs_independent_rows),
     pytest.param("bf16", marks=pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")),
 ]
 
