@@ -22,6 +22,10 @@ class DecodingOptions(DecodingDefaults):
     """Number of translations to return for each line, at most beam_size."""
     min_length: Index = 0
     """Minimum number of tokens of a translation."""
+    no_repeat_ngrams: Index = 0
+    """Never repeat an n-gram of this length; 0 allows repetition."""
+    repetition_penalty: Positive = 1.0
+    """Values above 1 make tokens less likely that the translation already has."""
     max_batch_tokens: Count = 8192
     """Maximum number of source tokens per batch, padding included, times beam_size: changes memory
     and speed only."""

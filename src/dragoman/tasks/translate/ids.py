@@ -18,8 +18,10 @@ from dragoman.decode import (
     Limits,
     MinimumLength,
     Model,
+    NoRepeatedNgrams,
     Prefixes,
     Processor,
+    RepetitionPenalty,
     Strategy,
     force,
     relative_lengths,
@@ -96,6 +98,10 @@ class IdTranslator:
         if options.min_length:
             min_B = torch.full_like(max_B, options.min_length)
             processors.append(MinimumLength(min_B.to(device), specials.eos_id))
+        if options.repetition_penalty != 1.0:
+            processors.append(RepetitionPenalty(options.repetition_penalty))
+        if options.no_repeat_ngrams:
+            processors.append(NoRepeatedNgrams(options.no_repeat_ngrams))
         strategy = strategy or options.strategy()
         planned: Model[Any] = self._planner(strategy.beam_size)
         return search(
