@@ -1,7 +1,11 @@
 """What a test may ask of the processor."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
 import pytest
 
+from dragoman.nn.cpu import native
 from dragoman.nn.cpu.products import rows_are_independent
 
 needs_independent_rows = pytest.mark.skipif(
@@ -10,3 +14,24 @@ needs_independent_rows = pytest.mark.skipif(
     "says; tests/unit/nn/test_products.py holds that they do",
 )
 """For laws that hold to the last bit only where a row of a product has no neighbours."""
+
+
+needs_compiler = pytest.mark.skipif(native.native() is None, reason="no C compiler here")
+COMPILED = [
+    pytest.param(True, marks=needs_compiler, id="compiled"),
+    pytest.param(False, id="plain"),
+]
+
+
+@contextmanager
+def without_compiler() -> Iterator[None]:
+    """Inside, nothing is compiled, as on a computer without a C compiler."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "_loaded", lambda: None)
+        yield
+
+
+def use_compiled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With what is compiled, or without: the body of a fixture with the parameters `COMPILED`."""
+    with nullcontext() if request.param else without_compiler():
+        yield

@@ -22,7 +22,7 @@ from dragoman.files.reading import read_lines
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.models.heads import ClassificationHead
-from dragoman.nn import Precision
+from dragoman.nn import Arithmetic
 from dragoman.tasks.folders import Folder, read_folder
 from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.work import Shape, Workload, random_ids, text_shape, text_work
@@ -155,7 +155,7 @@ def assemble(recipe: OddRecipe, folder: RunFolder, say: Say, check: Check) -> Od
 class Oddness:
     """What `dragoman.load` returns for a folder of this task."""
 
-    def __init__(self, folder: Folder, precision: Precision = "fp32") -> None:
+    def __init__(self, folder: Folder, precision: Arithmetic = "fp32") -> None:
         self.precision = precision
         self._folder = folder
         self._model = folder.model_of(EncoderOnly)

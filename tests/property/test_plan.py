@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_independent_rows
+from tests.processors import COMPILED, needs_independent_rows, use_compiled
 from tests.unit.models.family import DECODERS, make_decoder
 from tests.unit.models.small import (
     BOS,
@@ -34,10 +34,10 @@ from dragoman.models.plan import (
 from dragoman.models.plan.products import PackedLinear, can_pack
 from dragoman.models.plan.store import BLOCK
 from dragoman.nn import (
+    Arithmetic,
     Linear,
     LinearAttention,
     Pattern,
-    Precision,
     SlidingWindow,
     Strided,
     autocast,
@@ -51,12 +51,14 @@ CLOSE = 2e-5  # float32 against float64
 PRECISIONS = [
     pytest.param("fp32", marks=needs_independent_rows),
     pytest.param("bf16", marks=pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")),
+    pytest.param("int8", marks=pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")),
 ]
+compiled = pytest.fixture(scope="module", params=COMPILED, autouse=True)(use_compiled)
 
 
-def planned(model: EncoderDecoder | DecoderOnly, precision: Precision = "fp32") -> Any:  # noqa: ANN401 -- either plan
+def planned(model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic = "fp32") -> Any:  # noqa: ANN401 -- either plan
     """The plan of a model of the tests, which there must be."""
-    found = plan(model, precision)
+    found = plan(model, arithmetic)
     assert isinstance(found, PlannedEncoderDecoder | PlannedDecoderOnly)
     return found
 
@@ -147,7 +149,7 @@ def test_a_rolling_context_reorders_rows_as_it_likes() -> None:
 @given(SEEDS, LENGTHS)
 @settings(max_examples=15, deadline=None)
 def test_neighbours_change_no_bit(
-    strategy: Greedy | Beam, precision: Precision, seed: int, lengths: list[int]
+    strategy: Greedy | Beam, precision: Arithmetic, seed: int, lengths: list[int]
 ) -> None:
     """Ids and scores of a sentence alone are those in a batch, in whatever order."""
     fast = planned(make_model().float(), precision)

@@ -79,7 +79,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     from dragoman.tasks.generate.generator import Generator
     from dragoman.tasks.options import with_given
 
-    generator = Generator.load(model, device=device, precision=precision_of(compute))
+    generator = Generator.load(model, device=device, precision=precision_of(compute, device))
     chosen = {
         "max_tokens": max_tokens,
         "temperature": temperature,

@@ -78,7 +78,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         from dragoman.tasks.options import with_given
         from dragoman.tasks.translate.translator import Translator
 
-        translator = Translator.load(model, device=device, precision=precision_of(compute))
+        translator = Translator.load(model, device=device, precision=precision_of(compute, device))
         widest = max(translator.options.beam_size, n_best)
         chosen = {
             "beam_size": widest if beam_size is None else beam_size,

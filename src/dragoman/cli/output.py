@@ -33,7 +33,7 @@ from dragoman.plain import Plain
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.nn import Precision
+    from dragoman.nn import Arithmetic
 
 Item = TypeVar("Item")
 WINDOW = 4096
@@ -59,21 +59,26 @@ LengthPenalty = Annotated[
 ]
 Device = Annotated[str, option("Device: cpu, cuda or auto.")]
 Compute = Annotated[
-    Literal["float32", "bfloat16", "auto"],
-    option("Arithmetic: bfloat16 is faster on CPUs that have units for it; auto checks."),
+    Literal["float32", "bfloat16", "int8", "auto"],
+    option(
+        "Arithmetic: int8 is the fastest on most CPUs and rounds the most, bfloat16 is faster than "
+        "float32 where there are units for it; auto takes the fastest that is safe here."
+    ),
 ]
 OutputFile = Annotated[Path | None, option("Write to this file instead of standard output.")]
 Resume = Annotated[bool, option("Continue an interrupted --output where it stopped.", "--resume")]
 
 
-def precision_of(compute: str) -> "Precision":
+def precision_of(compute: str, device: str) -> "Arithmetic":
     """The precision that `--compute` asks for; what `auto` finds is reported."""
+    names: dict[str, Arithmetic] = {"float32": "fp32", "bfloat16": "bf16", "int8": "int8"}
     if compute == "auto":
-        from dragoman.nn.cpu.products import has_bf16_units
+        from dragoman.models.plan import fastest
 
-        compute = "bfloat16" if has_bf16_units() else "float32"
+        chosen = fastest(device)
+        compute = next(name for name, arithmetic in names.items() if arithmetic == chosen)
         say(f"computing in {compute}")
-    return "bf16" if compute == "bfloat16" else "fp32"
+    return names[compute]
 
 
 def to_json(result: Plain | Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ The stores of `nn/cpu/storage.py` hold them with room for what comes. Each patte
 filled without numbers (`dryrun.py`), so a pattern from outside the package needs no formula here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,14 +23,21 @@ from torch import Tensor
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.decode import Beam
 from dragoman.models import ModelConfig, build
-from dragoman.models.plan import MOST_BEAMS, plan
+from dragoman.models.plan import MOST_BEAMS, Store, plan
 from dragoman.models.plan.products import DTYPES
-from dragoman.models.plan.store import BeamStore
 from dragoman.nn import KeyValue, Pattern, Precision, autocast, row_invariant_products
 from dragoman.nn.cache import Cache
+from dragoman.nn.cpu.native import native
 from dragoman.nn.dot_product import Scoring
 from dragoman.nn.layers import Layer
 from dragoman.tasks.work import Shape
+
+
+class _Imitated:
+    """The functions of `native.c` on tensors without numbers: they do nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +131,14 @@ def decoding_memory(
     ids_N = _ids(config, num_rows, 1)[:, 0]
     with row_invariant_products(), autocast(precision, CPU), dry:
         weights = dry.now
-        decoder: Any = (plan(model, precision) if beam_size <= MOST_BEAMS else None) or model
+        functions = native() and _Imitated()
+        planned = plan(model, precision, functions) if beam_size <= MOST_BEAMS else None
+        decoder: Any = planned or model
         packed = dry.now - weights
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)
         dry.forget_peak()
         state = decoder.start(src_BS, beam_size)
-        peak, past = dry.peak, state if isinstance(state, BeamStore) else state.past
+        peak, past = dry.peak, state if isinstance(state, Store) else state.past
         prompt = past.length
         while past.length < shape.length:
             dry.forget_peak()
@@ -138,7 +148,7 @@ def decoding_memory(
             state.select(_swapped(num_rows, beam_size))
             peak = max(peak, dry.peak)
             _skip(past, config, num_rows, shape.length - 1)
-    if isinstance(past, BeamStore):
+    if isinstance(past, Store):
         cache, memory = past.nbytes
     else:
         kept = cache_of(
@@ -159,9 +169,9 @@ def decoding_memory(
     )
 
 
-def _skip(past: Cache | BeamStore, config: ModelConfig, num_rows: int, last: int) -> None:
+def _skip(past: Cache | Store, config: ModelConfig, num_rows: int, last: int) -> None:
     """Go on to the position before which more room is made, or to the last one."""
-    if isinstance(past, BeamStore):
+    if isinstance(past, Store):
         past.length = max(past.length, min(past.length + past.room, last))
     else:
         room = min(storage.room() for storage in past.storages)

@@ -21,6 +21,7 @@ from dragoman.nn.cache import NO_PAST, Cache, KeyValue, NoPast, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.cpu.products import (
+    Arithmetic,
     Linear,
     Precision,
     autocast,
@@ -66,6 +67,7 @@ from dragoman.nn.position.sinusoidal import Sinusoidal, SinusoidalPositions, sin
 __all__ = [
     "NO_PAST",
     "ALiBi",
+    "Arithmetic",
     "AttentionPattern",
     "Cache",
     "Causal",

@@ -19,7 +19,7 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.defaults import ReadingDefaults
 from dragoman.models.folder import FolderConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead
-from dragoman.nn import Precision, evaluation_view, inference
+from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.ranges import BelowOne
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.text.tokenizer import MASK, Tokenizer
@@ -223,17 +223,17 @@ class EncoderReader(Loadable):
         labels: Sequence[str],
         reading: ReadingDefaults | None = None,
         *,
-        precision: Precision = "fp32",
+        precision: Arithmetic = "fp32",
     ) -> None:
         check_vocabulary("model's", tokenizer, model.embedding.weight)
         self.tokenizer = tokenizer
         self.labels = tuple(labels)
         self.reading = reading or ReadingDefaults()
         self._model = evaluation_view(model)
-        self._precision: Precision = precision
+        self._precision: Arithmetic = precision
 
     @classmethod
-    def of(cls, folder: Folder, precision: Precision = "fp32") -> Self:
+    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model does the task."""
         model = folder.model_of(EncoderOnly)
         config = folder.config.model

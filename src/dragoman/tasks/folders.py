@@ -11,7 +11,7 @@ from torch import Tensor
 from dragoman.errors import InputError
 from dragoman.models.build import Model
 from dragoman.models.folder import FolderConfig, load_model, tokenizer_paths
-from dragoman.nn import Precision
+from dragoman.nn import Arithmetic
 from dragoman.tasks.task import task_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.device import choose_device
@@ -78,11 +78,13 @@ class Loadable(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, folder: Folder, precision: Precision = "fp32") -> Self:
+    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError for a model of another task."""
 
     @classmethod
-    def load(cls, path: str | Path, *, device: str = "auto", precision: Precision = "fp32") -> Self:
+    def load(
+        cls, path: str | Path, *, device: str = "auto", precision: Arithmetic = "fp32"
+    ) -> Self:
         """Read a model folder, as `dragoman.load`. Raises InputError for a model of another task.
 
         `device` is "cpu", "cuda" or "auto" (an accelerator where there is one).
@@ -105,7 +107,7 @@ def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
         )
 
 
-def load(path: str | Path, *, device: str = "auto", precision: Precision = "fp32") -> Any:  # noqa: ANN401 -- the folder decides
+def load(path: str | Path, *, device: str = "auto", precision: Arithmetic = "fp32") -> Any:  # noqa: ANN401 -- the folder decides
     """Read a model folder and return its Translator, Generator, Classifier or Tagger.
 
     The folder decides which, so that a type checker cannot know; `Translator.load` and the others

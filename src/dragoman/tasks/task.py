@@ -19,7 +19,7 @@ from dragoman.data.documents import Split
 from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
-from dragoman.nn import Precision
+from dragoman.nn import Arithmetic
 from dragoman.tasks.work import Workload
 from dragoman.train.job import Check, Job, Say, unchecked
 from dragoman.train.recipe import RunRecipe
@@ -96,7 +96,7 @@ class Task:
     """What an estimate asks: the size of its batches, a batch, its loss."""
     use: str
     """The command that a trained model is for; `{folder}` stands for its folder."""
-    load: "Callable[[Folder, Precision], Any] | None" = None
+    load: "Callable[[Folder, Arithmetic], Any] | None" = None
     """From a model folder to the object that answers; None where a model answers nothing."""
     evaluate: Callable[[Path, EvaluationData], Report] | None = None
     """Measures the model in a folder; None where a model answers nothing."""

@@ -4,8 +4,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.processors import COMPILED, use_compiled
 
 from dragoman.nn.cpu.ranking import top_tokens
+
+compiled = pytest.fixture(scope="module", params=COMPILED, autouse=True)(use_compiled)
 
 
 @given(

@@ -15,14 +15,24 @@ from threading import Lock
 import torch
 from torch import nn
 
+from dragoman.errors import InputError
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
-from dragoman.models.plan.assemblies import PlannedDecoderOnly, PlannedEncoderDecoder
+from dragoman.models.plan.assemblies import PlannedDecoderOnly, PlannedEncoderDecoder, Store
 from dragoman.models.plan.products import can_pack
-from dragoman.nn import Causal, FeedForward, Linear, MultiHeadAttention, Precision
+from dragoman.nn import Arithmetic, Causal, FeedForward, Linear, MultiHeadAttention
+from dragoman.nn.cpu.native import Functions, native
 from dragoman.nn.layers import Layer, Stack
 
-__all__ = ["Planned", "PlannedDecoderOnly", "PlannedEncoderDecoder", "Planner", "plan"]
+__all__ = [
+    "Planned",
+    "PlannedDecoderOnly",
+    "PlannedEncoderDecoder",
+    "Planner",
+    "Store",
+    "fastest",
+    "plan",
+]
 
 PROJECTIONS = ("q_proj", "kv_proj", "out_proj")
 MOST_BEAMS = 20
@@ -38,9 +48,16 @@ class Planner:
     without being counted.
     """
 
-    def __init__(self, model: EncoderDecoder | DecoderOnly, precision: Precision) -> None:
+    def __init__(self, model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic) -> None:
+        if arithmetic == "int8" and next(model.parameters()).device.type != "cpu":
+            raise InputError("int8 is for CPUs; ask for bfloat16 on a GPU.")
+        if arithmetic == "int8" and not can_pack("int8"):
+            raise InputError(
+                "int8 needs a CPU with units that add up 8-bit products exactly (VNNI, AMX), and "
+                "this one has none; ask for float32."
+            )
         self.model = model
-        self._precision = precision
+        self._arithmetic = arithmetic
         self._lock = Lock()
         self._seen: object = None
         self._plan: Planned | None = None
@@ -53,27 +70,46 @@ class Planner:
             weights = _state_of(self.model)
             if self._seen != weights:
                 self._plan = None  # before there is another: they are large
-                self._plan = plan(self.model, self._precision)
+                self._plan = plan(self.model, self._arithmetic)
                 self._seen = weights
             return self._plan or self.model
 
 
+def fastest(device: str = "cpu") -> Arithmetic:
+    """Return the arithmetic that decodes fastest on this machine: int8, bf16 or fp32.
+
+    A rule and no race, so that the same command gives the same translations twice. Measured for
+    matrices of 256 by 256 to 512 by 32,000 and 1 to 320 rows: products in int8 take 0.2 to 0.7 of
+    the time of those in bf16, where their sums are exact; what surrounds them must be compiled. On
+    a GPU, bf16.
+    """
+    if device == "cuda" or (device == "auto" and torch.cuda.is_available()):
+        return "bf16"
+    if can_pack("int8") and native() is not None:
+        return "int8"
+    return "bf16" if can_pack("bf16") else "fp32"
+
+
 @torch.no_grad()
-def plan(model: EncoderDecoder | DecoderOnly, precision: Precision) -> Planned | None:
+def plan(
+    model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic, functions: Functions | None = None
+) -> Planned | None:
     """Make the plan of a model in evaluation mode, with its products' weights as they are now.
 
     None where the model itself must serve: on other devices than a CPU, on a CPU whose oneDNN
-    cannot multiply in this precision, for weights that are not float32, and for a model with parts
+    cannot multiply in this arithmetic, for weights that are not float32, and for a model with parts
     that are not the paper's own (another pattern in the decoder, a module of the user's, a hook).
+    `functions` are those of `native.c` unless a dry run gives others.
     """
+    functions = functions or native()
     weights = list(model.parameters())
     if any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights):
         return None
-    if not (can_pack(precision) and _is_plain(model)):
+    if not (can_pack(arithmetic) and _is_plain(model)):
         return None
     if isinstance(model, EncoderDecoder):
-        return PlannedEncoderDecoder(model, precision)
-    return PlannedDecoderOnly(model, precision)
+        return PlannedEncoderDecoder(model, arithmetic, functions)
+    return PlannedDecoderOnly(model, arithmetic, functions)
 
 
 def _is_plain(model: EncoderDecoder | DecoderOnly) -> bool:

@@ -8,13 +8,16 @@ from torch import Tensor
 
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
+from dragoman.models.plan.ancestors import AncestorStore, Sources
 from dragoman.models.plan.layers import PlannedLayer
-from dragoman.models.plan.products import DTYPES, PackedLinear, familiar_rows, with_rows
+from dragoman.models.plan.products import DTYPES, familiar_rows, prepared, with_rows
 from dragoman.models.plan.store import BeamStore
-from dragoman.nn import Embedding, KeyValue, Precision, padding_mask, soft_cap
+from dragoman.nn import Arithmetic, Embedding, KeyValue, padding_mask, soft_cap
+from dragoman.nn.cpu.native import Functions
 from dragoman.nn.dot_product import Bias, additive
 from dragoman.nn.layers import Stack
 
+Store = BeamStore | AncestorStore
 ALIGNED = 16
 """Sources are padded to a multiple of so many tokens: a softmax in bfloat16 fills registers."""
 
@@ -22,18 +25,47 @@ ALIGNED = 16
 class PlannedStack:
     """`Encoder` or `Decoder`, with the embedding before it."""
 
-    def __init__(self, embedding: Embedding, stack: Stack, precision: Precision) -> None:
-        self.layers = [PlannedLayer(layer, precision) for layer in stack.each_layer()]
+    def __init__(
+        self,
+        embedding: Embedding,
+        stack: Stack,
+        arithmetic: Arithmetic,
+        functions: Functions | None,
+    ) -> None:
+        self.layers = [PlannedLayer(layer, arithmetic) for layer in stack.each_layer()]
         self._embedding = embedding
         self._stack = stack
-        self._dtype = DTYPES[precision]
+        self._dtype = DTYPES[arithmetic]
+        self._functions = functions if self._attends_plainly() else None
 
-    def encode(self, ids_BL: Tensor, mask: Tensor | None) -> tuple[Tensor, list[KeyValue]]:
+    def _attends_plainly(self) -> bool:
+        """Whether scores are products of queries and keys alone."""
+        vectors = self._embedding.weight[None, :1]
+        biased = self._stack.position_info(vectors, range(1)).bias is not None
+        capped = any(layer.self_attn.soft_cap for layer in self._stack.each_layer())
+        return not (biased or capped)
+
+    def sources(self, mask_BS: Tensor) -> Sources | None:
+        """Sentences to attend to, where what is compiled can; the mask is true at tokens.
+
+        Tokens stand at the beginning of each.
+        """
+        if self._functions is None or not bool((mask_BS[:, 1:] <= mask_BS[:, :-1]).all()):
+            return None
+        attention = self._stack.each_layer()[0].self_attn
+        sizes = (attention.num_heads, attention.num_kv_heads, attention.head_dim)
+        return Sources(self._functions, sizes, mask_BS)
+
+    def encode(
+        self, ids_BL: Tensor, mask: Tensor | Sources | None
+    ) -> tuple[Tensor, list[KeyValue]]:
         """Read whole sequences: last hidden states `(M, D)`, keys and values of each layer."""
         size = (ids_BL.shape[0], ids_BL.shape[1])
         x_BLD = self._embedding.embed(ids_BL, range(size[1])).to(self._dtype)
         info = self._stack.position_info(x_BLD, range(size[1]))
         x_MD = with_rows(x_BLD.flatten(0, 1), familiar_rows(size[0] * size[1]))
+        if isinstance(mask, Sources):  # every token attends to its own sentence
+            mask.rows_at(torch.arange(size[0], dtype=torch.int32).repeat_interleave(size[1]))
         kvs = []
         for layer in self.layers:
             x_MD, kv = layer.encode(x_MD, size, mask, info)
@@ -41,13 +73,13 @@ class PlannedStack:
         out_MD: Tensor = self._stack.final_norm(x_MD)
         return out_MD, kvs
 
-    def step(self, ids_N: Tensor, store: BeamStore) -> Tensor:
+    def step(self, ids_N: Tensor, store: Store) -> Tensor:
         """Read one more token of each row: last hidden states, `(M, D)`."""
         place = range(store.length, store.length + 1)
         added = store.begin_step()
         x_ND = self._embedding.embed(ids_N[:, None], place)[:, 0].to(self._dtype)
         info = self._stack.position_info(x_ND, place)
-        if info.bias is not None:
+        if info.bias is not None and added is not None and isinstance(store, BeamStore):
             added = added + _bias(info.bias, store, added.shape[-1])
         x_MD = with_rows(x_ND, familiar_rows(len(x_ND)))
         for layer in self.layers:
@@ -55,10 +87,12 @@ class PlannedStack:
         out_MD: Tensor = self._stack.final_norm(x_MD)
         return out_MD
 
-    def empty_store(self, num_sentences: int, beam_size: int) -> BeamStore:
+    def empty_store(self, num_sentences: int, beam_size: int, *, compiled: bool = True) -> Store:
         """Make the store in which decoding keeps keys and values."""
         attention = self._stack.each_layer()[0].self_attn
         sizes = (num_sentences, beam_size, attention.num_kv_heads, attention.head_dim)
+        if self._functions is not None and compiled:
+            return AncestorStore(self._functions, sizes, attention.num_heads, len(self.layers))
         return BeamStore(sizes, len(self.layers), self._dtype)
 
 
@@ -66,13 +100,17 @@ class PlannedDecoder:
     """What both models do for each token."""
 
     def __init__(
-        self, model: EncoderDecoder | DecoderOnly, embedding: Embedding, precision: Precision
+        self,
+        model: EncoderDecoder | DecoderOnly,
+        embedding: Embedding,
+        arithmetic: Arithmetic,
+        functions: Functions | None,
     ) -> None:
-        self._decoder = PlannedStack(embedding, model.decoder, precision)
-        self._output = PackedLinear(model.output, precision=precision)
+        self._decoder = PlannedStack(embedding, model.decoder, arithmetic, functions)
+        self._output = prepared(model.output, arithmetic=arithmetic)
         self._logit_scale, self._logit_soft_cap = model.logit_scale, model.logit_soft_cap
 
-    def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
+    def step(self, ids_N: Tensor, state: Store) -> Tensor:
         """Append one token to every row and return the logits `(N, V)` of the next."""
         with _without_autocast():
             hidden_MD = self._decoder.step(ids_N, state)
@@ -84,28 +122,39 @@ class PlannedDecoder:
 class PlannedEncoderDecoder(PlannedDecoder):
     """`EncoderDecoder`: `start` and `step`, for `dragoman.decode`."""
 
-    def __init__(self, model: EncoderDecoder, precision: Precision) -> None:
-        super().__init__(model, model.tgt_embedding, precision)
+    def __init__(
+        self, model: EncoderDecoder, arithmetic: Arithmetic, functions: Functions | None
+    ) -> None:
+        super().__init__(model, model.tgt_embedding, arithmetic, functions)
         self._model = model
-        self._encoder = PlannedStack(model.src_embedding, model.encoder, precision)
+        self._encoder = PlannedStack(model.src_embedding, model.encoder, arithmetic, functions)
 
-    def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
+    def start(self, src_BS: Tensor, beam_size: int) -> Store:
         """Encode the sources and make the keys and values of cross-attention."""
         with _without_autocast():
             return self._start(self._aligned(src_BS), beam_size)
 
-    def _start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
+    def _start(self, src_BS: Tensor, beam_size: int) -> Store:
         size = (src_BS.shape[0], src_BS.shape[1])
         mask_B11S = padding_mask(src_BS, self._model.pad_id)
-        memory_MD, _ = self._encoder.encode(src_BS, mask_B11S)
-        store = self._decoder.empty_store(size[0], beam_size)
+        mask_BS = mask_B11S.flatten(1)
+        full = all(layer.attends_fully for layer in self._encoder.layers)
+        own = self._encoder.sources(mask_BS) if full else None
+        memory_MD, _ = self._encoder.encode(src_BS, own or mask_B11S)
         memory = [layer.remember(memory_MD, size) for layer in self._decoder.layers]
+        sources = self._decoder.sources(mask_BS)
+        store = self._decoder.empty_store(size[0], beam_size, compiled=sources is not None)
+        if isinstance(store, AncestorStore) and sources is not None:
+            store.remember([KeyValue(*kv) for kv in memory], sources)
+            return store
         padded = not bool(mask_B11S.all())
         if padded:
             blind_B = ~mask_B11S.any(dim=-1).flatten()
             for kv in memory:  # who sees nothing attends to nothing
                 kv[:, blind_B] = 0.0
-        store.remember(memory, additive(mask_B11S, memory_MD.dtype)[:, None] if padded else None)
+        if isinstance(store, BeamStore):
+            added = additive(mask_B11S, memory_MD.dtype)[:, None] if padded else None
+            store.remember(memory, added)
         return store
 
     def _aligned(self, src_BS: Tensor) -> Tensor:
@@ -119,10 +168,12 @@ class PlannedEncoderDecoder(PlannedDecoder):
 class PlannedDecoderOnly(PlannedDecoder):
     """`DecoderOnly`: `start` and `step`, for prompts of one length."""
 
-    def __init__(self, model: DecoderOnly, precision: Precision) -> None:
-        super().__init__(model, model.embedding, precision)
+    def __init__(
+        self, model: DecoderOnly, arithmetic: Arithmetic, functions: Functions | None
+    ) -> None:
+        super().__init__(model, model.embedding, arithmetic, functions)
 
-    def start(self, prompt_BS: Tensor, beam_size: int) -> BeamStore:
+    def start(self, prompt_BS: Tensor, beam_size: int) -> Store:
         """Read the prompts, all but their last token, once for all rows of a beam."""
         store = self._decoder.empty_store(len(prompt_BS), beam_size)
         if prompt_BS.shape[1] > 1:
@@ -138,7 +189,7 @@ def _without_autocast() -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def _bias(bias: Bias, store: BeamStore, num_keys: int) -> Tensor:
+def _bias(bias: Bias, store: Store, num_keys: int) -> Tensor:
     """What positions add to the scores of a step, `(K, G, 1, C * W)`: the same for all slots."""
     places_C = torch.arange(num_keys // store.beam_size)
     bias_H1C = bias(places_C[None] - (store.length - 1))

@@ -10,14 +10,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.models.plan.products import PackedLinear, with_rows
+from dragoman.models.plan.ancestors import AncestorStore, Sources
+from dragoman.models.plan.products import Product, prepared, with_rows
 from dragoman.models.plan.store import BeamStore
 from dragoman.nn import (
+    Arithmetic,
     FeedForward,
+    Full,
     KeyValue,
     MultiHeadAttention,
     PositionInfo,
-    Precision,
     Residual,
     Scoring,
     head_product,
@@ -30,34 +32,46 @@ from dragoman.nn.layers import Layer
 class PlannedAttention:
     """`MultiHeadAttention`, with one product for all that is made of the same vectors."""
 
-    def __init__(self, attention: MultiHeadAttention, precision: Precision, *, own: bool) -> None:
+    def __init__(self, attention: MultiHeadAttention, arithmetic: Arithmetic, *, own: bool) -> None:
         """`own` tells self-attention, whose queries, keys and values come from the same vectors."""
         self._normed = not isinstance(attention.q_norm, nn.Identity)
         scale = 1.0 if self._normed else attention.scale  # a norm would take it away again
         q, kv = attention.q_proj, attention.kv_proj
         if own:
-            self._project = PackedLinear(q, kv, precision=precision, first_scale=scale)
+            self._project = prepared(q, kv, arithmetic=arithmetic, first_scale=scale)
         else:
-            self._project = PackedLinear(q, precision=precision, first_scale=scale)
-            self._project_kv = PackedLinear(kv, precision=precision)
-        self.output = PackedLinear(attention.out_proj, precision=precision)
+            self._project = prepared(q, arithmetic=arithmetic, first_scale=scale)
+            self._project_kv = prepared(kv, arithmetic=arithmetic)
+        self.output = prepared(attention.out_proj, arithmetic=arithmetic)
         self._attention = attention
         self._num_heads, self._num_kv_heads = attention.num_heads, attention.num_kv_heads
         self._head_dim = attention.head_dim
 
     def encode(
-        self, x_MD: Tensor, size_BL: tuple[int, int], mask: Tensor | None, info: PositionInfo
+        self,
+        x_MD: Tensor,
+        size_BL: tuple[int, int],
+        mask: Tensor | Sources | None,
+        info: PositionInfo,
     ) -> tuple[Tensor, KeyValue]:
         """Attend within whole sequences; return the heads' outputs and the keys and values."""
         batch, length = size_BL
         projected_BLX = self._project(x_MD)[: batch * length].unflatten(0, size_BL)
         q_BHLd, kv = self._heads(projected_BLX, info)
+        if isinstance(mask, Sources):
+            q_MX = with_rows(q_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD))
+            return mask.attend(*mask.laid_out(kv), q_MX), kv
         scoring = Scoring(scale=1.0, soft_cap=self._attention.soft_cap, bias=info.bias)
         out_BHLd = self._attention.pattern.attend(q_BHLd, kv, mask, scoring)
         return with_rows(out_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD)), kv
 
     def step(
-        self, x_MD: Tensor, layer: int, store: BeamStore, added: Tensor, info: PositionInfo
+        self,
+        x_MD: Tensor,
+        layer: int,
+        store: BeamStore | AncestorStore,
+        added: Tensor | None,
+        info: PositionInfo,
     ) -> Tensor:
         """Attend from one vector for each row to its prefix, itself the last."""
         projected_RX = store.placed(self._project(x_MD))
@@ -65,6 +79,8 @@ class PlannedAttention:
             q_RH1d, kv = self._heads(projected_RX[:, None], info)
             parts = (q_RH1d, *kv)
             projected_RX = torch.cat([part.flatten(1) for part in parts], dim=1)
+        if isinstance(store, AncestorStore):
+            return store.attend(layer, projected_RX)
         width = self._num_heads * self._head_dim
         keys, values = store.append(layer, projected_RX[:, width:])
         return self._attend(projected_RX[:, :width], keys, values, added, store, len(x_MD))
@@ -76,11 +92,13 @@ class PlannedAttention:
         k_BSKd, v_BSKd = self._project_kv(memory_MD)[: batch * length].view(shape).unbind(dim=2)
         return torch.stack([self._attention.k_norm(k_BSKd), v_BSKd]).transpose(2, 3).contiguous()
 
-    def look(self, x_MD: Tensor, layer: int, store: BeamStore) -> Tensor:
+    def look(self, x_MD: Tensor, layer: int, store: BeamStore | AncestorStore) -> Tensor:
         """Attend from one vector for each row to the source of its sentence."""
         q_RX = store.placed(self._project(x_MD))
         if self._normed:
             q_RX = self._norm_q(q_RX.unflatten(1, (self._num_heads, self._head_dim))).flatten(1)
+        if isinstance(store, AncestorStore):
+            return store.attend_to_source(layer, q_RX)
         keys, values = store.memory[layer]
         return self._attend(q_RX, keys, values, store.memory_mask, store, len(x_MD))
 
@@ -131,13 +149,13 @@ class PlannedAttention:
 class PlannedFeedForward:
     """`FeedForward`: `act(x W1 + b1) [* (x W3 + b3)]`; its last product belongs to the residual."""
 
-    def __init__(self, ffn: FeedForward, precision: Precision) -> None:
+    def __init__(self, ffn: FeedForward, arithmetic: Arithmetic) -> None:
         self._gated = ffn.value is not None
         inner = (ffn.up,) if ffn.value is None else (ffn.up, ffn.value)
-        self._inner = PackedLinear(*inner, precision=precision)
+        self._inner = prepared(*inner, arithmetic=arithmetic)
         self._activation = ffn.activation
         self._relu = ffn.activation is F.relu and not self._gated
-        self.output = PackedLinear(ffn.down, precision=precision)
+        self.output = prepared(ffn.down, arithmetic=arithmetic)
 
     def hidden(self, x_MD: Tensor) -> Tensor:
         """Map `(M, D)` to `(M, F)`."""
@@ -153,19 +171,24 @@ class PlannedFeedForward:
 class PlannedLayer:
     """`Layer`: for whole sequences (an encoder, a prompt), and for the next token of each row."""
 
-    def __init__(self, layer: Layer, precision: Precision) -> None:
+    def __init__(self, layer: Layer, arithmetic: Arithmetic) -> None:
         self._index = layer.index
-        self._self_attn = PlannedAttention(layer.self_attn, precision, own=True)
+        self.attends_fully = type(layer.self_attn.pattern) is Full
+        self._self_attn = PlannedAttention(layer.self_attn, arithmetic, own=True)
         self._self_residual = layer.self_attn_residual
         self._cross_attn: PlannedAttention | None = None
         if layer.cross_attn is not None:
-            self._cross_attn = PlannedAttention(layer.cross_attn, precision, own=False)
+            self._cross_attn = PlannedAttention(layer.cross_attn, arithmetic, own=False)
         self._cross_residual = layer.cross_attn_residual
-        self._ffn = PlannedFeedForward(layer.ffn, precision)
+        self._ffn = PlannedFeedForward(layer.ffn, arithmetic)
         self._ffn_residual = layer.ffn_residual
 
     def encode(
-        self, x_MD: Tensor, size_BL: tuple[int, int], mask: Tensor | None, info: PositionInfo
+        self,
+        x_MD: Tensor,
+        size_BL: tuple[int, int],
+        mask: Tensor | Sources | None,
+        info: PositionInfo,
     ) -> tuple[Tensor, KeyValue]:
         """Return the vectors after this layer, and the keys and values of its self-attention."""
         found: list[KeyValue] = []
@@ -185,7 +208,13 @@ class PlannedLayer:
             raise ValueError("this decoder was built without cross-attention")
         return self._cross_attn.remember(memory_MD, size_BL)
 
-    def step(self, x_MD: Tensor, store: BeamStore, added: Tensor, info: PositionInfo) -> Tensor:
+    def step(
+        self,
+        x_MD: Tensor,
+        store: BeamStore | AncestorStore,
+        added: Tensor | None,
+        info: PositionInfo,
+    ) -> Tensor:
         """Return the vectors of the rows' next tokens after this layer."""
         own, cross = self._self_attn, self._cross_attn
         x_MD = _add(
@@ -205,7 +234,10 @@ class PlannedLayer:
 
 
 def _add(
-    residual: Residual, x_MD: Tensor, body: Callable[[Tensor], Tensor], last: PackedLinear
+    residual: Residual,
+    x_MD: Tensor,
+    body: Callable[[Tensor], Tensor],
+    last: Product,
 ) -> Tensor:
     """`Residual` around a sublayer whose last product adds to `x` what it computes."""
     norm: Callable[[Tensor], Tensor] = residual.norm.forward

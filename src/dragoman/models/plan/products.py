@@ -11,21 +11,37 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.nn import Precision
+from dragoman.models.plan.quantized import QuantizedLinear, sums_are_exact
+from dragoman.nn import Arithmetic, Precision
 from dragoman.nn.cpu.products import LONG_ROW, has_bf16_units
 
-DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
+DTYPES: dict[Arithmetic, torch.dtype] = {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "int8": torch.float32,
+}
+"""Of what lies between the products."""
 EXPECTED_ROWS = 16
 """What oneDNN is told when it chooses the order; it serves any number of rows as well."""
 
 
 @cache
-def can_pack(precision: Precision) -> bool:
+def can_pack(arithmetic: Arithmetic) -> bool:
     """Return whether this PyTorch and this CPU multiply by weights that are laid out beforehand.
 
     In bf16 only where there are units for it: elsewhere the bits of a row depend on its neighbours.
+    In int8 only where sums are exact: older units add pairs of products in 16 bits, which overflow.
     """
-    return torch.backends.mkldnn.is_available() and (precision == "fp32" or has_bf16_units())
+    if arithmetic == "int8":
+        return sums_are_exact()
+    return torch.backends.mkldnn.is_available() and (arithmetic != "bf16" or has_bf16_units())
+
+
+def prepared(*linears: nn.Linear, arithmetic: Arithmetic, first_scale: float = 1.0) -> "Product":
+    """Lay out the weights of maps of the same `x`; those of the first are multiplied."""
+    if arithmetic == "int8":
+        return QuantizedLinear(*linears, first_scale=first_scale)
+    return PackedLinear(*linears, precision=arithmetic, first_scale=first_scale)
 
 
 class PackedLinear:
@@ -66,6 +82,9 @@ class PackedLinear:
             x_MI, residual_MO, self._weight, self._bias, "add"
         )
         return out_MO
+
+
+Product = PackedLinear | QuantizedLinear
 
 
 def familiar_rows(rows: int) -> int:

@@ -26,6 +26,7 @@ from torch.backends import mkldnn
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 Precision = Literal["fp32", "bf16"]
+Arithmetic = Literal["fp32", "bf16", "int8"]  # of decoding; what int8 is not for is fp32
 
 SMALL_PRODUCT = 16**3  # multiplications up to which PyTorch does not ask oneDNN
 LONG_ROW = 1024  # columns beyond which oneDNN sums a lone row in another order
@@ -98,11 +99,11 @@ def rows_are_independent(precision: Precision) -> bool:
     return True
 
 
-def autocast(precision: Precision, device: torch.device) -> torch.autocast:
+def autocast(precision: Arithmetic, device: torch.device) -> torch.autocast:
     """Return the context in which products on `device` run in `precision`.
 
-    `bf16` rounds the factors of products to bfloat16 and keeps weights in float32; `fp32` switches
-    an autocast around it off.
+    `bf16` rounds the factors of products to bfloat16 and keeps weights in float32; any other
+    switches an autocast around it off.
     """
     if precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16)
@@ -129,7 +130,7 @@ def evaluation_view(model: ModuleT) -> ModuleT:
 
 
 @contextmanager
-def inference(model: nn.Module, precision: Precision = "fp32") -> Iterator[torch.device]:
+def inference(model: nn.Module, precision: Arithmetic = "fp32") -> Iterator[torch.device]:
     """Compute without gradients, and each row by itself; gives the model's device.
 
     Raises ValueError for a model in training mode: `evaluation_view` gives one that is not.

@@ -8,6 +8,8 @@ wins, always, so that neither the batch nor the device can change a result.
 import torch
 from torch import Tensor
 
+from dragoman.nn.cpu.native import Functions, native
+
 IMPOSSIBLE = float("-inf")
 """The log-probability of what must not happen: a forbidden token, a closed row."""
 
@@ -22,6 +24,13 @@ def top_tokens(log_probs_NV: Tensor, k: int, chunk: int = CHUNK) -> tuple[Tensor
     other's. Only those k chunks are ranked. This is twice as fast as `torch.topk` over a
     vocabulary of 8,000 on a CPU. NaN is not handled (`search` rejects it), only survived.
     """
+    functions = _compiled_for(log_probs_NV)
+    if functions is not None:
+        values_Nk = log_probs_NV.new_empty(len(log_probs_NV), k)
+        tokens_Nk = log_probs_NV.new_empty(values_Nk.shape, dtype=torch.int64)
+        results = values_Nk.data_ptr(), tokens_Nk.data_ptr()
+        functions.top(log_probs_NV.data_ptr(), k, *results, *log_probs_NV.shape)
+        return values_Nk, tokens_Nk
     vocab_size = log_probs_NV.shape[1]
     if k == 1:  # the first of the greatest chunks, and in it the first of the greatest
         best_NC = torch.max(_chunk_maxima(log_probs_NV, chunk), dim=1, keepdim=True)
@@ -85,4 +94,14 @@ class LogSoftmax:
         space_NV = self._space_NV[: len(logits_NV)]
         if logits_NV.dtype is not torch.float32:  # torch would convert into fresh memory
             logits_NV = space_NV.copy_(logits_NV)
-        return torch.log_softmax(logits_NV, dim=1, out=space_NV)
+        functions = _compiled_for(logits_NV)
+        if functions is None:
+            return torch.log_softmax(logits_NV, dim=1, out=space_NV)
+        functions.log_softmax(logits_NV.data_ptr(), space_NV.data_ptr(), *logits_NV.shape)
+        return space_NV
+
+
+def _compiled_for(x_NV: Tensor) -> Functions | None:
+    """The functions of `native.c`, if they can read this tensor."""
+    readable = x_NV.device.type == "cpu" and x_NV.dtype is torch.float32 and x_NV.is_contiguous()
+    return native() if readable else None

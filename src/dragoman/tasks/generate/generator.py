@@ -36,7 +36,7 @@ from dragoman.decode import (
 from dragoman.models import DecoderOnly
 from dragoman.models.defaults import GenerationDefaults
 from dragoman.models.plan import Planner
-from dragoman.nn import Precision, evaluation_view, inference
+from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.generate.prompts import PromptCodec, StopAt, TextStream, cut_at
 from dragoman.tasks.lines import as_texts, windows
@@ -60,7 +60,7 @@ class Generator(Loadable):
         tokenizer: Tokenizer,
         *,
         defaults: GenerationDefaults | None = None,
-        precision: Precision = "fp32",
+        precision: Arithmetic = "fp32",
     ) -> None:
         check_vocabulary("model's", tokenizer, model.output.weight)
         defaults = defaults or GenerationDefaults()
@@ -74,7 +74,7 @@ class Generator(Loadable):
         """What predicts the next token."""
         self._model = evaluation_view(model)
         self._planner = Planner(self._model, precision)
-        self._precision: Precision = precision
+        self._precision: Arithmetic = precision
         self._codec = PromptCodec(tokenizer, defaults.opening)
         unused = range(tokenizer.vocab_size, len(model.output.weight))
         never = set(tokenizer.specials.values()) - {tokenizer.eos_id}
@@ -83,7 +83,7 @@ class Generator(Loadable):
         self._forbid = Forbid(self.never)
 
     @classmethod
-    def of(cls, folder: Folder, precision: Precision = "fp32") -> Self:
+    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model generates."""
         return cls(
             folder.model_of(DecoderOnly),

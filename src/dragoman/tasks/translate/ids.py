@@ -29,7 +29,7 @@ from dragoman.decode import (
 )
 from dragoman.models import EncoderDecoder
 from dragoman.models.plan import Planner
-from dragoman.nn import KeyValue, MultiHeadAttention, Precision, evaluation_view, inference
+from dragoman.nn import Arithmetic, KeyValue, MultiHeadAttention, evaluation_view, inference
 from dragoman.tasks.options import DecodingOptions
 
 Ids = Sequence[int]
@@ -61,7 +61,7 @@ class IdTranslator:
     threads may share it, and one of them may train it.
     """
 
-    def __init__(self, model: EncoderDecoder, specials: Specials, precision: Precision) -> None:
+    def __init__(self, model: EncoderDecoder, specials: Specials, precision: Arithmetic) -> None:
         self._model = evaluation_view(model)
         self._planner = Planner(self._model, precision)
         self._specials = specials

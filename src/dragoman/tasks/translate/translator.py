@@ -19,7 +19,7 @@ from dragoman.decode import Hypothesis, Strategy, run_in_batches, schedule
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.defaults import DecodingDefaults
-from dragoman.nn import Precision
+from dragoman.nn import Arithmetic
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.lines import as_texts, join, one_line, to_chunks, windows
 from dragoman.tasks.options import DecodingOptions, with_given
@@ -48,7 +48,7 @@ class Translator(Loadable):
         tgt_tokenizer: Tokenizer,
         *,
         decoding: DecodingDefaults | None = None,
-        precision: Precision = "fp32",
+        precision: Arithmetic = "fp32",
     ) -> None:
         check_vocabulary("source", src_tokenizer, model.src_embedding.weight)
         check_vocabulary("target", tgt_tokenizer, model.output.weight)
@@ -69,7 +69,7 @@ class Translator(Loadable):
         self._ids = IdTranslator(model, specials, precision)
 
     @classmethod
-    def of(cls, folder: Folder, precision: Precision = "fp32") -> Self:
+    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model translates."""
         return cls(
             folder.model_of(EncoderDecoder),

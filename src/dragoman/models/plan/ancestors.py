@@ -1,0 +1,194 @@
+"""The keys and values of beams, as `store` has them, read by the compiled `attend`.
+
+Each row has a table of the slots in which its ancestors stand, and reads no others: of `W` beams a
+`W`-th of what a product with a mask reads. Sentences that end leave their place empty.
+"""
+
+import ctypes
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dragoman.models.plan.store import BLOCK
+from dragoman.nn import KeyValue
+from dragoman.nn.cpu.native import Functions
+
+LANES = 16
+"""Numbers that `native.c` adds up side by side."""
+
+
+class _Reads(ctypes.Structure):
+    """`struct Store` of `native.c`: where each row finds what it reads."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("place", "slot", "lengths")),
+        *((name, ctypes.c_long) for name in ("slot_stride", "length", "rows", "heads", "kv_heads")),
+        *((name, ctypes.c_long) for name in ("dim", "capacity", "slots")),
+    )
+
+
+class Sources:
+    """Sentences of which rows attend to one each, as many rows to one as there are."""
+
+    def __init__(self, functions: Functions, sizes: tuple[int, int, int], mask_PS: Tensor) -> None:
+        """`sizes` are `(H, K, d)`; the mask is true at tokens, which come first."""
+        self._functions = functions
+        self._lengths_P = mask_PS.sum(dim=1, dtype=torch.int32)
+        length = -(-mask_PS.shape[1] // LANES) * LANES
+        heads, kv_heads, dim = sizes
+        self._width = heads * dim
+        self._reads = _Reads(slots=1, heads=heads, kv_heads=kv_heads, dim=dim)
+        self._reads.length = self._reads.capacity = length
+
+    def rows_at(self, place_N: Tensor) -> None:
+        """From now on row `n` attends to the sentence at `place_N[n]` (int32)."""
+        self._place_N = place_N
+        self._reads.place, self._reads.rows = place_N.data_ptr(), len(place_N)
+        self._reads.lengths = self._lengths_P.data_ptr()
+
+    def select(self, places_P: Tensor) -> None:
+        """Keep the sentences at these places."""
+        self._lengths_P = self._lengths_P[places_P]
+
+    def laid_out(self, kv: KeyValue) -> tuple[Tensor, Tensor]:
+        """Keys `(P, K, d, S)`, of which a register takes positions, and values `(P, K, S, d)`."""
+        room = (0, 0, 0, -kv.k_BKSd.shape[2] % LANES)
+        k_PKSd, v_PKSd = F.pad(kv.k_BKSd.float(), room), F.pad(kv.v_BKSd.float(), room)
+        return k_PKSd.transpose(2, 3).contiguous(), v_PKSd.contiguous()
+
+    def attend(self, k_PKdS: Tensor, v_PKSd: Tensor, q_MX: Tensor) -> Tensor:
+        """Attend from each row, whose queries are the first of `X`: `(M, H * d)`."""
+        return _attend(self._functions, self._reads, (k_PKdS, v_PKSd), q_MX, self._width)
+
+
+class AncestorStore:
+    """What the rows of some sentences have read so far, and where in the stores it stands."""
+
+    def __init__(
+        self, functions: Functions, sizes: tuple[int, int, int, int], num_heads: int, layers: int
+    ) -> None:
+        """Begin with no position, for `(P, W, K, d)`."""
+        self.length = 0
+        """Positions that were read."""
+        places, self.beam_size, self.num_kv_heads, self._dim = sizes
+        self._functions, self._heads = functions, num_heads
+        shape = (places, self.num_kv_heads, BLOCK, self.beam_size, self._dim)
+        self._stores = [(torch.empty(shape), torch.empty(shape)) for _ in range(layers)]
+        self._memory: list[tuple[Tensor, Tensor]] = []
+        self._sources: Sources | None = None
+        rows = places * self.beam_size
+        self._place_N = torch.arange(places, dtype=torch.int32).repeat_interleave(self.beam_size)
+        self._own_N = torch.arange(self.beam_size, dtype=torch.int32).repeat(places)
+        self._slots_NC = torch.zeros(rows, BLOCK, dtype=torch.int32)
+        self._prefixes = _Reads(slots=self.beam_size, heads=num_heads)
+        self._prefixes.kv_heads, self._prefixes.dim = self.num_kv_heads, self._dim
+
+    def remember(self, memory: Sequence[KeyValue], sources: Sources) -> None:
+        """Take the keys and values of the sources for each layer, `(P, K, S, d)`."""
+        self._sources, self._memory = sources, [sources.laid_out(kv) for kv in memory]
+
+    def select(self, rows_N: Tensor) -> None:
+        """Make row `n` the continuation of the present row `rows_N[n]`, as `BeamStore` does."""
+        if self.beam_size > 1:
+            self._slots_NC = self._slots_NC.index_select(0, rows_N)
+        elif bool((rows_N.diff() <= 0).any()):  # two rows may come from one
+            self._move(self._place_N[rows_N])
+            return
+        self._place_N = self._place_N.index_select(0, rows_N)
+
+    def _move(self, places_N: Tensor) -> None:
+        """Copy the sentences at these places to places of their own."""
+        self._stores = [_taken(kv, places_N) for kv in self._stores]
+        self._memory = [_taken(kv, places_N) for kv in self._memory]
+        if self._sources is not None:
+            self._sources.select(places_N)
+        self._place_N = torch.arange(len(places_N), dtype=torch.int32)
+
+    def placed(self, x_MX: Tensor) -> Tensor:
+        """Return the rows as they are: the table says where the sentence of each stands."""
+        return x_MX
+
+    @property
+    def room(self) -> int:
+        """Positions that can be read before the stores are doubled."""
+        return self._slots_NC.shape[1] - self.length
+
+    @property
+    def nbytes(self) -> tuple[int, int]:
+        """Bytes of the stores and their table, and of the keys and values of the sources."""
+        stores = sum(k.nbytes + v.nbytes for k, v in self._stores) + self._slots_NC.nbytes
+        return stores, sum(k.nbytes + v.nbytes for k, v in self._memory)
+
+    def read_prompts(self, kvs: Sequence[KeyValue]) -> None:
+        """Begin with prompts, which the slots of a sentence share: `(P, K, C, d)` each."""
+        self.length = kvs[0].k_BKSd.shape[2]
+        self._make_room()
+        for store, kv in zip(self._stores, kvs, strict=True):
+            for whole, part in zip(store, kv, strict=True):
+                whole[:, :, : self.length, 0] = part
+
+    def begin_step(self) -> None:
+        """Make room for a position, which each row has in its own slot."""
+        self.length += 1
+        self._make_room()
+        if self.beam_size > 1:
+            self._slots_NC[:, self.length - 1] = self._own_N[: len(self._slots_NC)]
+            self._prefixes.slot = self._slots_NC.data_ptr()
+        self._prefixes.slot_stride = self._prefixes.capacity = self._slots_NC.shape[1]
+        self._prefixes.length = self.length
+        self._prefixes.place, self._prefixes.rows = self._place_N.data_ptr(), len(self._place_N)
+        if self._sources is not None:
+            self._sources.rows_at(self._place_N)
+
+    def _make_room(self) -> None:
+        capacity = self._slots_NC.shape[1]
+        if self.length <= capacity:
+            return
+        more = max(self.length, 2 * capacity) - capacity
+        self._slots_NC = F.pad(self._slots_NC, (0, more))
+        room = (0, 0, 0, 0, 0, more)
+        for layer, (k, v) in enumerate(self._stores):
+            self._stores[layer] = F.pad(k, room), F.pad(v, room)
+
+    def attend(self, layer: int, projected_MX: Tensor) -> Tensor:
+        """Append the keys and values of this step and attend to the prefixes: `(M, H * d)`.
+
+        `X` is queries, keys and values, side by side.
+        """
+        keys_values, width = self._stores[layer], self._heads * self._dim
+        return _attend(self._functions, self._prefixes, keys_values, projected_MX, width, own=True)
+
+    def attend_to_source(self, layer: int, q_MX: Tensor) -> Tensor:
+        """Attend to the source of each row's sentence: `(M, H * d)`."""
+        if self._sources is None:
+            raise ValueError("there are no sources to attend to")
+        return self._sources.attend(*self._memory[layer], q_MX)
+
+
+def _attend(
+    functions: Functions,
+    reads: _Reads,
+    keys_values: tuple[Tensor, Tensor],
+    q_MX: Tensor,
+    width: int,
+    *,
+    own: bool = False,
+) -> Tensor:
+    """`attend` of `native.c`; `own` tells that keys and values stand behind the queries."""
+    rows, (given, stride), dtype = reads.rows, q_MX.shape, q_MX.dtype
+    q_MX = q_MX.float().contiguous()
+    out_MX = torch.empty(given, width)
+    if given > rows:
+        out_MX[rows:] = 0.0
+    (k, v), queries = keys_values, q_MX.data_ptr()
+    behind = queries + q_MX.element_size() * width if own else None
+    where = ctypes.byref(reads), k.data_ptr(), v.data_ptr(), queries, behind
+    functions.attend(*where, stride, out_MX.data_ptr())
+    return out_MX.to(dtype)
+
+
+def _taken(kv: tuple[Tensor, Tensor], places_N: Tensor) -> tuple[Tensor, Tensor]:
+    k, v = kv
+    return k.index_select(0, places_N), v.index_select(0, places_N)

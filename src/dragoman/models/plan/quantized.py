@@ -1,0 +1,85 @@
+"""Products in integers: weights and vectors rounded to 8 bits, sums exact in 32.
+
+A weight is `w = w_scale * q` with one scale for each output, a vector `x = scale * q` with one for
+each row, found anew for every product (Dettmers et al. 2022, section 2: vector-wise quantisation).
+Integers add up to the same sum in any order, so a row's result cannot depend on its neighbours.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.nn.cpu.native import native
+
+LARGEST = 127
+"""The largest integer: symmetric, so that 0 stays 0."""
+
+
+class QuantizedLinear:
+    """`x W^T + b` in 8 bits; of several maps of the same `x`, the results stand side by side.
+
+    Where there is a C compiler the two passes around the product are those of `native.c`; the
+    results have the same bits with and without one.
+    """
+
+    def __init__(self, *linears: nn.Linear, first_scale: float = 1.0) -> None:
+        """Round the weights; those of the first map are multiplied by `first_scale`."""
+        scales = [first_scale] + [1.0] * (len(linears) - 1)
+        parts = [scale * linear.weight for scale, linear in zip(scales, linears, strict=True)]
+        weight_OI, w_scale_O1 = quantized(torch.cat(parts).float())
+        self._weight_IO, self._w_scale_O = weight_OI.t(), w_scale_O1.flatten()
+        self._outputs = len(weight_OI)
+        self._bias_O = torch.zeros(self._outputs)
+        if linears[0].bias is not None:
+            biases = [scale * linear.bias for scale, linear in zip(scales, linears, strict=True)]
+            self._bias_O = torch.cat(biases).float()
+        self._native = native()
+
+    def __call__(self, x_MI: Tensor, *, relu: bool = False) -> Tensor:
+        """Map `(M, in)` to `(M, out)`, with ReLU where asked for."""
+        return self._product(x_MI, None, relu=relu)
+
+    def plus(self, x_MI: Tensor, residual_MO: Tensor) -> Tensor:
+        """Return `x W^T + b + residual`."""
+        return self._product(x_MI, residual_MO, relu=False)
+
+    def _product(self, x_MI: Tensor, residual_MO: Tensor | None, *, relu: bool) -> Tensor:
+        if self._native is None:
+            q_MI, scale_M1 = quantized(x_MI)
+            sum_MO = torch._int_mm(q_MI, self._weight_IO)  # noqa: SLF001 -- torch has no other
+            out_MO = sum_MO * scale_M1 * self._w_scale_O + self._bias_O
+            out_MO = out_MO.relu() if relu else out_MO
+            return out_MO if residual_MO is None else out_MO + residual_MO
+        rows, columns = x_MI.shape
+        q_MI = torch.empty(rows, columns, dtype=torch.int8)
+        scale_M = torch.empty(rows)
+        x_MI = x_MI.contiguous()
+        self._native.quantize(x_MI.data_ptr(), q_MI.data_ptr(), scale_M.data_ptr(), rows, columns)
+        sum_MO = torch._int_mm(q_MI, self._weight_IO)  # noqa: SLF001
+        out_MO = torch.empty(rows, self._outputs)
+        self._native.finish(
+            sum_MO.data_ptr(),
+            scale_M.data_ptr(),
+            self._w_scale_O.data_ptr(),
+            self._bias_O.data_ptr(),
+            None if residual_MO is None else residual_MO.data_ptr(),
+            relu,
+            out_MO.data_ptr(),
+            rows,
+            self._outputs,
+        )
+        return out_MO
+
+
+def sums_are_exact() -> bool:
+    """Return whether this CPU's sums of products of the largest integers are right."""
+    signs_XI = torch.tensor([[1], [-1]], dtype=torch.int8).expand(2, 64)
+    largest_XI = (signs_XI * LARGEST).contiguous()
+    sums_XX = torch._int_mm(largest_XI, largest_XI.t())  # noqa: SLF001 -- torch has no other
+    return sums_XX.tolist() == (LARGEST**2 * (signs_XI.int() @ signs_XI.int().t())).tolist()
+
+
+def quantized(x_MI: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rows of `x` as integers and the scale of each, `(M, 1)`."""
+    largest_M1 = x_MI.abs().amax(dim=1, keepdim=True)
+    factor_M1 = torch.where(largest_M1 > 0, LARGEST / largest_M1, 0.0)
+    return (x_MI * factor_M1).round().to(torch.int8), largest_M1 / LARGEST

@@ -1,0 +1,218 @@
+/* The loops of decoding for which PyTorch needs several operators, each with a pass over memory.
+
+   Compiled by `native.py` on first use where there is a C compiler; without one PyTorch computes the
+   same. All rows are independent: what a row gives does not depend on how many there are, nor on the
+   number of threads. Compile with -ffp-contract=off, so that every rounding is one that is written.
+
+   Sizes in comments: N rows, H heads, K key-value heads, d numbers of a head, C positions. */
+
+#include <math.h>
+#include <stdint.h>
+
+#define ENOUGH 8192 /* numbers below which a second thread costs more than it saves */
+
+/* e^x for x <= 0, relative error below 3e-7: 2^n e^r with |r| <= ln(2)/2, e^r by Taylor's series. */
+static inline float exponential(float x) {
+    x = x < -87.0f ? -87.0f : x;
+    float n = rintf(x * 1.44269504f);
+    float r = fmaf(n, -1.42860677e-6f, fmaf(n, -0.693145752f, x)); /* ln 2 in two parts */
+    float sum = 1.0f / 5040;
+    sum = fmaf(sum, r, 1.0f / 720);
+    sum = fmaf(sum, r, 1.0f / 120);
+    sum = fmaf(sum, r, 1.0f / 24);
+    sum = fmaf(sum, r, 1.0f / 6);
+    sum = fmaf(sum, r, 0.5f);
+    sum = fmaf(sum, r, 1.0f);
+    sum = fmaf(sum, r, 1.0f);
+    union { int32_t bits; float number; } power = {.bits = ((int32_t)n + 127) << 23};
+    return sum * power.number;
+}
+
+/* Each row of x (N, columns) as integers: x = scale * q, with |q| <= 127. */
+void quantize(const float *x, int8_t *q, float *scale, long rows, long columns) {
+#pragma omp parallel for if (rows * columns > ENOUGH)
+    for (long n = 0; n < rows; n++) {
+        const float *from = x + n * columns;
+        int8_t *to = q + n * columns;
+        float largest = 0.0f;
+#pragma omp simd reduction(max : largest)
+        for (long i = 0; i < columns; i++) {
+            float size = fabsf(from[i]);
+            largest = size > largest ? size : largest;
+        }
+        float factor = largest > 0.0f ? 127.0f / largest : 0.0f;
+        scale[n] = largest / 127.0f;
+#pragma omp simd
+        for (long i = 0; i < columns; i++) to[i] = (int8_t)(int32_t)rintf(from[i] * factor);
+    }
+}
+
+/* out = [relu](sum * scale[row] * weight_scale[column] + bias) [+ residual], all (N, columns). */
+void finish(const int32_t *sum, const float *scale, const float *weight_scale, const float *bias,
+            const float *residual, int relu, float *out, long rows, long columns) {
+#pragma omp parallel for if (rows * columns > ENOUGH)
+    for (long n = 0; n < rows; n++) {
+        const int32_t *from = sum + n * columns;
+        float *to = out + n * columns;
+        float factor = scale[n];
+#pragma omp simd
+        for (long i = 0; i < columns; i++) to[i] = (float)from[i] * factor * weight_scale[i] + bias[i];
+        if (relu)
+#pragma omp simd
+            for (long i = 0; i < columns; i++) to[i] = to[i] > 0.0f ? to[i] : 0.0f;
+        if (residual)
+#pragma omp simd
+            for (long i = 0; i < columns; i++) to[i] += residual[n * columns + i];
+    }
+}
+
+/* How rows read keys and values (places, K, C, slots, d), or of sources keys (places, K, d, C) and
+   values (places, K, C, d). Row n is of the sentence at `place[n]`. With a table its ancestor at
+   position c stands in slot `slot[n * slot_stride + c]`. It reads `lengths[place[n]]` positions, or
+   `length` without `lengths`. */
+struct Store {
+    const int32_t *place, *slot, *lengths;
+    long slot_stride, length, rows, heads, kv_heads, dim, capacity, slots;
+};
+
+/* Sixteen numbers that stay in a register; they may lie anywhere in memory. */
+typedef float lanes __attribute__((vector_size(64), aligned(4)));
+#define LANES 16
+
+/* scores[c] = q k_c, for keys (C, slots, d). */
+static inline void scores_of_prefix(const float *query, const float *keys, const int32_t *slot,
+                                    long slots, long length, long dim, float *scores) {
+    for (long c = 0; c < length; c++) {
+        const float *key = keys + (c * slots + (slot ? slot[c] : 0)) * dim;
+        float score = 0.0f;
+#pragma omp simd reduction(+ : score)
+        for (long i = 0; i < dim; i++) score = fmaf(query[i], key[i], score);
+        scores[c] = score;
+    }
+}
+
+/* The same for keys (d, C), C a multiple of LANES: neighbouring positions are summed side by side. */
+static inline void scores_of_source(const float *query, const float *keys, long capacity,
+                                    long length, long dim, float *scores) {
+    for (long c = 0; c < length; c += LANES) {
+        lanes even = {0}, odd = {0};
+        for (long i = 0; i + 1 < dim; i += 2) {
+            even += query[i] * *(const lanes *)(keys + i * capacity + c);
+            odd += query[i + 1] * *(const lanes *)(keys + (i + 1) * capacity + c);
+        }
+        if (dim % 2) even += query[dim - 1] * *(const lanes *)(keys + (dim - 1) * capacity + c);
+        *(lanes *)(scores + c) = even + odd;
+    }
+}
+
+/* result = sum_c weights[c] v_c / total, for `count` numbers of values (C, slots, d). */
+static inline __attribute__((always_inline)) void
+weighted_sum(const float *weights, float total, const float *values, const int32_t *slot, long slots,
+             long length, long dim, const int count, float *result) {
+    lanes sum[4] = {{0}};
+    for (long c = 0; c < length; c++) {
+        const float *value = values + (c * slots + (slot ? slot[c] : 0)) * dim;
+        for (int j = 0; j < count; j++) sum[j] += weights[c] * ((const lanes *)value)[j];
+    }
+    for (int j = 0; j < count; j++) ((lanes *)result)[j] = sum[j] / total;
+}
+
+/* softmax(q k^T) v of every head of every row: from q (N, H * d), rows `stride` apart, to out
+   (N, H * d). Where `own` is given, row n first writes its key and value, at own + n * stride, to
+   its last position; without it the store is one of sources. */
+void attend(const struct Store *store, float *all_keys, float *all_values, const float *q,
+            const float *own, long stride, float *out) {
+    long heads = store->heads, kv_heads = store->kv_heads, dim = store->dim;
+    long group = heads / kv_heads, slots = store->slots, capacity = store->capacity;
+    long work = store->rows * heads * dim * store->length;
+#pragma omp parallel for collapse(2) if (work > ENOUGH)
+    for (long n = 0; n < store->rows; n++) {
+        for (long k = 0; k < kv_heads; k++) {
+            long place = store->place[n];
+            long length = store->lengths ? store->lengths[place] : store->length;
+            const int32_t *slot = store->slot ? store->slot + n * store->slot_stride : 0;
+            long start = (place * kv_heads + k) * capacity * slots * dim;
+            float *keys = all_keys + start, *values = all_values + start;
+            float weights[length + LANES];
+            if (own) {
+                long last = ((length - 1) * slots + (slot ? slot[length - 1] : 0)) * dim;
+                const float *key = own + n * stride + k * dim, *value = key + kv_heads * dim;
+                for (long i = 0; i < dim; i++) keys[last + i] = key[i];
+                for (long i = 0; i < dim; i++) values[last + i] = value[i];
+            }
+            for (long h = k * group; h < (k + 1) * group; h++) {
+                const float *query = q + n * stride + h * dim;
+                float *result = out + (n * heads + h) * dim, largest = -INFINITY, total = 0.0f;
+                if (own) scores_of_prefix(query, keys, slot, slots, length, dim, weights);
+                else scores_of_source(query, keys, capacity, length, dim, weights);
+#pragma omp simd reduction(max : largest)
+                for (long c = 0; c < length; c++)
+                    largest = weights[c] > largest ? weights[c] : largest;
+#pragma omp simd reduction(+ : total)
+                for (long c = 0; c < length; c++) {
+                    weights[c] = exponential(weights[c] - largest);
+                    total += weights[c];
+                }
+                if (!length) total = 1.0f; /* who sees nothing reads zeros */
+                long i = 0;
+                for (; i + 4 * LANES <= dim; i += 4 * LANES)
+                    weighted_sum(weights, total, values + i, slot, slots, length, dim, 4, result + i);
+                for (; i + LANES <= dim; i += LANES)
+                    weighted_sum(weights, total, values + i, slot, slots, length, dim, 1, result + i);
+                for (; i < dim; i++) {
+                    float sum = 0.0f;
+                    for (long c = 0; c < length; c++)
+                        sum += weights[c] * values[(c * slots + (slot ? slot[c] : 0)) * dim + i];
+                    result[i] = sum / total;
+                }
+            }
+        }
+    }
+}
+
+/* logits - log(sum(exp(logits))) of each row of x (N, columns); NaN where a row has NaN or infinity. */
+void log_softmax(const float *x, float *out, long rows, long columns) {
+#pragma omp parallel for if (rows * columns > ENOUGH)
+    for (long n = 0; n < rows; n++) {
+        const float *from = x + n * columns;
+        float *to = out + n * columns, largest = -INFINITY, total = 0.0f;
+#pragma omp simd reduction(max : largest)
+        for (long i = 0; i < columns; i++) largest = from[i] > largest ? from[i] : largest;
+#pragma omp simd reduction(+ : total)
+        for (long i = 0; i < columns; i++) total += exponential(from[i] - largest);
+        total = logf(total);
+#pragma omp simd
+        for (long i = 0; i < columns; i++) to[i] = from[i] - largest - total;
+    }
+}
+
+#define CHUNK 64
+
+/* The k largest of each row of x (N, columns), in falling order, the lower index first among equals.
+   Chunks without a number above the k-th so far are passed over. */
+void top(const float *x, long k, float *values, int64_t *indices, long rows, long columns) {
+#pragma omp parallel for if (rows * columns > ENOUGH)
+    for (long n = 0; n < rows; n++) {
+        const float *from = x + n * columns;
+        float *best = values + n * k;
+        int64_t *where = indices + n * k;
+        long found = 0;
+        for (long start = 0; start < columns; start += CHUNK) {
+            long end = start + CHUNK < columns ? start + CHUNK : columns;
+            float largest = -INFINITY;
+#pragma omp simd reduction(max : largest)
+            for (long i = start; i < end; i++) largest = from[i] > largest ? from[i] : largest;
+            if (found == k && !(largest > best[k - 1])) continue;
+            for (long i = start; i < end; i++) {
+                if (found == k && !(from[i] > best[k - 1])) continue;
+                long place = found < k ? found++ : k - 1;
+                for (; place > 0 && from[i] > best[place - 1]; place--) {
+                    best[place] = best[place - 1];
+                    where[place] = where[place - 1];
+                }
+                best[place] = from[i];
+                where[place] = i;
+            }
+        }
+    }
+}

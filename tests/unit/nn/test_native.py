@@ -1,0 +1,119 @@
+"""What is compiled computes what PyTorch computes."""
+
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.processors import needs_compiler, without_compiler
+
+from dragoman.models.plan.quantized import QuantizedLinear, quantized
+from dragoman.nn import Linear
+from dragoman.nn.cpu import native
+from dragoman.nn.cpu.ranking import LogSoftmax, top_tokens
+
+SEEDS = st.integers(0, 2**32)
+ROWS = st.integers(1, 70)
+COLUMNS = st.integers(2, 300)  # torch multiplies matrices of one column wrongly
+
+
+def numbers(seed: int, rows: int, columns: int) -> torch.Tensor:
+    """Rows of very different sizes, one of them zeros."""
+    generator = torch.Generator().manual_seed(seed)
+    x_MI = torch.randn(rows, columns, generator=generator)
+    x_MI *= torch.randn(rows, 1, generator=generator).mul(5).exp()
+    x_MI[rows // 2] = 0.0
+    return x_MI
+
+
+@needs_compiler
+@pytest.mark.parametrize("relu", [False, True])
+@given(SEEDS, ROWS, COLUMNS, st.integers(1, 300))
+@settings(max_examples=40, deadline=None)
+@torch.inference_mode()
+def test_products_of_integers_have_the_bits_of_torch(
+    relu: bool,  # noqa: FBT001 -- a parameter of the test
+    seed: int,
+    rows: int,
+    columns: int,
+    outputs: int,
+) -> None:
+    """With and without what is compiled, with ReLU and with a residual."""
+    torch.manual_seed(seed % 2**31)
+    linear, x_MI = Linear(columns, outputs), numbers(seed, rows, columns)
+    residual_MO = torch.randn(rows, outputs)
+    fast = QuantizedLinear(linear, first_scale=0.7)
+    with without_compiler():
+        slow = QuantizedLinear(linear, first_scale=0.7)
+        expected = slow(x_MI, relu=relu), slow.plus(x_MI, residual_MO)
+    assert torch.equal(fast(x_MI, relu=relu), expected[0])
+    assert torch.equal(fast.plus(x_MI, residual_MO), expected[1])
+
+
+@given(SEEDS, ROWS, COLUMNS)
+@settings(max_examples=40, deadline=None)
+@torch.inference_mode()
+def test_rounding_to_integers_is_that_of_numpy(seed: int, rows: int, columns: int) -> None:
+    """Half a step is the greatest error, and the greatest number of a row is 127 or -127."""
+    x_MI = numbers(seed, rows, columns)
+    q_MI, scale_M1 = quantized(x_MI)
+    exact = x_MI.double().numpy()
+    largest = np.abs(exact).max(axis=1, keepdims=True)
+    error = np.abs(q_MI.numpy() * scale_M1.double().numpy() - exact)
+    assert (error <= largest / 127 * 0.5001).all()
+    assert (np.abs(q_MI.numpy()).max(axis=1) == np.where(largest[:, 0] > 0, 127, 0)).all()
+
+
+@needs_compiler
+@given(SEEDS, st.integers(1, 20), st.integers(1, 3000), st.integers(1, 7))
+@settings(max_examples=40, deadline=None)
+@torch.inference_mode()
+def test_log_probabilities_and_the_best_of_them(seed: int, rows: int, vocab: int, k: int) -> None:
+    """As torch has them in float64, with forbidden tokens and many equals."""
+    generator = torch.Generator().manual_seed(seed)
+    logits_NV = torch.randn(rows, vocab, generator=generator).mul(4).round(decimals=1)
+    logits_NV[:, 1:3] = -torch.inf
+    expected_NV = logits_NV.double().log_softmax(dim=1)
+    log_probs_NV = LogSoftmax()(logits_NV.clone())
+    torch.testing.assert_close(log_probs_NV.double(), expected_NV, rtol=1e-6, atol=2e-6)
+    k = min(k, vocab)
+    best = top_tokens(log_probs_NV, k)
+    with without_compiler():
+        again = top_tokens(log_probs_NV, k)
+    assert all(map(torch.equal, best, again))
+
+
+@needs_compiler
+@torch.inference_mode()
+def test_broken_logits_stay_broken() -> None:
+    """A row with NaN or infinity is NaN, and no other."""
+    logits_NV = torch.zeros(4, 33)
+    logits_NV[1, 7], logits_NV[2, 32] = torch.nan, torch.inf
+    logits_NV[3] = -torch.inf
+    assert LogSoftmax()(logits_NV).isnan().all(dim=1).tolist() == [False, True, True, True]
+
+
+def test_without_a_compiler_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where there is none, nor where it fails."""
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert native._loaded.__wrapped__() is None
+    monkeypatch.setenv("CC", "false")
+    assert native._loaded.__wrapped__() is None
+
+
+@needs_compiler
+def test_what_was_compiled_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the user's cache folder, which nobody else may write; a folder that is a file is none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert native._loaded.__wrapped__() is not None
+    (kept,) = (tmp_path / "dragoman").iterdir()
+    assert kept.suffix == ".so"
+    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+    before = kept.stat().st_mtime_ns
+    assert native._loaded.__wrapped__() is not None
+    assert kept.stat().st_mtime_ns == before
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
+    assert native._loaded.__wrapped__() is None
