@@ -1,6 +1,6 @@
 """`python -m dragoman` is the command `dragoman`."""
 
-from dragoman.cli.main import main
+from dragoman.cli.main import entry
 
 if __name__ == "__main__":
-    main()
+    entry()

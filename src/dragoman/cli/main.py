@@ -15,6 +15,32 @@ from dragoman.process import prepare_process
 INTERRUPTED = 130
 
 
+def entry() -> None:
+    """Run the command line as a process: `main`, then an end at once.
+
+    Python would take every module of PyTorch apart first, for half a second. Whoever asked to be
+    called at the end is called, and threads that are still at work are waited for as usual.
+    """
+    code: str | int = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    import atexit
+    import threading
+
+    working = any(not thread.daemon for thread in threading.enumerate()[1:])
+    if working or not isinstance(code, int):
+        sys.exit(code)
+    atexit._run_exitfuncs()  # noqa: SLF001 -- there is no public name
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # what was printed is not all there
+            code = code or 1
+    os._exit(code)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: as `cli.app.run` says, or with 130 when interrupted."""
     raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler

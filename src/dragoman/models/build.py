@@ -1,6 +1,6 @@
 """From a config to its model: with weights drawn anew, or empty; and how many parameters it has."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from dragoman.errors import InputError
 from dragoman.models.config import (
@@ -41,8 +43,23 @@ def build(config: ModelConfig) -> Model:
 
 def build_on_meta(config: ModelConfig) -> Model:
     """Build a model whose weights have shapes and dtypes but no memory; draws nothing."""
-    with torch.device("meta"):
+    with torch.device("meta"), _Undrawn():
         return build(config)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves tensors as they are: on `meta` even drawing nothing imports a second of PyTorch."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401
+        if getattr(func, "__module__", "") == nn.init.__name__:
+            return None
+        return func(*args, **(kwargs or {}))
 
 
 def count_parameters(config: ModelConfig) -> dict[str, int]:

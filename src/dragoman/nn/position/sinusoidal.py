@@ -76,7 +76,8 @@ class SinusoidalPositions(nn.Module):
     ) -> None:
         super().__init__()
         self.scheme = scheme or Sinusoidal()
-        self._table_LD = self._make(initial_length, d_model)
+        self._initial_length = initial_length
+        self._table_LD = torch.empty(0, d_model)  # made when it is needed
 
     def forward(self, x_BLD: Tensor, positions: Positions | None = None) -> Tensor:
         """Add to `(B, L, D)` the vectors of its positions; unless given, `0 ... L - 1`."""
@@ -87,7 +88,8 @@ class SinusoidalPositions(nn.Module):
         table_LD = self._table_LD
         length = table_LD.shape[0]
         if end > length or (table_LD.dtype, table_LD.device) != (x_BLD.dtype, x_BLD.device):
-            length = max(end, 2 * length) if end > length else length
+            if end > length:
+                length = max(end, 2 * length, self._initial_length)
             self._table_LD = table_LD = self._make(length, x_BLD.shape[2]).to(x_BLD)
         if isinstance(positions, range):
             return x_BLD + table_LD[first + positions.start : end]
