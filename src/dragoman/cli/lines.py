@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 FLAGS = {
     "empty": "empty",
     "max_length": "cut at the length limit",
-    "no_output": "without output",
-    "several_sentences": "with several sentences (parts may be missing)",
+    "no_output": "with a sentence without output",
+    "several_sentences": "with fewer sentences than given",
     "split": "translated in parts",
 }
 """What the summary calls the flags."""
@@ -53,6 +53,10 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         option("Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best first."),
     ] = 1,
     length_penalty: LengthPenalty = None,
+    no_split: Annotated[
+        bool,
+        option("Translate each line as one text, even if it has several sentences.", "--no-split"),
+    ] = False,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: Annotated[
         bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
@@ -70,6 +74,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--beam-size": beam_size,
         "--n-best": n_best,
         "--length-penalty": length_penalty,
+        "--no-split": no_split,
         "--json": as_json,
         "--compute": None if compute == "float32" else compute,
     }
@@ -84,6 +89,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
             "beam_size": widest if beam_size is None else beam_size,
             "n_best": n_best,
             "length_penalty": length_penalty,
+            "split_sentences": False if no_split else None,
             "max_batch_tokens": max_batch_tokens,
         }
         options = with_given(translator.options, chosen)

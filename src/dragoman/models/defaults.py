@@ -34,7 +34,10 @@ class DecodingDefaults:
     max_length_constant: Count = 20
     """The constant of that sum, for short lines."""
     max_src_tokens: Count = 256
-    """Maximum number of source tokens; a longer line is translated in chunks."""
+    """Maximum number of source tokens; a longer sentence is translated in chunks."""
+    split_sentences: bool | None = None
+    """Translate the sentences of a line one by one. A folder that training writes says so unless
+    its texts have several sentences to a line; a folder that does not say is taken to."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value that no call could use."""

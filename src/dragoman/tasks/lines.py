@@ -2,10 +2,11 @@
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice, repeat
 from typing import Any, TypeVar
 
-from dragoman.text.sentences import split_long
+from dragoman.text.sentences import sentences_of, split_long
 from dragoman.text.tokenizer import Tokenizer
 
 Item = TypeVar("Item")
@@ -33,6 +34,42 @@ def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
     while taken := list(islice(rest, size)):
         yield taken
         size = min(4 * size, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is translated by itself: a sentence of a line, in one chunk unless it is too long."""
+
+    start: int
+    """Where it begins in its line."""
+    end: int
+    """Where it ends, without the white space behind it."""
+    chunks: list[list[int]]
+    """Its ids."""
+
+
+def to_parts(
+    lines: Sequence[str], tokenizer: Tokenizer, limit: int, *, split: bool
+) -> list[list[Part]]:
+    """For each line its sentences, or with `split` off the line as one; chunks as `to_chunks`.
+
+    A line of nothing but white space has no part.
+    """
+    spans = [_spans(sentences_of(line) if split else [line]) for line in lines]
+    texts = [line[a:b] for line, of in zip(lines, spans, strict=True) for a, b in of]
+    chunks = iter(to_chunks(texts, tokenizer, limit))
+    return [[Part(start, end, next(chunks)) for start, end in of] for of in spans]
+
+
+def _spans(sentences: Iterable[str]) -> list[tuple[int, int]]:
+    """Where sentences begin and end, without the white space around them."""
+    spans, place = [], 0
+    for sentence in sentences:
+        if inner := sentence.strip():
+            start = place + len(sentence) - len(sentence.lstrip())
+            spans.append((start, start + len(inner)))
+        place += len(sentence)
+    return spans
 
 
 def to_chunks(lines: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[list[list[int]]]:
@@ -64,16 +101,26 @@ def one_line(text: str) -> str:
 
 
 def join(parts: Iterable[str]) -> str:
-    """The parts in one line.
+    """The parts in one line, as `joined` puts them together."""
+    return joined(parts)[0]
 
-    A space stands between two parts unless one of the two letters that meet is Chinese or
-    Japanese, scripts that write none.
+
+def joined(
+    parts: Iterable[str], spaces: Iterable[str] = repeat("")
+) -> tuple[str, list[tuple[int, int]]]:
+    """The parts in one line, and where in it each begins and ends.
+
+    Between two parts stands the white space of `spaces`, one for each part but the first, or a
+    space where there is none. If one of the two letters that meet is Chinese or Japanese, scripts
+    that write none, there is none.
     """
-    joined = ""
-    for part in parts:
-        space = " " if joined and part and not (_wide(joined[-1]) or _wide(part[0])) else ""
-        joined += space + part
-    return joined
+    text, spans = "", list[tuple[int, int]]()
+    for part, space in zip(parts, chain([""], spaces), strict=False):
+        if text and part and not (_wide(text[-1]) or _wide(part[0])):
+            text += "".join(" " if len(f"{c}.".splitlines()) > 1 else c for c in space) or " "
+        spans.append((len(text), len(text) + len(part)))
+        text += part
+    return text, spans
 
 
 def _wide(letter: str) -> bool:

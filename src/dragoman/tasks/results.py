@@ -41,7 +41,10 @@ class Alignment:
 class Translation(Plain):
     """One line's translation. `str(translation)` is its text, which never has a line break."""
 
-    json_keys = ("text", "score", "log_prob", "tokens", "token_log_probs", "flags", "alternatives")
+    json_keys = (
+        *("text", "score", "log_prob", "tokens", "token_log_probs", "flags", "sentences"),
+        "alternatives",
+    )
 
     text: str
     """The translation; empty for a line without a letter or sign."""
@@ -54,9 +57,12 @@ class Translation(Plain):
     token_log_probs: tuple[float, ...] = ()
     """One for each piece, and one for each end of sentence that the model wrote."""
     flags: tuple[str, ...] = ()
-    """What was unusual: "empty" (nothing to translate), "split" (a long line translated in
-    chunks), "several_sentences" (a model trained on single sentences may leave some out; give
-    one per line), "max_length" (cut at the length limit), "no_output" (the model wrote nothing)."""
+    """What was unusual: "empty" (nothing to translate), "split" (a long sentence translated in
+    chunks), "several_sentences" (a line translated as one has fewer sentences than the source),
+    "max_length" (cut at the length limit), "no_output" (the model wrote nothing for a sentence)."""
+    sentences: tuple[tuple[int, int, int, int], ...] = ()
+    """Where each sentence that was translated by itself begins and ends, in the line and in `text`:
+    (line start, line end, text start, text end), in characters."""
     alternatives: tuple["Translation", ...] = ()
     """The others of the n best, best first."""
     align: Callable[[], tuple[Alignment, ...]] = field(default=tuple, repr=False, compare=False)

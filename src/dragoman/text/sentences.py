@@ -1,4 +1,4 @@
-"""An over-long line cut into chunks that join again without loss; and whether a line needs it.
+"""A text's sentences, and an over-long one cut into chunks; both join again without loss.
 
 Cuts are made at ends of sentences if that suffices, else at clauses, else at spaces, else anywhere:
 in Latin punctuation only before a space (3.14 stays whole), in Chinese punctuation anywhere.
@@ -28,13 +28,15 @@ _ABBREVIATION = re.compile(
 """Before a full stop: an initial, a German ordinal, or what a name follows."""
 
 
-def has_several_sentences(text: str) -> bool:
-    """Whether a sentence ends before the end of the text, as far as one can see.
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text, each with the white space behind it, as far as one can see.
 
-    In doubt it does not: after "Mr.", an initial or an ellipsis, and before a small letter.
+    `"".join(sentences) == text`. In doubt a sentence goes on: after "Mr.", an initial or an
+    ellipsis, and before a small letter.
     """
-    text = text.strip()
-    return any(_ends_sentence(text, match) for match in _CUTS[0].finditer(text))
+    ends = [match.end() for match in _CUTS[0].finditer(text) if _ends_sentence(text, match)]
+    starts = [0, *ends]
+    return [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]
 
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:

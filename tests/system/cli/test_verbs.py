@@ -50,7 +50,7 @@ def test_the_summary_is_in_words(run: Run, model: Path, tmp_path: Path) -> None:
     assert {"empty", "several_sentences", "split"} <= {
         flag for line in done.lines for flag in json.loads(line)["flags"]
     }
-    for note in ("1 empty", "with several sentences", "translated in parts"):
+    for note in ("1 empty", "with fewer sentences than given", "translated in parts"):
         assert note in done.err
     assert "_" not in done.err
 

@@ -13,7 +13,9 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 
 WORDS = ("the", "a", "cat", "dog", "house", "tree", "sees", "runs", "big", *"我你喜欢学习吗。")
-DECODING = DecodingDefaults(beam_size=3, max_length_factor=0.5, max_length_constant=8)
+DECODING = DecodingDefaults(
+    split_sentences=False, beam_size=3, max_length_factor=0.5, max_length_constant=8
+)
 
 
 def random_lines(count: int, seed: int = 0, longest: int = 20) -> list[str]:

@@ -3,8 +3,10 @@
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dragoman.text.sentences import has_several_sentences, split_long
+from dragoman.text.sentences import sentences_of, split_long
 
 
 def words(text: str) -> int:
@@ -90,7 +92,7 @@ def test_a_limit_below_one_is_a_bug() -> None:
 )
 def test_several_sentences_are_seen(text: str) -> None:
     """By marks in the midst of a text and what follows them."""
-    assert has_several_sentences(text)
+    assert len(sentences_of(text.strip())) > 1
 
 
 @pytest.mark.parametrize(
@@ -113,12 +115,20 @@ def test_several_sentences_are_seen(text: str) -> None:
 )
 def test_one_sentence_is_not_several(text: str) -> None:
     """Abbreviations, initials, ordinals, quotations and ellipses end none."""
-    assert not has_several_sentences(text)
+    assert len(sentences_of(text.strip())) == 1
 
 
 def test_sentences_are_seen_in_linear_time() -> None:
     """Also in a text that is nothing but marks, or one word."""
     start = time.process_time()
     for text in (". " * 100_000, "." * 500_000, "a" * 500_000 + ". b", "…a" * 100_000):
-        assert not has_several_sentences(text)
+        assert len(sentences_of(text.strip())) == 1
     assert time.process_time() - start < 2.0
+
+
+@given(st.text(max_size=80))
+def test_sentences_give_the_text_back(text: str) -> None:
+    """Nothing is lost between them, and none but the first begins with white space."""
+    sentences = sentences_of(text)
+    assert "".join(sentences) == text
+    assert all(one[:1].strip() for one in sentences[1:])

@@ -11,11 +11,13 @@ from torch import Tensor
 from dragoman.data.batches import Stream
 from dragoman.evaluate import bleu_tokenizer, evaluate
 from dragoman.models import EncoderDecoder
+from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import FolderConfig, read_config
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts, Tokenizers, read_texts
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import summed_loss
@@ -32,6 +34,8 @@ COLLAPSED = (
 
 
 SHOWN = 3
+LOOKED_AT = 1000  # validation sources that tell whether lines have several sentences
+SEVERAL = 0.1  # the share of such lines above which a model has learned to translate them whole
 """Translations that a validation shows beside their references."""
 
 
@@ -138,7 +142,7 @@ def assemble(
         )
     config = FolderConfig(
         model=architecture,
-        decoding=recipe.decoding,
+        decoding=_decoding(recipe.decoding, texts),
         src_lang=recipe.data.src_lang,
         tgt_lang=recipe.data.tgt_lang,
     )
@@ -159,6 +163,15 @@ def assemble(
         validation=validation,
         score=score or partial(score_greedy, tokenize=bleu_tokenizer(recipe.data.tgt_lang)),
     )
+
+
+def _decoding(wanted: DecodingDefaults, texts: Texts) -> DecodingDefaults:
+    """Let sentences be translated one by one, unless the model learns to translate more at once."""
+    if wanted.split_sentences is not None:
+        return wanted
+    sources, _ = texts.validation_lines(LOOKED_AT)
+    several = sum(len(sentences_of(source.strip())) > 1 for source in sources)
+    return replace(wanted, split_sentences=several <= SEVERAL * len(sources))
 
 
 def _compare_directions(start: FolderConfig, config: FolderConfig, say: Say) -> None:

@@ -4,15 +4,15 @@
     translator.translate("I like tea.").text
     translator.translate(lines, beam_size=4, n_best=2)
 
-The way of a line: chunks of ids (`lines`), batches of alike lengths under a budget of tokens
-(`dragoman.decode.scheduler`), search (`ids`), text, and back to its place. A line's translation
-does not depend on the lines beside it: in fp32 on a CPU text and scores are the same bit for bit
-for any batch size and any order.
+The way of a line: sentences, and their ids in chunks (`lines`), batches of alike lengths under a
+budget of tokens (`dragoman.decode.scheduler`), search (`ids`), text, and back to its place. A
+line's translation does not depend on the lines beside it: on a CPU text and scores are the same bit
+for bit for any batch size and any order.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Self, overload
 
 from dragoman.decode import Hypothesis, Strategy, run_in_batches, schedule
@@ -21,11 +21,11 @@ from dragoman.models import EncoderDecoder
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn import Arithmetic
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
-from dragoman.tasks.lines import as_texts, join, one_line, to_chunks, windows
+from dragoman.tasks.lines import Part, as_texts, join, joined, one_line, to_parts, windows
 from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Specials
-from dragoman.text.sentences import has_several_sentences
+from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["Translator"]
@@ -173,8 +173,9 @@ class Translator(Loadable):
 
     def _translate(self, lines: list[str], options: DecodingOptions) -> list[Translation]:
         limit = self._ids.longest_source(options.max_src_tokens)
-        chunks_of = to_chunks(lines, self.src_tokenizer, limit)
-        sources = [ids for chunks in chunks_of for ids in chunks]
+        split = options.split_sentences is not False
+        parts_of = to_parts(lines, self.src_tokenizer, limit, split=split)
+        sources = [ids for parts in parts_of for part in parts for ids in part.chunks]
         with self._ids.inference():
             found = dict(
                 run_in_batches(
@@ -186,36 +187,38 @@ class Translator(Loadable):
             )
         in_order = iter(found[index] for index in range(len(sources)))
         return [
-            self._result(line, chunks, list(islice(in_order, len(chunks))))
-            for line, chunks in zip(lines, chunks_of, strict=True)
+            self._result(line, parts, list(islice(in_order, sum(len(p.chunks) for p in parts))))
+            for line, parts in zip(lines, parts_of, strict=True)
         ]
 
-    def _result(
-        self, line: str, chunks: list[list[int]], found: list[list[Hypothesis]]
-    ) -> Translation:
-        """A line's translation from the n best of each of its chunks.
+    def _result(self, line: str, parts: list[Part], found: list[list[Hypothesis]]) -> Translation:
+        """A line's translation from the n best of each chunk of its parts.
 
         The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
         has fewer). Their scores and log-probabilities are summed.
         """
-        if not chunks:
+        if not parts:
             return Translation(text="", flags=("empty",))
         count = max(len(best) for best in found)
         nth = [[best[min(n, len(best) - 1)] for best in found] for n in range(count)]
-        several = has_several_sentences(line)
-        best, *others = (self._translation(chunks, chosen, several=several) for chosen in nth)
+        best, *others = (self._translation(line, parts, chosen) for chosen in nth)
         return replace(best, alternatives=tuple(others))
 
-    def _translation(
-        self, chunks: list[list[int]], chosen: list[Hypothesis], *, several: bool
-    ) -> Translation:
-        tokenizer = self.tgt_tokenizer
-        text = join(one_line(tokenizer.decode(hypothesis.ids)) for hypothesis in chosen)
+    def _translation(self, line: str, parts: list[Part], chosen: list[Hypothesis]) -> Translation:
+        tokenizer, each = self.tgt_tokenizer, iter(chosen)
+        written = [
+            join(one_line(tokenizer.decode(h.ids)) for h in islice(each, len(part.chunks)))
+            for part in parts
+        ]
+        between = [line[before.end : part.start] for before, part in pairwise(parts)]
+        text, places = joined(written, between)
+        given = sum(len(sentences_of(line[part.start : part.end])) for part in parts)
+        chunks = [ids for part in parts for ids in part.chunks]
         flags = {
-            "split": len(chunks) > 1,
-            "several_sentences": several,
+            "split": len(chunks) > len(parts),
+            "several_sentences": len(parts) < given > len(sentences_of(text)),
             "max_length": any(hypothesis.stopped == "length" for hypothesis in chosen),
-            "no_output": not text,
+            "no_output": not all(written),
         }
         return Translation(
             text=text,
@@ -224,6 +227,9 @@ class Translator(Loadable):
             tokens=tuple(token for h in chosen for token in tokenizer.tokens(h.ids)),
             token_log_probs=tuple(value for h in chosen for value in h.token_log_probs),
             flags=tuple(flag for flag, holds in flags.items() if holds),
+            sentences=tuple(
+                (part.start, part.end, *place) for part, place in zip(parts, places, strict=True)
+            ),
             align=lambda: tuple(
                 self._align(src, h.ids) for src, h in zip(chunks, chosen, strict=True)
             ),

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.processors import needs_independent_rows
 from tests.unit.tasks.tiny import (
     DECODING,
@@ -23,6 +25,7 @@ from dragoman.models.plan import Planner
 from dragoman.nn import Learned, row_invariant_products
 from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.sentences import sentences_of
 
 ODD_LINES = [
     "",
@@ -116,7 +119,9 @@ def test_odd_lines_stay_lines(translator: Translator) -> None:
 
 def test_space_around_a_line_means_nothing(translator: Translator) -> None:
     """A carriage return at the end of a line neither."""
-    assert translator.translate("  the cat \r\n") == translator.translate("the cat")
+    spaced, plain = translator.translate("  the cat \r\n"), translator.translate("the cat")
+    assert replace(spaced, sentences=plain.sentences) == plain
+    assert spaced.sentences == ((2, 9, 0, len(plain.text)),)
 
 
 def test_a_long_line_is_translated_in_chunks(translator: Translator) -> None:
@@ -138,7 +143,11 @@ def test_a_line_of_twenty_thousand_words(translator: Translator) -> None:
     """It takes its time, no more: one line, with the flag."""
     line = " ".join(Random(0).choices(WORDS_WITH_STOPS, k=20_000))
     options = DecodingOptions(
-        beam_size=1, max_length_factor=0, max_length_constant=2, max_batch_tokens=20_000
+        beam_size=1,
+        max_length_factor=0,
+        max_length_constant=2,
+        max_batch_tokens=20_000,
+        split_sentences=False,
     )
     found = translator.translate([line, "the cat"], options=options)
     assert "split" in found[0].flags
@@ -159,18 +168,44 @@ def test_n_best_come_in_order_and_differ(translator: Translator) -> None:
 
 def test_the_limit_of_length_is_flagged(translator: Translator) -> None:
     """A translation that was cut says so; one that ended by itself does not."""
-    options = DecodingOptions(beam_size=1, max_length_factor=0, max_length_constant=1)
+    options = DecodingOptions(
+        beam_size=1, max_length_factor=0, max_length_constant=1, split_sentences=False
+    )
     cut = translator.translate(random_lines(20), options=options)
     assert all(len(t.tokens) <= 1 for t in cut)
     assert all(("max_length" in t.flags) == (len(t.tokens) == 1) for t in cut)
     assert any("max_length" in t.flags for t in cut)
 
 
-def test_a_line_of_several_sentences_is_flagged(translator: Translator) -> None:
-    """Each of its translations, since a model may have left one out; and no other line."""
-    several, one = translator.translate(["the cat. A dog runs", "the cat. a dog runs"], n_best=2)
+SENTENCES = ["the cat sees.", "A dog runs!", "我吗？"]
+
+
+@needs_independent_rows
+@given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=5), st.sampled_from(["", " "]))
+@settings(max_examples=20, deadline=None)
+def test_sentences_are_translated_one_by_one(sentences: list[str], space: str) -> None:
+    """Each as if it stood alone, as many out as in, each where it is said to stand."""
+    line = f" {space}".join(f"{one[:1].upper()}{one[1:]}" for one in sentences)
+    translator = make_translator(replace(DECODING, split_sentences=True))
+    whole = translator.translate(line)
+    alone = [translator.translate(line[a:b]) for a, b, _, _ in whole.sentences]
+    assert len(alone) == len(sentences)
+    assert [whole.text[a:b] for _, _, a, b in whole.sentences] == [one.text for one in alone]
+    assert whole.tokens == tuple(token for one in alone for token in one.tokens)
+    assert ("no_output" in whole.flags) == any(not one.text for one in alone)
+    assert "several_sentences" not in whole.flags
+
+
+def test_a_line_that_lost_sentences_is_flagged(translator: Translator) -> None:
+    """Where a line is translated as one: each of its translations with fewer, and no other line."""
+    options = replace(translator.options, split_sentences=False, n_best=2)
+    several, one = translator.translate(
+        ["the cat. A dog runs", "the cat. a dog runs"], options=options
+    )
     for translation in (several, *several.alternatives):
-        assert "several_sentences" in translation.flags
+        lost = len(sentences_of(translation.text)) < 2
+        assert ("several_sentences" in translation.flags) == lost
+    assert "several_sentences" in several.flags
     assert "several_sentences" not in one.flags
 
 
