@@ -2,7 +2,7 @@
 
 Both read the same random sources and must write exactly as many tokens as they have, so that
 neither gains by stopping early; the peer's weights are random. The peer runs in fp32, with a cache.
-Ours runs as `Translator` does: by a plan, in fp32 or bf16, and no row depends on the others.
+Ours runs as `Translator` does: by a plan, in fp32, bf16 or int8, and no row depends on the others.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import load_model
 from dragoman.models.plan import Planner
-from dragoman.nn import Precision, inference
+from dragoman.nn import Arithmetic, inference
 
 SIZE = EncoderDecoderConfig(
     src_vocab_size=8000,
@@ -34,7 +34,7 @@ SIZE = EncoderDecoderConfig(
 
 
 def our_decoder(
-    model: EncoderDecoder, config: EncoderDecoderConfig, precision: Precision, beam_size: int
+    model: EncoderDecoder, config: EncoderDecoderConfig, precision: Arithmetic, beam_size: int
 ) -> Callable[[Tensor], int]:
     """Decodes as many tokens as the sources have; returns their number."""
     planner = Planner(model, precision)
@@ -108,7 +108,9 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     parser.add_argument("model", nargs="?", type=Path, help="a model folder")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--beam", type=int, nargs="+", default=[1, 5])
-    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="of ours")
+    parser.add_argument(
+        "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of ours"
+    )
     parser.add_argument("--length", type=int, default=32, help="tokens of source and of output")
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args(arguments)
