@@ -35,9 +35,12 @@ if TYPE_CHECKING:
 
 FLAGS = {
     "empty": "empty",
+    "loop": "repeating themselves",
     "max_length": "cut at the length limit",
     "no_output": "without output",
+    "retried": "searched again",
     "several_sentences": "with several sentences (parts may be missing)",
+    "short": "much shorter than their source",
     "split": "translated in parts",
 }
 """What the summary calls the flags."""
@@ -53,6 +56,10 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         option("Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best first."),
     ] = 1,
     length_penalty: LengthPenalty = None,
+    no_retry: Annotated[
+        bool,
+        option("Do not search again where a translation loops, is empty or reaches its limit."),
+    ] = False,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: Annotated[
         bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
@@ -70,6 +77,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--beam-size": beam_size,
         "--n-best": n_best,
         "--length-penalty": length_penalty,
+        "--no-retry": no_retry or None,
         "--json": as_json,
         "--compute": None if compute == "float32" else compute,
     }
@@ -84,6 +92,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
             "beam_size": widest if beam_size is None else beam_size,
             "n_best": n_best,
             "length_penalty": length_penalty,
+            "retry": not no_retry,
             "max_batch_tokens": max_batch_tokens,
         }
         options = with_given(translator.options, chosen)

@@ -54,9 +54,11 @@ class Translation(Plain):
     token_log_probs: tuple[float, ...] = ()
     """One for each piece, and one for each end of sentence that the model wrote."""
     flags: tuple[str, ...] = ()
-    """What was unusual: "empty" (nothing to translate), "split" (a long line translated in
-    chunks), "several_sentences" (a model trained on single sentences may leave some out; give
-    one per line), "max_length" (cut at the length limit), "no_output" (the model wrote nothing)."""
+    """What was unusual: "empty" (nothing to translate), "split" (translated in parts),
+    "several_sentences" (a model trained on single sentences may leave some out; give one per
+    line), "retried" (found by another search, after a degenerate one), "short" (less than a third
+    of the tokens of the source), "loop" (it repeats itself), "max_length" (cut at the length
+    limit), "no_output" (the model wrote nothing, or nothing for a part)."""
     alternatives: tuple["Translation", ...] = ()
     """The others of the n best, best first."""
     align: Callable[[], tuple[Alignment, ...]] = field(default=tuple, repr=False, compare=False)

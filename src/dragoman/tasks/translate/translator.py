@@ -5,9 +5,9 @@
     translator.translate(lines, beam_size=4, n_best=2)
 
 The way of a line: chunks of ids (`lines`), batches of alike lengths under a budget of tokens
-(`dragoman.decode.scheduler`), search (`ids`), text, and back to its place. A line's translation
-does not depend on the lines beside it: in fp32 on a CPU text and scores are the same bit for bit
-for any batch size and any order.
+(`dragoman.decode.scheduler`), search (`ids`), another search where the first one failed
+(`retries`), text, and back to its place. A line's translation does not depend on the lines beside
+it: in fp32 on a CPU text and scores are the same bit for bit for any batch size and any order.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +24,9 @@ from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.lines import as_texts, join, one_line, to_chunks, windows
 from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.results import Alignment, Scored, Translation
+from dragoman.tasks.translate.doubts import DOUBTS, doubts
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Specials
+from dragoman.tasks.translate.retries import Found, Retries
 from dragoman.text.sentences import has_several_sentences
 from dragoman.text.tokenizer import Tokenizer
 
@@ -175,50 +177,54 @@ class Translator(Loadable):
         limit = self._ids.longest_source(options.max_src_tokens)
         chunks_of = to_chunks(lines, self.src_tokenizer, limit)
         sources = [ids for chunks in chunks_of for ids in chunks]
+        retries = Retries(self._search, self.src_tokenizer, self.tgt_tokenizer)
         with self._ids.inference():
-            found = dict(
-                run_in_batches(
-                    sources,
-                    lambda batch: self._ids.search(batch, options),
-                    max_batch_tokens=options.max_batch_tokens,
-                    beam_size=options.beam_size,
-                )
-            )
-        in_order = iter(found[index] for index in range(len(sources)))
+            in_order = iter(retries(sources, options))
         return [
-            self._result(line, chunks, list(islice(in_order, len(chunks))))
+            self._result(line, list(islice(in_order, len(chunks))))
             for line, chunks in zip(lines, chunks_of, strict=True)
         ]
 
-    def _result(
-        self, line: str, chunks: list[list[int]], found: list[list[Hypothesis]]
-    ) -> Translation:
-        """A line's translation from the n best of each of its chunks.
+    def _search(self, sources: Sequence[Ids], options: DecodingOptions) -> list[list[Hypothesis]]:
+        found = dict(
+            run_in_batches(
+                sources,
+                lambda batch: self._ids.search(batch, options),
+                max_batch_tokens=options.max_batch_tokens,
+                beam_size=options.beam_size,
+            )
+        )
+        return [found[index] for index in range(len(sources))]
+
+    def _result(self, line: str, found: list[Found]) -> Translation:
+        """A line's translation from what was found for each of its chunks.
 
         The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
         has fewer). Their scores and log-probabilities are summed.
         """
-        if not chunks:
+        if not found:
             return Translation(text="", flags=("empty",))
-        count = max(len(best) for best in found)
-        nth = [[best[min(n, len(best) - 1)] for best in found] for n in range(count)]
-        several = has_several_sentences(line)
-        best, *others = (self._translation(chunks, chosen, several=several) for chosen in nth)
+        chunks = [part for each in found for part in each.parts]
+        n_bests = [best for each in found for best in each.n_best]
+        count = max(map(len, n_bests))
+        nth = [[best[min(n, len(best) - 1)] for best in n_bests] for n in range(count)]
+        flags = {
+            "split": len(chunks) > 1,
+            "several_sentences": has_several_sentences(line),
+            "retried": any(each.retried for each in found),
+        }
+        best, *others = (self._translation(chunks, chosen, flags) for chosen in nth)
         return replace(best, alternatives=tuple(others))
 
     def _translation(
-        self, chunks: list[list[int]], chosen: list[Hypothesis], *, several: bool
+        self, chunks: list[Ids], chosen: list[Hypothesis], of_line: dict[str, bool]
     ) -> Translation:
         tokenizer = self.tgt_tokenizer
-        text = join(one_line(tokenizer.decode(hypothesis.ids)) for hypothesis in chosen)
-        flags = {
-            "split": len(chunks) > 1,
-            "several_sentences": several,
-            "max_length": any(hypothesis.stopped == "length" for hypothesis in chosen),
-            "no_output": not text,
-        }
+        texts = [one_line(tokenizer.decode(hypothesis.ids)) for hypothesis in chosen]
+        doubted = set[str]().union(*map(doubts, chunks, chosen, texts))
+        flags = of_line | {doubt: doubt in doubted for doubt in DOUBTS}
         return Translation(
-            text=text,
+            text=join(texts),
             score=sum(hypothesis.score for hypothesis in chosen),
             log_prob=sum(hypothesis.log_prob for hypothesis in chosen),
             tokens=tuple(token for h in chosen for token in tokenizer.tokens(h.ids)),
