@@ -35,12 +35,27 @@ if TYPE_CHECKING:
 
 FLAGS = {
     "empty": "empty",
+    "loop": "repeating themselves",
     "max_length": "cut at the length limit",
     "no_output": "with a sentence without output",
+    "retried": "searched again",
     "several_sentences": "with fewer sentences than given",
+    "short": "much shorter than their source",
     "split": "translated in parts",
 }
 """What the summary calls the flags."""
+
+NoSplit = Annotated[
+    bool,
+    option("Translate each line as one text, even if it has several sentences.", "--no-split"),
+]
+NoRetry = Annotated[
+    bool,
+    option(
+        "Do not search again where a translation loops, is empty or reaches its limit.",
+        "--no-retry",
+    ),
+]
 
 
 def translate(  # noqa: PLR0913 -- the options of the verb
@@ -53,10 +68,8 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         option("Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best first."),
     ] = 1,
     length_penalty: LengthPenalty = None,
-    no_split: Annotated[
-        bool,
-        option("Translate each line as one text, even if it has several sentences.", "--no-split"),
-    ] = False,
+    no_split: NoSplit = False,
+    no_retry: NoRetry = False,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: Annotated[
         bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
@@ -74,7 +87,8 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--beam-size": beam_size,
         "--n-best": n_best,
         "--length-penalty": length_penalty,
-        "--no-split": no_split,
+        "--no-split": no_split or None,
+        "--no-retry": no_retry or None,
         "--json": as_json,
         "--compute": None if compute == "float32" else compute,
     }
@@ -90,6 +104,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
             "n_best": n_best,
             "length_penalty": length_penalty,
             "split_sentences": False if no_split else None,
+            "retry": not no_retry,
             "max_batch_tokens": max_batch_tokens,
         }
         options = with_given(translator.options, chosen)

@@ -26,6 +26,8 @@ class DecodingOptions(DecodingDefaults):
     """Never repeat an n-gram of this length; 0 allows repetition."""
     repetition_penalty: Positive = 1.0
     """Values above 1 make tokens less likely that the translation already has."""
+    retry: bool = True
+    """Search again where a translation loops, reaches its greatest length or is empty."""
     max_batch_tokens: Count = 8192
     """Maximum number of source tokens per batch, padding included, times beam_size: changes memory
     and speed only."""

@@ -57,9 +57,11 @@ class Translation(Plain):
     token_log_probs: tuple[float, ...] = ()
     """One for each piece, and one for each end of sentence that the model wrote."""
     flags: tuple[str, ...] = ()
-    """What was unusual: "empty" (nothing to translate), "split" (a long sentence translated in
-    chunks), "several_sentences" (a line translated as one has fewer sentences than the source),
-    "max_length" (cut at the length limit), "no_output" (the model wrote nothing for a sentence)."""
+    """What was unusual: "empty" (nothing to translate), "split" (a sentence translated in parts),
+    "several_sentences" (a line translated as one has fewer sentences than the source), "retried"
+    (found by another search, after a degenerate one), "short" (less than a third of the tokens of
+    the source), "loop" (it repeats itself), "max_length" (cut at the length limit), "no_output"
+    (the model wrote nothing for a sentence, or for a part of it)."""
     sentences: tuple[tuple[int, int, int, int], ...] = ()
     """Where each sentence that was translated by itself begins and ends, in the line and in `text`:
     (line start, line end, text start, text end), in characters."""

@@ -53,7 +53,8 @@ def score_greedy(
 ) -> Validation:
     """Translate greedily and compare, by BLEU's tokenizer `tokenize`."""
     translator = Translator(model, *tokenizers)
-    hypotheses = [found.text for found in translator.translate(sources, beam_size=1)]
+    greedy = replace(translator.options, beam_size=1, retry=False)
+    hypotheses = [found.text for found in translator.translate(sources, options=greedy)]
     scores = evaluate(hypotheses, references, tokenize=tokenize)
     return Validation(
         loss=math.nan,

@@ -5,14 +5,14 @@
     translator.translate(lines, beam_size=4, n_best=2)
 
 The way of a line: sentences, and their ids in chunks (`lines`), batches of alike lengths under a
-budget of tokens (`dragoman.decode.scheduler`), search (`ids`), text, and back to its place. A
-line's translation does not depend on the lines beside it: on a CPU text and scores are the same bit
-for bit for any batch size and any order.
+budget of tokens (`dragoman.decode.scheduler`), search (`ids`), another search where the first one
+failed (`retries`), text, and back to its place. A line's translation does not depend on the lines
+beside it: on a CPU text and scores are the same bit for bit for any batch size and any order.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Self, overload
 
 from dragoman.decode import Hypothesis, Strategy, run_in_batches, schedule
@@ -24,7 +24,9 @@ from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.lines import Part, as_texts, join, joined, one_line, to_parts, windows
 from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.results import Alignment, Scored, Translation
+from dragoman.tasks.translate.doubts import DOUBTS, doubts
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Specials
+from dragoman.tasks.translate.retries import Found, Retries
 from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
 
@@ -176,50 +178,53 @@ class Translator(Loadable):
         split = options.split_sentences is not False
         parts_of = to_parts(lines, self.src_tokenizer, limit, split=split)
         sources = [ids for parts in parts_of for part in parts for ids in part.chunks]
+        retries = Retries(self._search, self.src_tokenizer, self.tgt_tokenizer)
         with self._ids.inference():
-            found = dict(
-                run_in_batches(
-                    sources,
-                    lambda batch: self._ids.search(batch, options),
-                    max_batch_tokens=options.max_batch_tokens,
-                    beam_size=options.beam_size,
-                )
-            )
-        in_order = iter(found[index] for index in range(len(sources)))
+            in_order = iter(retries(sources, options))
         return [
             self._result(line, parts, list(islice(in_order, sum(len(p.chunks) for p in parts))))
             for line, parts in zip(lines, parts_of, strict=True)
         ]
 
-    def _result(self, line: str, parts: list[Part], found: list[list[Hypothesis]]) -> Translation:
-        """A line's translation from the n best of each chunk of its parts.
+    def _search(self, sources: Sequence[Ids], options: DecodingOptions) -> list[list[Hypothesis]]:
+        found = dict(
+            run_in_batches(
+                sources,
+                lambda batch: self._ids.search(batch, options),
+                max_batch_tokens=options.max_batch_tokens,
+                beam_size=options.beam_size,
+            )
+        )
+        return [found[index] for index in range(len(sources))]
+
+    def _result(self, line: str, parts: list[Part], found: list[Found]) -> Translation:
+        """A line's translation from what was found for each chunk of its parts.
 
         The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
         has fewer). Their scores and log-probabilities are summed.
         """
         if not parts:
             return Translation(text="", flags=("empty",))
-        count = max(len(best) for best in found)
-        nth = [[best[min(n, len(best) - 1)] for best in found] for n in range(count)]
-        best, *others = (self._translation(line, parts, chosen) for chosen in nth)
+        count = max(len(best) for each in found for best in each.n_best)
+        best, *others = (self._nth(n, line, parts, found) for n in range(count))
         return replace(best, alternatives=tuple(others))
 
-    def _translation(self, line: str, parts: list[Part], chosen: list[Hypothesis]) -> Translation:
-        tokenizer, each = self.tgt_tokenizer, iter(chosen)
-        written = [
-            join(one_line(tokenizer.decode(h.ids)) for h in islice(each, len(part.chunks)))
-            for part in parts
-        ]
+    def _nth(self, n: int, line: str, parts: list[Part], found: list[Found]) -> Translation:
+        chosen_of = [[best[min(n, len(best) - 1)] for best in each.n_best] for each in found]
+        tokenizer, sources = self.tgt_tokenizer, [src for each in found for src in each.parts]
+        texts_of = [[one_line(tokenizer.decode(h.ids)) for h in chosen] for chosen in chosen_of]
+        chosen, texts = list(chain(*chosen_of)), list(chain(*texts_of))
+        in_order = iter(texts_of)
+        written = [join(chain(*islice(in_order, len(part.chunks)))) for part in parts]
         between = [line[before.end : part.start] for before, part in pairwise(parts)]
         text, places = joined(written, between)
         given = sum(len(sentences_of(line[part.start : part.end])) for part in parts)
-        chunks = [ids for part in parts for ids in part.chunks]
+        doubted = set[str]().union(*map(doubts, sources, chosen, texts))
         flags = {
-            "split": len(chunks) > len(parts),
+            "split": len(sources) > len(parts),
             "several_sentences": len(parts) < given > len(sentences_of(text)),
-            "max_length": any(hypothesis.stopped == "length" for hypothesis in chosen),
-            "no_output": not all(written),
-        }
+            "retried": any(each.retried for each in found),
+        } | {doubt: doubt in doubted for doubt in DOUBTS}
         return Translation(
             text=text,
             score=sum(hypothesis.score for hypothesis in chosen),
@@ -231,7 +236,7 @@ class Translator(Loadable):
                 (part.start, part.end, *place) for part, place in zip(parts, places, strict=True)
             ),
             align=lambda: tuple(
-                self._align(src, h.ids) for src, h in zip(chunks, chosen, strict=True)
+                self._align(src, h.ids) for src, h in zip(sources, chosen, strict=True)
             ),
         )
 

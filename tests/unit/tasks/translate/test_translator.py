@@ -84,7 +84,8 @@ def test_greedy_search_is_a_beam_of_one() -> None:
     model = make_model(make_config(tokenizer)).eval()
     translator = Translator(model, tokenizer, tokenizer, decoding=DECODING)
     for line in random_lines(6):
-        found = translator.translate(line, beam_size=1)
+        greedy = replace(translator.options, beam_size=1, retry=False)
+        found = translator.translate(line, options=greedy)
         ids = tokenizer.encode(line)
         limits = Limits(
             bos_id=tokenizer.bos_id,
@@ -169,7 +170,11 @@ def test_n_best_come_in_order_and_differ(translator: Translator) -> None:
 def test_the_limit_of_length_is_flagged(translator: Translator) -> None:
     """A translation that was cut says so; one that ended by itself does not."""
     options = DecodingOptions(
-        beam_size=1, max_length_factor=0, max_length_constant=1, split_sentences=False
+        beam_size=1,
+        max_length_factor=0,
+        max_length_constant=1,
+        split_sentences=False,
+        retry=False,
     )
     cut = translator.translate(random_lines(20), options=options)
     assert all(len(t.tokens) <= 1 for t in cut)

@@ -1,0 +1,96 @@
+"""Degenerate translations tried again: the rungs of a ladder, each for what is still degenerate.
+
+A translation is degenerate that loops, reaches the length limit or is empty (`doubts`). All of them
+that were searched together are retried together, in batches as in the search, so that a retry
+depends on its own source alone too. Where none is degenerate, nothing is computed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dragoman.decode import Hypothesis
+from dragoman.models.defaults import WIDEST
+from dragoman.tasks.lines import to_chunks
+from dragoman.tasks.options import DecodingOptions
+from dragoman.tasks.translate.doubts import LONG_ENOUGH, Ids, badness, doubts, is_degenerate
+from dragoman.text.tokenizer import Tokenizer
+
+Search = Callable[[Sequence[Ids], DecodingOptions], list[list[Hypothesis]]]
+
+BLOCKED = 3
+"""Length of the n-grams that a retry does not repeat."""
+WIDER = 5
+"""Least width of the wider beam."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found for one source."""
+
+    parts: tuple[Ids, ...]
+    """The source; its parts where it was cut."""
+    n_best: tuple[list[Hypothesis], ...]
+    """Those of each part."""
+    retried: bool = False
+    """Whether it comes from a retry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """The ladder: blocked n-grams; a wider beam as well; blocked n-grams for each half or so.
+
+    The first result that is not degenerate is taken; if there is none, the one with the least
+    `badness`, of equal ones the earliest: the plain search's, unless a retry is better.
+    """
+
+    search: Search
+    src_tokenizer: Tokenizer
+    tgt_tokenizer: Tokenizer
+
+    def __call__(self, sources: Sequence[Ids], options: DecodingOptions) -> list[Found]:
+        """Search, and search again what is degenerate: one result for each source, in order."""
+        n_bests = self.search(sources, options)
+        found = [Found((src,), (best,)) for src, best in zip(sources, n_bests, strict=True)]
+        if not options.retry:
+            return found
+        doubted = [self.doubts(each) for each in found]
+        for chosen, cut in _ladder(options):
+            failed = [n for n, each in enumerate(doubted) if is_degenerate(each)]
+            if not failed:
+                break
+            parts_of = {n: self._cut(sources[n]) if cut else [sources[n]] for n in failed}
+            parts_of = {n: parts for n, parts in parts_of.items() if len(parts) > cut}
+            tried = iter(self.search([src for parts in parts_of.values() for src in parts], chosen))
+            for n, parts in parts_of.items():
+                again = Found(tuple(parts), tuple(next(tried) for _ in parts), retried=True)
+                if badness(now := self.doubts(again)) < badness(doubted[n]):
+                    found[n], doubted[n] = again, now
+        return found
+
+    def doubts(self, found: Found) -> set[str]:
+        """The doubts about the best translation of any part."""
+        pairs = zip(found.parts, found.n_best, strict=True)
+        return {
+            doubt
+            for src, best in pairs
+            for doubt in doubts(src, best[0], self.tgt_tokenizer.decode(best[0].ids))
+        }
+
+    def _cut(self, src: Ids) -> list[list[int]]:
+        """At punctuation, else at spaces or anywhere, into parts of at most half the tokens."""
+        if len(src) < LONG_ENOUGH:
+            return []
+        text = self.src_tokenizer.decode(src)
+        (parts,) = to_chunks([text], self.src_tokenizer, (len(src) + 1) // 2)
+        return parts
+
+
+def _ladder(options: DecodingOptions) -> Iterator[tuple[DecodingOptions, bool]]:
+    """The options of each rung, and whether its sources are cut."""
+    blocked = replace(options, no_repeat_ngrams=options.no_repeat_ngrams or BLOCKED)
+    if blocked != options:
+        yield blocked, False
+    width = min(max(2 * options.beam_size, WIDER), WIDEST)
+    if width > options.beam_size:
+        yield replace(blocked, beam_size=width), False
+    yield blocked, True

@@ -1,0 +1,173 @@
+"""The ladder of retries: what is tried, what is taken, and that it concerns no other sentence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import pytest
+from tests.processors import needs_independent_rows
+from tests.unit.tasks.tiny import (
+    DECODING,
+    make_config,
+    make_model,
+    make_tokenizer,
+    make_translator,
+    random_lines,
+)
+
+from dragoman.decode import Hypothesis
+from dragoman.models.defaults import WIDEST
+from dragoman.tasks.options import DecodingOptions
+from dragoman.tasks.results import Translation
+from dragoman.tasks.translate.doubts import DOUBTS, Ids, badness
+from dragoman.tasks.translate.retries import Found, Retries
+from dragoman.tasks.translate.translator import Translator
+
+TOKENIZER = make_tokenizer()
+GOOD = "the cat sees a dog"
+LONG = "the big cat sees a dog, the tree runs, a house runs"
+
+
+def hypothesis(text: str, *, limit: bool = False) -> Hypothesis:
+    """One that writes this text."""
+    return Hypothesis(
+        ids=tuple(TOKENIZER.encode(text)),
+        score=-1.0,
+        log_prob=-1.0,
+        token_log_probs=(),
+        stopped="length" if limit else "eos",
+    )
+
+
+LOOP = hypothesis("cat " * 20)
+CUT = hypothesis("the tree", limit=True)
+
+
+@dataclass
+class Stub:
+    """A search that answers as told, and notes what it was asked."""
+
+    answer: Callable[[str, DecodingOptions], Hypothesis]
+    asked: list[tuple[list[str], DecodingOptions]] = field(default_factory=list)
+
+    def search(self, sources: Sequence[Ids], options: DecodingOptions) -> list[list[Hypothesis]]:
+        """The answers, one for each source."""
+        texts = [TOKENIZER.decode(src) for src in sources]
+        self.asked.append((texts, options))
+        return [[self.answer(text, options)] for text in texts]
+
+    def retried(self, *texts: str, options: DecodingOptions | None = None) -> list[Found]:
+        """What the ladder makes of it."""
+        ladder = Retries(self.search, TOKENIZER, TOKENIZER)
+        return ladder(TOKENIZER.encode_batch(list(texts)), options or DecodingOptions())
+
+
+def test_nothing_is_searched_again_without_need() -> None:
+    """One search where all is well, or where retries were not asked for."""
+    well = Stub(lambda text, _: hypothesis(text))
+    assert not any(found.retried for found in well.retried(GOOD, LONG))
+    looping = Stub(lambda *_: LOOP)
+    (kept,) = looping.retried(LONG, options=DecodingOptions(retry=False))
+    assert kept.n_best == ([LOOP],)
+    assert len(well.asked) == len(looping.asked) == 1
+
+
+def test_the_first_rung_that_helps_is_taken() -> None:
+    """Blocked n-grams, then a wider beam, then the parts; only what failed is asked again."""
+    options = DecodingOptions(beam_size=4)
+    rungs: list[Callable[[str, DecodingOptions], bool]] = [
+        lambda _, chosen: chosen.no_repeat_ngrams == 3,
+        lambda _, chosen: chosen.beam_size == 8,
+        lambda text, _: text != LONG,
+    ]
+    for number, helps in enumerate(rungs, start=1):
+
+        def answer(
+            text: str, chosen: DecodingOptions, helps: Callable[..., bool] = helps
+        ) -> Hypothesis:
+            return hypothesis(text) if text == GOOD or helps(text, chosen) else LOOP
+
+        stub = Stub(answer)
+        well, found = stub.retried(GOOD, LONG, options=options)
+        assert not well.retried
+        assert found.retried
+        assert len(stub.asked) == number + 1
+        assert all(GOOD not in texts for texts, _ in stub.asked[1:])
+        assert (len(found.parts) > 1) == (number == 3)
+    assert "".join(stub.asked[-1][0]).replace(" ", "") == LONG.replace(" ", "")
+
+
+def test_what_the_user_set_stays() -> None:
+    """Blocked n-grams of another length are no retry; the widest beam does not grow."""
+    stub = Stub(lambda *_: LOOP)
+    stub.retried(LONG, options=DecodingOptions(no_repeat_ngrams=2, beam_size=WIDEST, n_best=2))
+    assert [len(texts) > 1 for texts, _ in stub.asked] == [False, True]
+    assert all(chosen.no_repeat_ngrams == 2 for _, chosen in stub.asked)
+    stub.asked.clear()
+    stub.retried(GOOD[:7], options=DecodingOptions(beam_size=1))
+    assert [chosen.beam_size for texts, chosen in stub.asked if texts] == [1, 1, 5]
+
+
+def test_the_least_bad_is_kept_and_of_equal_ones_the_earliest() -> None:
+    """A loop that ends is better than a text without an end; a search as bad changes nothing."""
+    stub = Stub(lambda _, chosen: LOOP if chosen.beam_size == 10 else CUT)
+    (found,) = stub.retried(GOOD)
+    assert (found.n_best, found.retried) == (([LOOP],), True)
+    (found,) = Stub(lambda *_: LOOP).retried(LONG)
+    assert (found.n_best, found.retried) == (([LOOP],), False)
+
+
+# ------------------------------------------------------------ with a model that never learned
+
+
+def failing() -> Translator:
+    """A translator that often fails, and which retries often help."""
+    model = make_model(make_config(TOKENIZER), seed=2)
+    return Translator(model, TOKENIZER, TOKENIZER, decoding=DECODING)
+
+
+def doubted(translation: Translation) -> set[str]:
+    """The doubts among its flags."""
+    return set(translation.flags) & set(DOUBTS)
+
+
+@needs_independent_rows
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_no_retry_depends_on_its_neighbours(beam_size: int) -> None:
+    """Alone, in any order and any batch: the same bits, also of the n best."""
+    translator = failing()
+    options = replace(translator.options, beam_size=beam_size, n_best=beam_size)
+    lines = [LONG, *random_lines(14, seed=3)]
+    expected = translator.translate(lines, options=options)
+    assert 0 < ["retried" in each.flags for each in expected].count(True) < len(lines)
+    assert [translator.translate(line, options=options) for line in lines] == expected
+    order = Random(beam_size).sample(range(len(lines)), len(lines))
+    options = replace(options, max_batch_tokens=60)
+    found = translator.translate([lines[n] for n in order], options=options)
+    assert found == [expected[n] for n in order]
+
+
+@pytest.mark.parametrize("make", [make_translator, failing])
+def test_a_retry_is_never_worse(make: Callable[[], Translator]) -> None:
+    """Its flags weigh less than those of the plain search, which is kept otherwise."""
+    translator = make()
+    lines = random_lines(20, seed=4)
+    plain = translator.translate(lines, options=replace(translator.options, retry=False))
+    retried = translator.translate(lines)
+    assert not any("retried" in each.flags for each in plain)
+    for before, after in zip(plain, retried, strict=True):
+        if "retried" in after.flags:
+            assert badness(doubted(after)) < badness(doubted(before))
+        else:
+            assert after == before
+
+
+def test_a_cut_translation_has_the_alignments_of_its_parts() -> None:
+    """One for each, over all its tokens; the line says that it was cut."""
+    translator = failing()
+    found = translator.translate([LONG, *random_lines(30, seed=3)], beam_size=2, n_best=2)
+    cut = [each for each in found if {"retried", "split"} <= set(each.flags)]
+    assert cut
+    for each in cut:
+        assert len(each.alignments) > 1
+        assert each.tokens == tuple(t for part in each.alignments for t in part.tgt_tokens[:-1])
