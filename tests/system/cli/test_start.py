@@ -157,3 +157,29 @@ def test_the_command_runs_in_any_thread(run: Run) -> None:
     """Where Python allows no handlers it does without."""
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(run, "--version").result().code == 0
+
+
+TRANSLATED = """
+import sys
+from dragoman.cli.main import main
+try:
+    main(["translate", sys.argv[1], "the cat sees a dog."])
+finally:
+    print(*sys.modules)
+"""
+
+
+def test_translating_loads_no_compiler(model: Path) -> None:
+    """Of PyTorch only what it loads itself: its compiler takes a second to import."""
+    command = [sys.executable, "-c", TRANSLATED, str(model)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "dragoman.tasks.translate.translator" in loaded
+    assert not loaded & {"torch._dynamo", "torch._inductor", "sympy", "transformers", "sacrebleu"}
+
+
+def test_importing_the_package_loads_no_torch() -> None:
+    """`import dragoman` costs nothing until something is loaded."""
+    command = [sys.executable, "-c", "import sys, dragoman; print(*sys.modules)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert not set(done.stdout.split()) & {"torch", "numpy", "tokenizers"}
