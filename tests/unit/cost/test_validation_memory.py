@@ -16,6 +16,7 @@ from dragoman.cost.measure import random_job
 from dragoman.cost.recipes import find_recipe, work_of
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, count_parameters
+from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.job import assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Tokenizers
@@ -38,7 +39,8 @@ def translate(
     references: list[str],  # noqa: ARG001 (a protocol)
 ) -> Validation:
     """Translate as the score of a validation does, and score nothing."""
-    Translator(model, *tokenizers).translate(sources, beam_size=1)
+    options = DecodingOptions(beam_size=1, retry=False)
+    Translator(model, *tokenizers).translate(sources, options=options)
     return Validation(loss=0.0, scores={})
 
 

@@ -144,7 +144,8 @@ def translate(folder: Path) -> Case:
             read=read,
         )
 
-    written = {"decoding": decoding, "src_lang": "en", "tgt_lang": "de"}
+    asked = decoding | {"split_sentences": True}  # what training finds in its validation sources
+    written = {"decoding": asked, "src_lang": "en", "tgt_lang": "de"}
     case = Case(recipe=recipe, written=written, open=open_)
     return case
 
