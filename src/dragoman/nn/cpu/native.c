@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define ENOUGH 8192 /* numbers below which a second thread costs more than it saves */
+#define MANY_PRODUCTS 4000000 /* of integers: the same */
 
 /* e^x for x <= 0, relative error below 3e-7: 2^n e^r with |r| <= ln(2)/2, e^r by Taylor's series. */
 static inline float exponential(float x) {
@@ -63,6 +64,41 @@ void finish(const int32_t *sum, const float *scale, const float *weight_scale, c
         if (residual)
 #pragma omp simd
             for (long i = 0; i < columns; i++) to[i] += residual[n * columns + i];
+    }
+}
+
+/* A matrix of integers w (outputs, inputs), and `offset[o] = 128 sum_i w[o][i]`. */
+struct Matrix {
+    const int8_t *weight;
+    const int32_t *offset;
+    const float *scale, *bias;
+    long inputs, outputs;
+};
+
+/* quantize, multiply and finish at once, for so few rows that each weight is read but once. Sums of
+   integers are exact, so these are the bits of any other way. The vectors are moved by 128, since
+   processors multiply bytes without a sign by bytes with one. */
+void product(const struct Matrix *matrix, const float *x, const float *residual, int relu,
+             float *out, long rows) {
+    long inputs = matrix->inputs, outputs = matrix->outputs;
+    int8_t q[rows * inputs];
+    uint8_t moved[rows * inputs];
+    float scale[rows];
+    quantize(x, q, scale, rows, inputs);
+#pragma omp simd
+    for (long i = 0; i < rows * inputs; i++) moved[i] = (uint8_t)(q[i] + 128);
+#pragma omp parallel for if (rows * inputs * outputs > MANY_PRODUCTS)
+    for (long o = 0; o < outputs; o++) {
+        const int8_t *weight = matrix->weight + o * inputs;
+        for (long n = 0; n < rows; n++) {
+            const uint8_t *vector = moved + n * inputs;
+            int32_t sum = 0; /* a plain loop: GCC then finds the instruction that multiplies bytes */
+            for (long i = 0; i < inputs; i++) sum += vector[i] * weight[i];
+            float result = (float)(sum - matrix->offset[o]) * scale[n] * matrix->scale[o] + matrix->bias[o];
+            if (relu) result = result > 0.0f ? result : 0.0f;
+            if (residual) result += residual[n * outputs + o];
+            out[n * outputs + o] = result;
+        }
     }
 }
 
