@@ -1,11 +1,12 @@
 """The verbs that answer line by line: `translate`, `classify`, `tag` and `score`."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from dragoman.cli.output import (
     BATCH_TOKENS,
@@ -15,6 +16,7 @@ from dragoman.cli.output import (
     Device,
     FileOrText,
     LengthPenalty,
+    Lines,
     ModelFolder,
     OutputFile,
     Resume,
@@ -23,7 +25,7 @@ from dragoman.cli.output import (
     precision_of,
     to_json,
 )
-from dragoman.cli.pipes import say, to_stdout
+from dragoman.cli.pipes import check_output, lines_from, say, to_stdout
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.errors import InputError
 from dragoman.wording import counted
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.classify.classifier import Classification
     from dragoman.tasks.results import Translation
     from dragoman.tasks.tag.tagger import Tagging
+    from dragoman.tasks.translate.translator import Translator
 
 FLAGS = {
     "empty": "empty",
@@ -56,6 +59,29 @@ NoRetry = Annotated[
         "--no-retry",
     ),
 ]
+NBest = Annotated[
+    int, option("Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best first.")
+]
+Temperature = Annotated[
+    float | None, option("Sample at this temperature; by default beam search or greedy search.")
+]
+TopK = Annotated[int | None, option("Sample only from the k most likely tokens.")]
+TopP = Annotated[float | None, option("Nucleus sampling threshold.")]
+MinP = Annotated[
+    float | None, option("Sample tokens at least this fraction as likely as the top one.")
+]
+Seed = Annotated[int | None, option("Random seed of --temperature; 0 if omitted.")]
+MinLength = Annotated[int | None, option("Minimum number of tokens of a translation.")]
+RepetitionPenalty = Annotated[
+    float | None, option("Above 1 makes tokens less likely that a translation already has.")
+]
+NoRepeatNgrams = Annotated[int | None, option("Never repeat an n-gram of this length.")]
+TranslationJson = Annotated[
+    bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
+]
+Prefixes = Annotated[
+    Path | None, option("What each translation begins with, line by line; empty lines are free.")
+]
 
 
 def translate(  # noqa: PLR0913 -- the options of the verb
@@ -63,17 +89,21 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     file: FileOrText = None,
     *,
     beam_size: BeamSize = None,
-    n_best: Annotated[
-        int,
-        option("Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best first."),
-    ] = 1,
+    n_best: NBest = 1,
     length_penalty: LengthPenalty = None,
+    min_length: MinLength = None,
+    repetition_penalty: RepetitionPenalty = None,
+    no_repeat_ngrams: NoRepeatNgrams = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    seed: Seed = None,
+    prefixes: Prefixes = None,
     no_split: NoSplit = False,
     no_retry: NoRetry = False,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
-    as_json: Annotated[
-        bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
-    ] = False,
+    as_json: TranslationJson = False,
     device: Device = "auto",
     compute: Compute = "float32",
     output: OutputFile = None,
@@ -83,38 +113,75 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
-    decoding = {
-        "--beam-size": beam_size,
-        "--n-best": n_best,
-        "--length-penalty": length_penalty,
-        "--no-split": no_split or None,
-        "--no-retry": no_retry or None,
+    chosen = {
+        "beam_size": beam_size,
+        "n_best": n_best,
+        "length_penalty": length_penalty,
+        "min_length": min_length,
+        "repetition_penalty": repetition_penalty,
+        "no_repeat_ngrams": no_repeat_ngrams,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "min_p": min_p,
+        "seed": seed,
+        "split_sentences": False if no_split else None,
+        "retry": False if no_retry else None,
+        "max_batch_tokens": max_batch_tokens,
+    }
+    command = _command(chosen) | {
+        "--prefixes": None if prefixes is None else str(prefixes),
         "--json": as_json,
         "--compute": None if compute == "float32" else compute,
     }
+    check_output(output, model, prefixes)
     starts = _is_next if n_best > 1 and not as_json else None
-    with each_line(model, file, decoding, output=output, resume=resume, starts=starts) as given:
-        from dragoman.tasks.options import with_given
+    lines = each_line(model, file, command, output=output, resume=resume, starts=starts)
+    with lines as given, nullcontext() if prefixes is None else lines_from(prefixes) as begun:
         from dragoman.tasks.translate.translator import Translator
 
         translator = Translator.load(model, device=device, precision=precision_of(compute, device))
-        widest = max(translator.options.beam_size, n_best)
-        chosen = {
-            "beam_size": widest if beam_size is None else beam_size,
-            "n_best": n_best,
-            "length_penalty": length_penalty,
-            "split_sentences": False if no_split else None,
-            "retry": not no_retry,
-            "max_batch_tokens": max_batch_tokens,
-        }
-        options = with_given(translator.options, chosen)
-        results = translator.stream(given.rest, options, window=given.window)
-        numbers = count(given.out.results + 1)
-        given.write(
-            results,
-            lambda result: _translated(result, next(numbers), n_best, as_json=as_json),
-            lambda result: (FLAGS[flag] for flag in result.flags),
+        _translate(given, begun, translator, chosen, as_json=as_json)
+
+
+def _command(chosen: Mapping[str, Any]) -> dict[str, object]:
+    """The options that translations depend on, by their names on the command line."""
+    if chosen["seed"] is not None and not chosen["temperature"]:
+        raise InputError(
+            "--seed is of no use without sampling; give --temperature, or leave it out."
         )
+    renamed = {"split_sentences": "--no-split", "retry": "--no-retry"}
+    named = {name: f"--{name.replace('_', '-')}" for name in chosen if name != "max_batch_tokens"}
+    command = {option: chosen[name] for name, option in named.items() if name not in renamed}
+    return command | {no: True if chosen[name] is False else None for name, no in renamed.items()}
+
+
+def _translate(
+    given: Lines,
+    prefixes: Iterator[str] | None,
+    translator: "Translator",
+    chosen: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Translate the lines with the options that were chosen; a beam is as wide as they need."""
+    from dragoman.tasks.options import with_given
+
+    n_best = chosen["n_best"]
+    width = 1 if chosen["temperature"] else max(translator.options.beam_size, n_best)
+    beam_size = width if chosen["beam_size"] is None else chosen["beam_size"]
+    results = translator.stream(
+        given.rest,
+        with_given(translator.options, {**chosen, "beam_size": beam_size}),
+        prefixes=None if prefixes is None else given.out.skip(prefixes),
+        window=given.window,
+    )
+    numbers = count(given.out.results + 1)
+    given.write(
+        results,
+        lambda result: _translated(result, next(numbers), n_best, as_json=as_json),
+        lambda result: (FLAGS[flag] for flag in result.flags),
+    )
 
 
 def _translated(result: "Translation", number: int, n_best: int, *, as_json: bool) -> str:

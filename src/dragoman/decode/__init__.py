@@ -12,6 +12,7 @@ from dragoman.decode.beam import Beam
 from dragoman.decode.greedy import Chooser, Greedy, SingleFrontier
 from dragoman.decode.processors import (
     Forbid,
+    ForcedPrefix,
     MinimumLength,
     NoRepeatedNgrams,
     Processor,
@@ -41,6 +42,7 @@ __all__ = [
     "Chooser",
     "Forbid",
     "Forced",
+    "ForcedPrefix",
     "Frontier",
     "Greedy",
     "Hypothesis",

@@ -6,7 +6,7 @@ What a processor forbids has probability 0, and the rest shares the whole: log-p
 search are those of the processed distribution.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -47,6 +47,29 @@ class MinimumLength:
         if length < self._longest:
             short_N = self._min_B[prefixes.sentence_N] > length
             logits_NV[:, self._eos_id].masked_fill_(short_N, IMPOSSIBLE)
+        return logits_NV
+
+
+class ForcedPrefix:
+    """Sentence b begins with the tokens `prefixes[b]`; it is the last processor of a list.
+
+    What a sentence begins with is given, so it has probability 1 whatever other processors forbid:
+    the log-probability of a result is that of the rest, given its beginning.
+    """
+
+    def __init__(self, prefixes: Sequence[Sequence[int]], device: torch.device) -> None:
+        longest = max(map(len, prefixes), default=0)
+        padded = [[*ids, *[-1] * (longest - len(ids))] for ids in prefixes]
+        self._ids_BL = torch.tensor(padded, device=device)  # -1: nothing is forced
+
+    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
+        """Leave the rows inside their prefix no other token."""
+        length = prefixes.ids_NL.shape[1]
+        if length < self._ids_BL.shape[1]:
+            ids_N1 = self._ids_BL[prefixes.sentence_N, length][:, None]
+            forced_N1, ids_N1 = ids_N1 >= 0, ids_N1.clamp(min=0)
+            values_N1 = logits_NV.gather(1, ids_N1).masked_fill(forced_N1, 0.0)
+            logits_NV.masked_fill_(forced_N1, IMPOSSIBLE).scatter_(1, ids_N1, values_N1)
         return logits_NV
 
 

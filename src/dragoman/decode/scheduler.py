@@ -1,10 +1,11 @@
 """Many inputs in few batches: alike lengths together, a budget of tokens for each batch."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import TypeVar
 
 from dragoman.errors import InputError
 
+Input = TypeVar("Input", bound=Sized)
 Result = TypeVar("Result")
 
 
@@ -34,8 +35,8 @@ def schedule(
 
 
 def run_in_batches(
-    inputs: Sequence[Sequence[int]],
-    run: Callable[[list[Sequence[int]]], Sequence[Result]],
+    inputs: Sequence[Input],
+    run: Callable[[list[Input]], Sequence[Result]],
     *,
     max_batch_tokens: int,
     beam_size: int = 1,

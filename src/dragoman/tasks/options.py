@@ -19,7 +19,17 @@ class DecodingOptions(DecodingDefaults):
     """
 
     n_best: Count = 1
-    """Number of translations to return for each line, at most beam_size."""
+    """Number of translations to return for each line; a beam has at most beam_size."""
+    temperature: NonNegative = 0.0
+    """Sampling temperature: 0 is greedy or beam search, 1 the model's own distribution."""
+    top_k: Count | None = None
+    """Sample from this many of the most probable tokens; from all by default."""
+    top_p: Annotated[float, Range(above=0, most=1)] = 1.0
+    """Nucleus sampling threshold: sample from the fewest tokens with this total probability."""
+    min_p: BelowOne = 0.0
+    """Keep tokens at least this fraction as likely as the top one."""
+    seed: Index = 0
+    """Random seed; each sentence has random numbers of its own, by its text."""
     min_length: Index = 0
     """Minimum number of tokens of a translation."""
     no_repeat_ngrams: Index = 0
@@ -34,14 +44,38 @@ class DecodingOptions(DecodingDefaults):
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        if self.temperature > 0:
+            _check_beamless(self.beam_size, self.temperature)
+            return
+        for name, neutral in {"top_k": None, "top_p": 1.0, "min_p": 0.0}.items():
+            if (value := getattr(self, name)) != neutral:
+                raise InputError(
+                    f"{name} is {value} with temperature 0, which does not sample; set "
+                    f"temperature above 0, or leave {name} out"
+                )
         if self.n_best > self.beam_size:
             raise InputError(
                 f"n_best is {self.n_best} with beam_size {self.beam_size}; "
                 "it must be at most beam_size"
             )
 
-    def strategy(self) -> Beam | Greedy:
-        """How tokens are chosen."""
+    @property
+    def draws(self) -> int:
+        """How often each sentence is searched: once for each translation that is sampled."""
+        return self.n_best if self.temperature > 0 else 1
+
+    def strategy(self, numbers: tuple[int, ...] | None = None) -> Beam | Greedy | Sample:
+        """How tokens are chosen, for sentences whose random numbers follow from these."""
+        if self.temperature > 0:
+            return Sample(
+                temperature=self.temperature,
+                top_k=self.top_k,
+                top_p=self.top_p,
+                min_p=self.min_p,
+                seed=self.seed,
+                numbers=numbers,
+                length_penalty=self.length_penalty,
+            )
         if self.beam_size == 1:
             return Greedy(length_penalty=self.length_penalty)
         return Beam(
@@ -85,11 +119,8 @@ class GenerationOptions:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        if self.beam_size > 1 and self.temperature > 0:
-            raise InputError(
-                f"beam_size is {self.beam_size} with temperature {self.temperature}; beam "
-                "search does not sample: set temperature to 0"
-            )
+        if self.temperature > 0:
+            _check_beamless(self.beam_size, self.temperature)
         if not all(self.stop):
             raise InputError("a stop string is empty; it would end every text at its beginning")
 
@@ -108,6 +139,15 @@ class GenerationOptions:
         if self.beam_size > 1:
             return Beam(beam_size=self.beam_size, length_penalty=self.length_penalty)
         return Greedy(length_penalty=self.length_penalty)
+
+
+def _check_beamless(beam_size: int, temperature: float) -> None:
+    """Raise InputError for a beam while sampling."""
+    if beam_size > 1:
+        raise InputError(
+            f"beam_size is {beam_size} with temperature {temperature}; beam search does not "
+            "sample: set temperature to 0, or beam_size to 1"
+        )
 
 
 OptionsT = TypeVar("OptionsT", DecodingOptions, GenerationOptions)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from tests.system.cli.command import LINES, Run, in_own_process, write
+from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.tiny import random_lines
 
 import dragoman
@@ -119,6 +120,47 @@ def test_options_do_what_they_say(run: Run, model: Path, tmp_path: Path) -> None
         )
         assert done.lines == [translation.text for translation in expected]
     assert expected != translator.translate(LINES, beam_size=2, length_penalty=2.0)
+
+
+def test_translations_can_be_sampled(run: Run, model: Path, tmp_path: Path) -> None:
+    """The seed decides them, also when only the end is still to do; what conflicts is refused."""
+    file, out = write(tmp_path / "in", LINES), tmp_path / "out"
+    call = ("translate", model, file, "--temperature", "1.5", "--n-best", "3")
+    first = run(*call, "--seed", "1")
+    assert (first.code, len(first.lines)) == (0, 3 * 5 + 2), first.err
+    assert run(*call, "--seed", "2").out != first.out
+    kept = "\n".join(first.lines[:5])
+    (tmp_path / "out.partial").write_text(f"{kept}\n", encoding="utf-8")
+    assert run(*call, "--seed", "1", "--output", out, "--resume").code == 0
+    assert out.read_text(encoding="utf-8") == first.out
+    assert_refused(run(*call, "--beam-size", "4"), "beam_size is 4 with temperature 1.5")
+    assert_refused(run("translate", model, file, "--seed", "1"), "--seed", "--temperature")
+    assert_refused(run("translate", model, file, "--top-p", "0.5"), "top_p is 0.5")
+
+
+def test_translations_begin_as_told(run: Run, model: Path, tmp_path: Path) -> None:
+    """One prefix for each line; another number of them, or none, is refused."""
+    lines = LINES[:3]
+    file, begun = write(tmp_path / "in", lines), write(tmp_path / "begun", ["the dog", "", "a"])
+    found = run("translate", model, file, "--prefixes", begun)
+    free = run("translate", model, file)
+    assert [line[:7] for line in found.lines[:1]] == ["the dog"]
+    assert found.lines[1] == free.lines[1]
+    assert found.lines[2].startswith("a")
+    done = run("translate", model, file, "--prefixes", write(tmp_path / "few", ["a"]))
+    assert_refused(done, "fewer prefixes than lines")
+    assert_refused(run("translate", model, file, "--prefixes", tmp_path / "no"), "There is no file")
+    same = ("--prefixes", begun, "--output", begun)
+    assert_refused(run("translate", model, file, *same), "is the file to read")
+
+
+def test_repetition_and_length_can_be_ruled(run: Run, model: Path, tmp_path: Path) -> None:
+    """A unigram never comes twice; a translation has as many tokens as it must."""
+    file = write(tmp_path / "in", LINES[:3])
+    rules = ("--no-repeat-ngrams", "1", "--min-length", "6", "--repetition-penalty", "1.3")
+    for line in run("translate", model, file, "--json", "--no-retry", *rules).lines:
+        tokens = json.loads(line)["tokens"]
+        assert len(set(tokens)) == len(tokens) >= 6
 
 
 def test_n_best_gives_numbered_lines(run: Run, model: Path, tmp_path: Path) -> None:

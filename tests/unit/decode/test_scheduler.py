@@ -1,7 +1,5 @@
 """Packing inputs into batches."""
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +37,7 @@ def test_results_come_with_the_index_of_their_input(lengths: list[int], budget: 
     """Put back by index they are in the order of the inputs, empty inputs included."""
     inputs = [[index] * length for index, length in enumerate(lengths)]
 
-    def run(batch: list[Sequence[int]]) -> list[list[int]]:
+    def run(batch: list[list[int]]) -> list[list[int]]:
         return [[*ids, -1] for ids in batch]
 
     results = dict(run_in_batches(inputs, run, max_batch_tokens=budget))

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from dragoman.decode import Advance
 from dragoman.tasks.options import DecodingOptions, GenerationOptions
+from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.translator import Translator
 
 
@@ -72,7 +73,7 @@ def translate(strategy: Noting) -> None:
     options = DecodingOptions(min_length=3)
     translator = Translator(model, tokenizer, tokenizer)
     with Elsewhere():
-        translator._ids.search([[5, 6, 7]], options, strategy)
+        translator._ids.search([Source([5, 6, 7], [8])], options, strategy)
 
 
 def generate(strategy: Noting) -> None:

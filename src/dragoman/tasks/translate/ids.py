@@ -6,6 +6,7 @@ Axes as in `dragoman.decode`: B sentences, S source, T target, H heads, V vocabu
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, cast
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from dragoman.decode import (
     Forbid,
     Forced,
+    ForcedPrefix,
     Hypothesis,
     Limits,
     MinimumLength,
@@ -33,6 +35,27 @@ from dragoman.nn import Arithmetic, KeyValue, MultiHeadAttention, evaluation_vie
 from dragoman.tasks.options import DecodingOptions
 
 Ids = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is translated; its length is that of its ids."""
+
+    ids: Ids
+    """Its ids."""
+    prefix: Ids = ()
+    """The ids that its translation begins with."""
+    draw: int = 0
+    """Which of its samples this is."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def number(self) -> int:
+        """What its random numbers follow from, beside the seed: the same wherever it stands."""
+        content = repr((list(self.ids), list(self.prefix), self.draw)).encode()
+        return int.from_bytes(blake2b(content, digest_size=8).digest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,21 +101,30 @@ class IdTranslator:
         places = self._model.src_embedding.num_positions
         return wanted if places is None else max(1, min(wanted, places - 1))
 
+    @property
+    def longest_target(self) -> int | None:
+        """Most tokens of a target, its end among them; None where nothing bounds them."""
+        return self._model.tgt_embedding.num_positions
+
     def inference(self) -> AbstractContextManager[torch.device]:
         """What every method here must run in; entered once for many calls."""
         return inference(self._model, self._precision)
 
     def search(
         self,
-        sources: Sequence[Ids],
+        sources: Sequence[Source],
         options: DecodingOptions,
         strategy: Strategy | None = None,
     ) -> list[list[Hypothesis]]:
         """The n best of each source, in order; chosen by `strategy` in place of the options'."""
-        lengths_B = torch.tensor([len(ids) for ids in sources])
+        lengths_B = torch.tensor([len(source) for source in sources])
+        least_B = 1 + torch.tensor([max(options.min_length, len(src.prefix)) for src in sources])
         max_B = relative_lengths(
             lengths_B, factor=options.max_length_factor, constant=options.max_length_constant
-        ).clamp(min=options.min_length + 1, max=self._model.tgt_embedding.num_positions)
+        )
+        max_B = max_B.clamp(min=least_B)
+        if self.longest_target is not None:
+            max_B = max_B.clamp(max=self.longest_target)
         specials, device = self._specials, self.device
         processors: list[Processor] = [self._forbid]
         if options.min_length:
@@ -102,11 +134,13 @@ class IdTranslator:
             processors.append(RepetitionPenalty(options.repetition_penalty))
         if options.no_repeat_ngrams:
             processors.append(NoRepeatedNgrams(options.no_repeat_ngrams))
-        strategy = strategy or options.strategy()
+        if any(source.prefix for source in sources):
+            processors.append(ForcedPrefix([source.prefix for source in sources], device))
+        strategy = strategy or options.strategy(tuple(source.number for source in sources))
         planned: Model[Any] = self._planner(strategy.beam_size)
         return search(
             planned,
-            self._pad_src(sources),
+            self._pad_src([source.ids for source in sources]),
             strategy,
             processors=processors,
             limits=Limits(bos_id=specials.bos_id, eos_id=specials.eos_id, max_B=max_B.to(device)),

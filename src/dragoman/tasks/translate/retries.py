@@ -12,10 +12,11 @@ from dragoman.decode import Hypothesis
 from dragoman.models.defaults import WIDEST
 from dragoman.tasks.lines import to_chunks
 from dragoman.tasks.options import DecodingOptions
-from dragoman.tasks.translate.doubts import LONG_ENOUGH, Ids, badness, doubts, is_degenerate
+from dragoman.tasks.translate.doubts import LONG_ENOUGH, badness, doubts, is_degenerate
+from dragoman.tasks.translate.ids import Source
 from dragoman.text.tokenizer import Tokenizer
 
-Search = Callable[[Sequence[Ids], DecodingOptions], list[list[Hypothesis]]]
+Search = Callable[[Sequence[Source], DecodingOptions], list[list[Hypothesis]]]
 
 BLOCKED = 3
 """Length of the n-grams that a retry does not repeat."""
@@ -27,7 +28,7 @@ WIDER = 5
 class Found:
     """What was found for one source."""
 
-    parts: tuple[Ids, ...]
+    parts: tuple[Source, ...]
     """The source; its parts where it was cut."""
     n_best: tuple[list[Hypothesis], ...]
     """Those of each part."""
@@ -37,7 +38,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """The ladder: blocked n-grams; a wider beam as well; blocked n-grams for each half or so.
+    """The ladder: blocked n-grams; a wider beam as well, unless translations are sampled; blocked
+    n-grams for each half or so.
 
     The first result that is not degenerate is taken; if there is none, the one with the least
     `badness`, of equal ones the earliest: the plain search's, unless a retry is better.
@@ -47,7 +49,7 @@ class Retries:
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
 
-    def __call__(self, sources: Sequence[Ids], options: DecodingOptions) -> list[Found]:
+    def __call__(self, sources: Sequence[Source], options: DecodingOptions) -> list[Found]:
         """Search, and search again what is degenerate: one result for each source, in order."""
         n_bests = self.search(sources, options)
         found = [Found((src,), (best,)) for src, best in zip(sources, n_bests, strict=True)]
@@ -73,16 +75,20 @@ class Retries:
         return {
             doubt
             for src, best in pairs
-            for doubt in doubts(src, best[0], self.tgt_tokenizer.decode(best[0].ids))
+            for doubt in doubts(src.ids, best[0], self.tgt_tokenizer.decode(best[0].ids))
         }
 
-    def _cut(self, src: Ids) -> list[list[int]]:
-        """At punctuation, else at spaces or anywhere, into parts of at most half the tokens."""
+    def _cut(self, src: Source) -> list[Source]:
+        """At punctuation, else at spaces or anywhere, into parts of at most half the tokens.
+
+        The prefix of the translation is the first one's.
+        """
         if len(src) < LONG_ENOUGH:
             return []
-        text = self.src_tokenizer.decode(src)
+        text = self.src_tokenizer.decode(src.ids)
         (parts,) = to_chunks([text], self.src_tokenizer, (len(src) + 1) // 2)
-        return parts
+        first, *rest = parts
+        return [replace(src, ids=first), *(replace(src, ids=ids, prefix=()) for ids in rest)]
 
 
 def _ladder(options: DecodingOptions) -> Iterator[tuple[DecodingOptions, bool]]:
@@ -91,6 +97,6 @@ def _ladder(options: DecodingOptions) -> Iterator[tuple[DecodingOptions, bool]]:
     if blocked != options:
         yield blocked, False
     width = min(max(2 * options.beam_size, WIDER), WIDEST)
-    if width > options.beam_size:
+    if width > options.beam_size and options.temperature == 0:
         yield replace(blocked, beam_size=width), False
     yield blocked, True

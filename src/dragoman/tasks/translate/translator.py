@@ -25,7 +25,7 @@ from dragoman.tasks.lines import Part, as_texts, join, joined, one_line, to_part
 from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.tasks.translate.doubts import DOUBTS, doubts
-from dragoman.tasks.translate.ids import Ids, IdTranslator, Specials
+from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
 from dragoman.tasks.translate.retries import Found, Retries
 from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
@@ -86,6 +86,7 @@ class Translator(Loadable):
         self,
         text: str,
         *,
+        prefix: str | None = None,
         beam_size: int | None = None,
         n_best: int | None = None,
         length_penalty: float | None = None,
@@ -98,6 +99,7 @@ class Translator(Loadable):
         self,
         text: Iterable[str],
         *,
+        prefix: Iterable[str] | None = None,
         beam_size: int | None = None,
         n_best: int | None = None,
         length_penalty: float | None = None,
@@ -105,10 +107,11 @@ class Translator(Loadable):
         options: DecodingOptions | None = None,
     ) -> list[Translation]: ...
 
-    def translate(
+    def translate(  # noqa: PLR0913 -- what differs from call to call has a name
         self,
         text: str | Iterable[str],
         *,
+        prefix: str | Iterable[str] | None = None,
         beam_size: int | None = None,
         n_best: int | None = None,
         length_penalty: float | None = None,
@@ -119,7 +122,9 @@ class Translator(Loadable):
 
         What is given by name goes before `options`, and these before `self.options`. An empty
         line stays one; a line of more than `max_src_tokens`, or of more than the model has
-        learned positions for, is translated in chunks.
+        learned positions for, is translated in chunks. `prefix` is what the translation of the
+        line begins with (its first sentence, where it is split), one for each line; an empty one
+        forces nothing. Scores are those of the rest, given the prefix.
         """
         given = {
             "beam_size": beam_size,
@@ -127,15 +132,30 @@ class Translator(Loadable):
             "length_penalty": length_penalty,
             "max_batch_tokens": max_batch_tokens,
         }
-        found = self._translate(as_texts(text), with_given(options or self.options, given))
+        chosen = with_given(options or self.options, given)
+        begun = None if prefix is None else as_texts(prefix)
+        found = self._translate(as_texts(text), chosen, begun)
         return found[0] if isinstance(text, str) else found
 
     def stream(
-        self, lines: Iterable[str], options: DecodingOptions | None = None, *, window: int = 4096
+        self,
+        lines: Iterable[str],
+        options: DecodingOptions | None = None,
+        *,
+        prefixes: Iterable[str] | None = None,
+        window: int = 4096,
     ) -> Iterator[Translation]:
-        """Translate without end: lines are taken in windows, so memory is bounded."""
+        """Translate without end: lines are taken in windows, so memory is bounded.
+
+        `prefixes` has what each translation begins with, as `translate` has it. Raises InputError
+        as soon as it has fewer than there are lines, and at the end if it has more.
+        """
+        begun = None if prefixes is None else iter(prefixes)
         for taken in windows(lines, window):
-            yield from self._translate(taken, options or self.options)
+            some = None if begun is None else list(islice(begun, len(taken)))
+            yield from self._translate(taken, options or self.options, some)
+        if begun is not None and next(begun, None) is not None:
+            raise InputError("There are more prefixes than lines; give one for each line.")
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """What the model thinks of given translations: pairs of source and target, in order.
@@ -169,15 +189,20 @@ class Translator(Loadable):
         For whoever wraps the strategy of the options (`options.strategy()`) to see it at work.
         """
         with self._ids.inference():
-            return self._ids.search([src], options, strategy)[0]
+            return self._ids.search([Source(src)], options, strategy)[0]
 
     # ------------------------------------------------------------ from ids to results
 
-    def _translate(self, lines: list[str], options: DecodingOptions) -> list[Translation]:
+    def _translate(
+        self, lines: list[str], options: DecodingOptions, prefixes: list[str] | None = None
+    ) -> list[Translation]:
         limit = self._ids.longest_source(options.max_src_tokens)
         split = options.split_sentences is not False
         parts_of = to_parts(lines, self.src_tokenizer, limit, split=split)
-        sources = [ids for parts in parts_of for part in parts for ids in part.chunks]
+        sources = []
+        for parts, prefix in zip(parts_of, self._prefixes(prefixes, len(lines)), strict=True):
+            chunks = [ids for part in parts for ids in part.chunks]
+            sources += [Source(ids, () if n else prefix) for n, ids in enumerate(chunks)]
         retries = Retries(self._search, self.src_tokenizer, self.tgt_tokenizer)
         with self._ids.inference():
             in_order = iter(retries(sources, options))
@@ -186,16 +211,39 @@ class Translator(Loadable):
             for line, parts in zip(lines, parts_of, strict=True)
         ]
 
-    def _search(self, sources: Sequence[Ids], options: DecodingOptions) -> list[list[Hypothesis]]:
+    def _prefixes(self, texts: list[str] | None, count: int) -> list[list[int]]:
+        """The ids of what the translations of `count` lines begin with."""
+        if texts is None:
+            return [[]] * count
+        if len(texts) != count:
+            fewer = "fewer" if len(texts) < count else "more"
+            raise InputError(f"There are {fewer} prefixes than lines; give one for each line.")
+        prefixes = self.tgt_tokenizer.encode_batch([text.strip() for text in texts])
+        longest = self._ids.longest_target
+        for text, ids in zip(texts, prefixes, strict=True):
+            if longest is not None and len(ids) >= longest:
+                raise InputError(
+                    f"The prefix {text[:40]!r} has {len(ids)} tokens and the model writes at most "
+                    f"{longest}; give a shorter one."
+                )
+        return prefixes
+
+    def _search(
+        self, sources: Sequence[Source], options: DecodingOptions
+    ) -> list[list[Hypothesis]]:
+        """The n best of each source; of samples, which are searched one by one, the best first."""
+        drawn = [replace(src, draw=n) for src in sources for n in range(options.draws)]
         found = dict(
             run_in_batches(
-                sources,
+                drawn,
                 lambda batch: self._ids.search(batch, options),
                 max_batch_tokens=options.max_batch_tokens,
                 beam_size=options.beam_size,
             )
         )
-        return [found[index] for index in range(len(sources))]
+        in_order = (found[index] for index in range(len(drawn)))
+        n_bests = [chain(*islice(in_order, options.draws)) for _ in sources]
+        return [sorted(best, key=lambda one: one.score, reverse=True) for best in n_bests]
 
     def _result(self, line: str, parts: list[Part], found: list[Found]) -> Translation:
         """A line's translation from what was found for each chunk of its parts.
@@ -219,7 +267,8 @@ class Translator(Loadable):
         between = [line[before.end : part.start] for before, part in pairwise(parts)]
         text, places = joined(written, between)
         given = sum(len(sentences_of(line[part.start : part.end])) for part in parts)
-        doubted = set[str]().union(*map(doubts, sources, chosen, texts))
+        read = [src.ids for src in sources]
+        doubted = set[str]().union(*map(doubts, read, chosen, texts))
         flags = {
             "split": len(sources) > len(parts),
             "several_sentences": len(parts) < given > len(sentences_of(text)),
@@ -236,7 +285,7 @@ class Translator(Loadable):
                 (part.start, part.end, *place) for part, place in zip(parts, places, strict=True)
             ),
             align=lambda: tuple(
-                self._align(src, h.ids) for src, h in zip(sources, chosen, strict=True)
+                self._align(src, h.ids) for src, h in zip(read, chosen, strict=True)
             ),
         )
 

@@ -19,7 +19,8 @@ from dragoman.decode import Hypothesis
 from dragoman.models.defaults import WIDEST
 from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.results import Translation
-from dragoman.tasks.translate.doubts import DOUBTS, Ids, badness
+from dragoman.tasks.translate.doubts import DOUBTS, badness
+from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.retries import Found, Retries
 from dragoman.tasks.translate.translator import Translator
 
@@ -50,16 +51,17 @@ class Stub:
     answer: Callable[[str, DecodingOptions], Hypothesis]
     asked: list[tuple[list[str], DecodingOptions]] = field(default_factory=list)
 
-    def search(self, sources: Sequence[Ids], options: DecodingOptions) -> list[list[Hypothesis]]:
+    def search(self, sources: Sequence[Source], options: DecodingOptions) -> list[list[Hypothesis]]:
         """The answers, one for each source."""
-        texts = [TOKENIZER.decode(src) for src in sources]
+        texts = [TOKENIZER.decode(src.ids) for src in sources]
         self.asked.append((texts, options))
         return [[self.answer(text, options)] for text in texts]
 
     def retried(self, *texts: str, options: DecodingOptions | None = None) -> list[Found]:
         """What the ladder makes of it."""
         ladder = Retries(self.search, TOKENIZER, TOKENIZER)
-        return ladder(TOKENIZER.encode_batch(list(texts)), options or DecodingOptions())
+        sources = [Source(ids) for ids in TOKENIZER.encode_batch(list(texts))]
+        return ladder(sources, options or DecodingOptions())
 
 
 def test_nothing_is_searched_again_without_need() -> None:

@@ -1,0 +1,115 @@
+"""Sampled translations, and translations whose beginning is given."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from tests.processors import needs_independent_rows
+from tests.unit.tasks.tiny import DECODING, make_translator, random_lines
+
+from dragoman.errors import InputError
+from dragoman.tasks.translate.ids import Source
+from dragoman.tasks.translate.translator import Translator
+
+BEGINNING = "the dog"
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """One for all tests: translating changes nothing in it."""
+    return make_translator()
+
+
+@needs_independent_rows
+def test_a_sample_does_not_depend_on_its_neighbours(translator: Translator) -> None:
+    """Any order and batch size: the same samples, to the bit; another seed has others."""
+    lines = list(dict.fromkeys(random_lines(12)))
+    options = replace(translator.options, beam_size=1, temperature=1.0, n_best=3, seed=4)
+    expected = translator.translate(lines, options=options)
+    assert len({one.text for one in (expected[0], *expected[0].alternatives)}) > 1
+    order = list(range(len(lines)))
+    Random(1).shuffle(order)
+    found = translator.translate(
+        [lines[index] for index in order], options=replace(options, max_batch_tokens=60)
+    )
+    assert found == [expected[index] for index in order]
+    assert translator.translate(lines, options=replace(options, seed=5)) != expected
+
+
+def test_samples_come_best_first_and_one_is_the_first(translator: Translator) -> None:
+    """As many as asked for, the first draw among them."""
+    options = replace(translator.options, beam_size=1, temperature=1.5, retry=False)
+    one = translator.translate("the cat sees", options=options)
+    best = translator.translate("the cat sees", options=replace(options, n_best=6))
+    every = [best, *best.alternatives]
+    assert [each.score for each in every] == sorted((e.score for e in every), reverse=True)
+    assert len(every) == 6
+    assert one.tokens in [each.tokens for each in every]
+
+
+def test_sampling_only_the_most_probable_is_greedy(translator: Translator) -> None:
+    """With `top_k=1`, at any temperature, field by field."""
+    lines = random_lines(8)
+    greedy = replace(translator.options, beam_size=1, retry=False)
+    sampled = replace(greedy, temperature=3.0, top_k=1)
+    assert translator.translate(lines, options=sampled) == translator.translate(
+        lines, options=greedy
+    )
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_translation_begins_as_it_is_told(translator: Translator, beam_size: int) -> None:
+    """The prefix's pieces stand first with probability 1; an empty prefix forces nothing."""
+    lines = random_lines(6)
+    prefixes = [BEGINNING if n % 2 else "" for n in range(6)]
+    found = translator.translate(lines, prefix=prefixes, beam_size=beam_size)
+    free = translator.translate(lines, beam_size=beam_size)
+    ids = translator.tgt_tokenizer.encode(BEGINNING)
+    for n, translation in enumerate(found):
+        if n % 2:
+            assert list(translation.tokens[: len(ids)]) == translator.tgt_tokenizer.tokens(ids)
+            assert translation.token_log_probs[: len(ids)] == (0.0,) * len(ids)
+            assert translation.text.startswith(BEGINNING)
+        else:
+            assert translation.text == free[n].text
+
+
+def test_what_was_found_is_found_again_from_its_beginning(translator: Translator) -> None:
+    """Greedy search with the beginning of its own result goes on to the same end."""
+    options = replace(translator.options, beam_size=1, retry=False)
+    source = Source(translator.src_tokenizer.encode("the cat sees a dog"))
+    free = translator._search([source], options)[0][0]
+    assert len(free.ids) > 1
+    for length in range(1, len(free.ids)):
+        begun = replace(source, prefix=free.ids[:length])
+        found = translator._search([begun], options)[0][0]
+        assert found.ids == free.ids
+        assert found.log_prob == pytest.approx(sum(free.token_log_probs[length:]), abs=1e-4)
+
+
+def test_a_prefix_is_its_first_sentence_s() -> None:
+    """Where a line is split, the others are translated freely."""
+    translator = make_translator(replace(DECODING, split_sentences=True))
+    line = "The cat sees. A dog runs!"
+    found, free = translator.translate(line, prefix=BEGINNING), translator.translate(line)
+    assert found.text.startswith(BEGINNING)
+    (_, _, a, b), (_, _, c, d) = found.sentences[1], free.sentences[1]
+    assert found.text[a:b] == free.text[c:d]
+
+
+def test_a_prefix_longer_than_the_limit_is_kept(translator: Translator) -> None:
+    """The translation is as long as its beginning demands."""
+    options = replace(
+        translator.options, max_length_factor=0.0, max_length_constant=1, beam_size=1, retry=False
+    )
+    assert translator.translate("the", prefix=BEGINNING, options=options).text.startswith(BEGINNING)
+
+
+@pytest.mark.parametrize(("count", "word"), [(1, "fewer"), (3, "more")])
+def test_there_is_a_prefix_for_each_line(translator: Translator, count: int, word: str) -> None:
+    """Otherwise one sentence says so, at once or at the end of a stream."""
+    prefixes, message = [""] * count, f"There are {word} prefixes than lines"
+    with pytest.raises(InputError, match=message):
+        translator.translate(["the", "a"], prefix=prefixes)
+    with pytest.raises(InputError, match=message):
+        list(translator.stream(["the", "a"], prefixes=prefixes))
