@@ -36,13 +36,18 @@ BOTH = {
     "no-bias": replace(PAPER, bias=False),
     "spare-rows": replace(PAPER, src_vocab_size=330, tgt_vocab_size=330),
 }
-CT2_ONLY = {
+PRE = {
     "pre": replace(PAPER, norm_position="pre"),
+    "pre-untied": replace(PAPER, norm_position="pre", tie_embeddings="none", output_bias=True),
+    "pre-target": replace(PAPER, norm_position="pre", tie_embeddings="target-output"),
+}
+CT2_ONLY = {
     "rms": replace(PAPER, norm="rms", norm_eps=1e-3),
     "gated": replace(PAPER, gated=True),
     "learned": replace(PAPER, positions=Learned(max_length=99), embedding_norm=True),
     "fairseq": replace(PAPER, positions=Sinusoidal(exponent="d/2-1", first=2)),
 }
+ALL = BOTH | PRE | CT2_ONLY
 GREEDY = DecodingOptions(**asdict(replace(DECODING, beam_size=1)), retry=False)
 LINES = [*random_lines(6, seed=3), "</s> <pad>", "😀 我喜欢  a "]
 
@@ -64,7 +69,7 @@ def converted(tmp_path: Path, config: EncoderDecoderConfig, to: TargetName) -> E
     return model
 
 
-@pytest.mark.parametrize("config", BOTH.values(), ids=BOTH.keys())
+@pytest.mark.parametrize("config", (BOTH | PRE).values(), ids=(BOTH | PRE).keys())
 def test_transformers_computes_the_same(tmp_path: Path, config: EncoderDecoderConfig) -> None:
     """Ids, logits of a padded batch, greedy translations, all by the classes that users call."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -110,9 +115,7 @@ def test_what_is_written_reads_back(tmp_path: Path, config: EncoderDecoderConfig
     assert replace(read, **{key: getattr(config, key) for key in kept}) == config
 
 
-@pytest.mark.parametrize(
-    "config", [*BOTH.values(), *CT2_ONLY.values()], ids=[*BOTH.keys(), *CT2_ONLY.keys()]
-)
+@pytest.mark.parametrize("config", ALL.values(), ids=ALL.keys())
 def test_ctranslate2_computes_the_same(tmp_path: Path, config: EncoderDecoderConfig) -> None:
     """Greedy translations of a batch, and the log-probabilities of targets that are given."""
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")

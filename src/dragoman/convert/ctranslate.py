@@ -43,8 +43,6 @@ class CTranslate2:
         config = cast("EncoderDecoderConfig", folder.config.model)
         limits = {
             **common_limits(config),
-            "norm_position": ("post", "pre"),
-            "final_norm": (None, config.norm_position == "pre"),
             "positions": lambda scheme: isinstance(scheme, Sinusoidal | Learned),
         }
         check_limits(config, limits, self.name)

@@ -1,7 +1,9 @@
 """A model as a Marian-shaped folder, which Hugging Face's transformers loads.
 
 Marian (Junczys-Dowmunt et al., 2018) is the paper's model; `models/foreign` reads such folders, and
-its tables serve here in the other direction. This file alone imports transformers.
+its tables serve here in the other direction. Pegasus (Zhang et al., 2020) is in transformers the
+same with pre-norm, under the same names, so that pre-norm models become it. This file alone imports
+transformers.
 """
 
 from collections.abc import Mapping
@@ -33,15 +35,16 @@ HEADLESS = ("lm_head.", "final_logits_bias")
 class HuggingFace:
     """The target "huggingface"."""
 
-    name = "Hugging Face's Marian"
+    name = "Hugging Face's Marian or Pegasus"
 
     def check(self, folder: Folder) -> None:
-        """Raise InputError for what Marian cannot express, or without transformers."""
+        """Raise InputError for what neither can express, or without transformers."""
         config = cast("EncoderDecoderConfig", folder.config.model)
         limits = {
             **common_limits(config),
-            "norm_position": ("post",),
-            "final_norm": (None, False),
+            "tgt_vocab_size": lambda size: (
+                config.norm_position == "post" or size == config.src_vocab_size
+            ),
             "norm": ("layer",),
             "norm_eps": (1e-5,),
             "embedding_norm": (False,),
@@ -59,12 +62,16 @@ class HuggingFace:
 
     def write(self, folder: Folder, out: Path) -> None:
         """Write config.json, generation_config.json, the weights and the tokenizer."""
-        from transformers import GenerationConfig, MarianConfig, MarianMTModel
+        import transformers
 
         _be_quiet()
-        model = MarianMTModel(MarianConfig(**_hf_config(folder))).eval()
+        if cast("EncoderDecoderConfig", folder.config.model).norm_position == "pre":
+            make, config = transformers.PegasusForConditionalGeneration, transformers.PegasusConfig
+        else:
+            make, config = transformers.MarianMTModel, transformers.MarianConfig
+        model = make(config(**_hf_config(folder))).eval()
         model.load_state_dict(_hf_weights(folder, model.state_dict()))
-        model.generation_config = GenerationConfig(**_generation(folder))
+        model.generation_config = transformers.GenerationConfig(**_generation(folder))
         try:
             model.save_pretrained(out)
         except SafetensorError as error:  # a full disk
@@ -111,10 +118,10 @@ def _hf_config(folder: Folder) -> dict[str, Any]:
     named = {
         key: getattr(config, ours) for ours, key in MARIAN.fields.items() if isinstance(key, str)
     }
-    all_tied = config.tie_embeddings == "all"
+    all_tied, tied_output = (config.tie_embeddings == tying for tying in ("all", "target-output"))
     return {
         **named,
-        "decoder_vocab_size": config.tgt_vocab_size,
+        "decoder_vocab_size": config.tgt_vocab_size,  # Marian alone
         "encoder_attention_heads": config.num_heads,
         "decoder_attention_heads": config.num_heads,
         "encoder_ffn_dim": config.d_ff,
@@ -124,7 +131,7 @@ def _hf_config(folder: Folder) -> dict[str, Any]:
         "decoder_layerdrop": config.layer_drop,
         "max_position_embeddings": num_positions(folder.config.decoding),
         "share_encoder_decoder_embeddings": all_tied,
-        "tie_word_embeddings": all_tied or config.tie_embeddings == "target-output",
+        "tie_word_embeddings": all_tied or (tied_output and config.norm_position == "post"),
         "pad_token_id": config.pad_id,
         "bos_token_id": config.bos_id,
         "eos_token_id": config.eos_id,
@@ -140,7 +147,7 @@ def _hf_weights(folder: Folder, empty: Mapping[str, Tensor]) -> dict[str, Tensor
     if config.positions == Sinusoidal():
         state = sines_before_cosines(state, config.d_model)
     theirs = invert(MARIAN.modules, state)
-    if config.tie_embeddings == "all":
+    if f"{MARIAN.prefix}shared.weight" in empty:
         theirs["shared.weight"] = state["src_embedding.weight"]
     if "final_logits_bias" in theirs:
         theirs["final_logits_bias"] = theirs["final_logits_bias"][None]

@@ -18,6 +18,8 @@ Allowed = Collection[Any] | Callable[[Any], bool]
 def common_limits(config: EncoderDecoderConfig) -> Mapping[str, Allowed]:
     """Return the limits of both targets: plain multi-head attention and plain logits."""
     return {
+        "norm_position": ("post", "pre"),
+        "final_norm": (None, config.norm_position == "pre"),
         "num_kv_heads": (None, config.num_heads),
         "head_dim": (None, config.d_model / config.num_heads),
         "encoder_patterns": lambda patterns: all(p == Full() for p in patterns),

@@ -32,7 +32,6 @@ NEITHER = {
     "logit_soft_cap": replace(CONFIG, logit_soft_cap=5.0),
 }
 NOT_MARIAN = {
-    "norm_position": replace(CONFIG, norm_position="pre"),
     "norm": replace(CONFIG, norm="rms"),
     "norm_eps": replace(CONFIG, norm_eps=1e-3),
     "embedding_norm": replace(CONFIG, embedding_norm=True),
@@ -124,7 +123,7 @@ def shifted(by: float) -> Callable[[Answer], Answer]:
 
 def test_what_agrees_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole, under its name, with nothing beside it; differences of rounding are allowed."""
-    monkeypatch.setitem(TARGETS, "huggingface", Mirror(shifted(5e-5)))  # type: ignore[arg-type]
+    monkeypatch.setitem(TARGETS, "huggingface", Mirror(shifted(5e-5)))
     model = save_translator(tmp_path / "model")
     proof = convert(model, tmp_path / "new" / "out", "huggingface")
     assert proof.sentences == len(built_in_probe(read_folder(model, device="cpu"))) > 5
@@ -151,7 +150,7 @@ def test_what_differs_is_not_written(
     message: str,
 ) -> None:
     """The error names the worst difference, and a translation that changed."""
-    monkeypatch.setitem(TARGETS, "ctranslate2", Mirror(change))  # type: ignore[arg-type]
+    monkeypatch.setitem(TARGETS, "ctranslate2", Mirror(change))
     model = save_translator(tmp_path / "model")
     with pytest.raises(DragomanError, match=message) as refused:
         convert(model, tmp_path / "out", "ctranslate2", ["a cat sees the dog"])
@@ -164,7 +163,7 @@ def test_a_probe_must_be_of_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], message: str
 ) -> None:
     """It has sentences, none of which would be translated in chunks."""
-    monkeypatch.setitem(TARGETS, "huggingface", Mirror(lambda a: a))  # type: ignore[arg-type]
+    monkeypatch.setitem(TARGETS, "huggingface", Mirror(lambda a: a))
     tokenizer = make_tokenizer()
     about = FolderConfig(model=CONFIG, decoding=replace(DECODING, max_src_tokens=2))
     save_model(tmp_path / "m", make_model(CONFIG), about, tokenizers=(tokenizer, tokenizer))
