@@ -114,6 +114,32 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
 
 
 @contextmanager
+def creating(folder: Path, what: str) -> Iterator[Path]:
+    """Give a new folder beside `folder` to fill, which afterwards gets that name.
+
+    Missing folders above are made. If filling fails, nothing stays; what a killed process has left,
+    the next one removes. Raises InputError if there is something of that name already or nothing
+    can be written there, DragomanError when writing fails.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise InputError(f"cannot write the {what} {folder}: it exists; choose another path")
+    part = folder.with_name(f".{folder.name}.part")
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        yield part
+        rename_durably(part, folder)
+    except (PermissionError, FileExistsError, NotADirectoryError) as error:
+        message = f"cannot write the {what} {folder}: {error.strerror}; choose another path"
+        raise InputError(message) from error
+    except OSError as error:
+        message = f"writing the {what} {folder} failed: {error.strerror or error}"
+        raise DragomanError(message) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
 def _part_of(file: Path) -> Iterator[Path]:
     """The path beside a file that takes its name when all is written, and else goes."""
     part = file.with_name(f".{file.name}.part")

@@ -121,6 +121,18 @@ def convert(
     return {places[parameter][0]: tensor for parameter, tensor in made.items()}
 
 
+def invert(table: Table, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Make the other library's tensors of ours, under all names: the way back of `convert`.
+
+    For tables of plain and `joined` rows; a `flat` vector stays one.
+    """
+    made = dict[str, Tensor]()
+    for name, tensor in state.items():
+        names = _look_up(table, name).names
+        made |= zip(names, tensor.chunk(len(names)), strict=True)
+    return made
+
+
 def _find_rule(table: Table, ours: Sequence[str], shared: str | None) -> Rule:
     """Return what makes a tensor of ours, which has one name or, if it is shared, several."""
     rules = [_look_up(table, name) for name in ours]

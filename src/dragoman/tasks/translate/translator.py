@@ -58,15 +58,16 @@ class Translator(Loadable):
         self.tgt_tokenizer = tgt_tokenizer
         self.options = DecodingOptions(**asdict(decoding or DecodingDefaults()))
         tgt = tgt_tokenizer
-        never = (tgt.pad_id, tgt.unk_id, tgt.bos_id)
         unused = range(tgt.vocab_size, len(model.output.weight))
+        self.forbidden = (tgt.pad_id, tgt.unk_id, tgt.bos_id, *unused)
+        """Ids that a translation never holds."""
         specials = Specials(
             src_pad_id=src_tokenizer.pad_id,
             src_eos_id=src_tokenizer.eos_id,
             pad_id=tgt.pad_id,
             bos_id=tgt.bos_id,
             eos_id=tgt.eos_id,
-            forbidden=(*never, *unused),
+            forbidden=self.forbidden,
         )
         self._ids = IdTranslator(model, specials, precision)
 

@@ -1,0 +1,59 @@
+"""What of a config another library can express, as a table: each key and its allowed values."""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoderConfig
+from dragoman.models.defaults import DecodingDefaults
+from dragoman.nn import Causal, Full
+from dragoman.plain import to_plain
+
+Allowed = Collection[Any] | Callable[[Any], bool]
+"""The values that can be expressed, or what tells whether one can."""
+
+
+def common_limits(config: EncoderDecoderConfig) -> Mapping[str, Allowed]:
+    """Return the limits of both targets: plain multi-head attention and plain logits."""
+    return {
+        "norm_position": ("post", "pre"),
+        "final_norm": (None, config.norm_position == "pre"),
+        "num_kv_heads": (None, config.num_heads),
+        "head_dim": (None, config.d_model / config.num_heads),
+        "encoder_patterns": lambda patterns: all(p == Full() for p in patterns),
+        "decoder_patterns": lambda patterns: all(p == Causal() for p in patterns),
+        "qk_norm": (False,),
+        "attention_scale": (None,),
+        "score_soft_cap": (None,),
+        "logit_scale": (1.0,),
+        "logit_soft_cap": (None,),
+    }
+
+
+def check_limits(config: EncoderDecoderConfig, limits: Mapping[str, Allowed], target: str) -> None:
+    """Raise InputError for the first key whose value the target cannot express."""
+    for key, allowed in limits.items():
+        value = getattr(config, key)
+        if not (allowed(value) if callable(allowed) else value in allowed):
+            shown = json.dumps(to_plain(config)[key])
+            raise InputError(
+                f"{key} = {shown} of the model's config cannot be expressed in {target}; convert "
+                "a model that is trained without it"
+            )
+
+
+def check_installed(package: str) -> None:
+    """Raise InputError where an optional package is missing."""
+    if find_spec(package) is None:
+        raise InputError(
+            f"converting needs {package}, which is not installed: pip install 'dragoman[export]'"
+        )
+
+
+def num_positions(decoding: DecodingDefaults) -> int:
+    """Return the length of a table of positions: 1024, or more where the folder asks for it."""
+    longest = decoding.max_src_tokens
+    written = decoding.max_length_factor * longest + decoding.max_length_constant
+    return max(1024, longest + 1, int(written) + 1)

@@ -1,0 +1,150 @@
+"""Converted folders, loaded by the libraries that they are for, against the model itself."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.models.small import distance, stir
+from tests.unit.tasks.tiny import DECODING, make_config, make_tokenizer, random_lines
+
+from dragoman.convert import TargetName, convert
+from dragoman.convert.huggingface import sines_before_cosines
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.models.folder import FolderConfig, save_model
+from dragoman.models.foreign import family
+from dragoman.nn import Learned, Sinusoidal
+from dragoman.tasks.options import DecodingOptions
+from dragoman.tasks.translate.translator import Translator
+from dragoman.text.tokenizer import Tokenizer
+
+TOKENIZER = make_tokenizer()
+PAPER = replace(
+    make_config(TOKENIZER),
+    num_encoder_layers=2,
+    num_decoder_layers=2,
+    tie_embeddings="all",
+    output_bias=False,
+)
+BOTH = {
+    "paper": PAPER,
+    "untied": replace(PAPER, tie_embeddings="none", output_bias=True, num_encoder_layers=1),
+    "target-output": replace(PAPER, tie_embeddings="target-output", activation="gelu"),
+    "source-target": replace(PAPER, tie_embeddings="source-target", activation="gelu_tanh"),
+    "halves": replace(PAPER, positions=Sinusoidal(layout="halves")),
+    "unscaled": replace(PAPER, scale_embedding=False, activation="silu"),
+    "no-bias": replace(PAPER, bias=False),
+    "spare-rows": replace(PAPER, src_vocab_size=330, tgt_vocab_size=330),
+}
+PRE = {
+    "pre": replace(PAPER, norm_position="pre"),
+    "pre-untied": replace(PAPER, norm_position="pre", tie_embeddings="none", output_bias=True),
+    "pre-target": replace(PAPER, norm_position="pre", tie_embeddings="target-output"),
+}
+CT2_ONLY = {
+    "rms": replace(PAPER, norm="rms", norm_eps=1e-3),
+    "gated": replace(PAPER, gated=True),
+    "learned": replace(PAPER, positions=Learned(max_length=99), embedding_norm=True),
+    "fairseq": replace(PAPER, positions=Sinusoidal(exponent="d/2-1", first=2)),
+}
+ALL = BOTH | PRE | CT2_ONLY
+GREEDY = DecodingOptions(**asdict(replace(DECODING, beam_size=1)), retry=False)
+LINES = [*random_lines(6, seed=3), "</s> <pad>", "😀 我喜欢  a "]
+
+
+def save(folder: Path, config: EncoderDecoderConfig, seed: int = 0) -> EncoderDecoder:
+    """Save a model whose biases and norms, too, are drawn at random."""
+    torch.manual_seed(seed)
+    model = EncoderDecoder(config).eval()
+    stir(model)
+    about = FolderConfig(model=config, decoding=DECODING)
+    save_model(folder, model, about, tokenizers=(TOKENIZER, TOKENIZER))
+    return model
+
+
+def converted(tmp_path: Path, config: EncoderDecoderConfig, to: TargetName) -> EncoderDecoder:
+    """Save a model as `model` and convert it to `out`."""
+    model = save(tmp_path / "model", config)
+    assert convert(tmp_path / "model", tmp_path / "out", to).worst < 1e-5
+    return model
+
+
+@pytest.mark.parametrize("config", (BOTH | PRE).values(), ids=(BOTH | PRE).keys())
+def test_transformers_computes_the_same(tmp_path: Path, config: EncoderDecoderConfig) -> None:
+    """Ids, logits of a padded batch, greedy translations, all by the classes that users call."""
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    model = converted(tmp_path, config, "huggingface")
+    theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+
+    batch = tokenizer(LINES, padding=True, return_tensors="pt")
+    for row, ids in zip(batch.input_ids.tolist(), TOKENIZER.encode_batch(LINES), strict=True):
+        assert row[: len(ids) + 1] == [*ids, TOKENIZER.eos_id]
+        assert not any(row[len(ids) + 1 :])
+        assert tokenizer.decode(row, skip_special_tokens=True) == TOKENIZER.decode(ids)
+    targets_BT = torch.randint(4, 300, (len(LINES), 9))
+    with torch.inference_mode():
+        found = theirs(**batch, decoder_input_ids=targets_BT).logits
+        assert distance(found, model(batch.input_ids, targets_BT)) < 1e-5
+
+    translator = Translator.load(tmp_path / "model", device="cpu")
+    ours = translator.translate(LINES, options=GREEDY)
+    for line, translation in zip(LINES, ours, strict=True):
+        given = tokenizer(line.strip(), return_tensors="pt")
+        limit = len(translation.tokens) + ("max_length" not in translation.flags)
+        out = theirs.generate(**given, num_beams=1, max_length=None, max_new_tokens=limit)
+        assert tokenizer.decode(out[0], skip_special_tokens=True).strip() == translation.text
+
+
+@pytest.mark.parametrize("config", BOTH.values(), ids=BOTH.keys())
+def test_what_is_written_reads_back(tmp_path: Path, config: EncoderDecoderConfig) -> None:
+    """By our own tables of Marian, in the other direction, as a model with the same outputs."""
+    from transformers import AutoModelForSeq2SeqLM
+
+    model = converted(tmp_path, config, "huggingface")
+    theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out")
+    marian = family(theirs.config.to_dict())
+    read = marian.config(theirs.config.to_dict())
+    assert isinstance(read, EncoderDecoderConfig)
+    again = EncoderDecoder(read).eval()
+    again.load_state_dict(marian.weights(theirs.state_dict(), read), strict=False)
+    src_BS, tgt_BT = torch.randint(4, 300, (2, 3, 7)).unbind()
+    assert distance(again(src_BS, tgt_BT), model(src_BS, tgt_BT)) < 1e-5
+    kept = ("positions", "output_bias", "bias", "tie_embeddings")
+    assert replace(read, **{key: getattr(config, key) for key in kept}) == config
+
+
+@pytest.mark.parametrize("config", ALL.values(), ids=ALL.keys())
+def test_ctranslate2_computes_the_same(tmp_path: Path, config: EncoderDecoderConfig) -> None:
+    """Greedy translations of a batch, and the log-probabilities of targets that are given."""
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
+    converted(tmp_path, config, "ctranslate2")
+    engine = ctranslate2.Translator(str(tmp_path / "out"), compute_type="float32")
+    tokenizer = Tokenizer.load(tmp_path / "out" / "tokenizer.json")
+    translator = Translator.load(tmp_path / "model", device="cpu")
+
+    sources = [tokenizer.tokens(tokenizer.encode(line.strip())) for line in LINES]
+    ours = translator.translate(LINES, options=GREEDY)
+    for source, translation in zip(sources, ours, strict=True):
+        limit = len(translation.tokens) + ("max_length" not in translation.flags)
+        options = {"min_decoding_length": 0, "max_decoding_length": limit}
+        (found,) = engine.translate_batch([source], beam_size=1, **options)
+        assert tuple(found.hypotheses[0]) == translation.tokens
+
+    targets = list(reversed(sources))
+    scored = engine.score_batch(sources, targets)
+    pairs = list(zip(LINES, reversed(LINES), strict=True))
+    for theirs, own in zip(scored, translator.score([(a, b) for a, b in pairs]), strict=True):
+        assert theirs.log_probs == pytest.approx(own.token_log_probs, abs=1e-3, rel=1e-4)
+
+
+def test_positions_are_a_permutation_of_channels() -> None:
+    """The renumbered weights with Marian's layout of positions make the same model, exactly."""
+    config = replace(PAPER, tie_embeddings="none", output_bias=True)
+    halves = replace(config, positions=Sinusoidal(layout="halves"))
+    model, other = (EncoderDecoder(c).double().eval() for c in (config, halves))
+    stir(model)
+    other.load_state_dict(sines_before_cosines(model.state_dict(), config.d_model))
+    src_BS, tgt_BT = torch.randint(4, 300, (2, 3, 7)).unbind()
+    assert distance(other(src_BS, tgt_BT), model(src_BS, tgt_BT)) < 1e-12

@@ -1,0 +1,177 @@
+"""What is refused, and what stays of a conversion that fails: nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, save_translator
+
+from dragoman.convert import TARGETS, TargetName, convert, limits
+from dragoman.convert.probe import Answer, Answers, _ours, built_in_probe
+from dragoman.errors import DragomanError, InputError
+from dragoman.models import EncoderDecoderConfig
+from dragoman.models.folder import FolderConfig, save_model
+from dragoman.nn import ALiBi, Rotary, SlidingWindow
+from dragoman.tasks.folders import Folder, read_folder
+from dragoman.tasks.translate.translator import Translator
+
+CONFIG = make_config(make_tokenizer())
+NEITHER = {
+    "num_kv_heads": replace(CONFIG, num_kv_heads=2),
+    "head_dim": replace(CONFIG, head_dim=6),
+    "positions": replace(CONFIG, positions=Rotary()),
+    "norm_position": replace(CONFIG, norm_position="deepnorm"),
+    "final_norm": replace(CONFIG, final_norm=True),
+    "encoder_patterns": replace(CONFIG, encoder_patterns=(SlidingWindow(size=3),)),
+    "decoder_patterns": replace(CONFIG, decoder_patterns=(SlidingWindow(size=3),)),
+    "qk_norm": replace(CONFIG, qk_norm=True),
+    "attention_scale": replace(CONFIG, attention_scale=1.0),
+    "score_soft_cap": replace(CONFIG, score_soft_cap=5.0),
+    "logit_scale": replace(CONFIG, logit_scale=0.5),
+    "logit_soft_cap": replace(CONFIG, logit_soft_cap=5.0),
+}
+NOT_MARIAN = {
+    "norm": replace(CONFIG, norm="rms"),
+    "norm_eps": replace(CONFIG, norm_eps=1e-3),
+    "embedding_norm": replace(CONFIG, embedding_norm=True),
+    "gated": replace(CONFIG, gated=True),
+    "activation": replace(CONFIG, activation="sigmoid"),
+    "positions": replace(CONFIG, positions=ALiBi()),
+}
+CASES = [
+    *(("huggingface", key, config) for key, config in [*NEITHER.items(), *NOT_MARIAN.items()]),
+    *(("ctranslate2", key, config) for key, config in NEITHER.items()),
+]
+
+
+def save(folder: Path, config: EncoderDecoderConfig) -> Path:
+    """Save a model of random weights."""
+    tokenizer = make_tokenizer()
+    about = FolderConfig(model=config, decoding=DECODING)
+    save_model(folder, make_model(config), about, tokenizers=(tokenizer, tokenizer))
+    return folder
+
+
+@pytest.mark.parametrize(("to", "key", "config"), CASES)
+def test_what_a_target_cannot_express_is_refused(
+    tmp_path: Path, to: TargetName, key: str, config: EncoderDecoderConfig
+) -> None:
+    """By the key of the config, before anything is written, with or without the package."""
+    model = save(tmp_path / "model", config)
+    with pytest.raises(InputError, match=rf"^{key} = .*cannot be expressed in"):
+        convert(model, tmp_path / "out", to)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_two_tokenizers_are_not_one(tmp_path: Path) -> None:
+    """AutoTokenizer returns one: it would decode the target by the tokenizer of the source."""
+    about = FolderConfig(model=CONFIG, decoding=DECODING)
+    sides = (make_tokenizer(), make_tokenizer())
+    save_model(tmp_path / "model", make_model(CONFIG), about, tokenizers=sides)
+    with pytest.raises(InputError, match=r"tokenizer\.joint = true"):
+        convert(tmp_path / "model", tmp_path / "out", "huggingface")
+
+
+@pytest.mark.parametrize(("to", "name"), [("huggingface", "transformers"), ("ctranslate2",) * 2])
+def test_a_missing_package_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: TargetName, name: str
+) -> None:
+    """It names the extra to install."""
+    monkeypatch.setattr(limits, "find_spec", lambda asked: None if asked == name else 1)
+    with pytest.raises(InputError, match=rf"{name}.*not installed: pip install 'dragoman\[export"):
+        convert(save_translator(tmp_path / "model"), tmp_path / "out", to)
+
+
+@dataclass
+class Mirror:
+    """A target that answers as our model does, but for what a test changes."""
+
+    change: Callable[[Answer], Answer]
+    name = "a mirror"
+
+    def check(self, folder: Folder) -> None:
+        """Take any."""
+
+    def write(self, folder: Folder, out: Path) -> None:  # noqa: ARG002
+        """Write something."""
+        (out / "file").write_text("written")
+
+    def open(self, folder: Folder, out: Path) -> Answers:
+        """Answer from the model itself."""
+        assert (out / "file").is_file()
+        translator = Translator.of(folder)
+
+        def answer(text: str, limit: int) -> Answer:
+            ours, most = _ours(folder, translator, text, 1)
+            assert limit == most
+            return self.change(ours)
+
+        return answer
+
+
+def shifted(by: float) -> Callable[[Answer], Answer]:
+    """Move one logit of the last step."""
+
+    def change(answer: Answer) -> Answer:
+        logits_TV = answer.logits_TV.clone()
+        logits_TV[-1, 300] += by * float(logits_TV.abs().max())
+        return replace(answer, logits_TV=logits_TV)
+
+    return change
+
+
+def test_what_agrees_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole, under its name, with nothing beside it; differences of rounding are allowed."""
+    monkeypatch.setitem(TARGETS, "huggingface", Mirror(shifted(5e-5)))
+    model = save_translator(tmp_path / "model")
+    proof = convert(model, tmp_path / "new" / "out", "huggingface")
+    assert proof.sentences == len(built_in_probe(read_folder(model, device="cpu"))) > 5
+    assert 1e-5 < proof.worst < 1e-4
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out"]
+    with pytest.raises(InputError, match="it exists"):
+        convert(model, tmp_path / "new" / "out", "huggingface")
+    assert (tmp_path / "new" / "out" / "file").read_text() == "written"
+
+
+CHANGES: dict[str, tuple[Callable[[Answer], Answer], str]] = {
+    "logits": (shifted(1e-3), r"differ by up to 1\.\de-03 \(sentence"),
+    "nan": (shifted(float("nan")), r"differ by up to nan \(sentence 1 "),
+    "text": (lambda a: replace(a, text=f"{a.text}!"), 'sentence 1 becomes ".*!", not "'),
+    "ids": (lambda a: replace(a, ids=a.ids[:-1]), "sentence 1 becomes"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES.keys())
+def test_what_differs_is_not_written(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Answer], Answer],
+    message: str,
+) -> None:
+    """The error names the worst difference, and a translation that changed."""
+    monkeypatch.setitem(TARGETS, "ctranslate2", Mirror(change))
+    model = save_translator(tmp_path / "model")
+    with pytest.raises(DragomanError, match=message) as refused:
+        convert(model, tmp_path / "out", "ctranslate2", ["a cat sees the dog"])
+    assert not isinstance(refused.value, InputError)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(("given", "message"), [(["", " "], "no sentence"), (["a b c"], "tokens")])
+def test_a_probe_must_be_of_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], message: str
+) -> None:
+    """It has sentences, none of which would be translated in chunks."""
+    monkeypatch.setitem(TARGETS, "huggingface", Mirror(lambda a: a))
+    tokenizer = make_tokenizer()
+    about = FolderConfig(model=CONFIG, decoding=replace(DECODING, max_src_tokens=2))
+    save_model(tmp_path / "m", make_model(CONFIG), about, tokenizers=(tokenizer, tokenizer))
+    with pytest.raises(InputError, match=message):
+        convert(tmp_path / "m", tmp_path / "out", "huggingface", given)
+
+
+def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
+    """From Python; the command line knows them."""
+    with pytest.raises(InputError, match="huggingface or ctranslate2"):
+        convert(tmp_path, tmp_path / "out", "marian")  # type: ignore[arg-type]
