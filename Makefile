@@ -19,7 +19,7 @@ PLAIN_TESTS := tests/parity tests/property/test_neighbours.py tests/property/tes
 	tests/unit/nn/test_products.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-cpus mutants check format bench docs clean
+.PHONY: help install demo test test-cpus mutants check format bench bench-decode docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -60,6 +60,9 @@ format: $(STAMP) ## rewrite the sources as the formatter and the linter want the
 
 bench: $(STAMP) ## run the benchmarks
 	$(BIN)/python -m benchmarks
+
+bench-decode: $(STAMP) ## decoding against CTranslate2 and Hugging Face, each in a process of its own
+	$(BIN)/python -m benchmarks decode-peers
 
 docs: $(STAMP) ## pages made from the code, the site in build/site, and every experiment of the walk
 	$(BIN)/python docs/make.py

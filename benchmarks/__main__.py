@@ -9,6 +9,7 @@ from dragoman import prepare_process
 BENCHMARKS = {
     "training": "tokens/s of a training step, against torch.nn.Transformer",
     "decoding": "tokens/s of decoding, against Hugging Face's MarianMT class",
+    "decode-peers": "tokens/s of decoding, against CTranslate2 and Hugging Face, same weights",
     "multi30k": "train by a recipe and score: BLEU, with command and versions",
     "variants": "one small decoder with every position scheme, pattern and block",
     "bag-of-words": "linear models on the data of the classifiers and taggers",
