@@ -8,8 +8,8 @@ import torch
 from tests.unit.models.small import distance, stir
 from tests.unit.tasks.tiny import DECODING, make_config, make_tokenizer, random_lines
 
-from dragoman.convert import TargetName, convert
 from dragoman.convert.huggingface import sines_before_cosines
+from dragoman.convert.targets import TargetName, convert
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.foreign import family

@@ -29,7 +29,7 @@ def convert(
 
     dragoman convert runs/en-zh en-zh-ct2 --to ctranslate2 --probe dev.en
     """
-    from dragoman.convert import convert as convert_model
+    from dragoman.convert.targets import convert as convert_model
 
     sentences = None if probe is None else list(read_lines(probe))
     proof = convert_model(model, out, to, sentences)

@@ -302,3 +302,16 @@ def test_the_demo_names_what_brings_pictures(
     translator = dragoman.load(model, device="cpu")
     demo._draw(translator, LINES[0], tmp_path / "a.png", Console(file=said, width=200))
     assert "5. No picture: in a checkout: pip install '.[plot]'" in said.getvalue()
+
+
+def test_a_model_is_converted(run: Run, model: Path, tmp_path: Path) -> None:
+    """Nothing goes to standard output; a second run does not write over the first."""
+    probe = write(tmp_path / "probe", ["a cat sees the dog", "", "我喜欢学习"])
+    call = ("convert", model, tmp_path / "out", "--to", "huggingface", "--probe", probe)
+    done = run(*call)
+    assert (done.code, done.out) == (0, "")
+    assert "2 sentences of the probe translated alike" in done.err
+    assert (tmp_path / "out" / "generation_config.json").is_file()
+    again = run(*call)
+    assert (again.code, again.out) == (2, "")
+    assert "it exists" in again.err

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, save_translator
 
-from dragoman.convert import TARGETS, TargetName, convert, limits
+from dragoman.convert import limits
 from dragoman.convert.probe import Answer, Answers, _ours, built_in_probe
+from dragoman.convert.targets import TARGETS, TargetName, convert
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.folder import FolderConfig, save_model

@@ -1,0 +1,60 @@
+"""The libraries that a model can be converted for, and the conversion.
+
+A target writes a folder, and opens one as a function that answers a text. `convert` lets it do the
+first in a temporary folder and the second on the sentences of a probe, and gives the folder its
+name if the answers are those of our model.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+from dragoman.convert.ctranslate import CTranslate2
+from dragoman.convert.huggingface import HuggingFace
+from dragoman.convert.probe import Answers, Proof, built_in_probe, compare
+from dragoman.errors import InputError
+from dragoman.files.writing import creating
+from dragoman.models import EncoderDecoder
+from dragoman.tasks.folders import Folder, read_folder
+
+TargetName = Literal["huggingface", "ctranslate2"]
+
+
+class Target(Protocol):
+    """A library whose folders we write."""
+
+    name: str
+    """As users know it."""
+
+    def check(self, folder: Folder) -> None:
+        """Raise InputError for what it cannot express, naming the key of the config."""
+
+    def write(self, folder: Folder, out: Path) -> None:
+        """Write into the folder `out`, which is empty."""
+
+    def open(self, folder: Folder, out: Path) -> Answers:
+        """Load what was written, by the library itself, on a CPU in fp32."""
+
+
+TARGETS: Mapping[TargetName, Target] = {"huggingface": HuggingFace(), "ctranslate2": CTranslate2()}
+
+
+def convert(
+    model: Path, out: Path, to: TargetName, sentences: Sequence[str] | None = None
+) -> Proof:
+    """Write the model folder `model` as the new folder `out` of another library, if it is equal.
+
+    `sentences` are what both sides translate, by default some made of the vocabulary. Raises
+    InputError for what the target cannot express and where its package is missing, DragomanError
+    where the sides differ; then there is no folder `out`.
+    """
+    if to not in TARGETS:
+        known = " or ".join(get_args(TargetName))
+        raise InputError(f"there is no target {to}; a model is converted to {known}")
+    target, folder = TARGETS[to], read_folder(model, device="cpu")
+    folder.model_of(EncoderDecoder)
+    target.check(folder)
+    probe = built_in_probe(folder) if sentences is None else sentences
+    with creating(out, "converted model") as part:
+        target.write(folder, part)
+        return compare(folder, target.open(folder, part), probe, target.name)
