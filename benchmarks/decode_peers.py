@@ -108,7 +108,7 @@ def measure(model: Path, scratch: Path, chosen: argparse.Namespace) -> Figures:
     """Convert the model and run all engines in turn."""
     import ctranslate2
 
-    from dragoman.convert import convert
+    from dragoman.convert.targets import convert
 
     folders = {"dragoman": model}
     for to in ("ctranslate2", "huggingface"):
