@@ -106,9 +106,11 @@ def main() -> None:
     print(json.dumps({"start": perf_counter() - begun}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
+        case = asked["rows"], asked["beam"], asked["length"]
+        decode(*case)  # the engine before has taken the caches
         tokens, start = 0, perf_counter()
         while not tokens or perf_counter() - start < asked["seconds"]:
-            tokens += decode(asked["rows"], asked["beam"], asked["length"])
+            tokens += decode(*case)
         print(json.dumps({"tokens": tokens, "seconds": perf_counter() - start}), flush=True)
     peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"peak": peak}), flush=True)
