@@ -36,7 +36,8 @@ def required(verb: str) -> dict[str, list[str]]:
     found = {}
     for each in COMMANDS[verb].params:
         if each.required and each.param_type_name == "option":
-            found[each.opts[0]] = [each.opts[0], "there"]
+            word, is_one_of, _ = options_of(verb)[each.opts[0]].partition(" or ")
+            found[each.opts[0]] = [each.opts[0], word if is_one_of else "there"]
         elif each.required:
             found[each.metavar or each.name.upper()] = ["there"]
     return found
@@ -70,9 +71,14 @@ def test_an_option_that_is_not_there(run: Run, verb: str) -> None:
 
 @every_verb
 def test_something_that_is_missing(run: Run, verb: str) -> None:
-    """Each argument and option that a verb cannot do without is asked for by its name."""
+    """Each argument and option that a verb cannot do without is asked for by its name.
+
+    Of several arguments the last one is missing, whichever was meant.
+    """
+    last = [name for name in required(verb) if not name.startswith("-")][-1:]
     for name in required(verb):
-        assert_led_to_help(run(verb, *whole(verb, but={name})), verb, f"{verb} needs {name};")
+        asked = name if name.startswith("-") else last[0]
+        assert_led_to_help(run(verb, *whole(verb, but={name})), verb, f"{verb} needs {asked};")
 
 
 @every_verb
@@ -80,7 +86,7 @@ def test_a_value_that_is_none_of_its_type(run: Run, verb: str) -> None:
     """The option, what it must be and what was typed, however it was typed."""
     for option, must in options_of(verb).items():
         for typed in ([option, "many"], [f"{option}=many"]) if must not in {"", "no"} else ():
-            done = run(verb, *typed, *whole(verb))
+            done = run(verb, *typed, *whole(verb, but={option}))
             assert_led_to_help(done, verb, f"{option} must be {must}, not many")
 
 
