@@ -8,6 +8,8 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
+
 from dragoman.cli.output import (
     BATCH_TOKENS,
     WINDOW,
@@ -20,6 +22,7 @@ from dragoman.cli.output import (
     ModelFolder,
     OutputFile,
     Resume,
+    digest_of,
     each_line,
     option,
     precision_of,
@@ -83,6 +86,14 @@ Prefixes = Annotated[
     Path | None, option("What each translation begins with, line by line; empty lines are free.")
 ]
 
+Ensemble = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Another model that decodes with it, by the mean of the probabilities; repeatable.",
+    ),
+]
+
 
 def translate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
@@ -100,6 +111,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     min_p: MinP = None,
     seed: Seed = None,
     prefixes: Prefixes = None,
+    ensemble: Ensemble = None,
     no_split: NoSplit = False,
     no_retry: NoRetry = False,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
@@ -131,6 +143,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     }
     command = _command(chosen) | {
         "--prefixes": None if prefixes is None else str(prefixes),
+        "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
         "--json": as_json,
         "--compute": None if compute == "float32" else compute,
     }
@@ -140,7 +153,12 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     with lines as given, nullcontext() if prefixes is None else lines_from(prefixes) as begun:
         from dragoman.tasks.translate.translator import Translator
 
-        translator = Translator.load(model, device=device, precision=precision_of(compute, device))
+        precision = precision_of(compute, device)
+        first, *others = (
+            Translator.load(each, device=device, precision=precision)
+            for each in (model, *(ensemble or ()))
+        )
+        translator = first.ensemble(*others)
         _translate(given, begun, translator, chosen, as_json=as_json)
 
 

@@ -87,7 +87,7 @@ def to_json(result: Plain | Mapping[str, Any]) -> str:
     return json.dumps(plain, ensure_ascii=False)
 
 
-def _digest_of(model: Path) -> str:
+def digest_of(model: Path) -> str:
     """Tell one model folder from another: its `config.json` has the hash of its weights."""
     try:
         config = (model / "config.json").read_bytes()
@@ -318,7 +318,7 @@ def each_line(
     """
     given = file_or_text(file)
     check_output(output, model, given)
-    command = {"model": _digest_of(model), **options}
+    command = {"model": digest_of(model), **options}
     out = Output.find(output, command, resume=resume, starts=starts)
     with lines_from(given) as lines:
         yield Lines(lines, is_typed(given), out)

@@ -32,8 +32,8 @@ VERBS: dict[str, str | None] = {
     "train": None,
     "translate": (
         "--beam-size --n-best --length-penalty --min-length --repetition-penalty "
-        "--no-repeat-ngrams --temperature --top-k --top-p --min-p --seed --prefixes --no-split "
-        "--no-retry --max-batch-tokens --json --device --compute --output --resume"
+        "--no-repeat-ngrams --temperature --top-k --top-p --min-p --seed --prefixes --ensemble "
+        "--no-split --no-retry --max-batch-tokens --json --device --compute --output --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "

@@ -138,6 +138,14 @@ def test_translations_can_be_sampled(run: Run, model: Path, tmp_path: Path) -> N
     assert_refused(run("translate", model, file, "--top-p", "0.5"), "top_p is 0.5")
 
 
+def test_models_decode_together(run: Run, model: Path, tmp_path: Path) -> None:
+    """A model beside itself says the same; what is no model is refused."""
+    file = write(tmp_path / "in", LINES[:4])
+    alone = run("translate", model, file)
+    assert run("translate", model, file, "--ensemble", model, "--ensemble", model).out == alone.out
+    assert run("translate", model, file, "--ensemble", tmp_path / "none").code == 2
+
+
 def test_translations_begin_as_told(run: Run, model: Path, tmp_path: Path) -> None:
     """One prefix for each line; another number of them, or none, is refused."""
     lines = LINES[:3]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.decode import (
+    Ensemble,
     Forbid,
     Forced,
     ForcedPrefix,
@@ -26,6 +27,7 @@ from dragoman.decode import (
     RepetitionPenalty,
     Strategy,
     force,
+    mean_log_probs,
     relative_lengths,
     search,
 )
@@ -84,11 +86,15 @@ class IdTranslator:
     threads may share it, and one of them may train it.
     """
 
-    def __init__(self, model: EncoderDecoder, specials: Specials, precision: Arithmetic) -> None:
-        self._model = evaluation_view(model)
-        self._planner = Planner(self._model, precision)
-        self._specials = specials
-        self._precision = precision
+    def __init__(
+        self, models: Sequence[EncoderDecoder], specials: Specials, precision: Arithmetic
+    ) -> None:
+        """Several models decode by the mean of their probabilities; attention is the first's."""
+        self.models = tuple(evaluation_view(model) for model in models)
+        self.specials = specials
+        self.precision = precision
+        self._model = self.models[0]
+        self._planners = [Planner(model, precision) for model in self.models]
         self._forbid = Forbid(specials.forbidden)
 
     @property
@@ -98,17 +104,18 @@ class IdTranslator:
 
     def longest_source(self, wanted: int) -> int:
         """So many tokens, or as many as the model has places for, beside the end."""
-        places = self._model.src_embedding.num_positions
-        return wanted if places is None else max(1, min(wanted, places - 1))
+        bounds = [model.src_embedding.num_positions for model in self.models]
+        return max(1, min([wanted, *(places - 1 for places in bounds if places is not None)]))
 
     @property
     def longest_target(self) -> int | None:
         """Most tokens of a target, its end among them; None where nothing bounds them."""
-        return self._model.tgt_embedding.num_positions
+        bounds = [model.tgt_embedding.num_positions for model in self.models]
+        return min((places for places in bounds if places is not None), default=None)
 
     def inference(self) -> AbstractContextManager[torch.device]:
         """What every method here must run in; entered once for many calls."""
-        return inference(self._model, self._precision)
+        return inference(self._model, self.precision)
 
     def search(
         self,
@@ -125,7 +132,7 @@ class IdTranslator:
         max_B = max_B.clamp(min=least_B)
         if self.longest_target is not None:
             max_B = max_B.clamp(max=self.longest_target)
-        specials, device = self._specials, self.device
+        specials, device = self.specials, self.device
         processors: list[Processor] = [self._forbid]
         if options.min_length:
             min_B = torch.full_like(max_B, options.min_length)
@@ -137,9 +144,9 @@ class IdTranslator:
         if any(source.prefix for source in sources):
             processors.append(ForcedPrefix([source.prefix for source in sources], device))
         strategy = strategy or options.strategy(tuple(source.number for source in sources))
-        planned: Model[Any] = self._planner(strategy.beam_size)
+        planned: list[Model[Any]] = [planner(strategy.beam_size) for planner in self._planners]
         return search(
-            planned,
+            planned[0] if len(planned) == 1 else Ensemble(planned),
             self._pad_src([source.ids for source in sources]),
             strategy,
             processors=processors,
@@ -150,9 +157,7 @@ class IdTranslator:
         """Score targets that are given, with the probabilities that a search sees."""
         tgt_out_BT = self._pad_tgt([tgt for _, tgt in pairs])
         batch = (self._pad_src([src for src, _ in pairs]), self._shift(tgt_out_BT), tgt_out_BT)
-        return force(
-            self._allowed_logits, batch, pad_id=self._specials.pad_id, alpha=length_penalty
-        )
+        return force(self._allowed_logits, batch, pad_id=self.specials.pad_id, alpha=length_penalty)
 
     def attention(self, src: Ids, tgt: Ids) -> Tensor:
         """The weights (T, S) of the decoder's last cross-attention, averaged over its heads.
@@ -177,20 +182,21 @@ class IdTranslator:
 
     def _allowed_logits(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
         """The logits of all positions, without what decoding never writes."""
-        logits_BTV: Tensor = self._model(src_BS, tgt_in_BT).float()
+        every = [model(src_BS, tgt_in_BT).float() for model in self.models]
+        logits_BTV: Tensor = every[0] if len(every) == 1 else mean_log_probs(every)
         rows = torch.arange(tgt_in_BT.numel(), device=tgt_in_BT.device)
         logits_NV = self._forbid(logits_BTV.flatten(0, 1), Prefixes(tgt_in_BT.view(-1, 1), rows))
         return logits_NV.view_as(logits_BTV)
 
     def _pad_src(self, sources: Sequence[Ids]) -> Tensor:
-        return _pad(sources, self._specials.src_eos_id, self._specials.src_pad_id).to(self.device)
+        return _pad(sources, self.specials.src_eos_id, self.specials.src_pad_id).to(self.device)
 
     def _pad_tgt(self, targets: Sequence[Ids]) -> Tensor:
-        return _pad(targets, self._specials.eos_id, self._specials.pad_id).to(self.device)
+        return _pad(targets, self.specials.eos_id, self.specials.pad_id).to(self.device)
 
     def _shift(self, tgt_out_BT: Tensor) -> Tensor:
         """What the decoder reads when it is to write `tgt_out`: bos, then all but the last."""
-        bos_B1 = torch.full_like(tgt_out_BT[:, :1], self._specials.bos_id)
+        bos_B1 = torch.full_like(tgt_out_BT[:, :1], self.specials.bos_id)
         return torch.cat([bos_B1, tgt_out_BT[:, :-1]], dim=1)
 
 

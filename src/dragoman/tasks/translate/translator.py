@@ -11,6 +11,7 @@ beside it: on a CPU text and scores are the same bit for bit for any batch size 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from itertools import chain, islice, pairwise
 from typing import Self, overload
@@ -69,7 +70,7 @@ class Translator(Loadable):
             eos_id=tgt.eos_id,
             forbidden=self.forbidden,
         )
-        self._ids = IdTranslator(model, specials, precision)
+        self._ids = IdTranslator([model], specials, precision)
 
     @classmethod
     def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
@@ -81,6 +82,29 @@ class Translator(Loadable):
             decoding=folder.config.decoding,
             precision=precision,
         )
+
+    def ensemble(self, *others: "Translator") -> Self:
+        """Return a translator that decodes by the mean of the probabilities of all these models.
+
+        Options and alignments are this one's. Raises InputError unless all have the same
+        tokenizers, the same number of rows for them, and stand on the same device.
+        """
+        models, own = list(self._ids.models), self._ids
+        for other in others:
+            theirs = other._ids  # noqa: SLF001 -- the same class
+            if _hashes(self) != _hashes(other) or own.specials != theirs.specials:
+                raise InputError(
+                    "The models of an ensemble have different vocabularies; only models with the "
+                    "same tokenizers can decode together."
+                )
+            if own.device != theirs.device:
+                raise InputError(
+                    "The models of an ensemble are on different devices; load all on one."
+                )
+            models += theirs.models
+        joined = copy(self)
+        joined._ids = IdTranslator(models, own.specials, own.precision)  # noqa: SLF001
+        return joined
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an iterable of str
@@ -319,3 +343,8 @@ class Translator(Loadable):
             )
             for (_, tgt), log_prob, score, token_log_probs in columns
         ]
+
+
+def _hashes(translator: Translator) -> tuple[str, str]:
+    """What the vocabularies of two models are compared by."""
+    return translator.src_tokenizer.content_hash, translator.tgt_tokenizer.content_hash

@@ -1,0 +1,57 @@
+"""Ensembles: several models with one vocabulary decode as one.
+
+The probability of a token is the mean of its probabilities under the models,
+
+    log p(v | y_<t, x) = log (1 / M) sum_m p_m(v | y_<t, x)
+
+computed from log-probabilities without underflow. It is a distribution again, and no model alone
+can exclude a token, as it can where log-probabilities are averaged.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from dragoman.decode.protocol import Model, State
+
+
+def mean_log_probs(logits: Sequence[Tensor]) -> Tensor:
+    """The log of the mean of the distributions (..., V) whose logits are given, in float32.
+
+    `log sum_m exp(log p_m) - log M`; nothing mixes rows, so neighbours do not change a row.
+    """
+    log_probs = torch.stack([F.log_softmax(each, -1, dtype=torch.float32) for each in logits])
+    return log_probs.logsumexp(0) - math.log(len(logits))
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleState:
+    """What each model remembers."""
+
+    states: tuple[State, ...]
+
+    def select(self, rows_N: Tensor) -> None:
+        """Let row n become what row `rows_N[n]` was, for every model."""
+        for state in self.states:
+            state.select(rows_N)
+
+
+class Ensemble:
+    """Several models as one, for any strategy; their states may be of different kinds."""
+
+    def __init__(self, models: Sequence[Model[Any]]) -> None:
+        self._models = tuple(models)
+
+    def start(self, src_BS: Tensor, beam_size: int) -> EnsembleState:
+        """Let every model read the sources."""
+        return EnsembleState(tuple(model.start(src_BS, beam_size) for model in self._models))
+
+    def step(self, ids_N: Tensor, state: EnsembleState) -> Tensor:
+        """Append a token to each row; the log-probabilities (N, V) of the next."""
+        pairs = zip(self._models, state.states, strict=True)
+        return mean_log_probs([model.step(ids_N, each) for model, each in pairs])
