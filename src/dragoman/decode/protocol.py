@@ -40,7 +40,8 @@ class Model(Protocol[StateT]):
     def step(self, ids_N: Tensor, state: StateT) -> Tensor:
         """Append one token to every row and return the logits of the next, `logits_NV`.
 
-        The first call gets the begin-of-sentence id. The caller may write into the result.
+        The first call gets the begin-of-sentence id. The caller may write into the
+        result, which lasts until the next call with this state.
         """
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors import needs_compiler, without_compiler
 
+from dragoman.models.plan import quantized as quantized_module
 from dragoman.models.plan.quantized import QuantizedLinear, quantized
 from dragoman.nn import Linear
 from dragoman.nn.cpu import native
@@ -51,6 +52,24 @@ def test_products_of_integers_have_the_bits_of_torch(
         expected = slow(x_MI, relu=relu), slow.plus(x_MI, residual_MO)
     assert torch.equal(fast(x_MI, relu=relu), expected[0])
     assert torch.equal(fast.plus(x_MI, residual_MO), expected[1])
+
+
+@needs_compiler
+@pytest.mark.parametrize("rows", [6, 8, 9, 21])
+@torch.inference_mode()
+def test_large_products_in_pieces_and_in_given_memory(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bits, and the result lies where it was asked to."""
+    linear, x_MI, residual_MO = Linear(70, 40), numbers(1, rows, 70), torch.randn(rows, 40)
+    product = QuantizedLinear(linear)
+    expected = product(x_MI), product.plus(x_MI, residual_MO)
+    monkeypatch.setattr(quantized_module, "MOST_SUMS", 40)
+    monkeypatch.setattr(quantized_module, "ROWS_AT_ONCE", 8)
+    space_MO = torch.empty(rows, 40)
+    assert product(x_MI, out_MO=space_MO) is space_MO
+    assert torch.equal(space_MO, expected[0])
+    assert torch.equal(product.plus(x_MI, residual_MO), expected[1])
 
 
 @given(SEEDS, ROWS, COLUMNS)

@@ -72,6 +72,8 @@ class AncestorStore:
         """Begin with no position, for `(P, W, K, d)`."""
         self.length = 0
         """Positions that were read."""
+        self.logits_MV: Tensor | None = None
+        """Memory for the logits of a step, if they are to lie in the same."""
         places, self.beam_size, self.num_kv_heads, self._dim = sizes
         self._functions, self._heads = functions, num_heads
         shape = (places, self.num_kv_heads, BLOCK, self.beam_size, self._dim)

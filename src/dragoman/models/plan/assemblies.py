@@ -11,6 +11,7 @@ from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.models.plan.ancestors import AncestorStore, Sources
 from dragoman.models.plan.layers import PlannedLayer
 from dragoman.models.plan.products import DTYPES, familiar_rows, prepared, with_rows
+from dragoman.models.plan.quantized import QuantizedLinear
 from dragoman.models.plan.store import BeamStore
 from dragoman.nn import Arithmetic, Embedding, KeyValue, padding_mask, soft_cap
 from dragoman.nn.cpu.native import Functions
@@ -116,7 +117,15 @@ class PlannedDecoder:
             hidden_MD = self._decoder.step(ids_N, state)
             if self._logit_scale != 1.0:
                 hidden_MD = hidden_MD * self._logit_scale
-            return soft_cap(self._output(hidden_MD), self._logit_soft_cap)[: len(ids_N)]
+            return soft_cap(self._logits(hidden_MD, state), self._logit_soft_cap)[: len(ids_N)]
+
+    def _logits(self, hidden_MD: Tensor, state: Store) -> Tensor:
+        """The logits `(M, V)`; in int8 they lie in the same memory in every step of a search."""
+        if not isinstance(self._output, QuantizedLinear):
+            return self._output(hidden_MD)
+        if state.logits_MV is None:
+            state.logits_MV = torch.empty(len(hidden_MD), self._output.outputs)
+        return self._output(hidden_MD, out_MO=state.logits_MV[: len(hidden_MD)])
 
 
 class PlannedEncoderDecoder(PlannedDecoder):

@@ -16,6 +16,10 @@ LARGEST = 127
 """The largest integer: symmetric, so that 0 stays 0."""
 FEW = 5
 """Rows up to which the compiled product is faster than oneDNN's between two passes."""
+MOST_SUMS = 1 << 22
+"""Sums made at once: memory for more comes from the system page by page, and leaves the caches."""
+ROWS_AT_ONCE = 64
+"""The least number of rows at once, and what larger ones are a multiple of."""
 
 
 class _Matrix(ctypes.Structure):
@@ -40,8 +44,9 @@ class QuantizedLinear:
         parts = [scale * linear.weight for scale, linear in zip(scales, linears, strict=True)]
         weight_OI, w_scale_O1 = quantized(torch.cat(parts).float())
         self._weight_IO, self._w_scale_O = weight_OI.t(), w_scale_O1.flatten()
-        self._outputs = len(weight_OI)
-        self._bias_O = torch.zeros(self._outputs)
+        self.outputs = len(weight_OI)
+        """Numbers of a result."""
+        self._bias_O = torch.zeros(self.outputs)
         if linears[0].bias is not None:
             biases = [scale * linear.bias for scale, linear in zip(scales, linears, strict=True)]
             self._bias_O = torch.cat(biases).float()
@@ -49,18 +54,25 @@ class QuantizedLinear:
         self._offset_O = 128 * weight_OI.sum(dim=1, dtype=torch.int32)
         vectors = (weight_OI, self._offset_O, self._w_scale_O, self._bias_O)
         addresses = [vector.data_ptr() for vector in vectors]
-        self._matrix = _Matrix(*addresses, weight_OI.shape[1], self._outputs)
+        self._matrix = _Matrix(*addresses, weight_OI.shape[1], self.outputs)
         self._at = ctypes.addressof(self._matrix)
 
-    def __call__(self, x_MI: Tensor, *, relu: bool = False) -> Tensor:
-        """Map `(M, in)` to `(M, out)`, with ReLU where asked for."""
-        return self._product(x_MI, None, relu=relu)
+    def __call__(self, x_MI: Tensor, *, relu: bool = False, out_MO: Tensor | None = None) -> Tensor:
+        """Map `(M, in)` to `(M, out)`, with ReLU where asked for; into `out_MO` if it is given."""
+        return self._product(x_MI, relu=relu, out_MO=out_MO)
 
     def plus(self, x_MI: Tensor, residual_MO: Tensor) -> Tensor:
         """Return `x W^T + b + residual`."""
-        return self._product(x_MI, residual_MO, relu=False)
+        return self._product(x_MI, residual_MO)
 
-    def _product(self, x_MI: Tensor, residual_MO: Tensor | None, *, relu: bool) -> Tensor:
+    def _product(
+        self,
+        x_MI: Tensor,
+        residual_MO: Tensor | None = None,
+        *,
+        relu: bool = False,
+        out_MO: Tensor | None = None,
+    ) -> Tensor:
         if self._native is None:
             q_MI, scale_M1 = quantized(x_MI)
             sum_MO = torch._int_mm(q_MI, self._weight_IO)  # noqa: SLF001 -- torch has no other
@@ -69,26 +81,28 @@ class QuantizedLinear:
             return out_MO if residual_MO is None else out_MO + residual_MO
         rows, columns = x_MI.shape
         x_MI = x_MI.contiguous()
-        residual = None if residual_MO is None else residual_MO.data_ptr()
-        out_MO = torch.empty(rows, self._outputs)
+        out_MO = torch.empty(rows, self.outputs) if out_MO is None else out_MO
         if rows <= FEW:
+            residual = None if residual_MO is None else residual_MO.data_ptr()
             self._native.product(self._at, x_MI.data_ptr(), residual, relu, out_MO.data_ptr(), rows)
             return out_MO
-        q_MI = torch.empty(rows, columns, dtype=torch.int8)
-        scale_M = torch.empty(rows)
+        q_MI, scale_M = torch.empty(rows, columns, dtype=torch.int8), torch.empty(rows)
         self._native.quantize(x_MI.data_ptr(), q_MI.data_ptr(), scale_M.data_ptr(), rows, columns)
-        sum_MO = torch._int_mm(q_MI, self._weight_IO)  # noqa: SLF001
-        self._native.finish(
-            sum_MO.data_ptr(),
-            scale_M.data_ptr(),
-            self._w_scale_O.data_ptr(),
-            self._bias_O.data_ptr(),
-            residual,
-            relu,
-            out_MO.data_ptr(),
-            rows,
-            self._outputs,
-        )
+        at_once = max(ROWS_AT_ONCE, MOST_SUMS // self.outputs // ROWS_AT_ONCE * ROWS_AT_ONCE)
+        for first in range(0, rows, at_once):
+            sum_MO = torch._int_mm(q_MI[first : first + at_once], self._weight_IO)  # noqa: SLF001
+            residual = None if residual_MO is None else residual_MO[first].data_ptr()
+            self._native.finish(
+                sum_MO.data_ptr(),
+                scale_M[first].data_ptr(),
+                self._w_scale_O.data_ptr(),
+                self._bias_O.data_ptr(),
+                residual,
+                relu,
+                out_MO[first].data_ptr(),
+                len(sum_MO),
+                self.outputs,
+            )
         return out_MO
 
 

@@ -37,6 +37,8 @@ class BeamStore:
         """
         self.length = 0
         """Positions that were read."""
+        self.logits_MV: Tensor | None = None
+        """Memory for the logits of a step, if they are to lie in the same."""
         self.num_places, self.beam_size, self.num_kv_heads, head_dim = sizes
         self.memory: list[KeysValues] = []
         """Of the cross-attention of each layer."""
