@@ -151,15 +151,17 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     starts = _is_next if n_best > 1 and not as_json else None
     lines = each_line(model, file, command, output=output, resume=resume, starts=starts)
     with lines as given, nullcontext() if prefixes is None else lines_from(prefixes) as begun:
-        from dragoman.tasks.translate.translator import Translator
-
-        precision = precision_of(compute, device)
-        first, *others = (
-            Translator.load(each, device=device, precision=precision)
-            for each in (model, *(ensemble or ()))
-        )
-        translator = first.ensemble(*others)
+        translator = _loaded([model, *(ensemble or ())], compute, device)
         _translate(given, begun, translator, chosen, as_json=as_json)
+
+
+def _loaded(models: list[Path], compute: str, device: str) -> "Translator":
+    """The first model, with the others as its ensemble."""
+    from dragoman.tasks.translate.translator import Translator
+
+    precision = precision_of(compute, device)
+    first, *others = (Translator.load(each, device=device, precision=precision) for each in models)
+    return first.ensemble(*others)
 
 
 def _command(chosen: Mapping[str, Any]) -> dict[str, object]:
