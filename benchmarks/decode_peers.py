@@ -21,7 +21,7 @@ from typing import IO, Any, cast
 import torch
 
 from benchmarks.decoding import SIZE
-from benchmarks.paired import Figures, environment
+from benchmarks.paired import BUILT, Figures, environment, save
 from dragoman.models import EncoderDecoder
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import FolderConfig, save_model
@@ -164,10 +164,8 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
             if model in SIZES:
                 folder = random_folder(model, Path(scratch) / model)
             figures = measure(folder, Path(scratch), chosen)
-        machine = environment(["ctranslate2", "transformers"])
+        name, machine = f"decode-peers-{folder.name}", environment(["ctranslate2", "transformers"])
         options = vars(chosen) | {"models": [folder.name]}
-        found[f"decode-peers-{folder.name}"] = figures | {
-            "options": options,
-            "environment": machine,
-        }
+        found[name] = figures | {"options": options, "environment": machine}
+        save(name, found[name], BUILT)  # a run of many minutes may be cut short
     return found

@@ -75,6 +75,8 @@ def huggingface(folder: Path, mode: str, threads: int) -> Decode:
     import torch
     from transformers import AutoModelForSeq2SeqLM, logging
 
+    from benchmarks.decoding import peer_decoder
+
     logging.set_verbosity_error()
     torch.set_num_threads(threads)
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[mode]
@@ -84,16 +86,7 @@ def huggingface(folder: Path, mode: str, threads: int) -> Decode:
         generator = torch.Generator().manual_seed(rows)
         first = model.config.eos_token_id + 1
         ids_BS = torch.randint(first, model.config.vocab_size, (rows, length), generator=generator)
-        with torch.inference_mode():
-            ids_BT = model.generate(
-                input_ids=ids_BS,
-                attention_mask=torch.ones_like(ids_BS),
-                num_beams=beam,
-                min_new_tokens=length,
-                max_new_tokens=length,
-                do_sample=False,
-            )
-        return rows * (ids_BT.shape[1] - 1)
+        return peer_decoder(model, beam)(ids_BS)
 
     return decode
 

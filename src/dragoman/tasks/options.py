@@ -67,15 +67,7 @@ class DecodingOptions(DecodingDefaults):
     def strategy(self, numbers: tuple[int, ...] | None = None) -> Beam | Greedy | Sample:
         """How tokens are chosen, for sentences whose random numbers follow from these."""
         if self.temperature > 0:
-            return Sample(
-                temperature=self.temperature,
-                top_k=self.top_k,
-                top_p=self.top_p,
-                min_p=self.min_p,
-                seed=self.seed,
-                numbers=numbers,
-                length_penalty=self.length_penalty,
-            )
+            return _sampling(self, numbers)
         if self.beam_size == 1:
             return Greedy(length_penalty=self.length_penalty)
         return Beam(
@@ -127,18 +119,25 @@ class GenerationOptions:
     def strategy(self, numbers: tuple[int, ...]) -> Beam | Greedy | Sample:
         """How tokens are chosen, for texts that have these numbers among all."""
         if self.temperature > 0:
-            return Sample(
-                temperature=self.temperature,
-                top_k=self.top_k,
-                top_p=self.top_p,
-                min_p=self.min_p,
-                seed=self.seed,
-                numbers=numbers,
-                length_penalty=self.length_penalty,
-            )
+            return _sampling(self, numbers)
         if self.beam_size > 1:
             return Beam(beam_size=self.beam_size, length_penalty=self.length_penalty)
         return Greedy(length_penalty=self.length_penalty)
+
+
+def _sampling(
+    options: DecodingOptions | GenerationOptions, numbers: tuple[int, ...] | None
+) -> Sample:
+    """Sampling as the options have it, for sequences of these numbers."""
+    return Sample(
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        min_p=options.min_p,
+        seed=options.seed,
+        numbers=numbers,
+        length_penalty=options.length_penalty,
+    )
 
 
 def _check_beamless(beam_size: int, temperature: float) -> None:

@@ -90,16 +90,17 @@ class Translator(Loadable):
         tokenizers, the same number of rows for them, and stand on the same device.
         """
         models, own = list(self._ids.models), self._ids
-        for other in others:
+        for number, other in enumerate(others, start=2):
             theirs = other._ids  # noqa: SLF001 -- the same class
             if _hashes(self) != _hashes(other) or own.specials != theirs.specials:
                 raise InputError(
-                    "The models of an ensemble have different vocabularies; only models with the "
-                    "same tokenizers can decode together."
+                    f"Model {number} of the ensemble has another vocabulary than the first; only "
+                    "models with the same tokenizers can decode together."
                 )
             if own.device != theirs.device:
                 raise InputError(
-                    "The models of an ensemble are on different devices; load all on one."
+                    f"Model {number} of the ensemble is on {theirs.device}, the first on "
+                    f"{own.device}; load all on one device."
                 )
             models += theirs.models
         joined = copy(self)

@@ -93,5 +93,5 @@ def test_given_translations_are_scored_by_the_mean() -> None:
 
 def test_other_vocabularies_are_refused() -> None:
     """They would add up probabilities of different tokens."""
-    with pytest.raises(InputError, match="different vocabularies"):
+    with pytest.raises(InputError, match="Model 3 of the ensemble has another vocabulary"):
         make(0).ensemble(make(1), make(2, make_tokenizer(300)))
