@@ -282,6 +282,15 @@ def test_wide_beams_stay_with_the_model() -> None:
     assert planner(MOST_BEAMS + 1) is model
 
 
+@torch.inference_mode()
+def test_rows_that_were_not_selected_are_an_error() -> None:
+    """A step of fewer rows than the state has raises; it does not read beyond them."""
+    model = planned(make_model(SMALL).float())
+    state = model.start(random_ids(0, 3, 5), 1)
+    with pytest.raises((ValueError, RuntimeError)):  # torch raises where nothing is compiled
+        model.step(torch.tensor([BOS, BOS]), state)
+
+
 @pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")
 @torch.inference_mode()
 def test_autocast_changes_nothing() -> None:

@@ -7,6 +7,7 @@ import torch
 
 from dragoman.decode import (
     Forbid,
+    ForcedPrefix,
     MinimumLength,
     NoRepeatedNgrams,
     Prefixes,
@@ -37,6 +38,21 @@ def test_the_minimum_is_looked_up_by_sentence(length: int, forbidden: list[int])
     expected_NV = torch.ones(3, 4)
     expected_NV[forbidden, 2] = NEVER
     assert torch.equal(logits_NV, expected_NV)
+
+
+@pytest.mark.parametrize(("length", "forced"), [(0, {0: 0, 1: 3}), (1, {1: 1}), (2, {})])
+def test_a_prefix_is_looked_up_by_sentence(length: int, forced: dict[int, int]) -> None:
+    """Row by row: inside its sentence's prefix a row has one token, even a forbidden one."""
+    begin = ForcedPrefix([[4, 4, 4], [0], [], [3, 1]], torch.device("cpu"))
+    given_NV = torch.ones(3, 5)
+    given_NV[:, 3] = NEVER
+    logits_NV = begin(given_NV.clone(), prefixes(length, 1, 3, 2))
+    for row in range(3):
+        if row not in forced:
+            assert torch.equal(logits_NV[row], given_NV[row])
+        else:
+            probs_V = logits_NV[row].softmax(0)
+            assert probs_V.tolist() == [float(token == forced[row]) for token in range(5)]
 
 
 def test_no_minimum_for_no_sentence() -> None:
