@@ -8,6 +8,7 @@ search are those of the processed distribution.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -28,9 +29,18 @@ class Forbid:
 
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- the seam's
         """Set the columns to minus infinity."""
-        for token in self.ids:  # a column each: an index tensor would have to move to the device
-            logits_NV[:, token] = IMPOSSIBLE
+        for columns in _runs(self.ids):  # slices: an index tensor would have to move to the device
+            logits_NV[:, columns] = IMPOSSIBLE
         return logits_NV
+
+
+@cache
+def _runs(ids: tuple[int, ...]) -> tuple[slice, ...]:
+    """The ids as few ranges."""
+    known = set(ids)
+    firsts = sorted(token for token in known if token - 1 not in known)
+    lasts = sorted(token for token in known if token + 1 not in known)
+    return tuple(slice(first, last + 1) for first, last in zip(firsts, lasts, strict=True))
 
 
 class MinimumLength:

@@ -70,20 +70,21 @@ def search_steps(
         log_probs_NV = log_softmax(logits_NV)
         advance = frontier.advance(log_probs_NV)
 
-        # One row of a softmax is NaN as a whole or not at all. Three flags, one synchronisation.
-        broken = (log_probs_NV[:, 0].isnan() & rows.open_N).any()
-        undecided_B = advance.open_N.view(-1, width).any(1)
-        flags = torch.stack([broken, advance.ended_N.any(), ~undecided_B.all()])
-        is_broken, any_ended, any_decided = flags.tolist()
-        if is_broken:
+        # One row of a softmax is NaN as a whole or not at all. One table, one synchronisation.
+        broken_N = log_probs_NV[:, 0].isnan() & rows.open_N
+        table_3N = torch.stack([broken_N, advance.ended_N, advance.open_N])
+        broken, ended, goes_on = table_3N.tolist()
+        if any(broken):
             raise _broken(logits_NV)
 
         rows.append(advance)
-        if any_ended:
+        if any(ended):
             rows.collect(advance)
         parents_N = advance.parents_N
         finished = {}
-        if any_decided:
+        undecided = [any(goes_on[first : first + width]) for first in range(0, len(ended), width)]
+        if not all(undecided):
+            undecided_B = torch.tensor(undecided, device=src_BS.device)
             finished = rows.decided(undecided_B)
             kept_N = undecided_B.repeat_interleave(width).nonzero().flatten()
             parents_N = kept_N if parents_N is None else parents_N[kept_N]
