@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors import needs_compiler, without_compiler
 
-from dragoman.models.plan import quantized as quantized_module
+from dragoman.models.plan.products import can_pack
 from dragoman.models.plan.quantized import QuantizedLinear, quantized
 from dragoman.nn import Linear
 from dragoman.nn.cpu import native
@@ -31,6 +31,7 @@ def numbers(seed: int, rows: int, columns: int) -> torch.Tensor:
 
 
 @needs_compiler
+@pytest.mark.skipif(not can_pack("int8"), reason="torch's sums overflow here")
 @pytest.mark.parametrize("relu", [False, True])
 @given(SEEDS, ROWS, COLUMNS, st.integers(1, 300))
 @settings(max_examples=40, deadline=None)
@@ -55,21 +56,16 @@ def test_products_of_integers_have_the_bits_of_torch(
 
 
 @needs_compiler
-@pytest.mark.parametrize("rows", [6, 8, 9, 21])
+@pytest.mark.parametrize("rows", [1, 7])
 @torch.inference_mode()
-def test_large_products_in_pieces_and_in_given_memory(
-    rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same bits, and the result lies where it was asked to."""
-    linear, x_MI, residual_MO = Linear(70, 40), numbers(1, rows, 70), torch.randn(rows, 40)
-    product = QuantizedLinear(linear)
-    expected = product(x_MI), product.plus(x_MI, residual_MO)
-    monkeypatch.setattr(quantized_module, "MOST_SUMS", 40)
-    monkeypatch.setattr(quantized_module, "ROWS_AT_ONCE", 8)
-    space_MO = torch.empty(rows, 40)
+def test_a_product_stays_within_the_memory_it_is_given(rows: int) -> None:
+    """The result lies where it was asked to, and what stands behind it is untouched."""
+    product, x_MI = QuantizedLinear(Linear(70, 40)), numbers(1, rows, 70)
+    space_X = torch.full(((rows + 1) * 40,), 7.0)
+    space_MO = space_X[: rows * 40].view(rows, 40)
     assert product(x_MI, out_MO=space_MO) is space_MO
-    assert torch.equal(space_MO, expected[0])
-    assert torch.equal(product.plus(x_MI, residual_MO), expected[1])
+    assert torch.equal(space_MO, product(x_MI))
+    assert space_X[rows * 40 :].tolist() == [7.0] * 40
 
 
 @given(SEEDS, ROWS, COLUMNS)

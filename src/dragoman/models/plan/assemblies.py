@@ -38,6 +38,11 @@ class PlannedStack:
         self._stack = stack
         self._dtype = DTYPES[arithmetic]
         self._functions = functions if self._attends_plainly() else None
+        self._compiled_products = arithmetic == "int8" and functions is not None
+
+    def _rows(self, rows: int) -> int:
+        """With how many rows to compute, so many being wanted."""
+        return rows if self._compiled_products else familiar_rows(rows)
 
     def _attends_plainly(self) -> bool:
         """Whether scores are products of queries and keys alone."""
@@ -64,7 +69,7 @@ class PlannedStack:
         size = (ids_BL.shape[0], ids_BL.shape[1])
         x_BLD = self._embedding.embed(ids_BL, range(size[1])).to(self._dtype)
         info = self._stack.position_info(x_BLD, range(size[1]))
-        x_MD = with_rows(x_BLD.flatten(0, 1), familiar_rows(size[0] * size[1]))
+        x_MD = with_rows(x_BLD.flatten(0, 1), self._rows(size[0] * size[1]))
         if isinstance(mask, Sources):  # every token attends to its own sentence
             mask.rows_at(torch.arange(size[0], dtype=torch.int32).repeat_interleave(size[1]))
         kvs = []
@@ -82,7 +87,7 @@ class PlannedStack:
         info = self._stack.position_info(x_ND, place)
         if info.bias is not None and added is not None and isinstance(store, BeamStore):
             added = added + _bias(info.bias, store, added.shape[-1])
-        x_MD = with_rows(x_ND, familiar_rows(len(x_ND)))
+        x_MD = with_rows(x_ND, self._rows(len(x_ND)))
         for layer in self.layers:
             x_MD = layer.step(x_MD, store, added, info)
         out_MD: Tensor = self._stack.final_norm(x_MD)

@@ -1,7 +1,7 @@
 """The layers of a model, read a second time: each function is one of `nn/layers.py`, made flat.
 
 Vectors are rows of a plain matrix `(M, D)`: first those of a batch, then some that nobody reads,
-so that few numbers of rows occur (`familiar_rows`). Nothing here has a parameter of its own.
+so that oneDNN meets few numbers of rows (`familiar_rows`). Nothing here has a parameter of its own.
 """
 
 from collections.abc import Callable

@@ -8,18 +8,15 @@ Integers add up to the same sum in any order, so a row's result cannot depend on
 import ctypes
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.nn.cpu.native import native
 
 LARGEST = 127
 """The largest integer: symmetric, so that 0 stays 0."""
-FEW = 5
-"""Rows up to which the compiled product is faster than oneDNN's between two passes."""
-MOST_SUMS = 1 << 22
-"""Sums made at once: memory for more comes from the system page by page, and leaves the caches."""
-ROWS_AT_ONCE = 64
-"""The least number of rows at once, and what larger ones are a multiple of."""
+TILE_OUTPUTS = 64
+"""Outputs that `native.c` computes side by side."""
 
 
 class _Matrix(ctypes.Structure):
@@ -43,18 +40,21 @@ class QuantizedLinear:
         scales = [first_scale] + [1.0] * (len(linears) - 1)
         parts = [scale * linear.weight for scale, linear in zip(scales, linears, strict=True)]
         weight_OI, w_scale_O1 = quantized(torch.cat(parts).float())
-        self._weight_IO, self._w_scale_O = weight_OI.t(), w_scale_O1.flatten()
         self.outputs = len(weight_OI)
         """Numbers of a result."""
         self._bias_O = torch.zeros(self.outputs)
         if linears[0].bias is not None:
             biases = [scale * linear.bias for scale, linear in zip(scales, linears, strict=True)]
             self._bias_O = torch.cat(biases).float()
+        self._w_scale_O = w_scale_O1[:, 0]
         self._native = native()
-        self._offset_O = 128 * weight_OI.sum(dim=1, dtype=torch.int32)
-        vectors = (weight_OI, self._offset_O, self._w_scale_O, self._bias_O)
-        addresses = [vector.data_ptr() for vector in vectors]
-        self._matrix = _Matrix(*addresses, weight_OI.shape[1], self.outputs)
+        if self._native is None:
+            self._weight_IO = weight_OI.t()
+            return
+        self._parts = _tiled(weight_OI, self._w_scale_O, self._bias_O)
+        addresses = [part.data_ptr() for part in self._parts]
+        self._inputs = self._parts[0].shape[1] * 4
+        self._matrix = _Matrix(*addresses, self._inputs, self.outputs)
         self._at = ctypes.addressof(self._matrix)
 
     def __call__(self, x_MI: Tensor, *, relu: bool = False, out_MO: Tensor | None = None) -> Tensor:
@@ -79,31 +79,37 @@ class QuantizedLinear:
             out_MO = sum_MO * scale_M1 * self._w_scale_O + self._bias_O
             out_MO = out_MO.relu() if relu else out_MO
             return out_MO if residual_MO is None else out_MO + residual_MO
-        rows, columns = x_MI.shape
+        rows, inputs = x_MI.shape
+        if inputs < self._inputs:
+            x_MI = F.pad(x_MI, (0, self._inputs - inputs))
         x_MI = x_MI.contiguous()
         out_MO = torch.empty(rows, self.outputs) if out_MO is None else out_MO
-        if rows <= FEW:
-            residual = None if residual_MO is None else residual_MO.data_ptr()
-            self._native.product(self._at, x_MI.data_ptr(), residual, relu, out_MO.data_ptr(), rows)
-            return out_MO
-        q_MI, scale_M = torch.empty(rows, columns, dtype=torch.int8), torch.empty(rows)
-        self._native.quantize(x_MI.data_ptr(), q_MI.data_ptr(), scale_M.data_ptr(), rows, columns)
-        at_once = max(ROWS_AT_ONCE, MOST_SUMS // self.outputs // ROWS_AT_ONCE * ROWS_AT_ONCE)
-        for first in range(0, rows, at_once):
-            sum_MO = torch._int_mm(q_MI[first : first + at_once], self._weight_IO)  # noqa: SLF001
-            residual = None if residual_MO is None else residual_MO[first].data_ptr()
-            self._native.finish(
-                sum_MO.data_ptr(),
-                scale_M[first].data_ptr(),
-                self._w_scale_O.data_ptr(),
-                self._bias_O.data_ptr(),
-                residual,
-                relu,
-                out_MO[first].data_ptr(),
-                len(sum_MO),
-                self.outputs,
-            )
+        vectors_MI, scale_M = torch.empty(x_MI.shape, dtype=torch.uint8), torch.empty(rows)
+        self._native.product(
+            self._at,
+            x_MI.data_ptr(),
+            vectors_MI.data_ptr(),
+            scale_M.data_ptr(),
+            None if residual_MO is None else residual_MO.data_ptr(),
+            relu,
+            out_MO.data_ptr(),
+            rows,
+        )
         return out_MO
+
+
+def _tiled(weight_OI: Tensor, w_scale_O: Tensor, bias_O: Tensor) -> list[Tensor]:
+    """Weights, offsets, scales and biases as `struct Matrix` has them, padded to whole tiles."""
+    missing = -len(weight_OI) % TILE_OUTPUTS
+    weight_OI = F.pad(weight_OI, (0, -weight_OI.shape[1] % 4, 0, missing))
+    tiles = weight_OI.view(-1, TILE_OUTPUTS, weight_OI.shape[1] // 4, 4).transpose(1, 2)
+    offset_O = 128 * weight_OI.sum(dim=1, dtype=torch.int32)
+    return [
+        tiles.contiguous(),
+        offset_O,
+        F.pad(w_scale_O, (0, missing)),
+        F.pad(bias_O, (0, missing)),
+    ]
 
 
 def sums_are_exact() -> bool:

@@ -8,6 +8,10 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
+#ifdef __AVX512VNNI__
+#include <immintrin.h>
+#endif
 
 #define ENOUGH 8192 /* numbers below which a second thread costs more than it saves */
 #define MANY_PRODUCTS 4000000 /* of integers: the same */
@@ -29,45 +33,31 @@ static inline float exponential(float x) {
     return sum * power.number;
 }
 
-/* Each row of x (N, columns) as integers: x = scale * q, with |q| <= 127. */
-void quantize(const float *x, int8_t *q, float *scale, long rows, long columns) {
-#pragma omp parallel for if (rows * columns > ENOUGH)
-    for (long n = 0; n < rows; n++) {
-        const float *from = x + n * columns;
-        int8_t *to = q + n * columns;
-        float largest = 0.0f;
-#pragma omp simd reduction(max : largest)
-        for (long i = 0; i < columns; i++) {
-            float size = fabsf(from[i]);
-            largest = size > largest ? size : largest;
-        }
-        float factor = largest > 0.0f ? 127.0f / largest : 0.0f;
-        scale[n] = largest / 127.0f;
-#pragma omp simd
-        for (long i = 0; i < columns; i++) to[i] = (int8_t)(int32_t)rintf(from[i] * factor);
-    }
+/* Sixteen numbers that stay in a register; they may lie anywhere in memory. */
+#define LANES 16
+typedef float lanes __attribute__((vector_size(64), aligned(4)));
+typedef int32_t integers __attribute__((vector_size(64), aligned(4)));
+typedef int8_t bytes __attribute__((vector_size(64), aligned(4)));
+
+/* sum[o] += sum_j vector[j] * weight[4 o + j], for four numbers of a vector and LANES outputs. */
+static inline integers add_products(integers sum, const uint8_t *vector, bytes weight) {
+#ifdef __AVX512VNNI__
+    int32_t four;
+    memcpy(&four, vector, 4);
+    return (integers)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32(four), (__m512i)weight);
+#else
+    for (int o = 0; o < LANES; o++)
+        for (int j = 0; j < 4; j++) sum[o] += vector[j] * weight[4 * o + j];
+    return sum;
+#endif
 }
 
-/* out = [relu](sum * scale[row] * weight_scale[column] + bias) [+ residual], all (N, columns). */
-void finish(const int32_t *sum, const float *scale, const float *weight_scale, const float *bias,
-            const float *residual, int relu, float *out, long rows, long columns) {
-#pragma omp parallel for if (rows * columns > ENOUGH)
-    for (long n = 0; n < rows; n++) {
-        const int32_t *from = sum + n * columns;
-        float *to = out + n * columns;
-        float factor = scale[n];
-#pragma omp simd
-        for (long i = 0; i < columns; i++) to[i] = (float)from[i] * factor * weight_scale[i] + bias[i];
-        if (relu)
-#pragma omp simd
-            for (long i = 0; i < columns; i++) to[i] = to[i] > 0.0f ? to[i] : 0.0f;
-        if (residual)
-#pragma omp simd
-            for (long i = 0; i < columns; i++) to[i] += residual[n * columns + i];
-    }
-}
+#define TILE_ROWS 6
+#define TILE_BLOCKS 4 /* of LANES outputs: a tile of 6 by 64 sums fills the registers */
+#define TILE_OUTPUTS (TILE_BLOCKS * LANES)
 
-/* A matrix of integers w (outputs, inputs), and `offset[o] = 128 sum_i w[o][i]`. */
+/* A matrix of integers (outputs / TILE_OUTPUTS, inputs / 4, TILE_OUTPUTS, 4), zeros where it ends
+   within a tile, and `offset[o] = 128 sum_i w[o][i]`. */
 struct Matrix {
     const int8_t *weight;
     const int32_t *offset;
@@ -75,29 +65,72 @@ struct Matrix {
     long inputs, outputs;
 };
 
-/* quantize, multiply and finish at once, for so few rows that each weight is read but once. Sums of
-   integers are exact, so these are the bits of any other way. The vectors are moved by 128, since
-   processors multiply bytes without a sign by bytes with one. */
-void product(const struct Matrix *matrix, const float *x, const float *residual, int relu,
-             float *out, long rows) {
+/* out = [relu](sum * scale[row] * weight_scale[output] + bias) [+ residual] of one tile. */
+static inline __attribute__((always_inline)) void
+tile(const struct Matrix *matrix, long first, const uint8_t *vectors, const float *scale,
+     const float *residual, int relu, float *out, const int rows) {
+    integers sum[TILE_ROWS][TILE_BLOCKS] = {{{0}}};
+    const bytes *weight = (const bytes *)(matrix->weight + first * matrix->inputs);
+    for (long i = 0; i < matrix->inputs; i += 4, weight += TILE_BLOCKS)
+        for (int n = 0; n < rows; n++)
+            for (int b = 0; b < TILE_BLOCKS; b++)
+                sum[n][b] = add_products(sum[n][b], vectors + n * matrix->inputs + i, weight[b]);
+    for (int b = 0; b < TILE_BLOCKS; b++) {
+        long o = first + b * LANES, count = matrix->outputs - o;
+        if (count <= 0) return;
+        size_t size = count < LANES ? count * sizeof(float) : sizeof(lanes);
+        for (int n = 0; n < rows; n++) {
+            integers exact = sum[n][b] - *(const integers *)(matrix->offset + o);
+            lanes result = __builtin_convertvector(exact, lanes) * scale[n] *
+                               *(const lanes *)(matrix->scale + o) + *(const lanes *)(matrix->bias + o);
+            lanes other = {0};
+            if (relu) result = (lanes)((integers)result & (result > other));
+            if (residual) memcpy(&other, residual + n * matrix->outputs + o, size);
+            result += other;
+            memcpy(out + n * matrix->outputs + o, &result, size);
+        }
+    }
+}
+
+/* x W^T + b in integers: each row of x (N, inputs) is rounded, x = scale * q with |q| <= 127, in the
+   memory of `vectors` (N, inputs) and `scale`. Sums of integers are exact, so these are the bits of
+   any other way. The vectors are moved by 128, since processors multiply bytes without a sign by
+   bytes with one. */
+void product(const struct Matrix *matrix, const float *x, uint8_t *vectors, float *scale,
+             const float *residual, int relu, float *out, long rows) {
     long inputs = matrix->inputs, outputs = matrix->outputs;
-    int8_t q[rows * inputs];
-    uint8_t moved[rows * inputs];
-    float scale[rows];
-    quantize(x, q, scale, rows, inputs);
-#pragma omp simd
-    for (long i = 0; i < rows * inputs; i++) moved[i] = (uint8_t)(q[i] + 128);
-#pragma omp parallel for if (rows * inputs * outputs > MANY_PRODUCTS)
-    for (long o = 0; o < outputs; o++) {
-        const int8_t *weight = matrix->weight + o * inputs;
+#pragma omp parallel if (rows * inputs * outputs > MANY_PRODUCTS)
+    {
+#pragma omp for
         for (long n = 0; n < rows; n++) {
-            const uint8_t *vector = moved + n * inputs;
-            int32_t sum = 0; /* a plain loop: GCC then finds the instruction that multiplies bytes */
-            for (long i = 0; i < inputs; i++) sum += vector[i] * weight[i];
-            float result = (float)(sum - matrix->offset[o]) * scale[n] * matrix->scale[o] + matrix->bias[o];
-            if (relu) result = result > 0.0f ? result : 0.0f;
-            if (residual) result += residual[n * outputs + o];
-            out[n * outputs + o] = result;
+            const float *from = x + n * inputs;
+            uint8_t *to = vectors + n * inputs;
+            float largest = 0.0f;
+#pragma omp simd reduction(max : largest)
+            for (long i = 0; i < inputs; i++) {
+                float size = fabsf(from[i]);
+                largest = size > largest ? size : largest;
+            }
+            float factor = largest > 0.0f ? 127.0f / largest : 0.0f;
+            scale[n] = largest / 127.0f;
+#pragma omp simd
+            for (long i = 0; i < inputs; i++) to[i] = (uint8_t)((int32_t)rintf(from[i] * factor) + 128);
+        }
+#pragma omp for
+        for (long o = 0; o < outputs; o += TILE_OUTPUTS) {
+            for (long n = 0; n < rows; n += TILE_ROWS) {
+                const uint8_t *from = vectors + n * inputs;
+                const float *add = residual ? residual + n * outputs : 0;
+                float *to = out + n * outputs;
+                switch (rows - n) {
+                case 1: tile(matrix, o, from, scale + n, add, relu, to, 1); break;
+                case 2: tile(matrix, o, from, scale + n, add, relu, to, 2); break;
+                case 3: tile(matrix, o, from, scale + n, add, relu, to, 3); break;
+                case 4: tile(matrix, o, from, scale + n, add, relu, to, 4); break;
+                case 5: tile(matrix, o, from, scale + n, add, relu, to, 5); break;
+                default: tile(matrix, o, from, scale + n, add, relu, to, TILE_ROWS);
+                }
+            }
         }
     }
 }
@@ -110,10 +143,6 @@ struct Store {
     const int32_t *place, *slot, *lengths;
     long slot_stride, length, rows, heads, kv_heads, dim, capacity, slots;
 };
-
-/* Sixteen numbers that stay in a register; they may lie anywhere in memory. */
-typedef float lanes __attribute__((vector_size(64), aligned(4)));
-#define LANES 16
 
 /* scores[c] = q k_c, for keys (C, slots, d). */
 static inline void scores_of_prefix(const float *query, const float *keys, const int32_t *slot,

@@ -50,9 +50,7 @@ def _loaded() -> Functions | None:
     except (OSError, subprocess.SubprocessError):
         return None
     at, size = ctypes.c_void_p, ctypes.c_long
-    functions.quantize.argtypes = (at, at, at, size, size)
-    functions.finish.argtypes = (at, at, at, at, at, ctypes.c_int, at, size, size)
-    functions.product.argtypes = (at, at, at, ctypes.c_int, at, size)
+    functions.product.argtypes = (at, at, at, at, at, ctypes.c_int, at, size)
     functions.attend.argtypes = (at, at, at, at, at, size, at)
     functions.log_softmax.argtypes = (at, at, size, size)
     functions.top.argtypes = (at, size, at, at, size, size)
