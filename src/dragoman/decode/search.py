@@ -72,8 +72,8 @@ def search_steps(
 
         # One row of a softmax is NaN as a whole or not at all. One table, one synchronisation.
         broken_N = log_probs_NV[:, 0].isnan() & rows.open_N
-        table_3N = torch.stack([broken_N, advance.ended_N, advance.open_N])
-        broken, ended, goes_on = table_3N.tolist()
+        flags_XN = torch.stack([broken_N, advance.ended_N, advance.open_N])
+        broken, ended, goes_on = flags_XN.tolist()
         if any(broken):
             raise _broken(logits_NV)
 
