@@ -104,8 +104,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         else:
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
             show = to_json if as_json else _to_line
-            lines = Lines(prompts, typed, share=given.share)
-            lines.write(results, show, _endings, what="text")
+            Lines(prompts, typed, share=given.share).write(results, show, _endings, what="text")
 
 
 @contextmanager

@@ -313,8 +313,9 @@ class Lines:
 
 def _printed(number: int, what: str) -> str:
     """What was printed of a command that has ended too early, and where the rest begins."""
-    rest = f"line {number + 1} of the input (tail -n +{number + 1})" if what == "line" else ""
-    return f"{counted(number, what)} printed" + (f"; the rest begins with {rest}." if rest else ".")
+    following = number + 1
+    rest = f"; the rest begins with line {following} of the input (tail -n +{following})"
+    return f"{counted(number, what)} printed{rest if what == 'line' else ''}."
 
 
 @contextmanager
