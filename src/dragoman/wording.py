@@ -1,4 +1,4 @@
-"""Counts in sentences: `1 step`, `1,250 steps`, `1.2 M`."""
+"""Counts and times in sentences: `1 step`, `1,250 steps`, `1.2 M`, `1:05`."""
 
 
 def counted(count: float, one: str, more: str | None = None) -> str:
@@ -13,3 +13,10 @@ def short(number: float) -> str:
         if number >= unit:
             return f"{number / unit:.3g}{name}"
     return f"{number:.3g}"
+
+
+def clock(seconds: float) -> str:
+    """Write a time as minutes and seconds, 1:05, from an hour on as 1:02:05."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

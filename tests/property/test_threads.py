@@ -13,11 +13,14 @@ from tests.unit.tasks import readers, tiny, tiny_generator
 from torch import nn
 
 from dragoman.cli.inspect_text import Choices, inspect_folder
+from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model
 from dragoman.models.config import ModelConfig
 from dragoman.models.folder import FolderConfig
-from dragoman.nn import Precision, TokenEmbedding
+from dragoman.models.plan import Planner
+from dragoman.models.plan.products import can_pack
+from dragoman.nn import Arithmetic, Precision, TokenEmbedding
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.folders import Folder
 from dragoman.tasks.generate.generator import Generator
@@ -126,6 +129,58 @@ def learning(model: nn.Module) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+@pytest.fixture
+def two_cores() -> Iterator[Callable[[], None]]:
+    """What lets a thread compute on two cores, however many the others have."""
+    before = torch.get_num_threads()
+    yield lambda: torch.set_num_threads(2)
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+def test_a_plan_is_shared(precision: Arithmetic, two_cores: Callable[[], None]) -> None:
+    """Eight threads translate, stream and score with one plan: to the bit what one alone finds."""
+    if not can_pack(precision):
+        pytest.skip(f"no plans in {precision} on this processor")
+    two_cores()
+    tokenizer = tiny.make_tokenizer()
+    model = tiny.make_model(tiny.make_config(tokenizer)).eval()
+    assert Planner(model, precision)(tiny.DECODING.beam_size) is not model
+    translator = Translator(
+        model, tokenizer, tokenizer, decoding=tiny.DECODING, precision=precision
+    )
+    lines = tiny.random_lines(12, seed=2, longest=12)
+    asks: list[Ask] = [
+        lambda: translator.translate(lines, n_best=2),
+        lambda: list(translator.stream(iter(lines), window=5)),
+        lambda: translator.translate(lines[::-1], beam_size=1, max_batch_tokens=60),
+        lambda: translator.score(list(zip(lines, lines[::-1], strict=True))),
+    ]
+    expected = [ask() for ask in asks]
+    with ThreadPoolExecutor(THREADS, initializer=two_cores) as threads:
+        found = [(n % 4, threads.submit(asks[n % 4])) for n in range(2 * THREADS)]
+        for number, answer in found:
+            assert answer.result() == expected[number]
+
+
+def test_a_call_that_fails_harms_no_other() -> None:
+    """Of eight threads one gives text that is no Unicode: it is told, and the others are served."""
+    translator = tiny.make_translator()
+    expected = translator.translate(LINES)
+
+    def ask(number: int) -> object:
+        return translator.translate([*LINES, "\ud800"] if number % THREADS == 3 else LINES)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        answers = [threads.submit(ask, number) for number in range(3 * THREADS)]
+    for number, answer in enumerate(answers):
+        if number % THREADS == 3:
+            with pytest.raises(InputError, match="unpaired surrogate"):
+                answer.result()
+        else:
+            assert answer.result() == expected
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -19,7 +19,7 @@ from dragoman.cli.output import (
     precision_of,
     to_json,
 )
-from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
+from dragoman.cli.pipes import InputLines, is_typed, lines_from, say, to_stdout
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -104,14 +104,14 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         else:
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
             show = to_json if as_json else _to_line
-            Lines(prompts, typed).write(results, show, _endings, what="text")
+            Lines(prompts, typed, share=given.share).write(results, show, _endings, what="text")
 
 
 @contextmanager
-def _prompts(prompt: str | None, file: Path | None) -> Iterator[Iterable[str]]:
+def _prompts(prompt: str | None, file: Path | None) -> Iterator[InputLines]:
     """The prompt of the command line, or lines."""
     if prompt is not None:
-        yield [prompt]
+        yield InputLines(iter([prompt]))
     else:
         with lines_from(file) as lines:
             yield lines

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -23,6 +24,7 @@ from dragoman.cli.pipes import (
     file_or_text,
     is_typed,
     lines_from,
+    open_stdout,
     progress_of,
     say,
     to_stdout,
@@ -264,6 +266,8 @@ class Lines:
     """Whether somebody types them, and waits for each answer."""
     out: Output = Output(None, {})
     """Where the results go."""
+    share: Callable[[], float | None] = lambda: None
+    """How much of the input has been read, up to 1; None where nobody knows."""
 
     @property
     def rest(self) -> Iterator[str]:
@@ -286,19 +290,32 @@ class Lines:
         """Write each result as it comes, then report how many there were and how long it took.
 
         `show` makes the text of a result. `count` names what to count of it, such as its flags.
+        When the command fails or is interrupted, it says how many are on standard output.
         """
-        start, number, counts = perf_counter(), 0, Counter[str]()
-        with (
-            self.out.writing() as write,
-            progress_of(results, f"{what}s", quiet=self.typed) as shown,
-        ):
-            for result in shown:
-                write(show(result))
-                number += 1
-                counts.update(count(result))
+        start, number, counts, out = perf_counter(), 0, Counter[str](), self.out
+        seen = self.typed or (out.file is None and open_stdout().isatty())
+        progress = partial(progress_of, before=out.results, share=self.share, quiet=seen)
+        try:
+            with out.writing() as write, progress(results, f"{what}s") as shown:
+                for result in shown:
+                    write(show(result))
+                    number += 1
+                    counts.update(count(result))
+        except BaseException as error:
+            reader_left = isinstance(error, typer.Exit)
+            if number and out.file is None and not (self.typed or reader_left):
+                say(_printed(number, what))
+            raise
         taken = perf_counter() - start
         listed = "".join(f", {n:,} {name}" for name, n in sorted(counts.items()))
         say(f"{counted(number, what)} in {taken:.1f} s{listed}")
+
+
+def _printed(number: int, what: str) -> str:
+    """What was printed of a command that has ended too early, and where the rest begins."""
+    following = number + 1
+    rest = f"; the rest begins with line {following} of the input (tail -n +{following})"
+    return f"{counted(number, what)} printed{rest if what == 'line' else ''}."
 
 
 @contextmanager
@@ -321,4 +338,4 @@ def each_line(
     command = {"model": digest_of(model), **options}
     out = Output.find(output, command, resume=resume, starts=starts)
     with lines_from(given) as lines:
-        yield Lines(lines, is_typed(given), out)
+        yield Lines(lines, is_typed(given), out, lines.share)

@@ -1,18 +1,22 @@
 """Lines in, lines out: data on standard output in UTF-8, messages on standard error."""
 
+import io
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar, cast
+from time import perf_counter
+from typing import TYPE_CHECKING, BinaryIO, TextIO, TypeVar, cast
 
 import typer
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import COMPRESSED, decode_lines, open_bytes
+from dragoman.wording import clock, short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -164,19 +168,41 @@ def check_spares_model(output: Path, model: Path, option: str) -> None:
             raise InputError(f"{output} is a part of the model; give another {option}.")
 
 
+@dataclass(frozen=True, slots=True)
+class InputLines(Iterator[str]):
+    """The lines of an input, one after another."""
+
+    lines: Iterator[str]
+    stream: BinaryIO | None = None
+    """What they are read from."""
+
+    def __next__(self) -> str:
+        """Return the next one."""
+        return next(self.lines)
+
+    def share(self) -> float | None:
+        """How much of the bytes has been read, up to 1; None for a pipe and a compressed file."""
+        stream = self.stream
+        if not (isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)):
+            return None
+        size = os.fstat(stream.fileno()).st_size if stream.seekable() else 0
+        return stream.tell() / size if size else None
+
+
 @contextmanager
-def lines_from(file: Path | str | None) -> Iterator[Iterator[str]]:
+def lines_from(file: Path | str | None) -> Iterator[InputLines]:
     """The lines of a file, compressed or not, of a text, or of standard input."""
     if file is None:
         if is_typed(file):
             end = "Ctrl-Z and Enter end" if sys.platform == "win32" else "Ctrl-D ends"
             say(f"Type a line and press Enter; {end} the input.")
-        yield decode_lines(_stdin().buffer, "standard input")
+        stdin = _stdin().buffer
+        yield InputLines(decode_lines(stdin, "standard input"), stdin)
     elif isinstance(file, str):
-        yield iter(file.removesuffix("\n").split("\n"))
+        yield InputLines(iter(file.removesuffix("\n").split("\n")))
     else:
         with open_bytes(file) as stream:
-            yield decode_lines(stream, str(file))
+            yield InputLines(decode_lines(stream, str(file)), stream)
 
 
 @contextmanager
@@ -211,12 +237,19 @@ def open_stdout() -> TextIO:
 
 @contextmanager
 def progress_of(
-    items: Iterable[Item], what: str, *, total: int | None = None, quiet: bool = False
+    items: Iterable[Item],
+    what: str,
+    *,
+    total: int | None = None,
+    before: int = 0,
+    share: Callable[[], float | None] = lambda: None,
+    quiet: bool = False,
 ) -> Iterator[Iterable[Item]]:
-    """The items; on a terminal a bar or a count on standard error shows how far they are.
+    """The items; on a terminal a line on standard error shows how far they are, and how fast.
 
-    The thread that draws ends with the block, however that ends. A generator left in the midst
-    would wait for it where Python finds the generator, maybe as it exits: for ever.
+    Of `total` items, or of as many as an input has of which `share` has been read, so many were
+    there `before`. The thread that draws ends with the block, however that ends. A generator left
+    in the midst would wait for it where Python finds the generator, maybe as it exits: for ever.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -224,14 +257,41 @@ def progress_of(
     if quiet or not console.is_terminal:
         yield items
         return
-    bar = BarColumn() if total is not None else TextColumn("")
-    columns = (TextColumn(what), bar, MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield _advancing(items, partial(progress.advance, progress.add_task(what, total=total)))
+    bar, pace = (
+        BarColumn() if total is not None else TextColumn(""),
+        TextColumn("{task.fields[pace]}"),
+    )
+    columns = (TextColumn(what), bar, MofNCompleteColumn(), TimeElapsedColumn(), pace)
+    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as progress:
+        task = progress.add_task(what, total=total, completed=before, pace="")
+        show = partial(progress.update, task)
+        yield _timed(items, show, total=total, before=before, share=share)
 
 
-def _advancing(items: Iterable[Item], advance: Callable[[], None]) -> Iterator[Item]:
-    """Pass the items on, and tell after each."""
-    for item in items:
+def _timed(
+    items: Iterable[Item],
+    show: Callable[..., None],
+    *,
+    total: float | None,
+    before: int,
+    share: Callable[[], float | None],
+) -> Iterator[Item]:
+    """Pass the items on; after each show how many there are, and the pace.
+
+    Inputs are read in windows, the next one when all of the last are answered: then the number of
+    answers and the share read before tell how many there will be.
+    """
+    start, read = perf_counter(), share()
+    for number, item in enumerate(items, start=before + 1):
         yield item
-        advance()
+        if (now := share()) != read:
+            total = (number - 1) / read if read else total
+            read = now
+        left = None if total is None else max(0.0, total - number)
+        show(completed=number, pace=pace_of(number - before, perf_counter() - start, left))
+
+
+def pace_of(done: int, seconds: float, left: float | None) -> str:
+    """How many items a second, and the time that so many more take: `12.5/s, 1:05 left`."""
+    each = max(seconds, 1e-9) / done
+    return f"{short(1 / each)}/s" + ("" if left is None else f", {clock(left * each)} left")

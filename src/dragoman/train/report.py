@@ -24,7 +24,7 @@ from dragoman.train.loop import Observer, Progress
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.step import StepResult
 from dragoman.version import __version__
-from dragoman.wording import counted
+from dragoman.wording import clock, counted
 
 PLAIN_SECONDS = 15.0  # between the lines where there is no terminal
 
@@ -101,7 +101,7 @@ class ConsoleReport(Observer):
         """Take the live line away."""
         self.close()
         self._console.print(
-            f"Stopped at step {progress.step:,} after {_clock(progress.seconds)}: {reason}."
+            f"Stopped at step {progress.step:,} after {clock(progress.seconds)}: {reason}."
         )
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class ConsoleReport(Observer):
         line += f"rate {result.learning_rate:.2e}, "
         done = progress.done(self._config)
         if speed and done > 0:
-            line += f"{_clock(progress.seconds * (1 / done - 1))} left, "
+            line += f"{clock(progress.seconds * (1 / done - 1))} left, "
         return f"{line}validation: {self._validation}"
 
 
@@ -214,12 +214,6 @@ def _cut_after(path: Path, progress: Progress) -> None:
         text = path.read_text(encoding="utf-8", errors="replace")
         lines = text.split("\n")[:-1]  # the last one was cut off
         write_durably(path, "".join(line + "\n" for line in lines if stays(line)))
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 # ---------------------------------------------------------------- the model card

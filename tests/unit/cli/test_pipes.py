@@ -1,17 +1,25 @@
 """What a verb shows while it works."""
 
+import gzip
 import io
 import os
+import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TextIO, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cli.pipes import Talk, progress_of
+from dragoman.cli import pipes
+from dragoman.cli.output import Lines
+from dragoman.cli.pipes import Talk, lines_from, pace_of, progress_of
+from dragoman.tasks.lines import windows
 
 
 class Terminal(io.StringIO):
@@ -53,6 +61,107 @@ def test_nothing_is_shown_elsewhere(
     with progress_of("abc", "lines", quiet=True) as shown:
         assert list(shown) == ["a", "b", "c"]
     assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "left", "shown"),
+    [
+        (50, 4.0, None, "12.5/s"),
+        (50, 4.0, 812.5, "12.5/s, 1:05 left"),
+        (1, 3600.0, 2.0, "0.000278/s, 2:00:00 left"),
+        (4096, 2.0, 0.0, "2.05 k/s, 0:00 left"),
+    ],
+)
+def test_a_pace_is_a_rate_and_the_time_left(
+    done: int, seconds: float, left: float | None, shown: str
+) -> None:
+    """At the mean rate so far; where nobody knows how many are left, the rate alone."""
+    assert pace_of(done, seconds, left) == shown
+
+
+@given(st.integers(0, 3), st.integers(1, 9), st.integers(0, 60))
+def test_the_number_of_answers_follows_from_what_was_read(
+    before: int, window: int, more: int
+) -> None:
+    """Inputs of one size, read in windows: from the second window on it is exact.
+
+    Where some were there before, from the start.
+    """
+    whole, read, seen = before + more, before, list[tuple[int, float | None]]()
+
+    def inputs() -> Iterator[int]:
+        nonlocal read
+        for number in range(before, whole):
+            read += 1
+            yield number
+
+    def answered() -> Iterator[int]:
+        for taken in windows(inputs(), window):
+            yield from taken
+
+    def show(*, completed: int, pace: tuple[int, float | None]) -> None:
+        seen.append((completed, pace[1]))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipes, "pace_of", lambda done, _, left: (done, left))
+        share = lambda: read / whole if whole else None  # noqa: E731 -- it reads like one
+        items = pipes._timed(answered(), show, total=None, before=before, share=share)
+        assert list(items) == list(range(before, whole))
+    assert [completed for completed, _ in seen] == list(range(before + 1, whole + 1))
+    for completed, left in seen:
+        if before or completed > before + window:
+            assert left == pytest.approx(whole - completed)
+        else:
+            assert left is None
+
+
+def test_what_was_read_of_a_plain_file_is_known(tmp_path: Path) -> None:
+    """To the byte, whatever was read ahead; not of what is compressed, a text, a pipe, or empty."""
+    text = "".join(f"line {number}\n" for number in range(5000)).encode()
+    plain, packed, pipe = tmp_path / "plain", tmp_path / "packed.gz", tmp_path / "pipe"
+    plain.write_bytes(text)
+    packed.write_bytes(gzip.compress(text))
+    (tmp_path / "empty").touch()
+    with lines_from(plain) as lines:
+        taken = 0
+        for count in (0, 1, 999, 4000):
+            taken += sum(len(line) + 1 for line in islice(lines, count))
+            assert lines.share() == taken / len(text)
+        assert taken == len(text)
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"a\nb\n",))
+    writer.start()
+    for unknown in (packed, "A text.", pipe, tmp_path / "empty"):
+        with lines_from(unknown) as lines:
+            next(lines, None)
+            assert lines.share() is None
+    writer.join()
+
+
+def test_a_file_that_is_read_shows_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On a terminal, as soon as a second window was read."""
+    terminal, file = screen(monkeypatch), tmp_path / "file"
+    file.write_text("a\n" * 3000)
+    with lines_from(file) as lines:
+        answers = (line for taken in windows(lines, 1000) for line in taken)
+        with progress_of(answers, "lines", share=lines.share) as shown:
+            assert list(shown) == ["a"] * 3000
+    assert re.search(r"lines.*3000/\?.*/s, 0:00 left", terminal.getvalue())
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_nothing_is_drawn_over_answers(monkeypatch: pytest.MonkeyPatch, seen: bool) -> None:  # noqa: FBT001 -- a case
+    """Where answers are printed on a terminal they show the progress themselves."""
+    terminal, printed = screen(monkeypatch), io.BytesIO()
+    stdout = io.TextIOWrapper(printed)
+    monkeypatch.setattr(stdout, "isatty", lambda: seen)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    Lines(iter(()), typed=False).write(iter("abc"), str, lambda _: ())
+    assert printed.getvalue() == b"a\nb\nc\n"
+    assert ("\x1b[2K" in terminal.getvalue()) == (not seen)
+    assert "3 lines in 0.0 s" in terminal.getvalue()
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError, KeyboardInterrupt])

@@ -3,12 +3,14 @@
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.processors import needs_independent_rows
 from tests.unit.tasks.readers import (
     CLASSIFY,
@@ -80,6 +82,8 @@ KINDS = {
         r"tags words \(dragoman tag\)",
     ),
 }
+ANSWERING = {name: cache(kind.make) for name, kind in KINDS.items()}
+"""One of each for all examples: answering changes nothing in it."""
 every_kind = pytest.mark.parametrize("name", KINDS)
 
 
@@ -97,6 +101,36 @@ def test_as_many_results_as_texts_in_order(name: str) -> None:
         assert list(kind.stream(answering, iter(lines), window=window)) == results
     endless = (f"the cat {number % 3}" for number in count())
     assert next(kind.stream(answering, endless, window=2)) == kind.ask(answering, "the cat 0")
+
+
+@needs_independent_rows
+@every_kind
+@given(
+    lines=st.lists(st.sampled_from([*LINES, "a dog", "我喜欢"]), max_size=12),
+    window=st.integers(1, 9),
+    before=st.integers(0, 12),
+)
+@settings(max_examples=15, deadline=None)
+def test_a_stream_that_breaks_off_loses_no_window(
+    name: str, lines: list[str], window: int, before: int
+) -> None:
+    """Each line is answered once, in order, until the window in which the input fails."""
+    kind, found = KINDS[name], list[Any]()
+
+    def failing() -> Iterator[str]:
+        yield from lines[:before]
+        if before < len(lines):
+            raise InputError("no UTF-8")
+        yield from lines[before:]
+
+    try:
+        for result in kind.stream(ANSWERING[name](), failing(), window=window):
+            found.append(result)
+    except InputError:
+        assert len(found) == before // window * window
+    else:
+        assert len(found) == len(lines)
+    assert found == kind.ask(ANSWERING[name](), lines[: len(found)])
 
 
 @needs_independent_rows

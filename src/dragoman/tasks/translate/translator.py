@@ -186,7 +186,8 @@ class Translator(Loadable):
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """What the model thinks of given translations: pairs of source and target, in order.
 
-        The same probabilities as in translating: what decoding never writes has none here.
+        The same probabilities as in translating: what decoding never writes has none here. A
+        translator in int8 scores in float32.
         """
         pairs = list(pairs)
         sources = self.src_tokenizer.encode_batch([source.strip() for source, _ in pairs])
