@@ -52,6 +52,7 @@ class BeamFrontier:
 
     def __init__(self, beam: Beam, max_B: Tensor, eos_id: int) -> None:
         num_sentences, width = max_B.shape[0], beam.beam_size
+        self._num_candidates = width
         self._eos_id = eos_id
         self._max_B = max_B
         self._alpha = beam.length_penalty
@@ -74,7 +75,7 @@ class BeamFrontier:
         """Rank the continuations of all open hypotheses and fill the open slots."""
         self._length += 1
         log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(log_probs_NV)
-        chosen_BW = (self._ranks_W < self._slots_B[:, None]) & (log_probs_BW > IMPOSSIBLE)
+        chosen_BW = self._chosen(log_probs_BW, self._slots_B)
         complete_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
         ended_BW = chosen_BW & complete_BW
         penalty = log_probs_BW.new_full((), length_penalty(self._length, self._alpha))
@@ -84,8 +85,7 @@ class BeamFrontier:
         self._log_probs_BW = log_probs_BW.masked_fill(~chosen_BW | ended_BW, IMPOSSIBLE)
         new_BW = scores_BW.masked_fill(~ended_BW, IMPOSSIBLE)
         self._best_Bn = torch.cat([self._best_Bn, new_BW], 1).topk(self._best_Bn.shape[1]).values
-        reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B
-        undecided_B = reachable_B > self._best_Bn[:, -1]
+        undecided_B = self._undecided()
         return Advance(
             tokens_N=tokens_BW.flatten(),
             parents_N=parents_BW.flatten(),
@@ -102,18 +102,32 @@ class BeamFrontier:
         The W best of a sentence are among the W best of each of its rows.
         """
         num_sentences, width = self._log_probs_BW.shape
-        values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(width, log_probs_NV.shape[1]))
+        vocab_size = log_probs_NV.shape[1]
+        values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(self._num_candidates, vocab_size))
         sums_BWk = self._log_probs_BW[:, :, None] + values_Nk.view(num_sentences, width, -1)
         # Whatever a closed row's logits are, NaN among them, it has no continuation.
         sums_BWk.masked_fill_((self._log_probs_BW == IMPOSSIBLE)[:, :, None], IMPOSSIBLE)
-        sums_BM, order_BM = sums_BWk.flatten(1).sort(dim=1, descending=True, stable=True)
-        order_BW = order_BM[:, :width]
+        sums_BM, tokens_BM = sums_BWk.flatten(1), tokens_Nk.view(num_sentences, -1)
+        order_BW = self._order(sums_BM, tokens_BM, vocab_size)
         return (
-            sums_BM[:, :width],
+            sums_BM.gather(1, order_BW),
             values_Nk.view(num_sentences, -1).gather(1, order_BW),
-            tokens_Nk.view(num_sentences, -1).gather(1, order_BW),
+            tokens_BM.gather(1, order_BW),
             self._first_rows_B[:, None] + order_BW // values_Nk.shape[1],
         )
+
+    def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:  # noqa: ARG002 -- for subclasses
+        """The places (B, W) of the W best of each sentence's M continuations."""
+        return sums_BM.argsort(dim=1, descending=True, stable=True)[:, : len(self._ranks_W)]
+
+    def _chosen(self, log_probs_BW: Tensor, slots_B: Tensor) -> Tensor:
+        """True for the continuations that are possible and have a slot."""
+        return (self._ranks_W < slots_B[:, None]) & (log_probs_BW > IMPOSSIBLE)
+
+    def _undecided(self) -> Tensor:
+        """True (B) where an open hypothesis can still enter the n best."""
+        reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B
+        return reachable_B > self._best_Bn[:, -1]
 
     def keep(self, sentences_K: Tensor) -> None:
         """Go on with these of the present sentences only."""

@@ -186,13 +186,17 @@ class _Rows:
             self._complete.setdefault(sentence, []).append(hypothesis)
 
     def decided(self, undecided_B: Tensor) -> dict[int, list[Hypothesis]]:
-        """The n best of the sentences that need no further step; earlier first among equals."""
-        sentences = self._sentence_N[:: self._width][~undecided_B].tolist()
-        ranked = {
-            sentence: sorted(self._complete.pop(sentence), key=lambda h: h.score, reverse=True)
-            for sentence in sentences
-        }
-        return {sentence: best[: self._n_best] for sentence, best in ranked.items()}
+        """The n best of the sentences that need no further step; earlier first among equals.
+
+        What several groups of a beam have found counts once.
+        """
+        ranked: dict[int, list[Hypothesis]] = {}
+        for sentence in self._sentence_N[:: self._width][~undecided_B].tolist():
+            distinct: dict[tuple[int, ...], Hypothesis] = {}
+            for h in sorted(self._complete.pop(sentence), key=lambda h: h.score, reverse=True):
+                distinct.setdefault(h.ids, h)
+            ranked[sentence] = list(distinct.values())[: self._n_best]
+        return ranked
 
     def keep(self, rows_N: Tensor) -> None:
         """Go on with these rows only."""
