@@ -75,7 +75,7 @@ class BeamFrontier:
         """Rank the continuations of all open hypotheses and fill the open slots."""
         self._length += 1
         log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(log_probs_NV)
-        chosen_BW = self._chosen(log_probs_BW, self._slots_B)
+        chosen_BW = (self._ranks_W < self._slots_B[:, None]) & (log_probs_BW > IMPOSSIBLE)
         complete_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
         ended_BW = chosen_BW & complete_BW
         penalty = log_probs_BW.new_full((), length_penalty(self._length, self._alpha))
@@ -119,10 +119,6 @@ class BeamFrontier:
     def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:  # noqa: ARG002 -- for subclasses
         """The places (B, W) of the W best of each sentence's M continuations."""
         return sums_BM.argsort(dim=1, descending=True, stable=True)[:, : len(self._ranks_W)]
-
-    def _chosen(self, log_probs_BW: Tensor, slots_B: Tensor) -> Tensor:
-        """True for the continuations that are possible and have a slot."""
-        return (self._ranks_W < slots_B[:, None]) & (log_probs_BW > IMPOSSIBLE)
 
     def _undecided(self) -> Tensor:
         """True (B) where an open hypothesis can still enter the n best."""

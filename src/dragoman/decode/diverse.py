@@ -1,16 +1,13 @@
 """Diverse beam search (Vijayakumar et al. 2016): groups of hypotheses that avoid each other.
 
-The beam is cut into G groups, each a beam of W / G slots of its own. In every step the groups
-choose in turn, and a group ranks its continuations by
+The W slots of a sentence are cut into G groups, each a beam of W / G. In every step the groups
+choose in turn, and rank their continuations by
 
     log p(y_<=t | x) - diversity * c(y_t)
 
-where c(v) counts how often the earlier groups of the sentence took the token v in this step: the
-paper's Hamming diversity (section 3, algorithm 1). It decides what is chosen; log-probabilities and
-scores stay the model's, and no step inherits the penalties of another.
-
-The first group finds what a beam of W / G finds. Groups may find the same sequence, which the
-search returns once: with a diversity of 0 all of them find the same.
+where c(v) is how often the earlier groups of the sentence took the token v in this step (Hamming
+diversity: section 3, algorithm 1). That only ranks: log-probabilities and scores stay the model's,
+and a step inherits no penalty. What several groups find, the search returns once.
 """
 
 from dataclasses import dataclass
@@ -21,6 +18,7 @@ from torch import Tensor
 
 from dragoman.decode.beam import Beam, BeamFrontier
 from dragoman.errors import InputError
+from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.ranges import Count, Range
 
 DIVERSITY = 0.5
@@ -76,12 +74,12 @@ class DiverseFrontier(BeamFrontier):
         taken_BV = sums_BM.new_zeros(len(slots_BG), vocab_size)
         orders = []
         for group in range(num_groups):
-            times_BM = taken_BV.gather(1, tokens_BGM[:, group])
-            lowered_BM = sums_BGM[:, group] - self._diversity * times_BM
-            order_BW = super()._order(lowered_BM, tokens_BGM[:, group], vocab_size)
-            chosen_BW = self._chosen(sums_BGM[:, group].gather(1, order_BW), slots_BG[:, group])
-            chosen_tokens_BW = tokens_BGM[:, group].gather(1, order_BW)
-            taken_BV.scatter_add_(1, chosen_tokens_BW, chosen_BW.to(taken_BV))
+            sums_BM, tokens_BM = sums_BGM[:, group], tokens_BGM[:, group]
+            lowered_BM = sums_BM - self._diversity * taken_BV.gather(1, tokens_BM)
+            order_BW = super()._order(lowered_BM, tokens_BM, vocab_size)
+            possible_BW = sums_BM.gather(1, order_BW) > IMPOSSIBLE
+            chosen_BW = possible_BW & (self._ranks_W < slots_BG[:, group, None])
+            taken_BV.scatter_add_(1, tokens_BM.gather(1, order_BW), chosen_BW.to(taken_BV))
             orders.append(order_BW)
         return torch.stack(orders, dim=1).flatten(0, 1)
 

@@ -1,7 +1,7 @@
 """How to decode: the values of one call."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from dragoman.decode import Beam, DiverseBeam, Greedy, Sample
@@ -52,11 +52,8 @@ class DecodingOptions(DecodingDefaults):
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        if 0 < self.mbr < self.n_best:
-            raise InputError(
-                f"n_best is {self.n_best} with mbr {self.mbr}; it must be at most mbr, the number "
-                "of candidates"
-            )
+        if self.mbr:
+            self._check_at_most("n_best", "mbr")
         if self.beam_groups == 1 and self.diversity != DIVERSITY:
             raise InputError(
                 f"diversity is {self.diversity} with beam_groups 1, where nothing differs; set "
@@ -72,27 +69,24 @@ class DecodingOptions(DecodingDefaults):
                     f"{name} is {value} with temperature 0, which does not sample; set "
                     f"temperature above 0, or leave {name} out"
                 )
-        for name in ("n_best", "mbr"):
-            if (value := getattr(self, name)) > self.beam_size:
-                raise InputError(
-                    f"{name} is {value} with beam_size {self.beam_size}; it must be at most "
-                    "beam_size"
-                )
+        self._check_at_most("n_best", "beam_size")
+        self._check_at_most("mbr", "beam_size")
         if self.beam_size % self.beam_groups:
             raise InputError(
                 f"beam_size is {self.beam_size} with beam_groups {self.beam_groups}; it must be a "
                 "multiple of beam_groups"
             )
 
-    @property
-    def num_candidates(self) -> int:
-        """How many translations of a sentence are searched for; `n_best` of them are returned."""
-        return self.mbr or self.n_best
+    def _check_at_most(self, name: str, bound: str) -> None:
+        """Raise InputError for an option that is greater than another."""
+        value, most = getattr(self, name), getattr(self, bound)
+        if value > most:
+            raise InputError(f"{name} is {value} with {bound} {most}; it must be at most {bound}")
 
     @property
     def draws(self) -> int:
         """How often each sentence is searched: once for each translation that is sampled."""
-        return self.num_candidates if self.temperature > 0 else 1
+        return (self.mbr or self.n_best) if self.temperature > 0 else 1
 
     def strategy(self, numbers: tuple[int, ...] | None = None) -> Beam | Greedy | Sample:
         """How tokens are chosen, for sentences whose random numbers follow from these."""
@@ -100,15 +94,14 @@ class DecodingOptions(DecodingDefaults):
             return _sampling(self, numbers)
         if self.beam_size == 1:
             return Greedy(length_penalty=self.length_penalty)
-        beam = {"beam_size": self.beam_size, "n_best": self.num_candidates}
-        if self.beam_groups == 1:
-            return Beam(**beam, length_penalty=self.length_penalty)
-        return DiverseBeam(
-            **beam,
+        beam = Beam(
+            beam_size=self.beam_size,
             length_penalty=self.length_penalty,
-            groups=self.beam_groups,
-            diversity=self.diversity,
+            n_best=self.mbr or self.n_best,
         )
+        if self.beam_groups == 1:
+            return beam
+        return DiverseBeam(**asdict(beam), groups=self.beam_groups, diversity=self.diversity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,17 @@
 r"""Minimum Bayes risk: the translation that is most like all that the model might have said.
 
-Of N candidates (Kumar and Byrne 2004; by sampling Eikema and Aziz 2020) the best has the greatest
-expected utility,
+Of N candidates (samples: Eikema and Aziz 2020; with chrF: Freitag et al. 2022) the best has the
+greatest expected utility,
 
-.. math:: \hat{y} = \arg\max_h \frac{1}{N} \sum_r u(h, r)
+.. math:: \hat{y} = \arg\max_h \frac{1}{N} \sum_r \mathrm{chrF}(h, r)
 
-where every candidate counts once, so that a text that was sampled twice counts twice; those of a
-beam, which are no samples, count alike too. The utility is the chrF of h against the reference r
-(Popovic 2015), as sacreBLEU computes it for a sentence.
+where each candidate counts alike: a text that was sampled twice counts twice, and the hypotheses
+of a beam, which are no samples, count once each.
 """
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -38,37 +38,20 @@ def chrf_pairs(texts: Sequence[str]) -> npt.NDArray[np.float64]:
     with the means P of the precisions and R of the recalls of the orders that both texts have
     n-grams of. The n-grams of a text are counted once.
     """
-    ngrams_of = [
-        extract_all_char_ngrams(text, CHRF.CHAR_ORDER, include_whitespace=False) for text in texts
-    ]
+    ngrams_of = [extract_all_char_ngrams(text, CHRF.CHAR_ORDER) for text in texts]
     precision, orders = np.zeros((2, len(texts), len(texts)))
     for counters in zip(*ngrams_of, strict=True):
-        matches = _matches(counters)
+        # An n-gram that comes c times is c things that a text has or has not.
+        things = [[(gram, n) for gram, c in each.items() for n in range(c)] for each in counters]
+        columns = {thing: n for n, thing in enumerate(set(chain(*things)))}
+        has = np.zeros((len(texts), len(columns)), dtype=np.float32)
+        for row, own in zip(has, things, strict=True):
+            row[[columns[thing] for thing in own]] = 1
+        matches = (has @ has.T).astype(np.float64)
         lengths = matches.diagonal()
         precision += matches / np.maximum(lengths, 1)[:, None]
         orders += np.outer(lengths, lengths) > 0
     precision /= np.maximum(orders, 1)
     recall, factor = precision.T, CHRF.BETA**2
     both = factor * precision + recall
-    f_scores = (1 + factor) * precision * recall / np.where(both > 0, both, 1)
-    return 100 * f_scores
-
-
-def _matches(counters: Sequence[Counter[str]]) -> npt.NDArray[np.float64]:
-    """How many n-grams each two texts share: `sum_g min(c_i(g), c_j(g))`.
-
-    An n-gram that comes c times is c things that a text has or has not.
-    """
-    columns: dict[tuple[str, int], int] = {}
-    rows = [
-        [
-            columns.setdefault((ngram, n), len(columns))
-            for ngram, count in counter.items()
-            for n in range(count)
-        ]
-        for counter in counters
-    ]
-    has = np.zeros((len(rows), len(columns)), dtype=np.float32)
-    for row, places in zip(has, rows, strict=True):
-        row[places] = 1
-    return (has @ has.T).astype(np.float64)
+    return 100 * (1 + factor) * precision * recall / np.where(both > 0, both, 1)

@@ -270,15 +270,15 @@ class Translator(Loadable):
         in_order = (found[index] for index in range(len(drawn)))
         found_of = [chain(*islice(in_order, options.draws)) for _ in sources]
         n_bests = [sorted(every, key=lambda one: one.score, reverse=True) for every in found_of]
-        if not options.mbr:
-            return n_bests
-        from dragoman.tasks.translate.risk import least_risk  # sacreBLEU takes a while to load
+        if options.mbr:
+            from dragoman.tasks.translate.risk import least_risk  # sacreBLEU is slow to load
 
-        texts_of = [[self.tgt_tokenizer.decode(one.ids) for one in best] for best in n_bests]
-        return [
-            [best[n] for n in least_risk(texts)[: options.n_best]]
-            for best, texts in zip(n_bests, texts_of, strict=True)
-        ]
+            decode, count = self.tgt_tokenizer.decode, options.n_best
+            orders = [least_risk([decode(one.ids) for one in best])[:count] for best in n_bests]
+            n_bests = [
+                [best[n] for n in order] for best, order in zip(n_bests, orders, strict=True)
+            ]
+        return n_bests
 
     def _result(self, line: str, parts: list[Part], found: list[Found]) -> Translation:
         """A line's translation from what was found for each chunk of its parts.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sacrebleu import sentence_chrf
 from tests.processors import needs_independent_rows
@@ -17,7 +17,7 @@ from dragoman.tasks.translate.risk import chrf_pairs, least_risk
 from dragoman.tasks.translate.translator import Translator
 
 TEXTS = st.lists(st.text("ab c我", max_size=12), min_size=1, max_size=6)
-SAMPLES: dict[str, Any] = {"beam_size": 1, "temperature": 1.5, "seed": 3}
+SAMPLES: dict[str, Any] = {"beam_size": 1, "temperature": 0.5, "seed": 3}
 BEAM: dict[str, Any] = {"beam_size": 12}
 GROUPS: dict[str, Any] = {"beam_size": 12, "beam_groups": 3, "diversity": 2.0}
 
@@ -102,7 +102,7 @@ def test_neighbours_change_no_bit(choices: dict[str, Any]) -> None:
     """Alone, in any order and batch: the same, with retries and with two models."""
     one = make_translator()
     tokenizer = one.tgt_tokenizer
-    other = make_model(make_config(tokenizer), seed=2)
+    other = make_model(make_config(tokenizer), seed=3)
     both = one.ensemble(Translator(other, tokenizer, tokenizer))
     options = replace(one.options, mbr=6, n_best=3, **choices)
     lines = list(dict.fromkeys(random_lines(10, seed=3)))
