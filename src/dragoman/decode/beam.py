@@ -85,7 +85,8 @@ class BeamFrontier:
         self._log_probs_BW = log_probs_BW.masked_fill(~chosen_BW | ended_BW, IMPOSSIBLE)
         new_BW = scores_BW.masked_fill(~ended_BW, IMPOSSIBLE)
         self._best_Bn = torch.cat([self._best_Bn, new_BW], 1).topk(self._best_Bn.shape[1]).values
-        undecided_B = self._undecided()
+        reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B
+        undecided_B = reachable_B > self._best_Bn[:, -1]
         return Advance(
             tokens_N=tokens_BW.flatten(),
             parents_N=parents_BW.flatten(),
@@ -119,11 +120,6 @@ class BeamFrontier:
     def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:  # noqa: ARG002 -- for subclasses
         """The places (B, W) of the W best of each sentence's M continuations."""
         return sums_BM.argsort(dim=1, descending=True, stable=True)[:, : len(self._ranks_W)]
-
-    def _undecided(self) -> Tensor:
-        """True (B) where an open hypothesis can still enter the n best."""
-        reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B
-        return reachable_B > self._best_Bn[:, -1]
 
     def keep(self, sentences_K: Tensor) -> None:
         """Go on with these of the present sentences only."""

@@ -50,7 +50,10 @@ class DiverseBeam(Beam):
 
 
 class DiverseFrontier(BeamFrontier):
-    """Every group is a sentence to the beam search: group g of sentence b is its b * G + g."""
+    """Every group is a sentence to the beam search: group g of sentence b is its b * G + g.
+
+    A group that is decided goes on until its sentence is, as later groups avoid what it takes.
+    """
 
     def __init__(self, options: DiverseBeam, max_B: Tensor, eos_id: int) -> None:
         width = options.beam_size // options.groups
@@ -82,12 +85,6 @@ class DiverseFrontier(BeamFrontier):
             taken_BV.scatter_add_(1, tokens_BM.gather(1, order_BW), chosen_BW.to(taken_BV))
             orders.append(order_BW)
         return torch.stack(orders, dim=1).flatten(0, 1)
-
-    def _undecided(self) -> Tensor:
-        """A sentence is undecided as a whole: its later groups avoid what the earlier ones take."""
-        num_groups = len(self._groups_G)
-        undecided_BG = super()._undecided().view(-1, num_groups)
-        return undecided_BG.any(1).repeat_interleave(num_groups)
 
     def keep(self, sentences_K: Tensor) -> None:
         """Go on with these of the present sentences only."""
