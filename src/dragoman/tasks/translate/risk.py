@@ -1,6 +1,6 @@
 r"""Minimum Bayes risk: the translation that is most like all that the model might have said.
 
-Of N candidates (samples: Eikema and Aziz 2020; with chrF: Freitag et al. 2022) the best has the
+Of N candidates (Eikema and Aziz 2020; Freitag et al. 2022 compare utilities) the best has the
 greatest expected utility,
 
 .. math:: \hat{y} = \arg\max_h \frac{1}{N} \sum_r \mathrm{chrF}(h, r)
