@@ -65,6 +65,19 @@ NoRetry = Annotated[
 NBest = Annotated[
     int, option("Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best first.")
 ]
+BeamGroups = Annotated[
+    int | None, option("Cut the beam into groups, each of which avoids the others' tokens.")
+]
+Diversity = Annotated[
+    float | None,
+    option(
+        "What a token loses for each time that another group took it in a step; 0.5 if omitted."
+    ),
+]
+Mbr = Annotated[
+    int | None,
+    option("Choose among this many hypotheses or samples by minimum Bayes risk (chrF)."),
+]
 Temperature = Annotated[
     float | None, option("Sample at this temperature; by default beam search or greedy search.")
 ]
@@ -101,6 +114,9 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     *,
     beam_size: BeamSize = None,
     n_best: NBest = 1,
+    beam_groups: BeamGroups = None,
+    diversity: Diversity = None,
+    mbr: Mbr = None,
     length_penalty: LengthPenalty = None,
     min_length: MinLength = None,
     repetition_penalty: RepetitionPenalty = None,
@@ -128,6 +144,9 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     chosen = {
         "beam_size": beam_size,
         "n_best": n_best,
+        "beam_groups": beam_groups,
+        "diversity": diversity,
+        "mbr": mbr,
         "length_penalty": length_penalty,
         "min_length": min_length,
         "repetition_penalty": repetition_penalty,
@@ -188,7 +207,8 @@ def _translate(
     from dragoman.tasks.options import with_given
 
     n_best = chosen["n_best"]
-    width = 1 if chosen["temperature"] else max(translator.options.beam_size, n_best)
+    width = max(translator.options.beam_size, n_best, chosen["mbr"] or 0)
+    width = 1 if chosen["temperature"] else width + -width % (chosen["beam_groups"] or 1)
     beam_size = width if chosen["beam_size"] is None else chosen["beam_size"]
     results = translator.stream(
         given.rest,

@@ -1,15 +1,16 @@
 """From logits to sequences: one loop, small parts, ids and tensors, no text.
 
 Reading order: `protocol` (what a model and a strategy must be able to do), `search` (the loop),
-`greedy`, `beam` and `sample` (strategies), `ensemble` (several models as one), `processors`
-(changes to the logits), `score` (length normalisation and forced decoding), `scheduler` (batches
-of many inputs).
+`greedy`, `beam`, `diverse` and `sample` (strategies), `ensemble` (several models as one),
+`processors` (changes to the logits), `score` (length normalisation and forced decoding),
+`scheduler` (batches of many inputs).
 
 Axes in names: B sentences, S source length, T target length, L tokens so far, V vocabulary,
 W beams, N = B * W rows, k candidates of a row.
 """
 
 from dragoman.decode.beam import Beam
+from dragoman.decode.diverse import DiverseBeam
 from dragoman.decode.ensemble import Ensemble, mean_log_probs
 from dragoman.decode.greedy import Chooser, Greedy, SingleFrontier
 from dragoman.decode.processors import (
@@ -42,6 +43,7 @@ __all__ = [
     "Advance",
     "Beam",
     "Chooser",
+    "DiverseBeam",
     "Ensemble",
     "Forbid",
     "Forced",

@@ -52,6 +52,7 @@ class BeamFrontier:
 
     def __init__(self, beam: Beam, max_B: Tensor, eos_id: int) -> None:
         num_sentences, width = max_B.shape[0], beam.beam_size
+        self._num_candidates = width
         self._eos_id = eos_id
         self._max_B = max_B
         self._alpha = beam.length_penalty
@@ -102,18 +103,23 @@ class BeamFrontier:
         The W best of a sentence are among the W best of each of its rows.
         """
         num_sentences, width = self._log_probs_BW.shape
-        values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(width, log_probs_NV.shape[1]))
+        vocab_size = log_probs_NV.shape[1]
+        values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(self._num_candidates, vocab_size))
         sums_BWk = self._log_probs_BW[:, :, None] + values_Nk.view(num_sentences, width, -1)
         # Whatever a closed row's logits are, NaN among them, it has no continuation.
         sums_BWk.masked_fill_((self._log_probs_BW == IMPOSSIBLE)[:, :, None], IMPOSSIBLE)
-        sums_BM, order_BM = sums_BWk.flatten(1).sort(dim=1, descending=True, stable=True)
-        order_BW = order_BM[:, :width]
+        sums_BM, tokens_BM = sums_BWk.flatten(1), tokens_Nk.view(num_sentences, -1)
+        order_BW = self._order(sums_BM, tokens_BM, vocab_size)
         return (
-            sums_BM[:, :width],
+            sums_BM.gather(1, order_BW),
             values_Nk.view(num_sentences, -1).gather(1, order_BW),
-            tokens_Nk.view(num_sentences, -1).gather(1, order_BW),
+            tokens_BM.gather(1, order_BW),
             self._first_rows_B[:, None] + order_BW // values_Nk.shape[1],
         )
+
+    def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:  # noqa: ARG002 -- for subclasses
+        """The places (B, W) of the W best of each sentence's M continuations."""
+        return sums_BM.argsort(dim=1, descending=True, stable=True)[:, : len(self._ranks_W)]
 
     def keep(self, sentences_K: Tensor) -> None:
         """Go on with these of the present sentences only."""

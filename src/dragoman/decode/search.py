@@ -137,7 +137,7 @@ class _Rows:
         self._ids_NL = torch.zeros((count, 32), dtype=torch.long, device=device)
         self._log_probs_NL = torch.zeros((count, 32), device=device)
         self._length = 0
-        self._complete: dict[int, list[Hypothesis]] = {}
+        self._complete: dict[int, dict[tuple[int, ...], Hypothesis]] = {}
         first_B = limits.first_B
         if first_B is None:
             first_B = torch.full((num_sentences,), limits.bos_id, device=device)
@@ -165,7 +165,7 @@ class _Rows:
         self.open_N = advance.open_N
 
     def collect(self, advance: Advance) -> None:
-        """Copy the hypotheses that ended with this step."""
+        """Copy the hypotheses that ended with this step; what two groups found counts once."""
         rows = advance.ended_N.nonzero().flatten()
         columns = zip(
             self._sentence_N[rows].tolist(),
@@ -184,14 +184,15 @@ class _Rows:
                 token_log_probs=tuple(token_log_probs),
                 stopped="eos" if by_itself else "length",
             )
-            self._complete.setdefault(sentence, []).append(hypothesis)
+            self._complete.setdefault(sentence, {}).setdefault(hypothesis.ids, hypothesis)
 
     def decided(self, undecided_B: Tensor) -> dict[int, list[Hypothesis]]:
         """The n best of the sentences that need no further step; earlier first among equals."""
         sentences = self._sentence_N[:: self._width][~undecided_B].tolist()
+        complete = {sentence: self._complete.pop(sentence).values() for sentence in sentences}
         ranked = {
-            sentence: sorted(self._complete.pop(sentence), key=lambda h: h.score, reverse=True)
-            for sentence in sentences
+            sentence: sorted(found, key=lambda h: h.score, reverse=True)
+            for sentence, found in complete.items()
         }
         return {sentence: best[: self._n_best] for sentence, best in ranked.items()}
 

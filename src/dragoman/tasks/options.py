@@ -1,12 +1,13 @@
 """How to decode: the values of one call."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, TypeVar
 
-from dragoman.decode import Beam, Greedy, Sample
+from dragoman.decode import Beam, DiverseBeam, Greedy, Sample
+from dragoman.decode.diverse import DIVERSITY, Diversity
 from dragoman.errors import InputError
-from dragoman.models.defaults import BeamSize, Context, DecodingDefaults
+from dragoman.models.defaults import WIDEST, BeamSize, Context, DecodingDefaults
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
 
 
@@ -20,6 +21,13 @@ class DecodingOptions(DecodingDefaults):
 
     n_best: Count = 1
     """Number of translations to return for each line; a beam has at most beam_size."""
+    beam_groups: Count = 1
+    """Groups that the beam is cut into, each of which avoids the tokens of those before it."""
+    diversity: Diversity = DIVERSITY
+    """What a token loses in log-probability for each time that another group took it in a step."""
+    mbr: Annotated[int, Range(least=0, most=WIDEST, why="each is compared with all")] = 0
+    """Number of candidates (hypotheses of the beam, or samples) that are ordered by their mean
+    similarity to all of them: minimum Bayes risk. 0 orders by score."""
     temperature: NonNegative = 0.0
     """Sampling temperature: 0 is greedy or beam search, 1 the model's own distribution."""
     top_k: Count | None = None
@@ -44,8 +52,16 @@ class DecodingOptions(DecodingDefaults):
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        if self.mbr:
+            self._check_at_most("n_best", "mbr")
+        if self.beam_groups == 1 and self.diversity != DIVERSITY:
+            raise InputError(
+                f"diversity is {self.diversity} with beam_groups 1, where nothing differs; set "
+                "beam_groups above 1, or leave diversity out"
+            )
         if self.temperature > 0:
-            _check_beamless(self.beam_size, self.temperature)
+            _check_beamless("beam_size", self.beam_size, self.temperature)
+            _check_beamless("beam_groups", self.beam_groups, self.temperature)
             return
         for name, neutral in {"top_k": None, "top_p": 1.0, "min_p": 0.0}.items():
             if (value := getattr(self, name)) != neutral:
@@ -53,16 +69,24 @@ class DecodingOptions(DecodingDefaults):
                     f"{name} is {value} with temperature 0, which does not sample; set "
                     f"temperature above 0, or leave {name} out"
                 )
-        if self.n_best > self.beam_size:
+        self._check_at_most("n_best", "beam_size")
+        self._check_at_most("mbr", "beam_size")
+        if self.beam_size % self.beam_groups:
             raise InputError(
-                f"n_best is {self.n_best} with beam_size {self.beam_size}; "
-                "it must be at most beam_size"
+                f"beam_size is {self.beam_size} with beam_groups {self.beam_groups}; it must be a "
+                "multiple of beam_groups"
             )
+
+    def _check_at_most(self, name: str, bound: str) -> None:
+        """Raise InputError for an option that is greater than another."""
+        value, most = getattr(self, name), getattr(self, bound)
+        if value > most:
+            raise InputError(f"{name} is {value} with {bound} {most}; it must be at most {bound}")
 
     @property
     def draws(self) -> int:
         """How often each sentence is searched: once for each translation that is sampled."""
-        return self.n_best if self.temperature > 0 else 1
+        return (self.mbr or self.n_best) if self.temperature > 0 else 1
 
     def strategy(self, numbers: tuple[int, ...] | None = None) -> Beam | Greedy | Sample:
         """How tokens are chosen, for sentences whose random numbers follow from these."""
@@ -70,9 +94,14 @@ class DecodingOptions(DecodingDefaults):
             return _sampling(self, numbers)
         if self.beam_size == 1:
             return Greedy(length_penalty=self.length_penalty)
-        return Beam(
-            beam_size=self.beam_size, length_penalty=self.length_penalty, n_best=self.n_best
+        beam = Beam(
+            beam_size=self.beam_size,
+            length_penalty=self.length_penalty,
+            n_best=self.mbr or self.n_best,
         )
+        if self.beam_groups == 1:
+            return beam
+        return DiverseBeam(**asdict(beam), groups=self.beam_groups, diversity=self.diversity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +141,7 @@ class GenerationOptions:
     def __post_init__(self) -> None:
         check_ranges(self)
         if self.temperature > 0:
-            _check_beamless(self.beam_size, self.temperature)
+            _check_beamless("beam_size", self.beam_size, self.temperature)
         if not all(self.stop):
             raise InputError("a stop string is empty; it would end every text at its beginning")
 
@@ -140,12 +169,12 @@ def _sampling(
     )
 
 
-def _check_beamless(beam_size: int, temperature: float) -> None:
+def _check_beamless(name: str, value: int, temperature: float) -> None:
     """Raise InputError for a beam while sampling."""
-    if beam_size > 1:
+    if value > 1:
         raise InputError(
-            f"beam_size is {beam_size} with temperature {temperature}; beam search does not "
-            "sample: set temperature to 0, or beam_size to 1"
+            f"{name} is {value} with temperature {temperature}; beam search does not "
+            f"sample: set temperature to 0, or {name} to 1"
         )
 
 

@@ -49,7 +49,7 @@ class Translation(Plain):
     text: str
     """The translation; empty for a line without a letter or sign."""
     score: float = 0.0
-    """`log_prob` normalised for length: what the n best are ordered by."""
+    """`log_prob` normalised for length: what the n best are ordered by, without `mbr`."""
     log_prob: float = 0.0
     """Natural logarithm of the probability that the model gives to this translation."""
     tokens: tuple[str, ...] = ()

@@ -31,9 +31,10 @@ VERBS: dict[str, str | None] = {
     "demo": None,
     "train": None,
     "translate": (
-        "--beam-size --n-best --length-penalty --min-length --repetition-penalty "
-        "--no-repeat-ngrams --temperature --top-k --top-p --min-p --seed --prefixes --ensemble "
-        "--no-split --no-retry --max-batch-tokens --json --device --compute --output --resume"
+        "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
+        "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
+        "--prefixes --ensemble --no-split --no-retry --max-batch-tokens --json --device --compute "
+        "--output --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "

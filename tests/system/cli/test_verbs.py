@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,30 @@ def test_translations_can_be_sampled(run: Run, model: Path, tmp_path: Path) -> N
     assert_refused(run(*call, "--beam-size", "4"), "beam_size is 4 with temperature 1.5")
     assert_refused(run("translate", model, file, "--seed", "1"), "--seed", "--temperature")
     assert_refused(run("translate", model, file, "--top-p", "0.5"), "top_p is 0.5")
+
+
+def test_candidates_can_differ_and_be_chosen_by_risk(run: Run, model: Path, tmp_path: Path) -> None:
+    """A beam is as wide as groups and candidates need; scores stay; what conflicts is refused."""
+    call = ("translate", model, write(tmp_path / "in", LINES[:4]))
+    groups = ("--beam-groups", "4", "--diversity", "2", "--n-best", "4")
+    translator = dragoman.load(model, device="cpu")
+    options = replace(translator.options, beam_size=4, beam_groups=4, diversity=2.0, n_best=4)
+    expected = translator.translate(LINES[:4], options=options)
+    found = [json.loads(line) for line in run(*call, *groups, "--json").lines]
+    assert [one["text"] for one in found] == [one.text for one in expected]
+    assert [len(one["alternatives"]) for one in found] == [len(o.alternatives) for o in expected]
+    options = replace(translator.options, beam_size=8, mbr=8, n_best=2)
+    chosen = run(*call, "--mbr", "8", "--n-best", "2").lines
+    assert chosen == [
+        f"{number}\t{one.score:.6f}\t{one.text}"
+        for number, best in enumerate(translator.translate(LINES[:4], options=options), start=1)
+        for one in (best, *best.alternatives)
+    ]
+    sampled = ("--temperature", "1", "--mbr", "8")
+    assert run(*call, *sampled).lines != run(*call, *sampled[:2]).lines
+    assert_refused(run(*call, "--diversity", "2"), "diversity is 2.0 with beam_groups 1")
+    assert_refused(run(*call, *sampled, "--beam-groups", "2"), "beam_groups is 2")
+    assert_refused(run(*call, "--mbr", "4", "--beam-size", "2"), "mbr is 4 with beam_size 2")
 
 
 def test_models_decode_together(run: Run, model: Path, tmp_path: Path) -> None:

@@ -165,6 +165,38 @@ def leaves(table: Table, src: Ids, most: int, alpha: float) -> list[Leaf]:
     return sorted(walk((), 0.0), key=lambda leaf: -leaf.score)
 
 
+def slow_diverse_beam(
+    table: Table, src: Ids, most: int, beam: tuple[int, float], *, groups: int, diversity: float
+) -> list[list[Leaf]]:
+    """Diverse beam search in plain Python: the complete sequences of each group, best first.
+
+    A group that is complete takes no token any more; no group stops early.
+    """
+    width, alpha = beam[0] // groups, beam[1]
+    beams: list[list[tuple[Ids, float]]] = [[((), 0.0)] for _ in range(groups)]
+    complete: list[list[Leaf]] = [[] for _ in range(groups)]
+    for length in range(1, most + 1):
+        taken: list[int] = []
+        for group in range(groups):
+            ranked = [
+                (log_prob + value - diversity * taken.count(token), (*prefix, token), value)
+                for prefix, log_prob in beams[group]
+                for token, value in enumerate(log_probs(table, src, prefix))
+            ]
+            sums = dict(beams[group])
+            ranked.sort(key=lambda entry: -entry[0])
+            chosen = ranked[: width - len(complete[group])]
+            beams[group] = []
+            for _, tokens, value in chosen:
+                taken.append(tokens[-1])
+                total = sums[tokens[:-1]] + value
+                if tokens[-1] == EOS or length == most:
+                    complete[group].append(Leaf(tokens, total, total / penalty(length, alpha)))
+                else:
+                    beams[group].append((tokens, total))
+    return [sorted(found, key=lambda leaf: -leaf.score) for found in complete]
+
+
 def slow_beam(table: Table, src: Ids, most: int, beam: tuple[int, float]) -> list[Leaf]:
     """Beam search in plain Python that runs to the end: no early stopping, no batch.
 

@@ -18,6 +18,7 @@ from tests.unit.decode.tables import (
 
 from dragoman.decode import (
     Beam,
+    DiverseBeam,
     Forbid,
     Greedy,
     Limits,
@@ -31,7 +32,11 @@ from dragoman.decode import (
 )
 from dragoman.errors import InputError
 
-STRATEGIES: list[Strategy] = [Greedy(), Beam(beam_size=3, n_best=2)]
+STRATEGIES: list[Strategy] = [
+    Greedy(),
+    Beam(beam_size=3, n_best=2),
+    DiverseBeam(beam_size=6, groups=3, n_best=2),
+]
 
 
 def copying(src: tuple[int, ...], prefix: tuple[int, ...]) -> Sequence[float]:

@@ -46,8 +46,9 @@ def top_tokens(log_probs_NV: Tensor, k: int, chunk: int = CHUNK) -> tuple[Tensor
     places_C = torch.arange(chunk, device=log_probs_NV.device)
     tokens_NM = (chunks_Nk[:, :, None] * chunk + places_C).flatten(1)  # ascending in each row
     # The last chunk may reach beyond the row.
-    values_NM = log_probs_NV.gather(1, tokens_NM.clamp(max=vocab_size - 1))
-    values_NM.masked_fill_(tokens_NM >= vocab_size, IMPOSSIBLE)
+    beyond_NM = tokens_NM >= vocab_size
+    tokens_NM.clamp_(max=vocab_size - 1)
+    values_NM = log_probs_NV.gather(1, tokens_NM).masked_fill_(beyond_NM, IMPOSSIBLE)
     best_Nk = _best_indices(values_NM, k)
     return values_NM.gather(1, best_Nk), tokens_NM.gather(1, best_Nk)
 

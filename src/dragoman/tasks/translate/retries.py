@@ -97,6 +97,7 @@ def _ladder(options: DecodingOptions) -> Iterator[tuple[DecodingOptions, bool]]:
     if blocked != options:
         yield blocked, False
     width = min(max(2 * options.beam_size, WIDER), WIDEST)
+    width -= width % options.beam_groups
     if width > options.beam_size and options.temperature == 0:
         yield replace(blocked, beam_size=width), False
     yield blocked, True

@@ -258,7 +258,7 @@ class Translator(Loadable):
     def _search(
         self, sources: Sequence[Source], options: DecodingOptions
     ) -> list[list[Hypothesis]]:
-        """The n best of each source; of samples, which are searched one by one, the best first."""
+        """The n best of each source: of the beam or the samples, by score or by least risk."""
         drawn = [replace(src, draw=n) for src in sources for n in range(options.draws)]
         found = dict(
             run_in_batches(
@@ -269,8 +269,17 @@ class Translator(Loadable):
             )
         )
         in_order = (found[index] for index in range(len(drawn)))
-        n_bests = [chain(*islice(in_order, options.draws)) for _ in sources]
-        return [sorted(best, key=lambda one: one.score, reverse=True) for best in n_bests]
+        found_of = [chain(*islice(in_order, options.draws)) for _ in sources]
+        n_bests = [sorted(every, key=lambda one: one.score, reverse=True) for every in found_of]
+        if options.mbr:
+            from dragoman.tasks.translate.risk import least_risk  # sacreBLEU is slow to load
+
+            decode, count = self.tgt_tokenizer.decode, options.n_best
+            orders = [least_risk([decode(one.ids) for one in best])[:count] for best in n_bests]
+            n_bests = [
+                [best[n] for n in order] for best, order in zip(n_bests, orders, strict=True)
+            ]
+        return n_bests
 
     def _result(self, line: str, parts: list[Part], found: list[Found]) -> Translation:
         """A line's translation from what was found for each chunk of its parts.

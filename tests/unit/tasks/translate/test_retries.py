@@ -100,7 +100,9 @@ def test_the_first_rung_that_helps_is_taken() -> None:
 
 
 def test_what_the_user_set_stays() -> None:
-    """Blocked n-grams of another length are no retry; the widest beam does not grow."""
+    """Blocked n-grams of another length are no retry; the widest beam does not grow, and groups
+    share any beam equally.
+    """
     stub = Stub(lambda *_: LOOP)
     stub.retried(LONG, options=DecodingOptions(no_repeat_ngrams=2, beam_size=WIDEST, n_best=2))
     assert [len(texts) > 1 for texts, _ in stub.asked] == [False, True]
@@ -108,6 +110,9 @@ def test_what_the_user_set_stays() -> None:
     stub.asked.clear()
     stub.retried(GOOD[:7], options=DecodingOptions(beam_size=1))
     assert [chosen.beam_size for texts, chosen in stub.asked if texts] == [1, 1, 5]
+    stub.asked.clear()
+    stub.retried(GOOD[:7], options=DecodingOptions(beam_size=2, beam_groups=2))
+    assert [chosen.beam_size for texts, chosen in stub.asked if texts] == [2, 2, 4]
 
 
 def test_the_least_bad_is_kept_and_of_equal_ones_the_earliest() -> None:

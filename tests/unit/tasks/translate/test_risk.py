@@ -1,0 +1,130 @@
+"""Minimum Bayes risk: the order of candidates, and translations that are chosen by it."""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sacrebleu import sentence_chrf
+from tests.processors import needs_independent_rows
+from tests.unit.tasks.tiny import make_config, make_model, make_translator, random_lines
+
+from dragoman.tasks.results import Translation
+from dragoman.tasks.translate.risk import chrf_pairs, least_risk
+from dragoman.tasks.translate.translator import Translator
+
+TEXTS = st.lists(st.text("ab c我", max_size=12), min_size=1, max_size=6)
+SAMPLES: dict[str, Any] = {"beam_size": 1, "temperature": 0.5, "seed": 3}
+BEAM: dict[str, Any] = {"beam_size": 12}
+GROUPS: dict[str, Any] = {"beam_size": 12, "beam_groups": 3, "diversity": 2.0}
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """One for all tests: translating changes nothing in it."""
+    return make_translator()
+
+
+def slow_utilities(texts: list[str]) -> list[float]:
+    """The mean chrF of each text against all, one pair after the other."""
+    return [sum(sentence_chrf(h, [r]).score for r in texts) / len(texts) for h in texts]
+
+
+@given(TEXTS)
+@example(["", ""])
+@example(random_lines(6))
+def test_the_pairs_are_sacrebleu_s(texts: list[str]) -> None:
+    """Every text against every text, empty and short ones too."""
+    expected = [[sentence_chrf(h, [r]).score for r in texts] for h in texts]
+    np.testing.assert_allclose(chrf_pairs(texts), expected, rtol=1e-12, atol=1e-12)
+
+
+@given(TEXTS)
+def test_the_order_is_that_of_the_mean_utility(texts: list[str]) -> None:
+    """A plain double loop has each different text once, in falling order; copies count."""
+    utilities = slow_utilities(texts)
+    order = least_risk(texts)
+    assert sorted(order) == sorted({texts.index(text) for text in texts})
+    found = [utilities[n] for n in order]
+    assert found == pytest.approx(sorted(found, reverse=True), abs=1e-9)
+
+
+def test_equals_keep_their_order() -> None:
+    """Copies are one, and texts that are as good stay as they were."""
+    assert least_risk(["the cat"] * 5) == [0]
+    assert least_risk(["aaa", "bbb", "ccc"]) == [0, 1, 2]
+    assert least_risk(["ab", "ba", "ab", "ba"]) == [0, 1]
+    assert least_risk(["", "  ", ""]) == [0, 1]
+
+
+def test_what_is_said_more_often_wins() -> None:
+    """One of two texts that are alike to each other; three of the same beat two others."""
+    assert least_risk(["a dog", "the big cat", "the big cats"])[-1] == 0
+    assert least_risk(["tree"] * 2 + ["house"] * 3) == [2, 0]
+
+
+def every(translation: Translation) -> list[Translation]:
+    """The n best."""
+    return [translation, *translation.alternatives]
+
+
+@pytest.mark.parametrize("choices", [BEAM, GROUPS, SAMPLES], ids=["beam", "groups", "samples"])
+def test_the_candidates_are_those_of_the_search(
+    translator: Translator, choices: dict[str, Any]
+) -> None:
+    """The same ones with the same scores as without, in the order of a double loop; n are kept."""
+    plain = replace(translator.options, retry=False, **choices)
+    moved = 0
+    for line in random_lines(8, seed=2):
+        candidates = every(translator.translate(line, options=replace(plain, n_best=12)))
+        texts = [one.text for one in candidates]
+        utilities = dict(zip(texts, slow_utilities(texts), strict=True))
+        for n_best in (1, 4, 12):
+            options = replace(plain, mbr=12, n_best=n_best)
+            found = every(translator.translate(line, options=options))
+            assert len(found) == min(n_best, len(utilities))
+            values = [utilities[one.text] for one in found]
+            wanted = sorted(utilities.values(), reverse=True)[: len(found)]
+            assert values == pytest.approx(wanted, abs=1e-9)
+            for one in found:
+                same = candidates[texts.index(one.text)]
+                assert (one.score, one.tokens) == (same.score, same.tokens)
+        moved += found[0].text != texts[0]
+    assert moved
+
+
+@needs_independent_rows
+@pytest.mark.parametrize("choices", [GROUPS, SAMPLES], ids=["groups", "samples"])
+def test_neighbours_change_no_bit(choices: dict[str, Any]) -> None:
+    """Alone, in any order and batch: the same, with retries and with two models."""
+    one = make_translator()
+    tokenizer = one.tgt_tokenizer
+    other = make_model(make_config(tokenizer), seed=3)
+    both = one.ensemble(Translator(other, tokenizer, tokenizer))
+    options = replace(one.options, mbr=6, n_best=3, **choices)
+    lines = list(dict.fromkeys(random_lines(10, seed=3)))
+    expected = both.translate(lines, options=options)
+    assert any("retried" in each.flags for each in expected)
+    order = Random(1).sample(range(len(lines)), len(lines))
+    found = both.translate([lines[n] for n in order], options=replace(options, max_batch_tokens=60))
+    assert found == [expected[n] for n in order]
+    assert both.translate(lines[0], options=options) == expected[0]
+
+
+def test_groups_find_more_than_a_beam(translator: Translator) -> None:
+    """The first tokens of the n best differ more, and no text of a line comes twice."""
+    lines = random_lines(10, seed=5)
+    plain = replace(translator.options, retry=False, n_best=12, **BEAM)
+    diverse = replace(plain, **GROUPS)
+    first = [0, 0]
+    for n, options in enumerate((plain, diverse)):
+        for translation in translator.translate(lines, options=options):
+            found = every(translation)
+            assert len({one.tokens for one in found}) == len(found)
+            first[n] += len({one.tokens[:1] for one in found})
+    assert first[1] > first[0]
+    begun = translator.translate(lines, prefix=["the dog"] * len(lines), options=diverse)
+    assert all(one.text.startswith("the dog") for each in begun for one in every(each))
