@@ -26,6 +26,8 @@ from dragoman.wording import counted
 Model = EncoderDecoder | DecoderOnly | EncoderOnly
 Shape = tuple[int, ...]
 
+SCALE = ".scale"
+"""What the name of a matrix in 8 bits ends with where its scales are meant."""
 PART_NAMES = {"src_embedding": "source embedding", "tgt_embedding": "target embedding"}
 """Names of parts that differ from those of the modules."""
 
@@ -98,7 +100,8 @@ def reading(path: Path) -> Iterator[Any]:
 
 def build_empty(path: Path, config: ModelConfig, stored: Any, dtypes: Sequence[str]) -> Model:  # noqa: ANN401 -- the library's handle
     """The model with weights that take no memory, after checking that the stored ones fit it."""
-    slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
+    names = [name for name in stored.keys() if not name.endswith(SCALE)]  # noqa: SIM118 -- no mapping
+    slices = {name: stored.get_slice(name) for name in names}
     if other := [name for name, found in slices.items() if found.get_dtype() not in dtypes]:
         raise InputError(f"{path}: {some(other)} must hold 32-bit floating-point numbers.")
     shapes = {name: tuple(found.get_shape()) for name, found in slices.items()}

@@ -36,12 +36,14 @@ from dragoman.files.writing import rename_durably, sync
 from dragoman.models.build import Model, build_empty, build_on_meta, reading
 from dragoman.models.config import ModelConfig
 from dragoman.models.defaults import DecodingDefaults, GenerationDefaults, ReadingDefaults
+from dragoman.models.eight_bits import in_float32, rounded
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
 from dragoman.version import __version__
 
-FORMAT = 2
-"""The number of the format written here; it grows when an older dragoman could not read it."""
+FORMAT, IN_EIGHT_BITS = 2, 3
+"""The numbers of the format written here, with weights in fp32 and with matrices rounded to 8 bits;
+they grow when an older dragoman could not read it."""
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
@@ -82,6 +84,11 @@ class FolderConfig:
     model_sha256: str | None = None
     """Hash of the section `model`; saving fills it in. Format 1 has none."""
 
+    @property
+    def eight_bits(self) -> bool:
+        """Whether the matrices are rounded to 8 bits."""
+        return self.format == IN_EIGHT_BITS
+
 
 class Saves(Protocol):
     """What can write itself to a file: a tokenizer."""
@@ -100,25 +107,29 @@ def save_model(
     *,
     tokenizers: tuple[Saves, Saves],
     card: str | None = None,
+    eight_bits: bool = False,
 ) -> FolderConfig:
     """Write a model folder and return its config.
 
     Whoever reads meanwhile, or after saving was killed, finds the old model or the new one where
     both have the same architecture and tokenizers; else possibly a folder that is rejected.
     `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
-    same object twice when they are one; `card` is the text of `README.md`. Raises InputError where
-    no folder can be, DragomanError when writing fails (a full disk): the older model, if there
-    is one, is then as it was, and nothing half-written stays.
+    same object twice when they are one; `card` is the text of `README.md`; `eight_bits` rounds the
+    matrices, to a quarter of the size. Raises InputError where no folder can be, DragomanError when
+    writing fails (a full disk): the older model, if there is one, is then as it was, and nothing
+    half-written stays.
     """
     src, tgt = tokenizers
     with _staging(folder) as staged:
         names = {JOINT: src} if src is tgt else {SRC: src, TGT: tgt}
         for name, tokenizer in names.items():
             tokenizer.save(staged / name)
-        save_file(_stored_once(weights, config.model), staged / WEIGHTS, {"format": "pt"})
+        stored = _stored_once(weights, config.model)
+        stored = rounded(stored, config.model) if eight_bits else stored
+        save_file(stored, staged / WEIGHTS, {"format": "pt"})
         config = replace(
             config,
-            format=FORMAT,
+            format=IN_EIGHT_BITS if eight_bits else FORMAT,
             dragoman=__version__,
             tokenizers={name: _sha256(staged / name) for name in names},
             weights_sha256=_sha256(staged / WEIGHTS),
@@ -239,10 +250,10 @@ def _load_weights(path: Path, config: FolderConfig) -> Model:
     known = (config.weights_sha256, config.replaced_sha256)
     with reading(path) as stored, ThreadPoolExecutor(1) as thread:
         hashed = thread.submit(_sha256, path)
-        dtypes = ("F32",) if config.format > 1 else ("F32", "F16", "BF16", "F64")
-        model = build_empty(path, config.model, stored, dtypes)
+        dtypes = {1: ("F32", "F16", "BF16", "F64"), IN_EIGHT_BITS: ("F32", "I8")}
+        model = build_empty(path, config.model, stored, dtypes.get(config.format, ("F32",)))
         for name, parameter in model.named_parameters():
-            tensor = stored.get_tensor(name).to(torch.float32, copy=True)  # else a view of the file
+            tensor = in_float32(stored, name)
             torch.utils.swap_tensors(parameter, nn.Parameter(tensor))  # keeps tied matrices tied
         found = hashed.result()
         if config.weights_sha256 is not None and found not in known:
@@ -272,11 +283,11 @@ def read_config(folder: Path) -> FolderConfig:
         raise InputError(f"{path} is damaged: it is not JSON ({error}).") from error
     if not isinstance(data, dict) or type(data.get("format")) is not int or data["format"] < 1:
         raise InputError(f"{path} has no format number, so dragoman did not write it.")
-    if data["format"] > FORMAT:
+    if data["format"] > IN_EIGHT_BITS:
         raise InputError(
             f"{path} has format {data['format']}, made by a newer dragoman "
             f"({data.get('dragoman', 'version unknown')}); this one, {__version__}, reads up to "
-            f"format {FORMAT}: upgrade with pip install --upgrade dragoman."
+            f"format {IN_EIGHT_BITS}: upgrade with pip install --upgrade dragoman."
         )
     config = parse_settings(FolderConfig, data, str(path))
     if config.format > 1 and None in (config.weights_sha256, config.model_sha256):

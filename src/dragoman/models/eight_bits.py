@@ -1,0 +1,38 @@
+"""Weights in 8 bits: the matrices of products and embeddings as integers, a scale for each row.
+
+    W[o, i] = scale[o] * q[o, i],  |q| <= 127
+
+The rows are the outputs of a product, as in int8 decoding, which therefore finds the same integers
+again. Biases, norms and positions stay in fp32: they are small.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.models.build import SCALE, build_on_meta
+from dragoman.models.config import ModelConfig
+from dragoman.models.plan.quantized import quantized
+from dragoman.nn.embedding import TokenEmbedding
+
+
+def rounded(state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+    """Return the weights with `NAME` and `NAME.scale` in place of each matrix."""
+    parts = build_on_meta(config).named_modules(remove_duplicate=False)
+    matrices = {f"{name}.weight" for name, p in parts if isinstance(p, nn.Linear | TokenEmbedding)}
+    found = dict(state)
+    for name in matrices & state.keys():
+        q_OI, scale_O1 = quantized(state[name])
+        found |= {name: q_OI, name + SCALE: scale_O1[:, 0]}
+    return found
+
+
+def in_float32(stored: Any, name: str) -> Tensor:  # noqa: ANN401 -- the library's handle
+    """Return a stored weight in memory of its own."""
+    tensor: Tensor = stored.get_tensor(name)
+    if tensor.dtype is torch.int8:
+        scale_O: Tensor = stored.get_tensor(name + SCALE)
+        return tensor * scale_O[:, None]
+    return tensor.to(torch.float32, copy=True)
