@@ -1,8 +1,10 @@
 """Tokens per second of decoding: ours, CTranslate2 and Hugging Face, on the same weights.
 
 A model folder (or a random one of a known size) is converted by `dragoman convert`, which proves
-that all three compute the same. Each engine and arithmetic runs in a process of its own, they take
-turns, and every result is forced to the length of its source, so that nobody gains by stopping.
+that all three compute the same; `llama` is a decoder-only model (`benchmarks.llama`), with prompts
+for sources. Each engine and arithmetic runs in a process of its own, they take turns, and every
+result is forced to one length, so that nobody gains by stopping. In fp32 all should write the same
+ids: the share of rows in which they do is told.
 """
 
 import argparse
@@ -45,9 +47,13 @@ MODES = {
     "ctranslate2": ("float32", "bfloat16", "int8", "int8_bfloat16"),
     "huggingface": ("float32",),
 }
+KNOWN = (*SIZES, "llama")
+EXACT = ("dragoman fp32", "ctranslate2 float32", "huggingface float32")
+"""Engines that compute the same, up to rounding."""
 QUIET = 0.3
 """Seconds after which the threads of the engine before no longer spin."""
 CELLS = ("1x1", "1x5", "16x1", "16x5", "64x1", "64x5")
+LENGTH = 32
 
 
 class Engine:
@@ -57,13 +63,16 @@ class Engine:
         self._process = process
         self._stdin, self._stdout = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
         self.start = self._answer()["start"]
+        self.ids: list[list[int]] = []
+        """What it wrote last."""
 
-    def rate(self, cell: str, length: int, seconds: float) -> float:
+    def rate(self, cell: str, chosen: argparse.Namespace) -> float:
         """Return the tokens per second of `ROWSxBEAM`."""
         rows, beam = map(int, cell.split("x"))
-        asked = {"rows": rows, "beam": beam, "length": length, "seconds": seconds}
-        print(json.dumps(asked), file=self._stdin, flush=True)
+        asked = {name: getattr(chosen, name) for name in ("length", "output", "seconds")}
+        print(json.dumps({"rows": rows, "beam": beam, **asked}), file=self._stdin, flush=True)
         found = self._answer()
+        self.ids = found["ids"]
         return float(found["tokens"] / found["seconds"])
 
     def peak(self) -> int:
@@ -87,33 +96,47 @@ def running(name: str, mode: str, folder: Path, threads: int) -> Iterator[Engine
             process.kill()
 
 
+def made_up_tokenizer(vocab_size: int, scratch: Path) -> Tokenizer:
+    """A tokenizer with so many pieces that stand for nothing."""
+    known = train_tokenizer(["abcdefghijklmnopqrstuvwxyz"] * 10, TokenizerConfig(vocab_size=300))
+    file = scratch / "tokenizer.json"
+    known.save(file)
+    content = json.loads(file.read_text(encoding="utf-8"))
+    pieces = {f"piece{id_}": id_ for id_ in range(known.vocab_size, vocab_size)}
+    content["model"]["vocab"] |= pieces
+    return Tokenizer.from_json(json.dumps(content), "a made-up tokenizer")
+
+
 def random_folder(size: str, out: Path) -> Path:
     """Save a model of random weights, with a tokenizer of made-up pieces."""
     config = SIZES[size]
-    lines = ["abcdefghijklmnopqrstuvwxyz"] * 10
-    known = train_tokenizer(lines, TokenizerConfig(vocab_size=300))
-    known.save(out.with_suffix(".json"))
-    content = json.loads(out.with_suffix(".json").read_text(encoding="utf-8"))
-    vocabulary = content["model"]["vocab"]
-    for id_ in range(known.vocab_size, config.src_vocab_size):
-        vocabulary[f"piece{id_}"] = id_
-    tokenizer = Tokenizer.from_json(json.dumps(content), "a made-up tokenizer")
+    tokenizer = made_up_tokenizer(config.src_vocab_size, out.parent)
     torch.manual_seed(0)
     about = FolderConfig(model=config, decoding=DecodingDefaults())
     save_model(out, EncoderDecoder(config), about, tokenizers=(tokenizer, tokenizer))
     return out
 
 
-def measure(model: Path, scratch: Path, chosen: argparse.Namespace) -> Figures:
-    """Convert the model and run all engines in turn."""
-    import ctranslate2
+def folders_of(model: str, scratch: Path) -> dict[str, Path]:
+    """Return the folder of each engine."""
+    if model == "llama":
+        from benchmarks.llama import SIZE, llama_folders
 
+        return llama_folders(made_up_tokenizer(SIZE.vocab_size, scratch), scratch)
     from dragoman.convert.targets import convert
 
-    folders = {"dragoman": model}
+    ours = random_folder(model, scratch / model) if model in SIZES else Path(model)
+    folders = {"dragoman": ours}
     for to in ("ctranslate2", "huggingface"):
         folders[to] = scratch / to
-        convert(model, folders[to], to)
+        convert(ours, folders[to], to)
+    return folders
+
+
+def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
+    """Run all engines in turn."""
+    import ctranslate2
+
     figures: Figures = {"cells": {}, "start": {}, "peak": {}}
     with ExitStack() as stack:
         engines = {
@@ -130,17 +153,19 @@ def measure(model: Path, scratch: Path, chosen: argparse.Namespace) -> Figures:
             for _ in range(chosen.rounds + 1):
                 for name, engine in engines.items():
                     sleep(QUIET)
-                    rates[name].append(engine.rate(cell, chosen.length, chosen.seconds))
+                    rates[name].append(engine.rate(cell, chosen))
             found = {name: statistics.median(each[1:]) for name, each in rates.items()}
             best = {
                 kind: max(rate for name, rate in found.items() if name.startswith(kind))
                 for kind in MODES
             }
             ratios = {kind: best["dragoman"] / best[kind] for kind in MODES if kind != "dragoman"}
-            figures["cells"][cell] = {"rates": found, "ratios": ratios}
+            exact = zip(*(engines[name].ids for name in EXACT), strict=True)
+            same = statistics.mean(all(row == rows[0] for row in rows) for rows in exact)
+            figures["cells"][cell] = {"rates": found, "ratios": ratios, "same": same}
             shown = "  ".join(f"{name} {rate:,.0f}" for name, rate in found.items())
             compared = ", ".join(f"{ratio:.2f} of {kind}" for kind, ratio in ratios.items())
-            print(f"{cell:<6}{shown}; best {compared}", flush=True)
+            print(f"{cell:<6}{shown}; best {compared}; same ids {same:.0%}", flush=True)
         figures["peak"] = {name: engine.peak() for name, engine in engines.items()}
     return figures
 
@@ -149,10 +174,11 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     """Measure each model, print a line for each cell and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks decode-peers", description=__doc__)
     parser.add_argument(
-        "models", nargs="*", default=list(SIZES), help=f"model folders, or {' or '.join(SIZES)}"
+        "models", nargs="*", default=list(SIZES), help=f"model folders, or {', '.join(KNOWN)}"
     )
     parser.add_argument("--cells", nargs="+", default=CELLS, metavar="ROWSxBEAM")
-    parser.add_argument("--length", type=int, default=32, help="tokens of source and of output")
+    parser.add_argument("--length", type=int, default=LENGTH, help="tokens of source or prompt")
+    parser.add_argument("--output", type=int, default=LENGTH, help="tokens to write")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each engine in each round")
     parser.add_argument("--threads", type=int, default=2)
@@ -160,12 +186,10 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     found = {}
     for model in chosen.models:
         with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(model)
-            if model in SIZES:
-                folder = random_folder(model, Path(scratch) / model)
-            figures = measure(folder, Path(scratch), chosen)
-        name, machine = f"decode-peers-{folder.name}", environment(["ctranslate2", "transformers"])
-        options = vars(chosen) | {"models": [folder.name]}
+            figures = measure(folders_of(model, Path(scratch)), chosen)
+        short = Path(model).name
+        name, machine = f"decode-peers-{short}", environment(["ctranslate2", "transformers"])
+        options = vars(chosen) | {"models": [short]}
         found[name] = figures | {"options": options, "environment": machine}
         save(name, found[name], BUILT)  # a run of many minutes may be cut short
     return found

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from benchmarks.paired import Figures, environment, paired, show
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
-from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import load_model
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, inference
@@ -33,21 +33,31 @@ SIZE = EncoderDecoderConfig(
 """What is measured when no folder is given, with random weights."""
 
 
+Decode = Callable[[Tensor, int], list[list[int]]]
+"""Writes so many tokens from each source, or on from each prompt; returns their ids."""
+
+
 def our_decoder(
-    model: EncoderDecoder, config: EncoderDecoderConfig, precision: Arithmetic, beam_size: int
-) -> Callable[[Tensor], int]:
-    """Decodes as many tokens as the sources have; returns their number."""
+    model: EncoderDecoder | DecoderOnly,
+    config: EncoderDecoderConfig | DecoderOnlyConfig,
+    precision: Arithmetic,
+    beam_size: int,
+) -> Decode:
+    """Decodes by a plan and the search."""
     planner = Planner(model, precision)
     strategy = Greedy() if beam_size == 1 else Beam(beam_size=beam_size)
-    forbid = Forbid((config.pad_id, config.bos_id, config.eos_id))
+    goes_on = isinstance(model, DecoderOnly)
+    never = (config.eos_id,) if goes_on else (config.pad_id, config.bos_id, config.eos_id)
+    forbid = Forbid(never)
 
-    def decode(src_BS: Tensor) -> int:
-        max_B = torch.full(src_BS.shape[:1], src_BS.shape[1], device=src_BS.device)
-        limits = Limits(bos_id=config.bos_id, eos_id=config.eos_id, max_B=max_B)
+    def decode(src_BS: Tensor, length: int) -> list[list[int]]:
+        max_B = torch.full(src_BS.shape[:1], length, device=src_BS.device)
+        first_B = src_BS[:, -1] if goes_on else None
+        limits = Limits(bos_id=config.bos_id, eos_id=config.eos_id, max_B=max_B, first_B=first_B)
         with inference(model, precision):
             planned: Model[Any] = planner(beam_size)
             found = search(planned, src_BS, strategy, processors=[forbid], limits=limits)
-        return sum(len(best.ids) for best, *_ in found)
+        return [list(best.ids) for best, *_ in found]
 
     return decode
 
@@ -82,11 +92,11 @@ def make_peer(config: EncoderDecoderConfig, device: torch.device) -> Any:  # noq
     )
 
 
-def peer_decoder(peer: Any, beam_size: int) -> Callable[[Tensor], int]:  # noqa: ANN401 -- untyped library
+def peer_decoder(peer: Any, beam_size: int) -> Decode:  # noqa: ANN401 -- untyped library
     """The same by the peer's `generate`."""
 
-    def decode(src_BS: Tensor) -> int:
-        length = src_BS.shape[1]
+    def decode(src_BS: Tensor, length: int) -> list[list[int]]:
+        before = 1 if peer.config.is_encoder_decoder else src_BS.shape[1]
         with torch.inference_mode():
             ids = peer.generate(
                 input_ids=src_BS,
@@ -96,10 +106,15 @@ def peer_decoder(peer: Any, beam_size: int) -> Callable[[Tensor], int]:  # noqa:
                 max_new_tokens=length,
                 do_sample=False,
             )
-        assert ids.shape[1] == length + 1
-        return len(src_BS) * length
+        assert ids.shape[1] == before + length
+        found: list[list[int]] = ids[:, before:].tolist()
+        return found
 
     return decode
+
+
+def _count(decode: Decode, src_BS: Tensor) -> int:
+    return sum(map(len, decode(src_BS, src_BS.shape[1])))
 
 
 def main(arguments: Sequence[str]) -> dict[str, Figures]:
@@ -133,7 +148,8 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         for beam in chosen.beam:
             ours = our_decoder(model, config, chosen.precision, beam)
             theirs = peer_decoder(peer, beam)
-            found = paired(partial(ours, ids_BS), partial(theirs, ids_BS), chosen.rounds)
+            sides = (partial(_count, decode, ids_BS) for decode in (ours, theirs))
+            found = paired(*sides, chosen.rounds)
             cases[f"{batch}x{beam}"] = found
             show(f"decoding {chosen.precision}, {batch} x beam {beam}", found)
     options = vars(chosen) | {"model": chosen.model and chosen.model.name}

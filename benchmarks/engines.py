@@ -2,10 +2,11 @@
 
     python -m benchmarks.engines ENGINE MODE FOLDER THREADS
 
-Each line in is a JSON object `{"rows", "beam", "length", "seconds"}`: decode that many sentences of
-`length` tokens, with results forced to the same length, again and again for so many seconds. Each
-line out is one, `{"tokens", "seconds"}`. The first line out is `{"start": seconds}`, from the first
-import to a model that is loaded; after the end of the input comes `{"peak": bytes}`.
+Each line in is a JSON object `{"rows", "beam", "length", "output", "seconds"}`: decode that many
+sentences of `length` tokens, with results forced to `output` tokens, again and again for so many
+seconds. Each line out is one, `{"tokens", "seconds", "ids"}`, with the last results. The first line
+out is `{"start": seconds}`, from the first import to a model that is loaded; after the end of the
+input comes `{"peak": bytes}`.
 """
 
 import json
@@ -13,11 +14,18 @@ import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from time import perf_counter
 from typing import Any
 
-Decode = Callable[[int, int, int], int]
-"""Decodes for rows, beam size and length; returns the tokens of the best results."""
+Decode = Callable[[int, int, int, int], list[list[int]]]
+"""Decodes for rows, beam size, length and output; returns the ids of the best results."""
+
+
+def drawn(rows: int, length: int, first: int, vocab_size: int) -> list[list[int]]:
+    """Sources or prompts, the same for all engines."""
+    draw, pieces = Random(rows), range(first, vocab_size)
+    return [draw.choices(pieces, k=length) for _ in range(rows)]
 
 
 def dragoman(folder: Path, mode: str, threads: int) -> Decode:
@@ -33,39 +41,41 @@ def dragoman(folder: Path, mode: str, threads: int) -> Decode:
     torch.set_num_threads(threads)
     model, about = load_model(folder)
     decoders: dict[int, Any] = {}
-    first = about.model.eos_id + 1
+    first, vocab_size = about.model.eos_id + 1, len(model.output.weight)
 
-    def decode(rows: int, beam: int, length: int) -> int:
+    def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
         if beam not in decoders:
             decoders[beam] = our_decoder(model, about.model, mode, beam)
-        generator = torch.Generator().manual_seed(rows)
-        vocab_size = about.model.src_vocab_size
-        return decoders[beam](torch.randint(first, vocab_size, (rows, length), generator=generator))
+        return decoders[beam](torch.tensor(drawn(rows, length, first, vocab_size)), output)
 
     return decode
 
 
 def ctranslate2(folder: Path, mode: str, threads: int) -> Decode:
     """CTranslate2 on the converted folder, with the tokens it would have from a tokenizer."""
-    from random import Random
-
     import ctranslate2
 
-    engine = ctranslate2.Translator(str(folder), compute_type=mode, intra_threads=threads)
-    vocabulary = json.loads(next(folder.glob("*vocabulary.json")).read_text(encoding="utf-8"))
+    file = next(folder.glob("*vocabulary.json"))
+    vocabulary = json.loads(file.read_text(encoding="utf-8"))
+    id_of = {piece: id_ for id_, piece in enumerate(vocabulary)}
     pieces = [piece for piece in vocabulary if not piece.startswith("<")]
+    generates = file.name == "vocabulary.json"
+    engine = (ctranslate2.Generator if generates else ctranslate2.Translator)(
+        str(folder), compute_type=mode, intra_threads=threads
+    )
 
-    def decode(rows: int, beam: int, length: int) -> int:
-        draw = Random(rows)
-        sources = [draw.choices(pieces, k=length) for _ in range(rows)]
-        found = engine.translate_batch(
-            sources,
-            beam_size=beam,
-            min_decoding_length=length,
-            max_decoding_length=length,
-            max_batch_size=0,
-        )
-        return sum(len(result.hypotheses[0]) for result in found)
+    def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
+        sources = [[pieces[n] for n in row] for row in drawn(rows, length, 0, len(pieces))]
+        options = {"beam_size": beam, "max_batch_size": 0}
+        if generates:
+            options |= {"min_length": output, "max_length": output}
+            found = engine.generate_batch(sources, include_prompt_in_result=False, **options)
+            results = [result.sequences[0] for result in found]
+        else:
+            options |= {"min_decoding_length": output, "max_decoding_length": output}
+            found = engine.translate_batch(sources, **options)
+            results = [result.hypotheses[0] for result in found]
+        return [[id_of[piece] for piece in result] for result in results]
 
     return decode
 
@@ -73,20 +83,21 @@ def ctranslate2(folder: Path, mode: str, threads: int) -> Decode:
 def huggingface(folder: Path, mode: str, threads: int) -> Decode:
     """`generate` of transformers on the converted folder."""
     import torch
-    from transformers import AutoModelForSeq2SeqLM, logging
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, logging
 
     from benchmarks.decoding import peer_decoder
 
     logging.set_verbosity_error()
     torch.set_num_threads(threads)
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[mode]
-    model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=dtype).eval()
+    translates = AutoConfig.from_pretrained(folder).is_encoder_decoder
+    kind = AutoModelForSeq2SeqLM if translates else AutoModelForCausalLM
+    model = kind.from_pretrained(folder, dtype=dtype).eval()
 
-    def decode(rows: int, beam: int, length: int) -> int:
-        generator = torch.Generator().manual_seed(rows)
-        first = model.config.eos_token_id + 1
-        ids_BS = torch.randint(first, model.config.vocab_size, (rows, length), generator=generator)
-        return peer_decoder(model, beam)(ids_BS)
+    def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
+        first, vocab_size = model.config.eos_token_id + 1, model.config.vocab_size
+        ids_BS = torch.tensor(drawn(rows, length, first, vocab_size))
+        return peer_decoder(model, beam)(ids_BS, output)
 
     return decode
 
@@ -99,12 +110,14 @@ def main() -> None:
     print(json.dumps({"start": perf_counter() - begun}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        case = asked["rows"], asked["beam"], asked["length"]
+        case = asked["rows"], asked["beam"], asked["length"], asked["output"]
         decode(*case)  # the engine before has taken the caches
         tokens, start = 0, perf_counter()
         while not tokens or perf_counter() - start < asked["seconds"]:
-            tokens += decode(*case)
-        print(json.dumps({"tokens": tokens, "seconds": perf_counter() - start}), flush=True)
+            ids = decode(*case)
+            tokens += sum(map(len, ids))
+        found = {"tokens": tokens, "seconds": perf_counter() - start, "ids": ids}
+        print(json.dumps(found), flush=True)
     peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"peak": peak}), flush=True)
 

@@ -29,7 +29,10 @@ TINY = {
         *("--max-tokens=64", "--rounds=1", "--precision=fp32"),
     ),
     "decoding": ("--batch=2", "--beam", "1", "2", "--length=3", "--rounds=1"),
-    "decode-peers": ("tiny", "--cells", "1x1", "--rounds=1", "--seconds=0", "--length=3"),
+    "decode-peers": (
+        *("tiny", "llama", "--cells", "1x1", "--rounds=1", "--seconds=0", "--length=3"),
+        "--output=4",
+    ),
     "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
     "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),
     "bag-of-words": ("sst2", "resume"),

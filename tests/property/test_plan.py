@@ -170,6 +170,26 @@ def test_neighbours_change_no_bit(
         assert found([row], length) == [together[row]]
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+@given(SEEDS, st.integers(2, 12), st.integers(1, 5))
+@settings(max_examples=15, deadline=None)
+def test_prompts_side_by_side_change_no_bit(
+    precision: Arithmetic, seed: int, rows: int, length: int
+) -> None:
+    """Nor does a neighbour of a prompt, where queries are turned and feed-forwards gated."""
+    fast = planned(make_decoder(DECODERS["llama"]).float(), precision)
+    prompts_BS = random_ids(seed, rows, length)
+
+    def found(prompts_BS: Tensor) -> list[Any]:
+        max_B = torch.full_like(prompts_BS[:, 0], 9)
+        limits = Limits(bos_id=BOS, eos_id=EOS, max_B=max_B, first_B=prompts_BS[:, -1])
+        with row_invariant_products():
+            return search(fast, prompts_BS, Greedy(), limits=limits)
+
+    alone = [found(prompt_1S)[0] for prompt_1S in prompts_BS.split(1)]
+    assert found(prompts_BS) == alone
+
+
 @needs_independent_rows
 @torch.inference_mode()
 def test_a_lone_row_of_many_columns() -> None:

@@ -1,6 +1,7 @@
 """What is compiled computes what PyTorch computes."""
 
 import stat
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors import needs_compiler, without_compiler
 
+from dragoman.models.plan.layers import PlannedNorm
 from dragoman.models.plan.products import can_pack
 from dragoman.models.plan.quantized import QuantizedLinear, quantized
 from dragoman.nn import Linear
 from dragoman.nn.cpu import native
 from dragoman.nn.cpu.ranking import LogSoftmax, top_tokens
+from dragoman.nn.norm import LayerNorm, RMSNorm
 
 SEEDS = st.integers(0, 2**32)
 ROWS = st.integers(1, 70)
@@ -53,6 +56,21 @@ def test_products_of_integers_have_the_bits_of_torch(
         expected = slow(x_MI, relu=relu), slow.plus(x_MI, residual_MO)
     assert torch.equal(fast(x_MI, relu=relu), expected[0])
     assert torch.equal(fast.plus(x_MI, residual_MO), expected[1])
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "module", [LayerNorm(70), LayerNorm(70, bias=False), RMSNorm(70, eps=1e-3)]
+)
+@torch.inference_mode()
+def test_norms(module: LayerNorm | RMSNorm) -> None:
+    """As in float64, of rows of any size, one of them zeros; a row by itself has the same bits."""
+    for weight in module.parameters():
+        torch.nn.init.normal_(weight)
+    fast, x_MD = PlannedNorm(module, native.native()), numbers(3, 9, 70)
+    expected_MD = deepcopy(module).double()(x_MD.double())
+    torch.testing.assert_close(fast(x_MD).double(), expected_MD, rtol=1e-5, atol=2e-6)
+    assert torch.equal(fast(x_MD[2:3]), fast(x_MD)[2:3])
 
 
 @needs_compiler
@@ -99,6 +117,31 @@ def test_log_probabilities_and_the_best_of_them(seed: int, rows: int, vocab: int
     with without_compiler():
         again = top_tokens(log_probs_NV, k)
     assert all(map(torch.equal, best, again))
+
+
+@needs_compiler
+@given(SEEDS, ROWS, COLUMNS)
+@settings(max_examples=40, deadline=None)
+@torch.inference_mode()
+def test_a_gate_is_that_of_swiglu(seed: int, rows: int, columns: int) -> None:
+    """`silu(gate) * value` of torch in float64, each row by itself; NaN stays NaN."""
+    x_MX = numbers(seed, rows, 2 * columns).clamp(-1e3, 1e3)
+    x_MX[-1, -1], x_MX[-1, 0] = 1.0, torch.nan
+
+    def gated(x_MX: torch.Tensor) -> torch.Tensor:
+        out_MF = torch.empty(len(x_MX), columns)
+        functions = native.native()
+        assert functions is not None
+        functions.gate(x_MX.data_ptr(), out_MF.data_ptr(), *out_MF.shape)
+        return out_MF
+
+    gate_MF, value_MF = x_MX.double().chunk(2, dim=1)
+    found_MF = gated(x_MX)
+    expected_MF = torch.nn.functional.silu(gate_MF) * value_MF
+    torch.testing.assert_close(
+        found_MF.double(), expected_MF, rtol=2e-6, atol=1e-30, equal_nan=True
+    )
+    assert torch.equal(found_MF[:1].view(torch.int32), gated(x_MX[:1]).view(torch.int32))
 
 
 @needs_compiler

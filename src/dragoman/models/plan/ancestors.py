@@ -14,6 +14,7 @@ from torch import Tensor
 from dragoman.models.plan.store import BLOCK
 from dragoman.nn import KeyValue
 from dragoman.nn.cpu.native import Functions
+from dragoman.nn.position.rotary import Angles
 
 LANES = 16
 """Numbers that `native.c` adds up side by side."""
@@ -23,9 +24,9 @@ class _Reads(ctypes.Structure):
     """`struct Store` of `native.c`: where each row finds what it reads."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("place", "slot", "lengths")),
+        *((name, ctypes.c_void_p) for name in ("place", "slot", "lengths", "cosine", "sine")),
         *((name, ctypes.c_long) for name in ("slot_stride", "length", "rows", "heads", "kv_heads")),
-        *((name, ctypes.c_long) for name in ("dim", "capacity", "slots")),
+        *((name, ctypes.c_long) for name in ("dim", "capacity", "slots", "adjacent")),
     )
 
 
@@ -144,6 +145,14 @@ class AncestorStore:
         if self._sources is not None:
             self._sources.rows_at(self._place_N)
 
+    def turn_by(self, angles: Angles | None) -> None:
+        """Let `attend` turn the queries and keys of this step."""
+        if angles is None:
+            return
+        self._turned = angles.cos_Lp.float().contiguous(), angles.sin_Lp.float().contiguous()
+        self._prefixes.cosine, self._prefixes.sine = (part.data_ptr() for part in self._turned)
+        self._prefixes.adjacent = angles.pairing == "adjacent"
+
     def _make_room(self) -> None:
         capacity = self._slots_NC.shape[1]
         if self.length <= capacity:
@@ -157,7 +166,7 @@ class AncestorStore:
     def attend(self, layer: int, projected_MX: Tensor) -> Tensor:
         """Append the keys and values of this step and attend to the prefixes: `(M, H * d)`.
 
-        `X` is queries, keys and values, side by side.
+        `X` is queries, keys and values, side by side; queries may be turned where they lie.
         """
         keys_values, width = self._stores[layer], self._heads * self._dim
         return _attend(self._functions, self._prefixes, keys_values, projected_MX, width, own=True)

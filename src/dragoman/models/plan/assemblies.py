@@ -9,7 +9,7 @@ from torch import Tensor
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.models.plan.ancestors import AncestorStore, Sources
-from dragoman.models.plan.layers import PlannedLayer
+from dragoman.models.plan.layers import PlannedLayer, PlannedNorm
 from dragoman.models.plan.products import DTYPES, familiar_rows, prepared, with_rows
 from dragoman.models.plan.quantized import QuantizedLinear
 from dragoman.models.plan.store import BeamStore
@@ -33,9 +33,10 @@ class PlannedStack:
         arithmetic: Arithmetic,
         functions: Functions | None,
     ) -> None:
-        self.layers = [PlannedLayer(layer, arithmetic) for layer in stack.each_layer()]
+        self.layers = [PlannedLayer(layer, arithmetic, functions) for layer in stack.each_layer()]
         self._embedding = embedding
         self._stack = stack
+        self._final_norm = PlannedNorm(stack.final_norm, functions)
         self._dtype = DTYPES[arithmetic]
         self._functions = functions if self._attends_plainly() else None
         self._compiled_products = arithmetic == "int8" and functions is not None
@@ -76,8 +77,7 @@ class PlannedStack:
         for layer in self.layers:
             x_MD, kv = layer.encode(x_MD, size, mask, info)
             kvs.append(kv)
-        out_MD: Tensor = self._stack.final_norm(x_MD)
-        return out_MD, kvs
+        return self._final_norm(x_MD), kvs
 
     def step(self, ids_N: Tensor, store: Store) -> Tensor:
         """Read one more token of each row: last hidden states, `(M, D)`."""
@@ -85,13 +85,14 @@ class PlannedStack:
         added = store.begin_step()
         x_ND = self._embedding.embed(ids_N[:, None], place)[:, 0].to(self._dtype)
         info = self._stack.position_info(x_ND, place)
+        if isinstance(store, AncestorStore):
+            store.turn_by(info.angles)
         if info.bias is not None and added is not None and isinstance(store, BeamStore):
             added = added + _bias(info.bias, store, added.shape[-1])
         x_MD = with_rows(x_ND, self._rows(len(x_ND)))
         for layer in self.layers:
             x_MD = layer.step(x_MD, store, added, info)
-        out_MD: Tensor = self._stack.final_norm(x_MD)
-        return out_MD
+        return self._final_norm(x_MD)
 
     def empty_store(self, num_sentences: int, beam_size: int, *, compiled: bool = True) -> Store:
         """Make the store in which decoding keeps keys and values."""

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.models.plan.ancestors import AncestorStore, Sources
-from dragoman.models.plan.products import Product, prepared, with_rows
+from dragoman.models.plan.products import DTYPES, Product, prepared, with_rows
 from dragoman.models.plan.store import BeamStore
 from dragoman.nn import (
     Arithmetic,
@@ -26,7 +26,10 @@ from dragoman.nn import (
     rotate,
     soft_cap,
 )
+from dragoman.nn.cpu.elementwise import silu
+from dragoman.nn.cpu.native import Functions
 from dragoman.nn.layers import Layer
+from dragoman.nn.norm import LayerNorm, RMSNorm
 
 
 class PlannedAttention:
@@ -75,6 +78,8 @@ class PlannedAttention:
     ) -> Tensor:
         """Attend from one vector for each row to its prefix, itself the last."""
         projected_RX = store.placed(self._project(x_MD))
+        if isinstance(store, AncestorStore):  # what is compiled turns them itself
+            info = info._replace(angles=None)
         if self._normed or info.angles is not None:
             q_RH1d, kv = self._heads(projected_RX[:, None], info)
             parts = (q_RH1d, *kv)
@@ -146,10 +151,52 @@ class PlannedAttention:
         return store.taken(out_RX.reshape(places * width, -1), rows)
 
 
+class PlannedNorm:
+    """`LayerNorm` or `RMSNorm`; anything else, and other dtypes than float32, by itself."""
+
+    def __init__(self, norm: nn.Module, functions: Functions | None) -> None:
+        self._module = norm
+        self._functions: Functions | None = None
+        if isinstance(norm, LayerNorm | RMSNorm) and type(norm) in {LayerNorm, RMSNorm}:
+            self._functions, self._weight, self._eps = functions, norm.weight, norm.eps
+            self._centred = isinstance(norm, LayerNorm)
+            self._bias = norm.bias if isinstance(norm, LayerNorm) else None
+
+    def __call__(self, x_MD: Tensor) -> Tensor:
+        """Normalise each row."""
+        if self._functions is None or x_MD.dtype is not torch.float32:
+            normed_MD: Tensor = self._module(x_MD)
+            return normed_MD
+        x_MD, out_MD = x_MD.contiguous(), torch.empty(x_MD.shape)
+        bias = None if self._bias is None else self._bias.data_ptr()
+        values = self._weight.data_ptr(), bias, self._eps, self._centred
+        self._functions.norm(x_MD.data_ptr(), *values, out_MD.data_ptr(), *x_MD.shape)
+        return out_MD
+
+
+class PlannedResidual:
+    """`Residual` around a sublayer whose last product adds to `x` what it computes."""
+
+    def __init__(self, residual: Residual, functions: Functions | None) -> None:
+        self._norm = PlannedNorm(residual.norm, functions)
+        self._pre, self._alpha = residual.pre, residual.alpha
+
+    def __call__(self, x_MD: Tensor, body: Callable[[Tensor], Tensor], last: Product) -> Tensor:
+        """`x + last(body(norm(x)))`, or `norm(alpha * x + last(body(x)))`."""
+        if self._pre:
+            return last.plus(body(self._norm(x_MD)), x_MD)
+        kept_MD = x_MD if self._alpha == 1.0 else self._alpha * x_MD
+        return self._norm(last.plus(body(x_MD), kept_MD))
+
+
 class PlannedFeedForward:
     """`FeedForward`: `act(x W1 + b1) [* (x W3 + b3)]`; its last product belongs to the residual."""
 
-    def __init__(self, ffn: FeedForward, arithmetic: Arithmetic) -> None:
+    def __init__(
+        self, ffn: FeedForward, arithmetic: Arithmetic, functions: Functions | None
+    ) -> None:
+        silu_gate = ffn.value is not None and ffn.activation is silu
+        self._compiled = functions if silu_gate and DTYPES[arithmetic] is torch.float32 else None
         self._gated = ffn.value is not None
         inner = (ffn.up,) if ffn.value is None else (ffn.up, ffn.value)
         self._inner = prepared(*inner, arithmetic=arithmetic)
@@ -164,6 +211,10 @@ class PlannedFeedForward:
         inner = self._inner(x_MD)
         if not self._gated:
             return self._activation(inner)
+        if self._compiled is not None:
+            hidden_MF = torch.empty(len(inner), inner.shape[1] // 2)
+            self._compiled.gate(inner.data_ptr(), hidden_MF.data_ptr(), *hidden_MF.shape)
+            return hidden_MF
         gate_MF, value_MF = inner.chunk(2, dim=1)
         return self._activation(gate_MF) * value_MF
 
@@ -171,17 +222,17 @@ class PlannedFeedForward:
 class PlannedLayer:
     """`Layer`: for whole sequences (an encoder, a prompt), and for the next token of each row."""
 
-    def __init__(self, layer: Layer, arithmetic: Arithmetic) -> None:
+    def __init__(self, layer: Layer, arithmetic: Arithmetic, functions: Functions | None) -> None:
         self._index = layer.index
         self.attends_fully = type(layer.self_attn.pattern) is Full
         self._self_attn = PlannedAttention(layer.self_attn, arithmetic, own=True)
-        self._self_residual = layer.self_attn_residual
+        self._self_residual = PlannedResidual(layer.self_attn_residual, functions)
         self._cross_attn: PlannedAttention | None = None
-        if layer.cross_attn is not None:
+        if layer.cross_attn is not None and layer.cross_attn_residual is not None:
             self._cross_attn = PlannedAttention(layer.cross_attn, arithmetic, own=False)
-        self._cross_residual = layer.cross_attn_residual
-        self._ffn = PlannedFeedForward(layer.ffn, arithmetic)
-        self._ffn_residual = layer.ffn_residual
+            self._cross_residual = PlannedResidual(layer.cross_attn_residual, functions)
+        self._ffn = PlannedFeedForward(layer.ffn, arithmetic, functions)
+        self._ffn_residual = PlannedResidual(layer.ffn_residual, functions)
 
     def encode(
         self,
@@ -198,8 +249,8 @@ class PlannedLayer:
             found.append(kv)
             return out_MX
 
-        x_MD = _add(self._self_residual, x_MD, attend, self._self_attn.output)
-        x_MD = _add(self._ffn_residual, x_MD, self._ffn.hidden, self._ffn.output)
+        x_MD = self._self_residual(x_MD, attend, self._self_attn.output)
+        x_MD = self._ffn_residual(x_MD, self._ffn.hidden, self._ffn.output)
         return x_MD, found[0]
 
     def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> Tensor:
@@ -217,31 +268,15 @@ class PlannedLayer:
     ) -> Tensor:
         """Return the vectors of the rows' next tokens after this layer."""
         own, cross = self._self_attn, self._cross_attn
-        x_MD = _add(
-            self._self_residual,
+        x_MD = self._self_residual(
             x_MD,
             lambda x: own.step(x, self._index, store, added, info),
             own.output,
         )
-        if cross is not None and self._cross_residual is not None:
-            x_MD = _add(
-                self._cross_residual,
+        if cross is not None:
+            x_MD = self._cross_residual(
                 x_MD,
                 lambda x: cross.look(x, self._index, store),
                 cross.output,
             )
-        return _add(self._ffn_residual, x_MD, self._ffn.hidden, self._ffn.output)
-
-
-def _add(
-    residual: Residual,
-    x_MD: Tensor,
-    body: Callable[[Tensor], Tensor],
-    last: Product,
-) -> Tensor:
-    """`Residual` around a sublayer whose last product adds to `x` what it computes."""
-    norm: Callable[[Tensor], Tensor] = residual.norm.forward
-    if residual.pre:
-        return last.plus(body(norm(x_MD)), x_MD)
-    kept_MD = x_MD if residual.alpha == 1.0 else residual.alpha * x_MD
-    return norm(last.plus(body(x_MD), kept_MD))
+        return self._ffn_residual(x_MD, self._ffn.hidden, self._ffn.output)

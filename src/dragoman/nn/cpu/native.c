@@ -33,6 +33,44 @@ static inline float exponential(float x) {
     return sum * power.number;
 }
 
+/* Each row of x (N, columns), less its mean if `centred`, over the root of
+   the mean of its squares and eps, times weight, plus bias. */
+void norm(const float *x, const float *weight, const float *bias, float eps, int centred, float *out,
+          long rows, long columns) {
+#pragma omp parallel for if (rows * columns > ENOUGH)
+    for (long n = 0; n < rows; n++) {
+        const float *from = x + n * columns;
+        float *to = out + n * columns, mean = 0.0f, square = 0.0f;
+        if (centred)
+#pragma omp simd reduction(+ : mean)
+            for (long i = 0; i < columns; i++) mean += from[i];
+        mean /= columns;
+#pragma omp simd reduction(+ : square)
+        for (long i = 0; i < columns; i++) square += (from[i] - mean) * (from[i] - mean);
+        float factor = 1.0f / sqrtf(square / columns + eps);
+#pragma omp simd
+        for (long i = 0; i < columns; i++) to[i] = (from[i] - mean) * factor * weight[i];
+        if (bias)
+#pragma omp simd
+            for (long i = 0; i < columns; i++) to[i] += bias[i];
+    }
+}
+
+/* out = silu(gate) * value, for rows of x that are a gate and a value, `columns` numbers each. */
+void gate(const float *x, float *out, long rows, long columns) {
+#pragma omp parallel for if (rows * columns > ENOUGH)
+    for (long n = 0; n < rows; n++) {
+        const float *from = x + 2 * n * columns, *value = from + columns;
+        float *to = out + n * columns;
+#pragma omp simd
+        for (long i = 0; i < columns; i++) {
+            float power = exponential(-fabsf(from[i]));
+            float share = (from[i] < 0.0f ? power : 1.0f) / (1.0f + power); /* sigmoid */
+            to[i] = from[i] * share * value[i];
+        }
+    }
+}
+
 /* Sixteen numbers that stay in a register; they may lie anywhere in memory. */
 #define LANES 16
 typedef float lanes __attribute__((vector_size(64), aligned(4)));
@@ -138,11 +176,25 @@ void product(const struct Matrix *matrix, const float *x, uint8_t *vectors, floa
 /* How rows read keys and values (places, K, C, slots, d), or of sources keys (places, K, d, C) and
    values (places, K, C, d). Row n is of the sentence at `place[n]`. With a table its ancestor at
    position c stands in slot `slot[n * slot_stride + c]`. It reads `lengths[place[n]]` positions, or
-   `length` without `lengths`. */
+   `length` without `lengths`. With the cosines and sines (d / 2) of a position, queries and the keys
+   that are written are turned by it, numbers i and i + d / 2 together, or `adjacent` ones. */
 struct Store {
     const int32_t *place, *slot, *lengths;
-    long slot_stride, length, rows, heads, kv_heads, dim, capacity, slots;
+    const float *cosine, *sine;
+    long slot_stride, length, rows, heads, kv_heads, dim, capacity, slots, adjacent;
 };
+
+/* Each pair (a, b) of a vector becomes (a cos - b sin, b cos + a sin). */
+static inline void turn(const struct Store *store, float *vector) {
+    long pairs = store->dim / 2, step = store->adjacent ? 2 : 1, other = store->adjacent ? 1 : pairs;
+    const float *cosine = store->cosine, *sine = store->sine;
+#pragma omp simd
+    for (long i = 0; i < pairs; i++) {
+        float a = vector[i * step], b = vector[i * step + other];
+        vector[i * step] = a * cosine[i] - b * sine[i];
+        vector[i * step + other] = b * cosine[i] + a * sine[i];
+    }
+}
 
 /* scores[c] = q k_c, for keys (C, slots, d). */
 static inline void scores_of_prefix(const float *query, const float *keys, const int32_t *slot,
@@ -184,8 +236,8 @@ weighted_sum(const float *weights, float total, const float *values, const int32
 
 /* softmax(q k^T) v of every head of every row: from q (N, H * d), rows `stride` apart, to out
    (N, H * d). Where `own` is given, row n first writes its key and value, at own + n * stride, to
-   its last position; without it the store is one of sources. */
-void attend(const struct Store *store, float *all_keys, float *all_values, const float *q,
+   its last position; without it the store is one of sources. Queries are turned where they lie. */
+void attend(const struct Store *store, float *all_keys, float *all_values, float *q,
             const float *own, long stride, float *out) {
     long heads = store->heads, kv_heads = store->kv_heads, dim = store->dim;
     long group = heads / kv_heads, slots = store->slots, capacity = store->capacity;
@@ -204,9 +256,11 @@ void attend(const struct Store *store, float *all_keys, float *all_values, const
                 const float *key = own + n * stride + k * dim, *value = key + kv_heads * dim;
                 for (long i = 0; i < dim; i++) keys[last + i] = key[i];
                 for (long i = 0; i < dim; i++) values[last + i] = value[i];
+                if (store->cosine) turn(store, keys + last);
             }
             for (long h = k * group; h < (k + 1) * group; h++) {
-                const float *query = q + n * stride + h * dim;
+                float *query = q + n * stride + h * dim;
+                if (store->cosine) turn(store, query);
                 float *result = out + (n * heads + h) * dim, largest = -INFINITY, total = 0.0f;
                 if (own) scores_of_prefix(query, keys, slot, slots, length, dim, weights);
                 else scores_of_source(query, keys, capacity, length, dim, weights);
