@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dragoman.models.plan.program import Program
 from dragoman.models.plan.store import BLOCK
 from dragoman.nn import KeyValue
 from dragoman.nn.cpu.native import Functions
@@ -42,6 +43,11 @@ class Sources:
         self._width = heads * dim
         self._reads = _Reads(slots=1, heads=heads, kv_heads=kv_heads, dim=dim)
         self._reads.length = self._reads.capacity = length
+
+    @property
+    def at(self) -> int:
+        """The address of `struct Store`."""
+        return ctypes.addressof(self._reads)
 
     def rows_at(self, place_N: Tensor) -> None:
         """From now on row `n` attends to the sentence at `place_N[n]` (int32)."""
@@ -77,6 +83,8 @@ class AncestorStore:
         """Memory for the logits of a step, if they are to lie in the same."""
         places, self.beam_size, self.num_kv_heads, self._dim = sizes
         self._functions, self._heads = functions, num_heads
+        self.program: Program | None = None
+        """A step with these stores, once it has been listed."""
         shape = (places, self.num_kv_heads, BLOCK, self.beam_size, self._dim)
         self._stores = [(torch.empty(shape), torch.empty(shape)) for _ in range(layers)]
         self._memory: list[tuple[Tensor, Tensor]] = []
@@ -103,6 +111,7 @@ class AncestorStore:
 
     def _move(self, places_N: Tensor) -> None:
         """Copy the sentences at these places to places of their own."""
+        self.program = None
         self._stores = [_taken(kv, places_N) for kv in self._stores]
         self._memory = [_taken(kv, places_N) for kv in self._memory]
         if self._sources is not None:
@@ -157,11 +166,23 @@ class AncestorStore:
         capacity = self._slots_NC.shape[1]
         if self.length <= capacity:
             return
+        self.program = None
         more = max(self.length, 2 * capacity) - capacity
         self._slots_NC = F.pad(self._slots_NC, (0, more))
         room = (0, 0, 0, 0, 0, more)
         for layer, (k, v) in enumerate(self._stores):
             self._stores[layer] = F.pad(k, room), F.pad(v, room)
+
+    def reads(self, layer: int, *, own: bool) -> tuple[int, tuple[Tensor, Tensor]]:
+        """Return the address of what tells a step where to read, and keys and values.
+
+        Those of the prefixes, or without `own` those of the sources.
+        """
+        if own:
+            return ctypes.addressof(self._prefixes), self._stores[layer]
+        if self._sources is None:
+            raise ValueError("there are no sources to attend to")
+        return self._sources.at, self._memory[layer]
 
     def attend(self, layer: int, projected_MX: Tensor) -> Tensor:
         """Append the keys and values of this step and attend to the prefixes: `(M, H * d)`.

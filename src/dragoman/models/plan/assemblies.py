@@ -1,6 +1,7 @@
 """The plans of the two models that write: `EncoderDecoder` and `DecoderOnly`, read flat."""
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -11,6 +12,7 @@ from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.models.plan.ancestors import AncestorStore, Sources
 from dragoman.models.plan.layers import PlannedLayer, PlannedNorm
 from dragoman.models.plan.products import DTYPES, familiar_rows, prepared, with_rows
+from dragoman.models.plan.program import Program
 from dragoman.models.plan.quantized import QuantizedLinear
 from dragoman.models.plan.store import BeamStore
 from dragoman.nn import Arithmetic, Embedding, KeyValue, padding_mask, soft_cap
@@ -40,6 +42,8 @@ class PlannedStack:
         self._dtype = DTYPES[arithmetic]
         self._functions = functions if self._attends_plainly() else None
         self._compiled_products = arithmetic == "int8" and functions is not None
+        self._recorded = self._compiled_products and self._functions is not None
+        self._recorded = self._recorded and all(layer.recorded for layer in self.layers)
 
     def _rows(self, rows: int) -> int:
         """With how many rows to compute, so many being wanted."""
@@ -87,12 +91,24 @@ class PlannedStack:
         info = self._stack.position_info(x_ND, place)
         if isinstance(store, AncestorStore):
             store.turn_by(info.angles)
+            if self._recorded:
+                store.program = store.program or self._record(store, len(x_ND), x_ND.shape[1])
+                return store.program.run(x_ND)
         if info.bias is not None and added is not None and isinstance(store, BeamStore):
             added = added + _bias(info.bias, store, added.shape[-1])
         x_MD = with_rows(x_ND, self._rows(len(x_ND)))
         for layer in self.layers:
             x_MD = layer.step(x_MD, store, added, info)
         return self._final_norm(x_MD)
+
+    def _record(self, store: AncestorStore, rows: int, columns: int) -> Program:
+        """List what `step` computes with this store, for so many rows or fewer."""
+        program = Program(cast("Functions", self._functions), rows, columns)
+        for layer in self.layers:
+            layer.record(program, program.input_RX, store)
+        if self._final_norm.recorded:
+            self._final_norm.record(program, program.input_RX, program.input_RX)
+        return program.finish()
 
     def empty_store(self, num_sentences: int, beam_size: int, *, compiled: bool = True) -> Store:
         """Make the store in which decoding keeps keys and values."""

@@ -4,6 +4,7 @@ Vectors are rows of a plain matrix `(M, D)`: first those of a batch, then some t
 so that oneDNN meets few numbers of rows (`familiar_rows`). Nothing here has a parameter of its own.
 """
 
+import ctypes
 from collections.abc import Callable
 
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 
 from dragoman.models.plan.ancestors import AncestorStore, Sources
 from dragoman.models.plan.products import DTYPES, Product, prepared, with_rows
+from dragoman.models.plan.program import Program
+from dragoman.models.plan.quantized import QuantizedLinear
 from dragoman.models.plan.store import BeamStore
 from dragoman.nn import (
     Arithmetic,
@@ -90,6 +93,22 @@ class PlannedAttention:
         keys, values = store.append(layer, projected_RX[:, width:])
         return self._attend(projected_RX[:, :width], keys, values, added, store, len(x_MD))
 
+    @property
+    def recorded(self) -> bool:
+        """Whether `record` can be called."""
+        return _all_recorded(self._project, self.output) and not self._normed
+
+    def record(
+        self, program: Program, x_RD: Tensor, layer: int, store: AncestorStore, *, own: bool
+    ) -> Tensor:
+        """Append `step` to a program, or without `own` `look`."""
+        q_RX, columns = (
+            _quantized(self._project).record(program, x_RD),
+            self._num_heads * self._head_dim,
+        )
+        reads, keys_values = store.reads(layer, own=own)
+        return program.attend(reads, q_RX, columns, keys_values, own=own)
+
     def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> Tensor:
         """Make the keys and values of cross-attention, `(2, B, K, S, d)`."""
         batch, length = size_BL
@@ -151,6 +170,16 @@ class PlannedAttention:
         return store.taken(out_RX.reshape(places * width, -1), rows)
 
 
+class _Norm(ctypes.Structure):
+    """`struct Norm` of `native.c`."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("weight", "bias")),
+        *((name, ctypes.c_long) for name in ("columns", "centred")),
+        ("eps", ctypes.c_float),
+    )
+
+
 class PlannedNorm:
     """`LayerNorm` or `RMSNorm`; anything else, and other dtypes than float32, by itself."""
 
@@ -158,9 +187,19 @@ class PlannedNorm:
         self._module = norm
         self._functions: Functions | None = None
         if isinstance(norm, LayerNorm | RMSNorm) and type(norm) in {LayerNorm, RMSNorm}:
-            self._functions, self._weight, self._eps = functions, norm.weight, norm.eps
-            self._centred = isinstance(norm, LayerNorm)
-            self._bias = norm.bias if isinstance(norm, LayerNorm) else None
+            self._functions = functions
+            bias = norm.bias if isinstance(norm, LayerNorm) else None
+            self._parts = norm.weight, bias
+            addresses = [None if part is None else part.data_ptr() for part in self._parts]
+            centred = isinstance(norm, LayerNorm)
+            self._by = _Norm(*addresses, len(norm.weight), centred, norm.eps)
+            self._at = ctypes.addressof(self._by)
+        self.recorded = self._functions is not None
+        """Whether `record` can be called."""
+
+    def record(self, program: Program, x_RD: Tensor, out_RD: Tensor) -> Tensor:
+        """Append it to a program."""
+        return program.norm(self._at, x_RD, out_RD)
 
     def __call__(self, x_MD: Tensor) -> Tensor:
         """Normalise each row."""
@@ -168,9 +207,7 @@ class PlannedNorm:
             normed_MD: Tensor = self._module(x_MD)
             return normed_MD
         x_MD, out_MD = x_MD.contiguous(), torch.empty(x_MD.shape)
-        bias = None if self._bias is None else self._bias.data_ptr()
-        values = self._weight.data_ptr(), bias, self._eps, self._centred
-        self._functions.norm(x_MD.data_ptr(), *values, out_MD.data_ptr(), *x_MD.shape)
+        self._functions.norm(self._at, x_MD.data_ptr(), out_MD.data_ptr(), len(x_MD))
         return out_MD
 
 
@@ -187,6 +224,26 @@ class PlannedResidual:
             return last.plus(body(self._norm(x_MD)), x_MD)
         kept_MD = x_MD if self._alpha == 1.0 else self._alpha * x_MD
         return self._norm(last.plus(body(x_MD), kept_MD))
+
+    @property
+    def recorded(self) -> bool:
+        """Whether `record` can be called."""
+        return self._norm.recorded and self._alpha == 1.0
+
+    def record(
+        self,
+        program: Program,
+        x_RD: Tensor,
+        body: Callable[[Tensor], Tensor],
+        last: Product,
+    ) -> None:
+        """Append it to a program, with its result in the place of `x`."""
+        inner_RD = x_RD
+        if self._pre:
+            inner_RD = self._norm.record(program, x_RD, program.vectors("normed", x_RD.shape[1]))
+        _quantized(last).record(program, body(inner_RD), x_RD, added_RO=x_RD)
+        if not self._pre:
+            self._norm.record(program, x_RD, x_RD)
 
 
 class PlannedFeedForward:
@@ -217,6 +274,18 @@ class PlannedFeedForward:
             return hidden_MF
         gate_MF, value_MF = inner.chunk(2, dim=1)
         return self._activation(gate_MF) * value_MF
+
+    @property
+    def recorded(self) -> bool:
+        """Whether `record` can be called."""
+        return _all_recorded(self._inner, self.output) and (
+            self._relu or self._compiled is not None
+        )
+
+    def record(self, program: Program, x_RD: Tensor) -> Tensor:
+        """Append `hidden` to a program."""
+        inner_RX = _quantized(self._inner).record(program, x_RD, relu=self._relu)
+        return program.gate(inner_RX) if self._gated else inner_RX
 
 
 class PlannedLayer:
@@ -280,3 +349,40 @@ class PlannedLayer:
                 cross.output,
             )
         return self._ffn_residual(x_MD, self._ffn.hidden, self._ffn.output)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether `record` can be called."""
+        residuals = self._self_residual.recorded and self._ffn_residual.recorded
+        if self._cross_attn is not None:
+            residuals = residuals and self._cross_residual.recorded and self._cross_attn.recorded
+        return residuals and self._self_attn.recorded and self._ffn.recorded
+
+    def record(self, program: Program, x_RD: Tensor, store: AncestorStore) -> None:
+        """Append `step` to a program."""
+        own, cross, index = self._self_attn, self._cross_attn, self._index
+        self._self_residual.record(
+            program, x_RD, lambda x: own.record(program, x, index, store, own=True), own.output
+        )
+        if cross is not None:
+            self._cross_residual.record(
+                program,
+                x_RD,
+                lambda x: cross.record(program, x, index, store, own=False),
+                cross.output,
+            )
+        self._ffn_residual.record(
+            program, x_RD, lambda x: self._ffn.record(program, x), self._ffn.output
+        )
+
+
+def _all_recorded(*products: Product) -> bool:
+    """Whether programs take all of these."""
+    return all(isinstance(each, QuantizedLinear) and each.recorded for each in products)
+
+
+def _quantized(product: Product) -> QuantizedLinear:
+    """The product, which a program takes."""
+    if not isinstance(product, QuantizedLinear):
+        raise TypeError("programs take products in int8 only")
+    return product

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.models.plan.program import Program
 from dragoman.nn.cpu.native import native
 
 LARGEST = 127
@@ -40,8 +41,7 @@ class QuantizedLinear:
         scales = [first_scale] + [1.0] * (len(linears) - 1)
         parts = [scale * linear.weight for scale, linear in zip(scales, linears, strict=True)]
         weight_OI, w_scale_O1 = quantized(torch.cat(parts).float())
-        self.outputs = len(weight_OI)
-        """Numbers of a result."""
+        self.outputs, self.inputs = weight_OI.shape
         self._bias_O = torch.zeros(self.outputs)
         if linears[0].bias is not None:
             biases = [scale * linear.bias for scale, linear in zip(scales, linears, strict=True)]
@@ -64,6 +64,24 @@ class QuantizedLinear:
     def plus(self, x_MI: Tensor, residual_MO: Tensor) -> Tensor:
         """Return `x W^T + b + residual`."""
         return self._product(x_MI, residual_MO)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether `record` can be called."""
+        return self._native is not None and self.inputs == self._inputs
+
+    def record(
+        self,
+        program: Program,
+        x_RI: Tensor,
+        out_RO: Tensor | None = None,
+        *,
+        relu: bool = False,
+        added_RO: Tensor | None = None,
+    ) -> Tensor:
+        """Append the product to a program, as `__call__` and `plus` compute it."""
+        out_RO = program.vectors("product", self.outputs) if out_RO is None else out_RO
+        return program.product(self._at, x_RI, out_RO, relu=relu, added_RX=added_RO)
 
     def _product(
         self,

@@ -33,21 +33,29 @@ static inline float exponential(float x) {
     return sum * power.number;
 }
 
-/* Each row of x (N, columns), less its mean if `centred`, over the root of
-   the mean of its squares and eps, times weight, plus bias. */
-void norm(const float *x, const float *weight, const float *bias, float eps, int centred, float *out,
-          long rows, long columns) {
-#pragma omp parallel for if (rows * columns > ENOUGH)
+/* What rows of `columns` numbers are normalised by. */
+struct Norm {
+    const float *weight, *bias;
+    long columns, centred;
+    float eps;
+};
+
+/* Each row of x, less its mean if `centred`, over the root of the mean of its squares and eps, times
+   weight, plus bias. x may be out. */
+static void norm_rows(const struct Norm *by, const float *x, float *out, long rows) {
+    long columns = by->columns;
+    const float *weight = by->weight, *bias = by->bias;
+#pragma omp for
     for (long n = 0; n < rows; n++) {
         const float *from = x + n * columns;
         float *to = out + n * columns, mean = 0.0f, square = 0.0f;
-        if (centred)
+        if (by->centred)
 #pragma omp simd reduction(+ : mean)
             for (long i = 0; i < columns; i++) mean += from[i];
         mean /= columns;
 #pragma omp simd reduction(+ : square)
         for (long i = 0; i < columns; i++) square += (from[i] - mean) * (from[i] - mean);
-        float factor = 1.0f / sqrtf(square / columns + eps);
+        float factor = 1.0f / sqrtf(square / columns + by->eps);
 #pragma omp simd
         for (long i = 0; i < columns; i++) to[i] = (from[i] - mean) * factor * weight[i];
         if (bias)
@@ -57,8 +65,8 @@ void norm(const float *x, const float *weight, const float *bias, float eps, int
 }
 
 /* out = silu(gate) * value, for rows of x that are a gate and a value, `columns` numbers each. */
-void gate(const float *x, float *out, long rows, long columns) {
-#pragma omp parallel for if (rows * columns > ENOUGH)
+static void gate_rows(const float *x, float *out, long rows, long columns) {
+#pragma omp for
     for (long n = 0; n < rows; n++) {
         const float *from = x + 2 * n * columns, *value = from + columns;
         float *to = out + n * columns;
@@ -134,40 +142,37 @@ tile(const struct Matrix *matrix, long first, const uint8_t *vectors, const floa
    memory of `vectors` (N, inputs) and `scale`. Sums of integers are exact, so these are the bits of
    any other way. The vectors are moved by 128, since processors multiply bytes without a sign by
    bytes with one. */
-void product(const struct Matrix *matrix, const float *x, uint8_t *vectors, float *scale,
-             const float *residual, int relu, float *out, long rows) {
+static void multiply(const struct Matrix *matrix, const float *x, uint8_t *vectors, float *scale,
+                     const float *residual, int relu, float *out, long rows) {
     long inputs = matrix->inputs, outputs = matrix->outputs;
-#pragma omp parallel if (rows * inputs * outputs > MANY_PRODUCTS)
-    {
 #pragma omp for
-        for (long n = 0; n < rows; n++) {
-            const float *from = x + n * inputs;
-            uint8_t *to = vectors + n * inputs;
-            float largest = 0.0f;
+    for (long n = 0; n < rows; n++) {
+        const float *from = x + n * inputs;
+        uint8_t *to = vectors + n * inputs;
+        float largest = 0.0f;
 #pragma omp simd reduction(max : largest)
-            for (long i = 0; i < inputs; i++) {
-                float size = fabsf(from[i]);
-                largest = size > largest ? size : largest;
-            }
-            float factor = largest > 0.0f ? 127.0f / largest : 0.0f;
-            scale[n] = largest / 127.0f;
-#pragma omp simd
-            for (long i = 0; i < inputs; i++) to[i] = (uint8_t)((int32_t)rintf(from[i] * factor) + 128);
+        for (long i = 0; i < inputs; i++) {
+            float size = fabsf(from[i]);
+            largest = size > largest ? size : largest;
         }
+        float factor = largest > 0.0f ? 127.0f / largest : 0.0f;
+        scale[n] = largest / 127.0f;
+#pragma omp simd
+        for (long i = 0; i < inputs; i++) to[i] = (uint8_t)((int32_t)rintf(from[i] * factor) + 128);
+    }
 #pragma omp for
-        for (long o = 0; o < outputs; o += TILE_OUTPUTS) {
-            for (long n = 0; n < rows; n += TILE_ROWS) {
-                const uint8_t *from = vectors + n * inputs;
-                const float *add = residual ? residual + n * outputs : 0;
-                float *to = out + n * outputs;
-                switch (rows - n) {
-                case 1: tile(matrix, o, from, scale + n, add, relu, to, 1); break;
-                case 2: tile(matrix, o, from, scale + n, add, relu, to, 2); break;
-                case 3: tile(matrix, o, from, scale + n, add, relu, to, 3); break;
-                case 4: tile(matrix, o, from, scale + n, add, relu, to, 4); break;
-                case 5: tile(matrix, o, from, scale + n, add, relu, to, 5); break;
-                default: tile(matrix, o, from, scale + n, add, relu, to, TILE_ROWS);
-                }
+    for (long o = 0; o < outputs; o += TILE_OUTPUTS) {
+        for (long n = 0; n < rows; n += TILE_ROWS) {
+            const uint8_t *from = vectors + n * inputs;
+            const float *add = residual ? residual + n * outputs : 0;
+            float *to = out + n * outputs;
+            switch (rows - n) {
+            case 1: tile(matrix, o, from, scale + n, add, relu, to, 1); break;
+            case 2: tile(matrix, o, from, scale + n, add, relu, to, 2); break;
+            case 3: tile(matrix, o, from, scale + n, add, relu, to, 3); break;
+            case 4: tile(matrix, o, from, scale + n, add, relu, to, 4); break;
+            case 5: tile(matrix, o, from, scale + n, add, relu, to, 5); break;
+            default: tile(matrix, o, from, scale + n, add, relu, to, TILE_ROWS);
             }
         }
     }
@@ -237,12 +242,11 @@ weighted_sum(const float *weights, float total, const float *values, const int32
 /* softmax(q k^T) v of every head of every row: from q (N, H * d), rows `stride` apart, to out
    (N, H * d). Where `own` is given, row n first writes its key and value, at own + n * stride, to
    its last position; without it the store is one of sources. Queries are turned where they lie. */
-void attend(const struct Store *store, float *all_keys, float *all_values, float *q,
-            const float *own, long stride, float *out) {
+static void attend_rows(const struct Store *store, float *all_keys, float *all_values, float *q,
+                        const float *own, long stride, float *out) {
     long heads = store->heads, kv_heads = store->kv_heads, dim = store->dim;
     long group = heads / kv_heads, slots = store->slots, capacity = store->capacity;
-    long work = store->rows * heads * dim * store->length;
-#pragma omp parallel for collapse(2) if (work > ENOUGH)
+#pragma omp for collapse(2)
     for (long n = 0; n < store->rows; n++) {
         for (long k = 0; k < kv_heads; k++) {
             long place = store->place[n];
@@ -285,6 +289,51 @@ void attend(const struct Store *store, float *all_keys, float *all_values, float
                     result[i] = sum / total;
                 }
             }
+        }
+    }
+}
+
+void norm(const struct Norm *by, const float *x, float *out, long rows) {
+#pragma omp parallel if (rows * by->columns > ENOUGH)
+    norm_rows(by, x, out, rows);
+}
+
+void gate(const float *x, float *out, long rows, long columns) {
+#pragma omp parallel if (rows * columns > ENOUGH)
+    gate_rows(x, out, rows, columns);
+}
+
+void product(const struct Matrix *matrix, const float *x, uint8_t *vectors, float *scale,
+             const float *residual, int relu, float *out, long rows) {
+#pragma omp parallel if (rows * matrix->inputs * matrix->outputs > MANY_PRODUCTS)
+    multiply(matrix, x, vectors, scale, residual, relu, out, rows);
+}
+
+void attend(const struct Store *store, float *all_keys, float *all_values, float *q,
+            const float *own, long stride, float *out) {
+#pragma omp parallel if (store->rows * store->heads * store->dim * store->length > ENOUGH)
+    attend_rows(store, all_keys, all_values, q, own, stride, out);
+}
+
+/* One of the functions above; `by` is its Norm, Matrix or Store. */
+enum kind { NORM, PRODUCT, GATE, ATTEND };
+struct Operation {
+    long kind, relu, width; /* width: of a gate, or from row to row of what attends */
+    const void *by;
+    float *from, *add, *to, *keys, *values;
+};
+
+/* Many operations, for which the threads meet once. `work` tells the products of a row. */
+void run(const struct Operation *operations, long count, uint8_t *vectors, float *scale, long rows,
+         long work) {
+#pragma omp parallel if (rows * work > MANY_PRODUCTS)
+    for (const struct Operation *each = operations; each < operations + count; each++) {
+        float *from = each->from, *add = each->add, *to = each->to;
+        switch (each->kind) {
+        case NORM: norm_rows(each->by, from, to, rows); break;
+        case PRODUCT: multiply(each->by, from, vectors, scale, add, each->relu, to, rows); break;
+        case GATE: gate_rows(from, to, rows, each->width); break;
+        case ATTEND: attend_rows(each->by, each->keys, each->values, from, add, each->width, to);
         }
     }
 }

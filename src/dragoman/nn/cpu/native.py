@@ -51,7 +51,8 @@ def _loaded() -> Functions | None:
         return None
     at, size = ctypes.c_void_p, ctypes.c_long
     functions.product.argtypes = (at, at, at, at, at, ctypes.c_int, at, size)
-    functions.norm.argtypes = (at, at, at, ctypes.c_float, ctypes.c_int, at, size, size)
+    functions.norm.argtypes = (at, at, at, size)
+    functions.run.argtypes = (at, size, at, at, size, size)
     functions.gate.argtypes = (at, at, size, size)
     functions.attend.argtypes = (at, at, at, at, at, size, at)
     functions.log_softmax.argtypes = (at, at, size, size)

@@ -1,0 +1,96 @@
+"""A step of a decoder as a list of operations of `native.c`, which one call runs.
+
+Between two operations of a lone row Python takes longer than many an operation itself, and a second
+thread that is woken for each of them comes too late. What a step computes does not change from one
+token to the next: it is listed once, with the memory that each operation reads and writes. The
+functions are those that are called one by one otherwise, so the bits are the same.
+"""
+
+import ctypes
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from dragoman.nn.cpu.native import Functions
+
+NORM, PRODUCT, GATE, ATTEND = range(4)
+
+
+class _Operation(ctypes.Structure):
+    """`struct Operation` of `native.c`."""
+
+    _fields_ = (
+        *((name, ctypes.c_long) for name in ("kind", "relu", "width")),
+        *((name, ctypes.c_void_p) for name in ("by", "source", "added", "to", "keys", "values")),
+    )
+
+
+class Program:
+    """Operations on the vectors of up to `rows` rows, and the memory where these lie."""
+
+    def __init__(self, functions: Functions, rows: int, columns: int) -> None:
+        """Begin with no operation, and an input of so many columns."""
+        self._functions, self._rows = functions, rows
+        self._operations: list[_Operation] = []
+        self._memory: dict[tuple[str, int], Tensor] = {}
+        self._products = 0
+        self._rounded, self._scale_R = torch.empty(0, dtype=torch.uint8), torch.empty(rows)
+        self.input_RX = self.vectors("input", columns)
+        """What `run` begins with."""
+
+    def vectors(self, name: str, columns: int) -> Tensor:
+        """Return memory for `(rows, columns)`, the same for the same name."""
+        key = name, columns
+        if key not in self._memory:
+            self._memory[key] = torch.empty(self._rows, columns)
+        return self._memory[key]
+
+    def norm(self, by: int, x_RX: Tensor, out_RX: Tensor) -> Tensor:
+        """Normalise; `by` is the address of the operation's parameters, here and below."""
+        return self._add(NORM, by, x_RX, out_RX)
+
+    def product(
+        self, by: int, x_RX: Tensor, out_RX: Tensor, *, relu: bool, added_RX: Tensor | None
+    ) -> Tensor:
+        """Multiply."""
+        self._products += x_RX.shape[1] * out_RX.shape[1]
+        if self._rounded.numel() < x_RX.numel():
+            self._rounded = torch.empty(x_RX.numel(), dtype=torch.uint8)
+        added = None if added_RX is None else added_RX.data_ptr()
+        return self._add(PRODUCT, by, x_RX, out_RX, added=added, relu=relu)
+
+    def gate(self, x_RX: Tensor) -> Tensor:
+        """`silu(gate) * value` of the halves of each row."""
+        width = x_RX.shape[1] // 2
+        return self._add(GATE, None, x_RX, self.vectors("gated", width), width=width)
+
+    def attend(
+        self, by: int, q_RX: Tensor, columns: int, keys_values: tuple[Tensor, Tensor], *, own: bool
+    ) -> Tensor:
+        """Attend; `own` tells that keys and values stand behind the queries."""
+        (keys, values), out_RX = keys_values, self.vectors("attended", columns)
+        behind = q_RX[0, columns:].data_ptr() if own else None
+        where = {"keys": keys.data_ptr(), "values": values.data_ptr(), "width": q_RX.shape[1]}
+        return self._add(ATTEND, by, q_RX, out_RX, added=behind, **where)
+
+    def _add(
+        self, kind: int, by: int | None, x_RX: Tensor, out_RX: Tensor, **others: int | None
+    ) -> Tensor:
+        addresses = {"by": by, "source": x_RX.data_ptr(), "to": out_RX.data_ptr()}
+        self._operations.append(_Operation(kind=kind, **addresses, **others))
+        self.output_RX = out_RX
+        return out_RX
+
+    def finish(self) -> Self:
+        """Take no more operations."""
+        self._listed = (_Operation * len(self._operations))(*self._operations)
+        return self
+
+    def run(self, x_NX: Tensor) -> Tensor:
+        """Compute the last operation's result for these rows, valid until the next call."""
+        rows = len(x_NX)
+        self.input_RX[:rows] = x_NX
+        scratch = self._rounded.data_ptr(), self._scale_R.data_ptr()
+        self._functions.run(self._listed, len(self._listed), *scratch, rows, self._products)
+        return self.output_RX[:rows]
