@@ -2,20 +2,24 @@
 
     W[o, i] = scale[o] * q[o, i],  |q| <= 127
 
-The rows are the outputs of a product, as in int8 decoding, which therefore finds the same integers
-again. Biases, norms and positions stay in fp32: they are small.
+The rows are the outputs of a product, as in int8 decoding, which finds the same integers again.
+Biases, norms and positions stay in fp32: they are small.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.models.build import SCALE, build_on_meta
 from dragoman.models.config import ModelConfig
 from dragoman.models.plan.quantized import quantized
 from dragoman.nn.embedding import TokenEmbedding
+
+TINY = 1e-30
+"""Weights up to this are stored as 0: the scale of a row of them would lose its own digits."""
 
 
 def rounded(state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
@@ -24,7 +28,7 @@ def rounded(state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tenso
     matrices = {f"{name}.weight" for name, p in parts if isinstance(p, nn.Linear | TokenEmbedding)}
     found = dict(state)
     for name in matrices & state.keys():
-        q_OI, scale_O1 = quantized(state[name])
+        q_OI, scale_O1 = quantized(F.hardshrink(state[name], TINY))
         found |= {name: q_OI, name + SCALE: scale_O1[:, 0]}
     return found
 
