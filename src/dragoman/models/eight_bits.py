@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.models.build import SCALE, build_on_meta
@@ -19,7 +18,7 @@ from dragoman.models.plan.quantized import quantized
 from dragoman.nn.embedding import TokenEmbedding
 
 TINY = 1e-30
-"""Weights up to this are stored as 0: the scale of a row of them would lose its own digits."""
+"""A row of weights up to this is stored as zeros: its scale would have lost digits."""
 
 
 def rounded(state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
@@ -28,7 +27,9 @@ def rounded(state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tenso
     matrices = {f"{name}.weight" for name, p in parts if isinstance(p, nn.Linear | TokenEmbedding)}
     found = dict(state)
     for name in matrices & state.keys():
-        q_OI, scale_O1 = quantized(F.hardshrink(state[name], TINY))
+        weight_OI = state[name]
+        kept_O1 = weight_OI.abs().amax(dim=1, keepdim=True) > TINY
+        q_OI, scale_O1 = quantized(weight_OI * kept_O1)
         found |= {name: q_OI, name + SCALE: scale_O1[:, 0]}
     return found
 
