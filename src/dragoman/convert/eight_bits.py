@@ -72,8 +72,8 @@ def _drift(
         raise InputError("the probe has no sentence; give a file with some lines of source text")
     if references is not None and len(references) != len(sentences):
         raise InputError(
-            f"the probe has {counted(len(sentences), 'line')} and there are "
-            f"{counted(len(references), 'reference')}; give one for each line"
+            f"the probe has {counted(len(sentences), 'line')} and the references have "
+            f"{counted(len(references), 'line')}; give one reference for each line of the probe"
         )
     expected, found = (
         [each.text for each in Translator.of(folder).stream(sentences)]
