@@ -25,8 +25,8 @@ def convert(
     probe: Annotated[
         Path | None,
         option(
-            "Source lines to translate before and after: another library must agree (default: "
-            "some made up), for int8 the changed translations are counted (default: none)."
+            "Source lines that both sides translate: another library must do so alike (default: "
+            "some made up), for int8 the translations that change are counted."
         ),
     ] = None,
     references: Annotated[
