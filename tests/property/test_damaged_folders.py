@@ -20,14 +20,26 @@ from tests.unit.tasks.tiny import save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 
 from dragoman.errors import InputError
+from dragoman.models.folder import save_model
 from dragoman.models.heads import TaggingHead
 from dragoman.tasks.folders import Folder, read_folder
 from dragoman.text.tokenizer import Tokenizer
 
 T = TypeVar("T")
-CASES = int(os.environ.get("DRAGOMAN_FUZZ", "900"))
+
+
+def save_in_eight_bits(folder: Path) -> Path:
+    """The folder, saved again with its matrices rounded."""
+    found = read_folder(folder, device="cpu")
+    sides = found.src_tokenizer, found.tgt_tokenizer
+    save_model(folder, found.model, found.config, tokenizers=sides, eight_bits=True)
+    return folder
+
+
+CASES = int(os.environ.get("DRAGOMAN_FUZZ", "1200"))
 SAVE: dict[str, Callable[[Path], Path]] = {
     "encoder-decoder": save_translator,
+    "eight-bits": lambda folder: save_in_eight_bits(save_translator(folder)),
     "decoder-only": save_generator,
     "encoder-only": lambda folder: save_reader(folder, TaggingHead(labels=("O", "B-X", "I-X"))),
 }

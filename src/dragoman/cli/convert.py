@@ -20,21 +20,21 @@ def convert(
     *,
     to: Annotated[
         Literal["huggingface", "ctranslate2", "int8"],
-        option("The library to convert for; or int8: a folder of ours, of a quarter of the size."),
+        option("The library to convert for, or int8: our own folder, with 8-bit weights."),
     ],
     probe: Annotated[
         Path | None,
         option(
-            "Source lines that both sides translate: alike, or for int8 to count those that "
-            "changed; default: some made up, and none for int8."
+            "Source lines that both sides translate: another library must do so alike (default: "
+            "some made up), for int8 the translations that change are counted."
         ),
     ] = None,
     references: Annotated[
         Path | None,
-        option("Translations of the probe, for the BLEU before and after; with --to int8."),
+        option("Reference translations of the probe, for BLEU before and after; with --to int8."),
     ] = None,
 ) -> None:
-    """Write a translator for another library, if it then computes the same; or one in 8 bits.
+    """Write a translator for another library, if it then computes the same; or any model in 8 bits.
 
     dragoman convert runs/en-zh en-zh-hf --to huggingface
 
@@ -42,27 +42,25 @@ def convert(
 
     dragoman convert runs/en-zh en-zh-int8 --to int8 --probe dev.en --references dev.zh
     """
-    from dragoman.convert.eight_bits import quantize
+    if references is not None and (to != "int8" or probe is None):
+        raise InputError("--references goes with --to int8 and --probe; add them, or leave it out")
+    sentences = None if probe is None else list(read_lines(probe))
+    if to == "int8":
+        from dragoman.convert.eight_bits import quantize
+
+        drift = quantize(
+            model, out, sentences, None if references is None else list(read_lines(references))
+        )
+        say(f"{out} holds the model in 8 bits" + ("." if drift is None else f": {drift}."))
+        if drift is not None and drift.worst is not None:
+            number, before, after = drift.worst
+            say(f"The translation that changed most is that of line {number}:")
+            say(f"  before: {before}\n  after:  {after}")
+        return
     from dragoman.convert.targets import convert as convert_model
 
-    sentences = None if probe is None else list(read_lines(probe))
-    if references is not None and (to != "int8" or probe is None):
-        raise InputError("--references goes with --to int8 and --probe; add them or leave it out")
-    if to != "int8":
-        proof = convert_model(model, out, to, sentences)
-        say(
-            f"{out} holds the model for {to}: {counted(proof.sentences, 'sentence')} of the probe "
-            f"translated alike, logits within {proof.worst:.1e}."
-        )
-        return
-    drift = quantize(
-        model, out, sentences or (), list(read_lines(references)) if references else ()
+    proof = convert_model(model, out, to, sentences)
+    say(
+        f"{out} holds the model for {to}: {counted(proof.sentences, 'sentence')} of the probe "
+        f"translated alike, logits within {proof.worst:.1e}."
     )
-    say(f"{out} holds the model in 8 bits.")
-    if sentences:
-        say(f"{drift.changed} of {counted(drift.sentences, 'translation')} changed.")
-    if drift.bleu:
-        say(f"BLEU {drift.bleu[0]:.2f} before, {drift.bleu[1]:.2f} after.")
-    if drift.worst:
-        number, before, after = drift.worst
-        say(f"The most changed is line {number}, from\n  {before}\nto\n  {after}")

@@ -1,7 +1,7 @@
 """A model folder of a quarter of the size, with its matrices in 8 bits, and what that changes.
 
-The products of int8 decoding stay what they were, since it rounds the weights in the same way; the
-embeddings are rounded too. What this changes is counted where the caller has sentences for it.
+Decoding in int8 multiplies by the same integers as before, since it rounds weights in the same way;
+the embeddings are new to it. In float32 all products change a little.
 """
 
 from collections.abc import Sequence
@@ -10,63 +10,78 @@ from pathlib import Path
 
 from sacrebleu.metrics.chrf import CHRF
 
+from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
 from dragoman.files.writing import creating
-from dragoman.models.folder import save_model
-from dragoman.models.plan import fastest
+from dragoman.models.folder import CARD, save_model
 from dragoman.tasks.folders import Folder, read_folder
 from dragoman.tasks.translate.translator import Translator
+from dragoman.version import __version__
+from dragoman.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """How the translations of the rounded model differ from those of the original in float32."""
+    """How the translations of the rounded model differ from the original's, both in float32."""
 
     sentences: int
     changed: int
-    """Sentences that are translated otherwise."""
+    """Sentences whose translation is another one."""
     worst: tuple[int, str, str] | None
-    """The number of the sentence whose translations have the lowest chrF to each other, and both;
-    None where no sentence changed."""
+    """The number of the changed sentence whose translations have the lowest chrF to each other, and
+    the two; None where no sentence changed."""
     bleu: tuple[float, float] | None
     """Of the original and of the rounded model, where there are references."""
 
+    def __str__(self) -> str:
+        """Return the figures as one clause."""
+        changed = f"{self.changed:,} of {counted(self.sentences, 'translation')} changed"
+        if self.bleu is None:
+            return changed
+        return f"{changed}, BLEU {self.bleu[0]:.2f} before, {self.bleu[1]:.2f} after"
+
 
 def quantize(
-    model: Path, out: Path, sentences: Sequence[str] = (), references: Sequence[str] = ()
-) -> Drift:
-    """Write the model folder `model` as the new folder `out` in 8 bits, and compare the two.
+    model: Path,
+    out: Path,
+    sentences: Sequence[str] | None = None,
+    references: Sequence[str] | None = None,
+) -> Drift | None:
+    """Write the model folder `model` as the new folder `out` in 8 bits.
 
-    Raises InputError where sentences are given and the model does not translate, or their number
-    is not that of the references.
+    Where there are sentences, both models translate them, and the drift is returned and added to
+    the model card. Raises InputError where the model does not translate but should, the probe has
+    no sentence or another number of them than there are references; then there is no folder `out`.
     """
-    folder = read_folder(model, device="cpu")
-    expected = list(sentences)
-    if sentences:
-        expected = _translations(folder, sentences)
-    bleu = [_bleu(folder, expected, references)] if references else []
     with creating(out, "converted model") as part:
+        folder = read_folder(model, device="cpu")
         tokenizers = folder.src_tokenizer, folder.tgt_tokenizer
         save_model(part, folder.model, folder.config, tokenizers=tokenizers, eight_bits=True)
-        found = expected
-        if sentences:
-            found = _translations(read_folder(part, device="cpu"), sentences)
-        if references:
-            bleu.append(_bleu(folder, found, references))
-    return _drift(expected, found, bleu)
+        drift = None
+        if sentences is not None:
+            drift = _drift(folder, read_folder(part, device="cpu"), sentences, references)
+        (part / CARD).write_text(_card(model / CARD, drift), encoding="utf-8")
+    return drift
 
 
-def _translations(folder: Folder, sentences: Sequence[str]) -> list[str]:
-    """Translations in float32, or of a folder in 8 bits in this CPU's fastest arithmetic."""
-    translator = Translator.of(folder, fastest() if folder.config.eight_bits else "fp32")
-    return [found.text for found in translator.stream(sentences)]
-
-
-def _bleu(folder: Folder, translations: Sequence[str], references: Sequence[str]) -> float:
-    return evaluate(translations, references, tgt_lang=folder.config.tgt_lang).bleu
-
-
-def _drift(expected: Sequence[str], found: Sequence[str], bleu: Sequence[float]) -> Drift:
+def _drift(
+    before: Folder, after: Folder, sentences: Sequence[str], references: Sequence[str] | None
+) -> Drift:
+    """Translate all sentences by both models."""
+    if not any(sentence.strip() for sentence in sentences):
+        raise InputError("the probe has no sentence; give a file with some lines of source text")
+    if references is not None and len(references) != len(sentences):
+        raise InputError(
+            f"the probe has {counted(len(sentences), 'line')} and the references have "
+            f"{counted(len(references), 'line')}; give one reference for each line of the probe"
+        )
+    expected, found = (
+        [each.text for each in Translator.of(folder).stream(sentences)]
+        for folder in (before, after)
+    )
+    bleu = None
+    if references is not None:
+        bleu = _bleu(before, expected, references), _bleu(after, found, references)
     pairs = enumerate(zip(expected, found, strict=True), start=1)
     changed = [(number, *pair) for number, pair in pairs if pair[0] != pair[1]]
     chrf = CHRF()
@@ -74,5 +89,21 @@ def _drift(expected: Sequence[str], found: Sequence[str], bleu: Sequence[float])
         sentences=len(expected),
         changed=len(changed),
         worst=min(changed, key=lambda c: chrf.sentence_score(c[2], [c[1]]).score, default=None),
-        bleu=(bleu[0], bleu[1]) if bleu else None,
+        bleu=bleu,
     )
+
+
+def _bleu(folder: Folder, translations: Sequence[str], references: Sequence[str]) -> float:
+    return evaluate(translations, references, tgt_lang=folder.config.tgt_lang).bleu
+
+
+def _card(original: Path, drift: Drift | None) -> str:
+    """The model card of the original, if it has one, and what was done to the model."""
+    text = original.read_text(encoding="utf-8", errors="replace") if original.exists() else ""
+    done = (
+        "## 8 bits\n\nThe matrices are rounded to 8 bits with a scale for each row "
+        f"(`dragoman convert --to int8`, dragoman {__version__}). Figures above are those of the "
+        "model before."
+    )
+    probed = "" if drift is None else f" On a probe, in float32: {drift}."
+    return f"{text.rstrip()}\n\n{done}{probed}\n".lstrip()

@@ -27,7 +27,7 @@ Model = EncoderDecoder | DecoderOnly | EncoderOnly
 Shape = tuple[int, ...]
 
 SCALE = ".scale"
-"""What the name of a matrix in 8 bits ends with where its scales are meant."""
+"""Follows the name of a matrix in 8 bits in the name of its scales."""
 PART_NAMES = {"src_embedding": "source embedding", "tgt_embedding": "target embedding"}
 """Names of parts that differ from those of the modules."""
 
@@ -100,9 +100,8 @@ def reading(path: Path) -> Iterator[Any]:
 
 def build_empty(path: Path, config: ModelConfig, stored: Any, dtypes: Sequence[str]) -> Model:  # noqa: ANN401 -- the library's handle
     """The model with weights that take no memory, after checking that the stored ones fit it."""
-    names = [name for name in stored.keys() if not name.endswith(SCALE)]  # noqa: SIM118 -- no mapping
-    slices = {name: stored.get_slice(name) for name in names}
-    if other := [name for name, found in slices.items() if found.get_dtype() not in dtypes]:
+    slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
+    if other := [name for name, found in slices.items() if not _may_hold(found, dtypes)]:
         raise InputError(f"{path}: {some(other)} must hold 32-bit floating-point numbers.")
     shapes = {name: tuple(found.get_shape()) for name, found in slices.items()}
     if config.depth > len(shapes):  # too many layers to build before looking closer
@@ -114,8 +113,16 @@ def build_empty(path: Path, config: ModelConfig, stored: Any, dtypes: Sequence[s
         model = build_on_meta(config)
     except InputError as error:
         raise InputError(f"{path.parent / 'config.json'}: {error}") from error
-    _compare(path, shapes, {name: tuple(p.shape) for name, p in model.named_parameters()})
+    wanted = {name: tuple(p.shape) for name, p in model.named_parameters()}
+    rounded = [name for name, found in slices.items() if found.get_dtype() == "I8"]
+    _compare(path, shapes, wanted | {name + SCALE: shapes[name][:1] for name in rounded})
     return model
+
+
+def _may_hold(stored: Any, dtypes: Sequence[str]) -> bool:  # noqa: ANN401 -- the library's handle
+    """Whether a tensor has one of these dtypes; 8 bits are for matrices, which have rows."""
+    dtype: str = stored.get_dtype()
+    return dtype in dtypes and (dtype != "I8" or len(stored.get_shape()) == 2)
 
 
 def _compare(path: Path, found: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> None:

@@ -2,8 +2,8 @@
 
     W[o, i] = scale[o] * q[o, i],  |q| <= 127
 
-The rows are the outputs of a product, as in int8 decoding, which therefore finds the same integers
-again. Biases, norms and positions stay in fp32: they are small.
+The rows are the outputs of a product, as in int8 decoding, which finds the same integers again.
+Biases, norms and positions stay in fp32: they are small.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,9 @@ from dragoman.models.config import ModelConfig
 from dragoman.models.plan.quantized import quantized
 from dragoman.nn.embedding import TokenEmbedding
 
+TINY = 1e-30
+"""A row of weights up to this is stored as zeros: its scale would have lost digits."""
+
 
 def rounded(state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
     """Return the weights with `NAME` and `NAME.scale` in place of each matrix."""
@@ -24,7 +27,9 @@ def rounded(state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tenso
     matrices = {f"{name}.weight" for name, p in parts if isinstance(p, nn.Linear | TokenEmbedding)}
     found = dict(state)
     for name in matrices & state.keys():
-        q_OI, scale_O1 = quantized(state[name])
+        weight_OI = state[name]
+        kept_O1 = weight_OI.abs().amax(dim=1, keepdim=True) > TINY
+        q_OI, scale_O1 = quantized(weight_OI * kept_O1)
         found |= {name: q_OI, name + SCALE: scale_O1[:, 0]}
     return found
 

@@ -11,7 +11,8 @@ rejected with one sentence. The config holds hashes of the tokenizers, of the we
 architecture, so that a flipped bit or a file of another model is noticed. Saving writes beside the
 old files, syncs, and then renames. A process killed or a power failure in between leaves the old
 weights or the new ones: the config comes first, and knows both. Where the architecture or the
-tokenizers change, it comes last, and rejects files that are not its own.
+tokenizers change, or the weights are in 8 bits now or were before, it comes last, and rejects files
+that are not its own.
 """
 
 import hashlib
@@ -84,11 +85,6 @@ class FolderConfig:
     model_sha256: str | None = None
     """Hash of the section `model`; saving fills it in. Format 1 has none."""
 
-    @property
-    def eight_bits(self) -> bool:
-        """Whether the matrices are rounded to 8 bits."""
-        return self.format == IN_EIGHT_BITS
-
 
 class Saves(Protocol):
     """What can write itself to a file: a tokenizer."""
@@ -112,7 +108,7 @@ def save_model(
     """Write a model folder and return its config.
 
     Whoever reads meanwhile, or after saving was killed, finds the old model or the new one where
-    both have the same architecture and tokenizers; else possibly a folder that is rejected.
+    both have the same architecture, tokenizers and format; else possibly a folder that is rejected.
     `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
     same object twice when they are one; `card` is the text of `README.md`; `eight_bits` rounds the
     matrices, to a quarter of the size. Raises InputError where no folder can be, DragomanError when
@@ -193,8 +189,8 @@ def _replaced(folder: Path, config: FolderConfig) -> str | None:
         old = read_config(folder)
     except InputError:
         return None
-    same = (old.model_sha256, old.tokenizers) == (config.model_sha256, config.tokenizers)
-    return old.weights_sha256 if same else None
+    same = old.format == config.format and old.tokenizers == config.tokenizers
+    return old.weights_sha256 if same and old.model_sha256 == config.model_sha256 else None
 
 
 def _sha256(path: Path) -> str:

@@ -55,7 +55,7 @@ VERBS: dict[str, str | None] = {
         "--device --devices --length --tokens-per-month --price --kwh-price --measure --fit "
         "--predict --flops --minutes --money --png --json"
     ),
-    "convert": "--to --probe",
+    "convert": "--to --probe --references",
 }
 """Other tools call these: a name that goes or changes breaks them."""
 

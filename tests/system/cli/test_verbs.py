@@ -348,3 +348,33 @@ def test_a_model_is_converted(run: Run, model: Path, tmp_path: Path) -> None:
     again = run(*call)
     assert (again.code, again.out) == (2, "")
     assert "it exists" in again.err
+
+
+def test_a_model_is_written_in_8_bits(run: Run, model: Path, tmp_path: Path) -> None:
+    """Every other command takes it; what changed is told on standard error."""
+    probe, references = write(tmp_path / "probe", LINES), write(tmp_path / "references", LINES)
+    small = tmp_path / "small"
+    call: list[str | Path] = ["convert", model, small, "--to", "int8", "--probe", probe]
+    done = run(*call, "--references", references)
+    assert (done.code, done.out) == (0, "")
+    assert f"{small} holds the model in 8 bits: " in done.err
+    before, after = (run("translate", folder, probe).lines for folder in (model, small))
+    changed = sum(one != other for one, other in zip(before, after, strict=True))
+    assert f" {changed} of {len(LINES)} translations changed, BLEU " in done.err
+    assert ("The translation that changed most is that of line " in done.err) == (changed > 0)
+    assert run("translate", small, probe, "--compute", "auto").code == 0
+    assert "(format 3, " in run("inspect", small).out
+    assert run("cost", small).code == 0
+    quiet = run("convert", model, tmp_path / "again", "--to", "int8")
+    assert (quiet.code, quiet.out) == (0, "")
+    assert quiet.err == f"{tmp_path / 'again'} holds the model in 8 bits.\n"
+    assert_refused(run(*call), f"cannot write the converted model {small}: it exists")
+    call[2] = new = tmp_path / "new"
+    misplaced: list[list[str | Path]] = [["int8"], ["huggingface"], ["huggingface", *call[5:]]]
+    for options in misplaced:
+        refused = run(*call[:4], *options, "--references", references)
+        assert_refused(refused, "--references goes with --to int8 and --probe")
+    assert_refused(run(*call, "--references", write(tmp_path / "one", ["a"])), "have 1 line; give")
+    assert_refused(run(*call[:-1], write(tmp_path / "none", [])), "is empty")
+    assert_refused(run(*call[:-1], write(tmp_path / "blank", [""])), "the probe has no sentence")
+    assert not new.exists()

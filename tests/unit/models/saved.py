@@ -33,11 +33,17 @@ class Words:
 JOINT = (Words(), Words())
 
 
-def save(folder: Path, config: EncoderDecoderConfig = TINY, words: str = "{}") -> EncoderDecoder:
+def save(
+    folder: Path,
+    config: EncoderDecoderConfig = TINY,
+    words: str = "{}",
+    *,
+    eight_bits: bool = False,
+) -> EncoderDecoder:
     """A saved model of random weights."""
-    model = EncoderDecoder(config)
-    tokenizer = Words(words)
-    save_model(folder, model, FolderConfig(model=config), tokenizers=(tokenizer, tokenizer))
+    model, about = EncoderDecoder(config), FolderConfig(model=config)
+    tokenizers = (Words(words),) * 2
+    save_model(folder, model, about, tokenizers=tokenizers, eight_bits=eight_bits)
     return model
 
 

@@ -1,5 +1,6 @@
 """What is no whole model folder of one model is refused in one sentence."""
 
+import hashlib
 import json
 import random
 import shutil
@@ -120,7 +121,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "too many heads": (set_model("num_kv_heads", 1), "kv_proj.* has shape"),
     "half a character": (set_model("norm", "\ud800"), "model.norm must be one of"),
     "padding": (set_model("pad_id", 12), "pad_id = 12 is not in a vocabulary of 12"),
-    "newer": (set_config("format", 3), r"format 3, made by a newer dragoman .*upgrade"),
+    "newer": (set_config("format", 4), r"format 4, made by a newer dragoman .*upgrade"),
     "no format": (set_config("format", None), "no format number"),
     "format 0": (set_config("format", 0), "no format number"),
     "no hash": (set_config("weights_sha256", None), "lacks the hash of the weights"),
@@ -155,6 +156,69 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+SOURCE, SCALE = "src_embedding.weight", "src_embedding.weight.scale"
+NORM = "encoder.layers.0.ffn_residual.norm.weight"
+
+
+def take_weight(name: str) -> Callable[[dict[str, torch.Tensor]], object]:
+    """What takes one of the weights away."""
+    return lambda weights: weights.pop(name)
+
+
+def set_weights(**changed: torch.Tensor) -> Callable[[dict[str, torch.Tensor]], object]:
+    """What puts values among the weights, `__` standing for a dot."""
+    named = {name.replace("__", "."): value for name, value in changed.items()}
+    return lambda weights: weights.update(named)
+
+
+IN_EIGHT_BITS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], object], str]] = {
+    "no scales": (take_weight(SCALE), rf"lacks weights that config.json asks for: {SCALE}\."),
+    "no integers": (take_weight(SOURCE), rf"lacks weights that config.json asks for: {SOURCE}\."),
+    "one scale": (
+        set_weights(src_embedding__weight__scale=torch.ones(1)),
+        rf"{SCALE} has shape \(1,\), but config.json makes it \(12,\)",
+    ),
+    "a scale for each column": (
+        set_weights(src_embedding__weight__scale=torch.ones(8)),
+        rf"{SCALE} has shape \(8,\), but config.json makes it \(12,\)",
+    ),
+    "a column of scales": (
+        set_weights(src_embedding__weight__scale=torch.ones(12, 1)),
+        rf"{SCALE} has shape \(12, 1\), but config.json makes it \(12,\)",
+    ),
+    "scales left over": (
+        set_weights(src_embedding__weight=torch.ones(12, 8)),
+        rf"no place for: {SCALE}\.",
+    ),
+    "scales in half precision": (
+        set_weights(src_embedding__weight__scale=torch.ones(12).half()),
+        f"{SCALE} must hold 32-bit",
+    ),
+    "scales in 8 bits": (
+        set_weights(src_embedding__weight__scale=torch.ones(12, dtype=torch.int8)),
+        f"{SCALE} must hold 32-bit",
+    ),
+    "a norm in 8 bits": (
+        lambda weights: weights.update(
+            {NORM: torch.ones(8, dtype=torch.int8), f"{NORM}.scale": torch.ones(8)}
+        ),
+        f"{NORM} must hold 32-bit",
+    ),
+    "unsigned integers": (
+        set_weights(src_embedding__weight=torch.ones(12, 8, dtype=torch.uint8)),
+        f"{SOURCE} must hold 32-bit",
+    ),
+    "NaN": (
+        set_weights(src_embedding__weight__scale=torch.full((12,), float("nan"))),
+        f"the weights {SOURCE} hold NaN or infinity",
+    ),
+    "infinity": (
+        set_weights(src_embedding__weight__scale=torch.full((12,), float("inf"))),
+        f"the weights {SOURCE} hold NaN or infinity",
+    ),
+}
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model folder to damage copies of."""
@@ -175,6 +239,30 @@ def test_a_damaged_folder_is_refused_in_one_sentence(
         load_model(folder)
     assert "\n" not in str(caught.value)
     assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize("damage", IN_EIGHT_BITS)
+def test_damaged_weights_in_8_bits_are_refused_in_one_sentence(tmp_path: Path, damage: str) -> None:
+    """Also by whoever makes the hash fit: integers without their scales are no weights."""
+    folder = tmp_path / "m"
+    save(folder, eight_bits=True)
+    spoil, sentence = IN_EIGHT_BITS[damage]
+    edit_weights(folder, spoil)
+    found = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    edit_config(folder, lambda data: data.update(weights_sha256=found))
+    with pytest.raises(InputError, match=sentence) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_integers_are_of_format_3(tmp_path: Path, number: int) -> None:
+    """Older formats have none, with scales beside them or not."""
+    save(tmp_path / "m", eight_bits=True)
+    edit_config(tmp_path / "m", lambda data: data.update(format=number))
+    with pytest.raises(InputError, match=r"weight.* must hold 32-bit floating-point numbers"):
+        load_model(tmp_path / "m")
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors", "config.json"])

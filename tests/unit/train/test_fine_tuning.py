@@ -123,6 +123,18 @@ def test_a_run_that_makes_it_no_better_keeps_it(tuning: TranslateRecipe) -> None
     assert figures(tuning)[0][0] == 0
 
 
+def test_a_run_may_start_from_weights_in_8_bits(tuning: TranslateRecipe) -> None:
+    """What it writes is in fp32 again; here, where no step beats the start, the same weights."""
+    start = Path(tuning.start.model or "")
+    model, config = load_model(start)
+    tokenizer = Tokenizer.load(start / "tokenizer.json")
+    save_model(start, model, config, tokenizers=(tokenizer, tokenizer), eight_bits=True)
+    run(tuning, 50, 10, 20, 30, 40)
+    (begun, theirs), (ended, ours) = load_model(start), load_model(Path(tuning.out))
+    assert (theirs.format, ours.format) == (3, 2)
+    assert same(dict(begun.named_parameters()), dict(ended.named_parameters()))
+
+
 @pytest.mark.parametrize("freeze", [(), ("encoder", "src_embedding")])
 @pytest.mark.parametrize("at", [1, 3])
 def test_interrupted_fine_tuning_ends_the_same(

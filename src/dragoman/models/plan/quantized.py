@@ -37,16 +37,18 @@ class QuantizedLinear:
     """
 
     def __init__(self, *linears: nn.Linear, first_scale: float = 1.0) -> None:
-        """Round the weights; those of the first map are multiplied by `first_scale`."""
-        scales = [first_scale] + [1.0] * (len(linears) - 1)
-        parts = [scale * linear.weight for scale, linear in zip(scales, linears, strict=True)]
-        weight_OI, w_scale_O1 = quantized(torch.cat(parts).float())
+        """Round the weights; what the first map returns is multiplied by `first_scale`.
+
+        Its integers are those of its own weights, whatever the scale.
+        """
+        weight_OI, w_scale_O1 = quantized(torch.cat([each.weight for each in linears]).float())
         self.outputs, self.inputs = weight_OI.shape
+        scale_O = torch.ones(self.outputs)
+        scale_O[: linears[0].out_features] = first_scale
+        self._w_scale_O = w_scale_O1[:, 0] * scale_O
         self._bias_O = torch.zeros(self.outputs)
         if linears[0].bias is not None:
-            biases = [scale * linear.bias for scale, linear in zip(scales, linears, strict=True)]
-            self._bias_O = torch.cat(biases).float()
-        self._w_scale_O = w_scale_O1[:, 0]
+            self._bias_O = torch.cat([each.bias for each in linears]).float() * scale_O
         self._native = native()
         if self._native is None:
             self._weight_IO = weight_OI.t()

@@ -1,0 +1,222 @@
+"""Weights in 8 bits: what is rounded, how far, and that int8 decoding takes it for the same."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from tests.processors import needs_compiler, without_compiler
+from tests.unit.models.family import DECODERS, ENCODERS
+from tests.unit.models.saved import JOINT, TINY
+from tests.unit.models.small import (
+    VARIANTS,
+    make_model,
+    random_ids,
+    random_sentences,
+    stir,
+)
+
+from dragoman.models import EncoderDecoder, Model, ModelConfig, build
+from dragoman.models.eight_bits import rounded
+from dragoman.models.folder import FolderConfig, load_model, save_model
+from dragoman.models.plan import PlannedEncoderDecoder, plan
+from dragoman.models.plan.products import can_pack
+from dragoman.models.plan.quantized import QuantizedLinear
+from dragoman.nn import Linear
+from dragoman.nn.embedding import TokenEmbedding
+
+TYINGS: dict[str, ModelConfig] = {
+    "two-vocabularies": VARIANTS["two-vocabularies"],
+    "one-embedding": VARIANTS["one-embedding"],
+    "untied": VARIANTS["untied"],
+    "paper": VARIANTS["paper"],
+}
+CONFIGS: dict[str, ModelConfig] = TYINGS | {"learned": VARIANTS["learned"]} | DECODERS | ENCODERS
+SEEDS = st.integers(0, 2**31)
+SOURCE = "src_embedding.weight"
+
+
+def matrix(seed: int, rows: int, smallest: int) -> torch.Tensor:
+    """Rows of any size from 10 ** smallest to 1e30, one of zeros.
+
+    Most of the weights lie in the middle between two integers.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    weight_OI = torch.randint(-127, 127, (rows, 8), generator=generator) + 0.5
+    weight_OI[torch.rand(rows, 8, generator=generator) < 0.2] /= 3
+    weight_OI[:, 0] = 127.0
+    weight_OI *= 10.0 ** (torch.rand(rows, 1, generator=generator) * (28 - smallest) + smallest)
+    weight_OI[rows // 2] = 0.0
+    return weight_OI
+
+
+def save_in_eight_bits(folder: Path, model: torch.nn.Module, config: ModelConfig) -> Path:
+    """A folder of these weights."""
+    about = FolderConfig(model=config)
+    save_model(folder, model.state_dict(), about, tokenizers=JOINT, eight_bits=True)
+    return folder
+
+
+def rounded_names(model: torch.nn.Module) -> set[str]:
+    """The weights of embeddings and products, by their first names."""
+    kinds = (torch.nn.Linear, TokenEmbedding)
+    chosen = {id(part.weight) for part in model.modules() if isinstance(part, kinds)}
+    return {name for name, weight in model.named_parameters() if id(weight) in chosen}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_matrix_is_rounded_and_nothing_else(tmp_path: Path, name: str) -> None:
+    """Within half a step of its row; biases, norms and positions keep their bits."""
+    config = CONFIGS[name]
+    torch.manual_seed(0)
+    model = build(config)
+    stir(model)
+    folder = save_in_eight_bits(tmp_path / "m", model, config)
+    loaded, found = load_model(folder)
+    names, exact = rounded_names(model), dict(model.named_parameters())
+    stored = load_file(folder / "model.safetensors")
+    assert found.format == 3
+    assert set(stored) == {*exact, *(f"{each}.scale" for each in names)}
+    assert [each for each, _ in loaded.named_parameters()] == list(exact)  # as tied as before
+    for each, weight in loaded.named_parameters():
+        assert weight.dtype is torch.float32
+        assert weight.requires_grad
+        error = (weight.double() - exact[each].double()).abs()
+        if each in names:
+            step_O1 = exact[each].double().abs().amax(dim=1, keepdim=True) / 127
+            assert stored[each].dtype is torch.int8
+            assert stored[f"{each}.scale"].shape == (len(weight),)
+            assert error.any()
+            assert (error <= 0.5001 * step_O1).all()
+        else:
+            assert not error.any()
+    assert not {each for each in names if each.endswith("bias") or "norm" in each}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_rounding_twice_is_rounding_once(tmp_path: Path, name: str) -> None:
+    """What was loaded and is saved again has the same bytes."""
+    torch.manual_seed(0)
+    first = save_in_eight_bits(tmp_path / "first", build(CONFIGS[name]), CONFIGS[name])
+    second = save_in_eight_bits(tmp_path / "second", load_model(first)[0], CONFIGS[name])
+    files = [(folder / "model.safetensors").read_bytes() for folder in (first, second)]
+    assert files[0] == files[1]
+
+
+@given(SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_rows_of_any_size(seed: int) -> None:
+    """Also of zeros, of numbers so small that a scale has lost its digits, and of huge ones."""
+    weight_OI = matrix(seed, rows=12, smallest=-44)
+    once = rounded({SOURCE: weight_OI}, TINY)
+    found_OI = once[SOURCE] * once[f"{SOURCE}.scale"][:, None]
+    step_O1 = weight_OI.double().abs().amax(dim=1, keepdim=True) / 127
+    error_OI = (found_OI.double() - weight_OI.double()).abs()
+    assert (error_OI <= 0.5001 * step_O1 + 1e-30).all()
+    twice = rounded({SOURCE: found_OI}, TINY)
+    assert all(torch.equal(twice[name], once[name]) for name in once)
+
+
+def test_a_scale_comes_back_from_any_significand() -> None:
+    """fl(fl(127 * s) / 127) = s where s is fl(L / 127), for each of the 2^23 numbers L of [1, 2).
+
+    Of other numbers s, one in 128 would become its neighbour.
+    """
+    largest_X = torch.arange(127 << 23, 128 << 23, dtype=torch.int32).view(torch.float32)
+    scale_X = largest_X / 127
+    assert torch.equal(127 * scale_X / 127, scale_X)
+
+
+# ---------------------------------------------------------------- int8 decoding
+
+
+@given(SEEDS, st.floats(0.01, 3.0))
+@settings(max_examples=60, deadline=None)
+@torch.inference_mode()
+def test_a_product_has_the_integers_of_the_original(seed: int, scale: float) -> None:
+    """Rounding what was rounded finds the same integers and scales, whatever multiplies them."""
+    first, second = Linear(8, 12), Linear(8, 5)
+    weight_OI = matrix(seed, rows=17, smallest=-20)
+    once = rounded({SOURCE: weight_OI}, TINY)
+    scale_O1 = once[f"{SOURCE}.scale"][:, None]
+    found = []
+    for weights in (weight_OI, once[SOURCE] * scale_O1):
+        first.weight.copy_(weights[:12])
+        second.weight.copy_(weights[12:])
+        with without_compiler():
+            found.append(QuantizedLinear(first, second, first_scale=scale))
+    assert torch.equal(found[0]._weight_IO, found[1]._weight_IO)
+    assert torch.equal(found[0]._weight_IO.t(), once[SOURCE])
+    assert torch.equal(found[0]._w_scale_O, found[1]._w_scale_O)
+    expected_O = scale_O1[:, 0].clone()
+    expected_O[:12] *= scale
+    assert torch.equal(found[1]._w_scale_O, expected_O)
+
+
+@needs_compiler
+@torch.inference_mode()
+def test_a_compiled_product_has_the_tiles_of_the_original() -> None:
+    """Integers, what is subtracted from their sums, scales and biases."""
+    linear = Linear(70, 100)
+    once = rounded({SOURCE: linear.weight}, TINY)
+    tiles = QuantizedLinear(linear, first_scale=1 / 6**0.5)._parts
+    linear.weight.copy_(once[SOURCE] * once[f"{SOURCE}.scale"][:, None])
+    again = QuantizedLinear(linear, first_scale=1 / 6**0.5)._parts
+    assert all(torch.equal(one, other) for one, other in zip(tiles, again, strict=True))
+
+
+@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
+@pytest.mark.parametrize("name", ["head-dim", "gqa", "swiglu", "qk-norm", "relative-bias"])
+@torch.inference_mode()
+def test_int8_decoding_differs_by_the_embeddings_alone(name: str, tmp_path: Path) -> None:
+    """With those of the original, a rounded model gives the same logits bit for bit."""
+    config = replace(VARIANTS[name], tie_embeddings="none")
+    model = make_model(config, torch.float32)
+    loaded, _ = load_model(save_in_eight_bits(tmp_path / "m", model, config))
+    src_BS, tgt_N = random_sentences(1, [5, 3]), random_ids(2, 2)
+    wanted = step(model, src_BS, tgt_N)
+    assert not torch.equal(step(loaded, src_BS, tgt_N), wanted)
+    for side in ("src_embedding", "tgt_embedding"):
+        loaded.get_submodule(side).load_state_dict(model.get_submodule(side).state_dict())
+    assert torch.equal(step(loaded, src_BS, tgt_N), wanted)
+
+
+def step(model: Model, src_BS: torch.Tensor, tgt_N: torch.Tensor) -> torch.Tensor:
+    """The logits of a first token, in int8."""
+    assert isinstance(model, EncoderDecoder)
+    planned = plan(model, "int8")
+    assert isinstance(planned, PlannedEncoderDecoder)
+    return planned.step(tgt_N, planned.start(src_BS, 1))
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def test_the_file_is_a_quarter_as_large(tmp_path: Path) -> None:
+    """Scales, biases and norms add a fortieth to it at most."""
+    config = replace(TINY, src_vocab_size=8000, tgt_vocab_size=8000, d_model=256, num_heads=4)
+    config = replace(config, d_ff=1024, tie_embeddings="all")
+    model = build(config)
+    save_model(tmp_path / "m", model, FolderConfig(model=config), tokenizers=JOINT)
+    small = save_in_eight_bits(tmp_path / "small", model, config)
+    before, after = (
+        f.joinpath("model.safetensors").stat().st_size for f in (tmp_path / "m", small)
+    )
+    assert 0.25 < after / before < 0.25625
+
+
+def test_saving_goes_between_the_formats(tmp_path: Path) -> None:
+    """A folder holds what was saved last; weights of the other format are never taken for its."""
+    model, older = build(TINY), (0, "")
+    for eight_bits, number in ((False, 2), (True, 3), (True, 3), (False, 2)):
+        about = FolderConfig(model=TINY)
+        save_model(tmp_path, model, about, tokenizers=JOINT, eight_bits=eight_bits)
+        loaded, found = load_model(tmp_path)
+        assert found.format == number
+        assert found.replaced_sha256 == (older[1] if older[0] == number else None)
+        older = found.format, str(found.weights_sha256)
+        kept = torch.equal(loaded.get_parameter(SOURCE), model.get_parameter(SOURCE))
+        assert kept == (not eight_bits)
