@@ -170,6 +170,32 @@ def test_neighbours_change_no_bit(
         assert found([row], length) == [together[row]]
 
 
+@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
+@given(st.sampled_from(list(VARIANTS)), SEEDS, LENGTHS, st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+@torch.inference_mode()
+def test_a_program_has_the_bits_of_its_operations(
+    name: str, seed: int, lengths: list[int], beam_size: int
+) -> None:
+    """One call for a step gives what one call for each operation gives, beyond a block too."""
+    model, src_BS = make_model(VARIANTS[name]).float(), random_sentences(seed, lengths)
+    fast, slow = planned(model, "int8"), planned(model, "int8")
+    slow._decoder._recorded = False
+    rows = len(lengths) * beam_size
+    states = [each.start(src_BS, beam_size) for each in (fast, slow)]
+    for turn in range(BLOCK + 2):
+        ids_N = random_ids(seed + turn, rows)
+        together, alone = (
+            each.step(ids_N, state).clone()
+            for each, state in zip((fast, slow), states, strict=True)
+        )
+        assert torch.equal(together, alone)
+        if turn == 3 and len(lengths) > 1:
+            rows -= beam_size
+            for state in states:
+                state.select(torch.arange(rows))
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 @given(SEEDS, st.integers(2, 12), st.integers(1, 5))
 @settings(max_examples=15, deadline=None)
@@ -302,10 +328,11 @@ def test_wide_beams_stay_with_the_model() -> None:
     assert planner(MOST_BEAMS + 1) is model
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
 @torch.inference_mode()
-def test_rows_that_were_not_selected_are_an_error() -> None:
+def test_rows_that_were_not_selected_are_an_error(precision: Arithmetic) -> None:
     """A step of fewer rows than the state has raises; it does not read beyond them."""
-    model = planned(make_model(SMALL).float())
+    model = planned(make_model(SMALL).float(), precision)
     state = model.start(random_ids(0, 3, 5), 1)
     with pytest.raises((ValueError, RuntimeError)):  # torch raises where nothing is compiled
         model.step(torch.tensor([BOS, BOS]), state)

@@ -78,8 +78,7 @@ class BeamFrontier:
         chosen_BW = (self._ranks_W < self._slots_B[:, None]) & (log_probs_BW > IMPOSSIBLE)
         complete_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
         ended_BW = chosen_BW & complete_BW
-        penalty = log_probs_BW.new_full((), length_penalty(self._length, self._alpha))
-        scores_BW = log_probs_BW / penalty
+        scores_BW = log_probs_BW / length_penalty(self._length, self._alpha)
 
         self._slots_B = self._slots_B - ended_BW.sum(1)
         self._log_probs_BW = log_probs_BW.masked_fill(~chosen_BW | ended_BW, IMPOSSIBLE)
@@ -119,7 +118,7 @@ class BeamFrontier:
 
     def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:  # noqa: ARG002 -- for subclasses
         """The places (B, W) of the W best of each sentence's M continuations."""
-        return sums_BM.argsort(dim=1, descending=True, stable=True)[:, : len(self._ranks_W)]
+        return top_tokens(sums_BM, len(self._ranks_W))[1]
 
     def keep(self, sentences_K: Tensor) -> None:
         """Go on with these of the present sentences only."""

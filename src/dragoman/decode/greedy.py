@@ -69,13 +69,12 @@ class SingleFrontier:
         values_N = log_probs_NV.gather(1, tokens_N[:, None])[:, 0]
         self._log_probs_B = self._log_probs_B + values_N
         ended_N = (tokens_N == self._eos_id) | (self._max_B <= self._length)
-        penalty = self._log_probs_B.new_full((), length_penalty(self._length, self._alpha))
         return Advance(
             tokens_N=tokens_N,
             parents_N=None,
             token_log_probs_N=values_N,
             log_probs_N=self._log_probs_B,
-            scores_N=self._log_probs_B / penalty,
+            scores_N=self._log_probs_B / length_penalty(self._length, self._alpha),
             ended_N=ended_N,
             open_N=~ended_N,
         )

@@ -141,8 +141,15 @@ class AncestorStore:
             for whole, part in zip(store, kv, strict=True):
                 whole[:, :, : self.length, 0] = part
 
-    def begin_step(self) -> None:
-        """Make room for a position, which each row has in its own slot."""
+    def begin_step(self, rows: int) -> None:
+        """Make room for a position, which each row has in its own slot.
+
+        Raises ValueError unless there are so many rows: what is compiled would read beyond them.
+        """
+        if rows != len(self._place_N):
+            raise ValueError(
+                f"{rows} tokens for {len(self._place_N)} rows; select those that go on"
+            )
         self.length += 1
         self._make_room()
         if self.beam_size > 1:
@@ -210,8 +217,6 @@ def _attend(
 ) -> Tensor:
     """`attend` of `native.c`; `own` tells that keys and values stand behind the queries."""
     rows, (given, stride), dtype = reads.rows, q_MX.shape, q_MX.dtype
-    if given < rows:
-        raise ValueError(f"{given} queries for {rows} rows; select those that go on")
     q_MX = q_MX.float().contiguous()
     out_MX = torch.empty(given, width)
     if given > rows:

@@ -86,13 +86,14 @@ class PlannedStack:
     def step(self, ids_N: Tensor, store: Store) -> Tensor:
         """Read one more token of each row: last hidden states, `(M, D)`."""
         place = range(store.length, store.length + 1)
-        added = store.begin_step()
+        added = store.begin_step(len(ids_N))
         x_ND = self._embedding.embed(ids_N[:, None], place)[:, 0].to(self._dtype)
         info = self._stack.position_info(x_ND, place)
         if isinstance(store, AncestorStore):
             store.turn_by(info.angles)
             if self._recorded:
-                store.program = store.program or self._record(store, len(x_ND), x_ND.shape[1])
+                if store.program is None:
+                    store.program = self._record(store, len(x_ND), x_ND.shape[1])
                 return store.program.run(x_ND)
         if info.bias is not None and added is not None and isinstance(store, BeamStore):
             added = added + _bias(info.bias, store, added.shape[-1])

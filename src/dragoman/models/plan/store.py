@@ -132,7 +132,7 @@ class BeamStore:
                 whole[:, :, : self.length, 0] = part
         self._mask_PWCW[:, :, : self.length, 0] = 0.0
 
-    def begin_step(self) -> Tensor:
+    def begin_step(self, rows: int) -> Tensor:  # noqa: ARG002 -- as the other store has it
         """Make room for a position; return what is added to its scores, `(P, 1, 1, W, C * W)`."""
         self.length += 1
         self._make_room()
