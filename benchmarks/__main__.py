@@ -10,6 +10,7 @@ BENCHMARKS = {
     "training": "tokens/s of a training step, against torch.nn.Transformer",
     "decoding": "tokens/s of decoding, against Hugging Face's MarianMT class",
     "decode-peers": "tokens/s of decoding, against CTranslate2 and Hugging Face, same weights",
+    "translate-peers": "whole commands on a file of text, against a script with CTranslate2",
     "multi30k": "train by a recipe and score: BLEU, with command and versions",
     "variants": "one small decoder with every position scheme, pattern and block",
     "bag-of-words": "linear models on the data of the classifiers and taggers",

@@ -12,6 +12,7 @@ import pytest
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.paired import BUILT
 from tests.docs.pages import ROOT
+from tests.unit.tasks.tiny import save_translator
 
 ONE_LAYER = (
     "tokenizer.vocab_size=300",
@@ -33,6 +34,7 @@ TINY = {
         *("tiny", "llama", "--cells", "1x1", "--rounds=1", "--seconds=0", "--length=3"),
         "--output=4",
     ),
+    "translate-peers": ("--rounds=1", "--theirs", "float32", "--ours", "float32", "--beam=1"),
     "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
     "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),
     "bag-of-words": ("sst2", "resume"),
@@ -93,6 +95,9 @@ def test_each_measures(name: str, data: Path) -> None:
     options = list(TINY[name])
     if name == "attention-cost":
         options.append(f"--plot={data / 'cost.png'}")
+    if name == "translate-peers":
+        source = data / "data" / "multi30k" / "val.en"
+        options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
     found = import_module(f"benchmarks.{name.replace('-', '_')}").main(options)
     assert found
     for figures in found.values():

@@ -1,0 +1,113 @@
+"""Whole commands on a file of text: `dragoman translate`, and a script with CTranslate2.
+
+    python -m benchmarks translate-peers runs/en-de test.en --references test.de
+
+The model is converted by `dragoman convert`. The script is what its documentation would have one
+write: lines read by the same tokenizer, batches by tokens, results in order. Both take turns;
+start-up counts. The length penalties are other formulas, so the script's exponent can be given.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from benchmarks.paired import Figures, environment
+
+THEIRS = """
+import sys
+import ctranslate2
+from tokenizers import Tokenizer
+
+folder, mode, beam, alpha = sys.argv[1:]
+tokenizer = Tokenizer.from_file(folder + "/tokenizer.json")
+engine = ctranslate2.Translator(folder, compute_type=mode, intra_threads=2)
+lines = [line.rstrip("\\n") for line in sys.stdin]
+encoded = tokenizer.encode_batch(lines, add_special_tokens=False)
+options = {"beam_size": int(beam), "length_penalty": float(alpha)}
+found = engine.translate_batch([each.tokens for each in encoded], max_batch_size=1024,
+                               batch_type="tokens", **options)
+for result in found:
+    ids = [tokenizer.token_to_id(piece) for piece in result.hypotheses[0]]
+    print(tokenizer.decode(ids, skip_special_tokens=False))
+"""
+
+
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Time both, print a line for each and return the figures."""
+    parser = argparse.ArgumentParser(prog="benchmarks translate-peers", description=__doc__)
+    parser.add_argument("model", type=Path, help="a model folder")
+    parser.add_argument("source", type=Path, help="lines to translate")
+    parser.add_argument("--references", type=Path, help="their translations, for BLEU")
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--alpha", type=float, default=1.0, help="length penalty of CTranslate2")
+    parser.add_argument("--ours", nargs="*", default=["int8"], help="our arithmetics")
+    parser.add_argument("--theirs", nargs="*", default=["float32", "int8"])
+    parser.add_argument("--rounds", type=int, default=3)
+    chosen = parser.parse_args(arguments)
+    from dragoman.convert.targets import convert
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "ctranslate2"
+        convert(chosen.model, folder, "ctranslate2")
+        beam = str(chosen.beam)
+        ours = [sys.executable, "-m", "dragoman", "--quiet", "translate", str(chosen.model)]
+        theirs = [sys.executable, "-c", THEIRS, str(folder)]
+        commands = {
+            f"dragoman {mode}": [*ours, "--compute", mode, "--beam-size", beam]
+            for mode in chosen.ours
+        } | {
+            f"ctranslate2 {mode}": [*theirs, mode, beam, str(chosen.alpha)]
+            for mode in chosen.theirs
+        }
+        rounds = [
+            {name: _run(command, chosen.source) for name, command in commands.items()}
+            for _ in range(chosen.rounds)
+        ]
+    found = {
+        name: {
+            "seconds": statistics.median(each[name]["seconds"] for each in rounds),
+            "peak": max(each[name]["peak"] for each in rounds),
+            "bleu": _bleu(rounds[0][name]["lines"], chosen.references),
+        }
+        for name in commands
+    }
+    for name, each in found.items():
+        print(
+            f"{name:<22} {each['seconds']:8.2f} s  {each['peak'] >> 20:6,} MiB  BLEU {each['bleu']}"
+        )
+    options = vars(chosen) | {"model": chosen.model.name, "source": chosen.source.name}
+    options["references"] = chosen.references and chosen.references.name
+    machine = environment(["ctranslate2"])
+    return {"translate-peers": {"options": options, "environment": machine, "found": found}}
+
+
+def _run(command: Sequence[str], source: Path) -> dict[str, Any]:
+    """Give the file to a command: its lines, its seconds and its peak memory in bytes."""
+    with source.open("rb") as lines, tempfile.TemporaryFile() as out:
+        start = perf_counter()
+        process = subprocess.Popen(command, stdin=lines, stdout=out, env=os.environ)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = perf_counter() - start
+        if status:
+            raise SystemExit(f"this command failed: {' '.join(command)}")
+        out.seek(0)
+        return {
+            "seconds": seconds,
+            "peak": used.ru_maxrss * 1024,
+            "lines": out.read().decode("utf-8").splitlines(),
+        }
+
+
+def _bleu(translations: Sequence[str], references: Path | None) -> float | None:
+    if references is None:
+        return None
+    from dragoman.evaluate import evaluate
+
+    return round(evaluate(translations, references.read_text("utf-8").splitlines()).bleu, 2)
