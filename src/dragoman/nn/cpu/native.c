@@ -116,6 +116,9 @@ static inline __attribute__((always_inline)) void
 tile(const struct Matrix *matrix, long first, const uint8_t *vectors, const float *scale,
      const float *residual, int relu, float *out, const int rows) {
     integers sum[TILE_ROWS][TILE_BLOCKS] = {{{0}}};
+    for (int n = 0; n < rows; n++) /* so that memory comes while the sums are made */
+        for (int b = 0; b < TILE_BLOCKS; b++)
+            __builtin_prefetch(out + n * matrix->outputs + first + b * LANES, 1);
     const bytes *weight = (const bytes *)(matrix->weight + first * matrix->inputs);
     for (long i = 0; i < matrix->inputs; i += 4, weight += TILE_BLOCKS)
         for (int n = 0; n < rows; n++)
