@@ -8,7 +8,6 @@ start-up counts. The length penalties are other formulas, so the script's expone
 """
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
@@ -37,6 +36,15 @@ for result in found:
     ids = [tokenizer.token_to_id(piece) for piece in result.hypotheses[0]]
     print(tokenizer.decode(ids, skip_special_tokens=False))
 """
+LAUNCHER = (
+    sys.executable,
+    "-c",
+    "import resource, subprocess, sys; subprocess.run(sys.argv[2:], check=True); "
+    "used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss; "
+    "open(sys.argv[1], 'w').write(str(used))",
+)
+"""Runs a command and writes its peak memory in KiB to a file; a process begins with the peak of the
+one that starts it, so that is a small one."""
 
 
 def main(arguments: Sequence[str]) -> dict[str, Figures]:
@@ -90,18 +98,16 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
 
 def _run(command: Sequence[str], source: Path) -> dict[str, Any]:
     """Give the file to a command: its lines, its seconds and its peak memory in bytes."""
-    with source.open("rb") as lines, tempfile.TemporaryFile() as out:
+    with tempfile.TemporaryDirectory() as scratch, source.open("rb") as lines:
+        out, peak = Path(scratch) / "out", Path(scratch) / "peak"
         start = perf_counter()
-        process = subprocess.Popen(command, stdin=lines, stdout=out, env=os.environ)
-        _, status, used = os.wait4(process.pid, 0)
+        with out.open("wb") as stream:
+            subprocess.run([*LAUNCHER, str(peak), *command], stdin=lines, stdout=stream, check=True)
         seconds = perf_counter() - start
-        if status:
-            raise SystemExit(f"this command failed: {' '.join(command)}")
-        out.seek(0)
         return {
             "seconds": seconds,
-            "peak": used.ru_maxrss * 1024,
-            "lines": out.read().decode("utf-8").splitlines(),
+            "peak": int(peak.read_text("utf-8")) * 1024,
+            "lines": out.read_text("utf-8").splitlines(),
         }
 
 

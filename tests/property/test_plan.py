@@ -44,6 +44,8 @@ from dragoman.nn import (
     causal_mask,
     row_invariant_products,
 )
+from dragoman.nn.cpu.native import native
+from dragoman.nn.norm import LayerNorm
 
 SEEDS = st.integers(0, 2**32)
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
@@ -259,7 +261,68 @@ def test_a_plan_follows_the_weights() -> None:
     fourth = planner(5)
     assert fourth is not third
     model.load_state_dict(make_model(SMALL, torch.float32, seed=1).state_dict(), assign=True)
-    assert planner(5) is not fourth
+    fifth = planner(5)
+    assert fifth is not fourth
+    with torch.no_grad():
+        model.output.weight[:, 5].add_(1.0)  # where nobody looks, but counted
+    assert planner(5) is not fifth
+
+
+def test_a_plan_keeps_what_it_reads() -> None:
+    """Norms that move to other memory, as with `share_memory`, leave a plan in use as it is."""
+    if native() is None:
+        pytest.skip("without a compiler the norms are the model's own")
+    model, src_BS, ids_N = (
+        make_model(SMALL, torch.float32),
+        random_ids(0, 3, 5),
+        torch.tensor([4] * 3),
+    )
+    fast = planned(model)
+    with torch.inference_mode():
+        expected = fast.step(ids_N, fast.start(src_BS, 1))
+    for norm in (each for each in model.modules() if isinstance(each, LayerNorm)):
+        norm.weight.data = torch.full_like(norm.weight, torch.nan)
+    given_back = [torch.full((16,), torch.nan) for _ in range(1000)]
+    with torch.inference_mode():
+        assert torch.equal(fast.step(ids_N, fast.start(src_BS, 1)), expected)
+    assert given_back
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_rows_may_become_more(precision: Arithmetic) -> None:
+    """Without beams a row may be repeated, as the protocol of a state says."""
+    model = make_decoder(DECODERS["llama"]).float()
+    fast, prompts_BS = planned(model, precision), random_ids(0, 2, 4)
+    state, whole = fast.start(prompts_BS, 1), fast.start(prompts_BS.repeat_interleave(3, 0), 1)
+    ids_N = random_ids(1, 2)
+    fast.step(ids_N, state)
+    fast.step(ids_N.repeat_interleave(3), whole)
+    state.select(torch.tensor([0, 0, 0, 1, 1, 1]))
+    ids_N = random_ids(2, 6)
+    assert distance(fast.step(ids_N, state).float(), fast.step(ids_N, whole).float()) < 0.05
+
+
+class OwnNorm(LayerNorm):
+    """A norm that computes something else."""
+
+    def forward(self, x_BLD: Tensor) -> Tensor:
+        """Half of what it is."""
+        return 0.5 * super().forward(x_BLD)
+
+
+@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
+@torch.inference_mode()
+def test_a_last_norm_of_the_users_own_is_kept() -> None:
+    """It is no part of a program, and is not left out."""
+    config = replace(SMALL, norm_position="pre")
+    model = make_model(config).float()
+    model.decoder.final_norm = OwnNorm(config.d_model)
+    slow, fast = planned(model, "int8"), planned(model, "int8")
+    slow._decoder._recorded = False
+    src_BS, ids_N = random_ids(0, 3, 5), random_ids(1, 3)
+    found = [each.step(ids_N, each.start(src_BS, 1)) for each in (fast, slow)]
+    assert torch.equal(*found)
 
 
 @pytest.mark.parametrize(

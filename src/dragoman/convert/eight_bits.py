@@ -100,6 +100,7 @@ def _bleu(folder: Folder, translations: Sequence[str], references: Sequence[str]
 def _card(original: Path, drift: Drift | None) -> str:
     """The model card of the original, if it has one, and what was done to the model."""
     text = original.read_text(encoding="utf-8", errors="replace") if original.exists() else ""
+    text = text.split("## 8 bits\n")[0]  # of an earlier conversion
     done = (
         "## 8 bits\n\nThe matrices are rounded to 8 bits with a scale for each row "
         f"(`dragoman convert --to int8`, dragoman {__version__}). Figures above are those of the "

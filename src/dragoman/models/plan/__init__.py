@@ -7,11 +7,11 @@ residuals and ReLU computed by the product itself, and beams that share one stor
 values. It computes what the model computes (the tests compare them for all kinds of configs) and
 has no parameter of its own.
 
-Reading order: `products`, `store` (the cache), `layers`, `assemblies`.
+Reading order: `products` and `quantized`, `store` and `ancestors` (the cache), `program`, `layers`,
+`assemblies`.
 """
 
 from threading import Lock
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -143,7 +143,8 @@ class _Watch:
 
     def changed(self) -> bool:
         """Return whether there may be a change since the last call; True on other devices."""
-        weights = [cast("Tensor", parameters[name]) for parameters, name in self._places]
+        found = [parameters.get(name) for parameters, name in self._places]
+        weights = [weight for weight in found if weight is not None]
         if weights[0].device.type != "cpu":
             self._values = None
             return True
@@ -151,9 +152,10 @@ class _Watch:
             (weight.data_ptr(), 0 if weight.is_inference() else weight._version)  # noqa: SLF001 -- torch's own counter
             for weight in weights
         ]
-        if written != self._written:
+        moved = written != self._written
+        if moved:
             self._written = written
             columns = [weight[..., 0] if weight.dim() > 1 else weight for weight in weights]
             self._some = [each.detach()[:: 1 + len(each) // WATCHED] for each in columns]
         before, self._values = self._values, torch.cat(self._some)
-        return before is None or not torch.equal(before, self._values)
+        return moved or before is None or not torch.equal(before, self._values)

@@ -5,7 +5,7 @@ from typing import cast
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
@@ -44,6 +44,8 @@ class PlannedStack:
         self._compiled_products = arithmetic == "int8" and functions is not None
         self._recorded = self._compiled_products and self._functions is not None
         self._recorded = self._recorded and all(layer.recorded for layer in self.layers)
+        self._is_normed = not isinstance(stack.final_norm, nn.Identity)
+        self._recorded = self._recorded and (self._final_norm.recorded or not self._is_normed)
 
     def _rows(self, rows: int) -> int:
         """With how many rows to compute, so many being wanted."""
@@ -107,7 +109,7 @@ class PlannedStack:
         program = Program(cast("Functions", self._functions), rows, columns)
         for layer in self.layers:
             layer.record(program, program.input_RX, store)
-        if self._final_norm.recorded:
+        if self._is_normed:
             self._final_norm.record(program, program.input_RX, program.input_RX)
         return program.finish()
 
@@ -146,7 +148,7 @@ class PlannedDecoder:
         """The logits `(M, V)`; in int8 they lie in the same memory in every step of a search."""
         if not isinstance(self._output, QuantizedLinear):
             return self._output(hidden_MD)
-        if state.logits_MV is None:
+        if state.logits_MV is None or len(state.logits_MV) < len(hidden_MD):
             state.logits_MV = torch.empty(len(hidden_MD), self._output.outputs)
         return self._output(hidden_MD, out_MO=state.logits_MV[: len(hidden_MD)])
 

@@ -189,7 +189,8 @@ class PlannedNorm:
         if isinstance(norm, LayerNorm | RMSNorm) and type(norm) in {LayerNorm, RMSNorm}:
             self._functions = functions
             bias = norm.bias if isinstance(norm, LayerNorm) else None
-            self._parts = norm.weight, bias
+            # Parameters may get other memory; what is kept here stays where it is.
+            self._parts = norm.weight.detach(), None if bias is None else bias.detach()
             addresses = [None if part is None else part.data_ptr() for part in self._parts]
             centred = isinstance(norm, LayerNorm)
             self._by = _Norm(*addresses, len(norm.weight), centred, norm.eps)

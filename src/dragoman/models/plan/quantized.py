@@ -32,8 +32,8 @@ class _Matrix(ctypes.Structure):
 class QuantizedLinear:
     """`x W^T + b` in 8 bits; of several maps of the same `x`, the results stand side by side.
 
-    Where there is a C compiler the two passes around the product are those of `native.c`; the
-    results have the same bits with and without one.
+    Where there is a C compiler it is the product of `native.c`; the results have the same bits with
+    and without one.
     """
 
     def __init__(self, *linears: nn.Linear, first_scale: float = 1.0) -> None:

@@ -133,7 +133,7 @@ tile(const struct Matrix *matrix, long first, const uint8_t *vectors, const floa
             lanes result = __builtin_convertvector(exact, lanes) * scale[n] *
                                *(const lanes *)(matrix->scale + o) + *(const lanes *)(matrix->bias + o);
             lanes other = {0};
-            if (relu) result = (lanes)((integers)result & (result > other));
+            if (relu) result = (lanes)((integers)result & ~(result < other)); /* keeps NaN */
             if (residual) memcpy(&other, residual + n * matrix->outputs + o, size);
             result += other;
             memcpy(out + n * matrix->outputs + o, &result, size);
@@ -152,14 +152,15 @@ static void multiply(const struct Matrix *matrix, const float *x, uint8_t *vecto
     for (long n = 0; n < rows; n++) {
         const float *from = x + n * inputs;
         uint8_t *to = vectors + n * inputs;
-        float largest = 0.0f;
-#pragma omp simd reduction(max : largest)
+        float largest = 0.0f, broken = 0.0f; /* NaN where a number is NaN or infinite */
+#pragma omp simd reduction(max : largest) reduction(+ : broken)
         for (long i = 0; i < inputs; i++) {
             float size = fabsf(from[i]);
             largest = size > largest ? size : largest;
+            broken += size * 0.0f;
         }
         float factor = largest > 0.0f ? 127.0f / largest : 0.0f;
-        scale[n] = largest / 127.0f;
+        scale[n] = largest / 127.0f + broken;
 #pragma omp simd
         for (long i = 0; i < inputs; i++) to[i] = (uint8_t)((int32_t)rintf(from[i] * factor) + 128);
     }
