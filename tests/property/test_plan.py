@@ -172,32 +172,6 @@ def test_neighbours_change_no_bit(
         assert found([row], length) == [together[row]]
 
 
-@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
-@given(st.sampled_from(list(VARIANTS)), SEEDS, LENGTHS, st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
-@torch.inference_mode()
-def test_a_program_has_the_bits_of_its_operations(
-    name: str, seed: int, lengths: list[int], beam_size: int
-) -> None:
-    """One call for a step gives what one call for each operation gives, beyond a block too."""
-    model, src_BS = make_model(VARIANTS[name]).float(), random_sentences(seed, lengths)
-    fast, slow = planned(model, "int8"), planned(model, "int8")
-    slow._decoder._recorded = False
-    rows = len(lengths) * beam_size
-    states = [each.start(src_BS, beam_size) for each in (fast, slow)]
-    for turn in range(BLOCK + 2):
-        ids_N = random_ids(seed + turn, rows)
-        together, alone = (
-            each.step(ids_N, state).clone()
-            for each, state in zip((fast, slow), states, strict=True)
-        )
-        assert torch.equal(together, alone)
-        if turn == 3 and len(lengths) > 1:
-            rows -= beam_size
-            for state in states:
-                state.select(torch.arange(rows))
-
-
 @pytest.mark.parametrize("precision", PRECISIONS)
 @given(SEEDS, st.integers(2, 12), st.integers(1, 5))
 @settings(max_examples=15, deadline=None)
@@ -301,28 +275,6 @@ def test_rows_may_become_more(precision: Arithmetic) -> None:
     state.select(torch.tensor([0, 0, 0, 1, 1, 1]))
     ids_N = random_ids(2, 6)
     assert distance(fast.step(ids_N, state).float(), fast.step(ids_N, whole).float()) < 0.05
-
-
-class OwnNorm(LayerNorm):
-    """A norm that computes something else."""
-
-    def forward(self, x_BLD: Tensor) -> Tensor:
-        """Half of what it is."""
-        return 0.5 * super().forward(x_BLD)
-
-
-@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
-@torch.inference_mode()
-def test_a_last_norm_of_the_users_own_is_kept() -> None:
-    """It is no part of a program, and is not left out."""
-    config = replace(SMALL, norm_position="pre")
-    model = make_model(config).float()
-    model.decoder.final_norm = OwnNorm(config.d_model)
-    slow, fast = planned(model, "int8"), planned(model, "int8")
-    slow._decoder._recorded = False
-    src_BS, ids_N = random_ids(0, 3, 5), random_ids(1, 3)
-    found = [each.step(ids_N, each.start(src_BS, 1)) for each in (fast, slow)]
-    assert torch.equal(*found)
 
 
 @pytest.mark.parametrize(

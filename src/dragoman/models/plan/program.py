@@ -48,7 +48,7 @@ class Program:
 
     def norm(self, by: int, x_RX: Tensor, out_RX: Tensor) -> Tensor:
         """Normalise; `by` is the address of the operation's parameters, here and below."""
-        return self._add(NORM, by, x_RX, out_RX)
+        return self._add(_Operation(kind=NORM, by=by), x_RX, out_RX)
 
     def product(
         self, by: int, x_RX: Tensor, out_RX: Tensor, *, relu: bool, added_RX: Tensor | None
@@ -58,27 +58,26 @@ class Program:
         if self._rounded.numel() < x_RX.numel():
             self._rounded = torch.empty(x_RX.numel(), dtype=torch.uint8)
         added = None if added_RX is None else added_RX.data_ptr()
-        return self._add(PRODUCT, by, x_RX, out_RX, added=added, relu=relu)
+        return self._add(_Operation(kind=PRODUCT, by=by, relu=relu, added=added), x_RX, out_RX)
 
     def gate(self, x_RX: Tensor) -> Tensor:
         """`silu(gate) * value` of the halves of each row."""
         width = x_RX.shape[1] // 2
-        return self._add(GATE, None, x_RX, self.vectors("gated", width), width=width)
+        return self._add(_Operation(kind=GATE, width=width), x_RX, self.vectors("gated", width))
 
     def attend(
         self, by: int, q_RX: Tensor, columns: int, keys_values: tuple[Tensor, Tensor], *, own: bool
     ) -> Tensor:
         """Attend; `own` tells that keys and values stand behind the queries."""
-        (keys, values), out_RX = keys_values, self.vectors("attended", columns)
+        keys, values = (each.data_ptr() for each in keys_values)
         behind = q_RX[0, columns:].data_ptr() if own else None
-        where = {"keys": keys.data_ptr(), "values": values.data_ptr(), "width": q_RX.shape[1]}
-        return self._add(ATTEND, by, q_RX, out_RX, added=behind, **where)
+        operation = _Operation(kind=ATTEND, by=by, added=behind, keys=keys, values=values)
+        operation.width = q_RX.shape[1]
+        return self._add(operation, q_RX, self.vectors("attended", columns))
 
-    def _add(
-        self, kind: int, by: int | None, x_RX: Tensor, out_RX: Tensor, **others: int | None
-    ) -> Tensor:
-        addresses = {"by": by, "source": x_RX.data_ptr(), "to": out_RX.data_ptr()}
-        self._operations.append(_Operation(kind=kind, **addresses, **others))
+    def _add(self, operation: _Operation, x_RX: Tensor, out_RX: Tensor) -> Tensor:
+        operation.source, operation.to = x_RX.data_ptr(), out_RX.data_ptr()
+        self._operations.append(operation)
         self.output_RX = out_RX
         return out_RX
 

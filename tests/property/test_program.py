@@ -1,0 +1,74 @@
+"""A step as one call computes what its operations compute one by one."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.models.small import SMALL, VARIANTS, make_model, random_ids, random_sentences
+from torch import Tensor
+
+from dragoman.models import EncoderDecoder
+from dragoman.models.plan import PlannedEncoderDecoder, plan
+from dragoman.models.plan.products import can_pack
+from dragoman.models.plan.store import BLOCK
+from dragoman.nn.norm import LayerNorm
+
+SEEDS = st.integers(0, 2**32)
+LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
+
+
+def with_and_without(model: EncoderDecoder) -> tuple[PlannedEncoderDecoder, PlannedEncoderDecoder]:
+    """Two plans of a model in int8; the second runs operation by operation."""
+    fast, slow = plan(model, "int8"), plan(model, "int8")
+    assert isinstance(fast, PlannedEncoderDecoder)
+    assert isinstance(slow, PlannedEncoderDecoder)
+    slow._decoder._recorded = False
+    return fast, slow
+
+
+@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
+@given(st.sampled_from(list(VARIANTS)), SEEDS, LENGTHS, st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+@torch.inference_mode()
+def test_a_program_has_the_bits_of_its_operations(
+    name: str, seed: int, lengths: list[int], beam_size: int
+) -> None:
+    """One call for a step gives what one call for each operation gives, beyond a block too."""
+    model, src_BS = make_model(VARIANTS[name]).float(), random_sentences(seed, lengths)
+    fast, slow = with_and_without(model)
+    rows = len(lengths) * beam_size
+    states = [each.start(src_BS, beam_size) for each in (fast, slow)]
+    for turn in range(BLOCK + 2):
+        ids_N = random_ids(seed + turn, rows)
+        together, alone = (
+            each.step(ids_N, state).clone()
+            for each, state in zip((fast, slow), states, strict=True)
+        )
+        assert torch.equal(together, alone)
+        if turn == 3 and len(lengths) > 1:
+            rows -= beam_size
+            for state in states:
+                state.select(torch.arange(rows))
+
+
+class OwnNorm(LayerNorm):
+    """A norm that computes something else."""
+
+    def forward(self, x_BLD: Tensor) -> Tensor:
+        """Half of what it is."""
+        return 0.5 * super().forward(x_BLD)
+
+
+@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
+@torch.inference_mode()
+def test_a_last_norm_of_the_users_own_is_kept() -> None:
+    """It is no part of a program, and is not left out."""
+    config = replace(SMALL, norm_position="pre")
+    model = make_model(config).float()
+    model.decoder.final_norm = OwnNorm(config.d_model)
+    fast, slow = with_and_without(model)
+    src_BS, ids_N = random_ids(0, 3, 5), random_ids(1, 3)
+    found = [each.step(ids_N, each.start(src_BS, 1)) for each in (fast, slow)]
+    assert torch.equal(*found)
