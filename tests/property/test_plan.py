@@ -238,7 +238,7 @@ def test_a_plan_follows_the_weights() -> None:
     fifth = planner(5)
     assert fifth is not fourth
     with torch.no_grad():
-        model.output.weight[:, 5].add_(1.0)  # where nobody looks, but counted
+        model.output.weight[0, 1] += 1.0  # where nobody looks, but counted
     assert planner(5) is not fifth
 
 
@@ -260,6 +260,18 @@ def test_a_plan_keeps_what_it_reads() -> None:
     with torch.inference_mode():
         assert torch.equal(fast.step(ids_N, fast.start(src_BS, 1)), expected)
     assert given_back
+
+
+def test_weights_of_any_shape_are_watched() -> None:
+    """A part of the user's own may hold a scalar and a block of matrices."""
+    model = make_model(SMALL, torch.float32)
+    model.scalar = torch.nn.Parameter(torch.tensor(1.0))
+    model.block = torch.nn.Parameter(torch.ones(2, 3, 4))
+    planner = Planner(model, "fp32")
+    first = planner(1)
+    assert planner(1) is first
+    model.block.data *= 2.0
+    assert planner(1) is not first
 
 
 @torch.inference_mode()

@@ -155,7 +155,7 @@ class _Watch:
         moved = written != self._written
         if moved:
             self._written = written
-            columns = [weight[..., 0] if weight.dim() > 1 else weight for weight in weights]
-            self._some = [each.detach()[:: 1 + len(each) // WATCHED] for each in columns]
+            flat = [weight.detach().flatten() for weight in weights]
+            self._some = [each[:: 1 + len(each) // WATCHED] for each in flat]
         before, self._values = self._values, torch.cat(self._some)
         return moved or before is None or not torch.equal(before, self._values)
