@@ -45,7 +45,10 @@ def dragoman(folder: Path, mode: str, threads: int) -> Decode:
 
     def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
         if beam not in decoders:
-            decoders[beam] = our_decoder(model, about.model, mode, beam)
+            arithmetic, _, shortlisted = mode.partition("+")
+            decoders[beam] = our_decoder(
+                model, about.model, arithmetic, beam, shortlisted=bool(shortlisted)
+            )
         return decoders[beam](torch.tensor(drawn(rows, length, first, vocab_size)), output)
 
     return decode

@@ -28,10 +28,24 @@ from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
 from dragoman.cli.lines import classify, score, tag, translate
 from dragoman.cli.pipes import say
+from dragoman.cli.shortlist import shortlist
 from dragoman.cli.train import train
 from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest
 
-VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspect, cost, convert)
+VERBS = (
+    demo,
+    train,
+    translate,
+    generate,
+    classify,
+    tag,
+    evaluate,
+    score,
+    inspect,
+    cost,
+    convert,
+    shortlist,
+)
 
 MACHINE = {
     "cpu_bf16": "fast bf16",

@@ -95,6 +95,13 @@ NoRepeatNgrams = Annotated[int | None, option("Never repeat an n-gram of this le
 TranslationJson = Annotated[
     bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
 ]
+Shortlist = Annotated[
+    bool,
+    option(
+        "Write only tokens that the folder's shortlist has for the words of the source: faster.",
+        "--shortlist",
+    ),
+]
 Prefixes = Annotated[
     Path | None, option("What each translation begins with, line by line; empty lines are free.")
 ]
@@ -126,6 +133,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     top_p: TopP = None,
     min_p: MinP = None,
     seed: Seed = None,
+    shortlist: Shortlist = False,
     prefixes: Prefixes = None,
     ensemble: Ensemble = None,
     no_split: NoSplit = False,
@@ -156,6 +164,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "top_p": top_p,
         "min_p": min_p,
         "seed": seed,
+        "shortlist": shortlist or None,
         "split_sentences": False if no_split else None,
         "retry": False if no_retry else None,
         "max_batch_tokens": max_batch_tokens,

@@ -4,6 +4,7 @@ Decoding in int8 multiplies by the same integers as before, since it rounds weig
 the embeddings are new to it. In float32 all products change a little.
 """
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from dragoman.evaluate import evaluate
 from dragoman.files.writing import creating
 from dragoman.models.folder import CARD, save_model
 from dragoman.tasks.folders import Folder, read_folder
+from dragoman.tasks.translate.shortlist import FILE as SHORTLIST
 from dragoman.tasks.translate.translator import Translator
 from dragoman.version import __version__
 from dragoman.wording import counted
@@ -57,6 +59,8 @@ def quantize(
         folder = read_folder(model, device="cpu")
         tokenizers = folder.src_tokenizer, folder.tgt_tokenizer
         save_model(part, folder.model, folder.config, tokenizers=tokenizers, eight_bits=True)
+        if (model / SHORTLIST).exists():
+            shutil.copyfile(model / SHORTLIST, part / SHORTLIST)
         drift = None
         if sentences is not None:
             drift = _drift(folder, read_folder(part, device="cpu"), sentences, references)

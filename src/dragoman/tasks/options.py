@@ -44,6 +44,8 @@ class DecodingOptions(DecodingDefaults):
     """Never repeat an n-gram of this length; 0 allows repetition."""
     repetition_penalty: Positive = 1.0
     """Values above 1 make tokens less likely that the translation already has."""
+    shortlist: bool = False
+    """Write only tokens that the folder's shortlist has for the sentence's source tokens."""
     retry: bool = True
     """Search again where a translation loops, reaches its greatest length or is empty."""
     max_batch_tokens: Count = 8192

@@ -33,7 +33,7 @@ VERBS: dict[str, str | None] = {
     "translate": (
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
-        "--prefixes --ensemble --no-split --no-retry --max-batch-tokens --json --device --compute "
+        "--shortlist --prefixes --ensemble --no-split --no-retry --max-batch-tokens --json --device --compute "
         "--output --resume"
     ),
     "generate": (
@@ -56,6 +56,7 @@ VERBS: dict[str, str | None] = {
         "--predict --flops --minutes --money --png --json"
     ),
     "convert": "--to --probe --references",
+    "shortlist": "--src --tgt --size",
 }
 """Other tools call these: a name that goes or changes breaks them."""
 

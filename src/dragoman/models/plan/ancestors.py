@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dragoman.models.plan.products import Product
 from dragoman.models.plan.program import Program
 from dragoman.models.plan.store import BLOCK
 from dragoman.nn import KeyValue
@@ -81,6 +82,8 @@ class AncestorStore:
         """Positions that were read."""
         self.logits_MV: Tensor | None = None
         """Memory for the logits of a step, if they are to lie in the same."""
+        self.output: Product | None = None
+        """The output layer of some tokens only, if not all are wanted."""
         places, self.beam_size, self.num_kv_heads, self._dim = sizes
         self._functions, self._heads = functions, num_heads
         self.program: Program | None = None

@@ -6,6 +6,7 @@ from typing import cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
@@ -134,6 +135,7 @@ class PlannedDecoder:
     ) -> None:
         self._decoder = PlannedStack(embedding, model.decoder, arithmetic, functions)
         self._output = prepared(model.output, arithmetic=arithmetic)
+        self._output_of, self._arithmetic = model.output, arithmetic
         self._logit_scale, self._logit_soft_cap = model.logit_scale, model.logit_soft_cap
 
     def step(self, ids_N: Tensor, state: Store) -> Tensor:
@@ -146,11 +148,22 @@ class PlannedDecoder:
 
     def _logits(self, hidden_MD: Tensor, state: Store) -> Tensor:
         """The logits `(M, V)`; in int8 they lie in the same memory in every step of a search."""
-        if not isinstance(self._output, QuantizedLinear):
-            return self._output(hidden_MD)
+        output = state.output or self._output
+        if not isinstance(output, QuantizedLinear):
+            return output(hidden_MD)
         if state.logits_MV is None or len(state.logits_MV) < len(hidden_MD):
-            state.logits_MV = torch.empty(len(hidden_MD), self._output.outputs)
-        return self._output(hidden_MD, out_MO=state.logits_MV[: len(hidden_MD)])
+            state.logits_MV = torch.empty(len(hidden_MD), output.outputs)
+        return output(hidden_MD, out_MO=state.logits_MV[: len(hidden_MD)])
+
+    @torch.no_grad()
+    def narrow(self, ids_U: Tensor, state: Store) -> None:
+        """From now on let a step with this state return the logits `(N, U)` of these tokens."""
+        whole = self._output_of
+        part = skip_init(nn.Linear, whole.in_features, len(ids_U), bias=whole.bias is not None)
+        part.weight.copy_(whole.weight[ids_U])
+        if whole.bias is not None:
+            part.bias.copy_(whole.bias[ids_U])
+        state.output, state.logits_MV = prepared(part, arithmetic=self._arithmetic), None
 
 
 class PlannedEncoderDecoder(PlannedDecoder):

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.models.plan.products import with_rows
+from dragoman.models.plan.products import Product, with_rows
 from dragoman.nn import KeyValue
 
 KeysValues = tuple[Tensor, Tensor]
@@ -39,6 +39,8 @@ class BeamStore:
         """Positions that were read."""
         self.logits_MV: Tensor | None = None
         """Memory for the logits of a step, if they are to lie in the same."""
+        self.output: Product | None = None
+        """The output layer of some tokens only, if not all are wanted."""
         self.num_places, self.beam_size, self.num_kv_heads, head_dim = sizes
         self.memory: list[KeysValues] = []
         """Of the cross-attention of each layer."""

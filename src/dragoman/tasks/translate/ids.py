@@ -3,12 +3,13 @@
 Axes as in `dragoman.decode`: B sentences, S source, T target, H heads, V vocabulary, N rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -31,6 +32,8 @@ from dragoman.decode import (
     relative_lengths,
     search,
 )
+from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
+from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, KeyValue, MultiHeadAttention, evaluation_view, inference
@@ -87,15 +90,24 @@ class IdTranslator:
     """
 
     def __init__(
-        self, models: Sequence[EncoderDecoder], specials: Specials, precision: Arithmetic
+        self,
+        models: Sequence[EncoderDecoder],
+        specials: Specials,
+        precision: Arithmetic,
+        shortlist: Callable[[], Shortlist] | None = None,
     ) -> None:
-        """Several models decode by the mean of their probabilities; attention is the first's."""
+        """Several models decode by the mean of their probabilities; attention is the first's.
+
+        `shortlist` is called for the first search with the option of that name, and at each later
+        one again.
+        """
         self.models = tuple(evaluation_view(model) for model in models)
         self.specials = specials
         self.precision = precision
         self._model = self.models[0]
         self._planners = [Planner(model, precision) for model in self.models]
         self._forbid = Forbid(specials.forbidden)
+        self.shortlist = shortlist
 
     @property
     def device(self) -> torch.device:
@@ -132,26 +144,56 @@ class IdTranslator:
         max_B = max_B.clamp(min=least_B)
         if self.longest_target is not None:
             max_B = max_B.clamp(max=self.longest_target)
-        specials, device = self.specials, self.device
-        processors: list[Processor] = [self._forbid]
+        strategy = strategy or options.strategy(tuple(source.number for source in sources))
+        planned: list[Model[Any]] = [planner(strategy.beam_size) for planner in self._planners]
+        model: Model[Any] = planned[0] if len(planned) == 1 else Ensemble(planned)
+        lists, bos_id, eos_id = None, self.specials.bos_id, self.specials.eos_id
+        if options.shortlist:
+            lists = self._lists(sources)
+            model, bos_id, eos_id = Shortlisted(model, lists), BOS, EOS
+        found = search(
+            model,
+            self._pad_src([source.ids for source in sources]),
+            strategy,
+            processors=self._processors(sources, options, lists),
+            limits=Limits(bos_id=bos_id, eos_id=eos_id, max_B=max_B.to(self.device)),
+        )
+        if lists is None:
+            return found
+        return [
+            [replace(each, ids=lists.tokens(sentence, each)) for each in best]
+            for sentence, best in enumerate(found)
+        ]
+
+    def _lists(self, sources: Sequence[Source]) -> Lists:
+        """What each source can become. Raises InputError where no shortlist was given."""
+        if self.shortlist is None:
+            raise InputError("this translator has no shortlist; load one from a folder that has")
+        shortlist = self.shortlist()
+        found = (shortlist.of(source.ids, source.prefix) for source in sources)
+        specials = self.specials
+        never = (*specials.forbidden, specials.bos_id, specials.eos_id)
+        allowed = [tokens[~np.isin(tokens, never)] for tokens in found]
+        return Lists(allowed, bos_id=specials.bos_id, eos_id=specials.eos_id)
+
+    def _processors(
+        self, sources: Sequence[Source], options: DecodingOptions, lists: Lists | None
+    ) -> list[Processor]:
+        """What the options forbid and prefer, in the numbers of the lists where there are some."""
+        processors: list[Processor] = [] if lists else [self._forbid]
         if options.min_length:
-            min_B = torch.full_like(max_B, options.min_length)
-            processors.append(MinimumLength(min_B.to(device), specials.eos_id))
+            min_B = torch.full((len(sources),), options.min_length, device=self.device)
+            processors.append(MinimumLength(min_B, EOS if lists else self.specials.eos_id))
         if options.repetition_penalty != 1.0:
             processors.append(RepetitionPenalty(options.repetition_penalty))
         if options.no_repeat_ngrams:
             processors.append(NoRepeatedNgrams(options.no_repeat_ngrams))
-        if any(source.prefix for source in sources):
-            processors.append(ForcedPrefix([source.prefix for source in sources], device))
-        strategy = strategy or options.strategy(tuple(source.number for source in sources))
-        planned: list[Model[Any]] = [planner(strategy.beam_size) for planner in self._planners]
-        return search(
-            planned[0] if len(planned) == 1 else Ensemble(planned),
-            self._pad_src([source.ids for source in sources]),
-            strategy,
-            processors=processors,
-            limits=Limits(bos_id=specials.bos_id, eos_id=specials.eos_id, max_B=max_B.to(device)),
-        )
+        prefixes = [source.prefix for source in sources]
+        if any(prefixes):
+            if lists is not None:
+                prefixes = [lists.places(number, ids) for number, ids in enumerate(prefixes)]
+            processors.append(ForcedPrefix(prefixes, self.device))
+        return processors
 
     def force(self, pairs: Sequence[tuple[Ids, Ids]], length_penalty: float) -> Forced:
         """Score targets that are given, with the probabilities that a search sees."""

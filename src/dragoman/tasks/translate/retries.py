@@ -39,7 +39,7 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Retries:
     """The ladder: blocked n-grams; a wider beam as well, unless translations are sampled; blocked
-    n-grams for each half or so.
+    n-grams for each half or so. All in the whole vocabulary.
 
     The first result that is not degenerate is taken; if there is none, the one with the least
     `badness`, of equal ones the earliest: the plain search's, unless a retry is better.
@@ -93,7 +93,8 @@ class Retries:
 
 def _ladder(options: DecodingOptions) -> Iterator[tuple[DecodingOptions, bool]]:
     """The options of each rung, and whether its sources are cut."""
-    blocked = replace(options, no_repeat_ngrams=options.no_repeat_ngrams or BLOCKED)
+    ngrams = options.no_repeat_ngrams or BLOCKED
+    blocked = replace(options, no_repeat_ngrams=ngrams, shortlist=False)
     if blocked != options:
         yield blocked, False
     width = min(max(2 * options.beam_size, WIDER), WIDEST)

@@ -10,13 +10,15 @@ failed (`retries`), text, and back to its place. A line's translation does not d
 beside it: on a CPU text and scores are the same bit for bit for any batch size and any order.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, replace
+from functools import cache, partial
 from itertools import chain, islice, pairwise
 from typing import Self, overload
 
 from dragoman.decode import Hypothesis, Strategy, run_in_batches, schedule
+from dragoman.decode.shortlist import Shortlist
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.defaults import DecodingDefaults
@@ -28,6 +30,7 @@ from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.tasks.translate.doubts import DOUBTS, doubts
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
 from dragoman.tasks.translate.retries import Found, Retries
+from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
 
@@ -52,7 +55,9 @@ class Translator(Loadable):
         *,
         decoding: DecodingDefaults | None = None,
         precision: Arithmetic = "fp32",
+        shortlist: Callable[[], Shortlist] | None = None,
     ) -> None:
+        """`shortlist` returns what the option of that name searches in."""
         check_vocabulary("source", src_tokenizer, model.src_embedding.weight)
         check_vocabulary("target", tgt_tokenizer, model.output.weight)
         self.src_tokenizer = src_tokenizer
@@ -70,17 +75,18 @@ class Translator(Loadable):
             eos_id=tgt.eos_id,
             forbidden=self.forbidden,
         )
-        self._ids = IdTranslator([model], specials, precision)
+        self._ids = IdTranslator([model], specials, precision, shortlist)
 
     @classmethod
     def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model translates."""
+        tokenizers = folder.src_tokenizer, folder.tgt_tokenizer
         return cls(
             folder.model_of(EncoderDecoder),
-            folder.src_tokenizer,
-            folder.tgt_tokenizer,
+            *tokenizers,
             decoding=folder.config.decoding,
             precision=precision,
+            shortlist=cache(partial(load_shortlist, folder.path, tokenizers)),
         )
 
     def ensemble(self, *others: "Translator") -> Self:
@@ -104,7 +110,7 @@ class Translator(Loadable):
                 )
             models += theirs.models
         joined = copy(self)
-        joined._ids = IdTranslator(models, own.specials, own.precision)  # noqa: SLF001
+        joined._ids = IdTranslator(models, own.specials, own.precision, own.shortlist)  # noqa: SLF001
         return joined
 
     @overload

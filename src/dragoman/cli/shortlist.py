@@ -1,0 +1,48 @@
+"""`dragoman shortlist`: which words of the target each word of the source can become."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.output import ModelFolder, option
+from dragoman.cli.pipes import say
+from dragoman.errors import InputError
+
+SIZE = 50
+
+
+def shortlist(
+    model: ModelFolder,
+    *,
+    src: Annotated[Path, option("Source texts: those of the training, or some like them.")],
+    tgt: Annotated[Path, option("Their translations, line by line.")],
+    size: Annotated[
+        int, typer.Option(metavar="N", help="Target tokens for each source token.")
+    ] = SIZE,
+) -> None:
+    """Learn from pairs of texts what each word can become, for translate --shortlist.
+
+    dragoman shortlist runs/en-zh --src train.en --tgt train.zh
+    """
+    from dragoman.data.corpus import CorpusConfig, read_pairs
+    from dragoman.models.folder import read_config, tokenizer_paths
+    from dragoman.tasks.folders import load_tokenizers
+    from dragoman.tasks.translate.shortlist import learn_shortlist, save_shortlist
+
+    if size < 1:
+        raise InputError(f"--size is {size}; it must be 1 or more.")
+    tokenizers = load_tokenizers(*tokenizer_paths(model, read_config(model)))
+    texts = list(read_pairs(CorpusConfig(src=str(src), tgt=str(tgt))))
+    sides = zip(tokenizers, zip(*texts, strict=True), strict=True)
+    pairs = list(zip(*(each.encode_batch(lines) for each, lines in sides), strict=True))
+    learnt = learn_shortlist(pairs, size, tokenizers)
+    path = save_shortlist(learnt, model, tokenizers)
+    lists = [(set(learnt.of(source).tolist()), target) for source, target in pairs]
+    mean = sum(len(tokens) for tokens, _ in lists) / len(lists)
+    written = [token in tokens for tokens, target in lists for token in target]
+    say(
+        f"{path} is written: a sentence of these texts has {mean:,.0f} of "
+        f"{tokenizers[1].vocab_size:,} target tokens to choose from, and "
+        f"{100 * sum(written) / len(written):.1f} % of those of its translation are among them."
+    )

@@ -1,0 +1,143 @@
+"""The shortlist of a translator: learnt from pairs of texts, kept in the model folder.
+
+Which target tokens a source token may become is told by IBM model 1 (Brown et al. 1993, section
+4.1): each target token of a pair was written by one of the pair's source tokens, any of them as
+likely as the others, and t(target | source) is found by expectation and maximisation,
+
+    count(t, s) = sum over pairs and places of t(t | s) / sum_s' t(t | s')
+    t(t | s)    = count(t, s) / sum_t' count(t', s)
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from dragoman.decode.shortlist import Shortlist
+from dragoman.errors import DragomanError, InputError
+from dragoman.files.writing import rename_durably
+from dragoman.models.folder import CONFIG
+from dragoman.text.tokenizer import Tokenizer
+
+FILE = "shortlist.safetensors"
+"""The name of the file in a model folder."""
+ROUNDS = 5
+"""Of expectation and maximisation."""
+MOST_LINKS = 10_000_000
+"""Pairs of a source and a target place that are counted; of more, every n-th pair of texts is
+taken. A gigabyte is needed for these."""
+FREQUENT = 100
+"""Most frequent target tokens that every list has."""
+LEAST = 1e-4
+"""A token is not among those of a source token below this probability."""
+
+Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
+
+
+def learn_shortlist(pairs: Pairs, size: int, tokenizers: tuple[Tokenizer, Tokenizer]) -> Shortlist:
+    """Find the `size` most probable target tokens of each source token, from pairs of ids.
+
+    Besides, every list has the most frequent target tokens, and each source token that is a target
+    token too may become itself, as names and numbers do. Raises InputError where no pair has text.
+    """
+    src_tokenizer, tgt_tokenizer = tokenizers
+    src_size, tgt_size = src_tokenizer.vocab_size, tgt_tokenizer.vocab_size
+    keys, probs = _translation_table(pairs, tgt_size)
+    sources, targets = np.divmod(keys, tgt_size)
+    order = np.lexsort((-probs, sources))
+    sources, targets, probs = sources[order], targets[order], probs[order]
+    first = np.searchsorted(sources, np.arange(src_size + 1))
+    ranks = np.arange(len(sources)) - first[sources]
+    kept = (ranks < size) & (probs >= LEAST)
+    copied = _alike(src_tokenizer, tgt_tokenizer)
+    every = np.concatenate([keys[order][kept], copied[:, 0] * tgt_size + copied[:, 1]])
+    sources, targets = np.divmod(np.unique(every), tgt_size)
+    seen = np.bincount(np.concatenate([tgt for _, tgt in pairs]).astype(np.int64))
+    forbidden = list(tgt_tokenizer.specials.values())
+    seen[[special for special in forbidden if special < len(seen)]] = 0
+    frequent = np.argsort(-seen, kind="stable")[:FREQUENT]
+    return Shortlist(
+        starts_V=np.searchsorted(sources, np.arange(src_size + 1)),
+        ids_X=targets,
+        always_A=frequent[seen[frequent] > 0],
+    )
+
+
+def _translation_table(pairs: Pairs, tgt_size: int) -> tuple[np.ndarray, np.ndarray]:
+    """`source * tgt_size + target` of all that meet in a pair, ascending, and t of each."""
+    links = sum(len(src) * len(tgt) for src, tgt in pairs)
+    if not links:
+        raise InputError("no pair has text on both sides; give the texts of the training")
+    taken = [pair for pair in pairs[:: -(-links // MOST_LINKS)] if pair[0] and pair[1]]
+    met = [np.add.outer(np.array(tgt), np.array(src) * tgt_size).ravel() for src, tgt in taken]
+    keys, which = np.unique(np.concatenate(met), return_inverse=True)
+    # Links of one target place lie side by side.
+    counts = np.repeat([len(src) for src, _ in taken], [len(tgt) for _, tgt in taken])
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    sources = keys // tgt_size
+    probs = np.ones(len(keys))
+    for _ in range(ROUNDS):
+        shares = probs[which]
+        shares /= np.repeat(np.add.reduceat(shares, starts), counts)
+        summed = np.bincount(which, weights=shares)
+        probs = summed / np.bincount(sources, weights=summed)[sources]
+    return keys, probs
+
+
+def _alike(src: Tokenizer, tgt: Tokenizer) -> np.ndarray:
+    """The ids (X, 2) of the pieces that both vocabularies have."""
+    place_of = {piece: place for place, piece in enumerate(tgt.tokens(range(tgt.vocab_size)))}
+    pieces = enumerate(src.tokens(range(src.vocab_size)))
+    specials = set(tgt.specials)
+    both = [(n, place_of[p]) for n, p in pieces if p in place_of and p not in specials]
+    return np.array(both, dtype=np.int64).reshape(-1, 2)
+
+
+def save_shortlist(
+    shortlist: Shortlist, folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]
+) -> Path:
+    """Write the shortlist into a model folder, and return its file.
+
+    Raises DragomanError when writing fails; an older file is then as it was.
+    """
+    arrays = {"starts": shortlist.starts_V, "ids": shortlist.ids_X, "always": shortlist.always_A}
+    part = folder / f".{FILE}.part"
+    try:
+        stored = {name: array.astype(np.int32) for name, array in arrays.items()}
+        save_file(stored, part, {"tokenizers": _hashes(tokenizers)})
+        part.chmod((folder / CONFIG).stat().st_mode)  # the library makes it private
+        rename_durably(part, folder / FILE)
+    except (OSError, SafetensorError) as error:
+        part.unlink(missing_ok=True)
+        raise DragomanError(f"Cannot write {folder / FILE}: {error}.") from error
+    return folder / FILE
+
+
+def load_shortlist(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> Shortlist:
+    """Read the shortlist of a model folder.
+
+    Raises InputError where there is none, it is damaged, or was learnt with other tokenizers.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        raise InputError(
+            f"{folder} has no shortlist; learn one from the texts of its training by "
+            f"dragoman shortlist {folder} --src FILE --tgt FILE"
+        )
+    try:
+        with safe_open(path, framework="np") as stored:
+            learnt_with = (stored.metadata() or {}).get("tokenizers")
+            starts, ids, always = (stored.get_tensor(n) for n in ("starts", "ids", "always"))
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} is damaged ({error}); learn the shortlist again.") from error
+    if learnt_with != _hashes(tokenizers):
+        raise InputError(
+            f"{path} was learnt with other tokenizers than those of {folder}; learn it again."
+        )
+    return Shortlist(starts.astype(np.int64), ids.astype(np.int64), always.astype(np.int64))
+
+
+def _hashes(tokenizers: tuple[Tokenizer, Tokenizer]) -> str:
+    return " ".join(tokenizer.content_hash for tokenizer in tokenizers)
