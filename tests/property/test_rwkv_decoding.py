@@ -40,6 +40,8 @@ from dragoman.nn import (
     Sinusoidal,
     SlidingWindow,
 )
+from dragoman.plain import to_plain
+from dragoman.settings import parse_settings, read_settings
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.work import Shape
@@ -183,6 +185,15 @@ def test_a_folder_gives_the_model_back(tmp_path: Path) -> None:
     same, near = (load_model(tmp_path / name)[0].eval() for name in "ab")
     assert torch.equal(same(ids), model(ids))
     assert 0 < distance(near(ids), model(ids)) < 0.5
+
+
+def test_a_recipe_names_it(tmp_path: Path) -> None:
+    """By its kind alone, and what is kept of it becomes the value again."""
+    path = tmp_path / "model.toml"
+    path.write_text('patterns = ["rwkv"]\npositions = "none"\n')
+    config = read_settings(path).build(DecoderOnlyConfig)
+    assert config.patterns == (Rwkv(),)
+    assert parse_settings(DecoderOnlyConfig, to_plain(config), "again") == config
 
 
 def test_the_cost_is_five_vectors_and_the_matrices() -> None:
