@@ -146,15 +146,14 @@ class LayerConfig:
                 f'{name} names "rwkv", which is for all layers of a decoder-only model and for no '
                 'other: patterns = ["rwkv"] there'
             )
-        allowed = RWKV_TAKES
+        found = {key: getattr(self, key) for key in RWKV_TAKES}
+        unused = {key: value for key, value in found.items() if value not in RWKV_TAKES[key]}
         if type(self.positions).make_rotation is not Scheme.make_rotation:
-            allowed = RWKV_TAKES | {"positions": ()}
-        for key in allowed:
-            if getattr(self, key) not in allowed[key]:
-                raise InputError(
-                    f'{name} = ["rwkv"] has no use for {key} = {getattr(self, key)}: leave one of '
-                    "the two out"
-                )
+            unused["positions"] = self.positions.kind
+        for key, value in unused.items():
+            raise InputError(
+                f'{name} = ["rwkv"] has no use for {key} = {value}: leave one of the two out'
+            )
 
     @property
     def width(self) -> int:
