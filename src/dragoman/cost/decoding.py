@@ -6,6 +6,7 @@ heads, Ainslie et al., 2023, keep `K` of `H`):
     2 K d L    numbers for each layer and row, where every position is kept
     2 K d w    with a window of `w`, however long the text is
     K d (d+1)  with linear attention, in float32: a matrix and a sum, however long the text is
+    5 D        with RWKV, in float32, however long the text is
     2 K d S    for cross-attention, once for each sentence: its beams share them
 
 The stores of `nn/cpu/storage.py` hold them with room for what comes. Each pattern's own store is
@@ -25,11 +26,19 @@ from dragoman.decode import Beam
 from dragoman.models import ModelConfig, build
 from dragoman.models.plan import MOST_BEAMS, Store, plan
 from dragoman.models.plan.products import DTYPES
-from dragoman.nn import KeyValue, Pattern, Precision, autocast, row_invariant_products
+from dragoman.nn import (
+    Decoder,
+    KeyValue,
+    Pattern,
+    Precision,
+    Rwkv,
+    autocast,
+    row_invariant_products,
+)
 from dragoman.nn.cache import Cache
 from dragoman.nn.cpu.native import native
 from dragoman.nn.dot_product import Scoring
-from dragoman.nn.layers import Layer
+from dragoman.nn.rwkv import STATE as RWKV_STATE
 from dragoman.tasks.work import Shape
 
 
@@ -209,10 +218,10 @@ def cache_of(
     precision: Precision = "fp32",
 ) -> CacheBytes:
     """Count what is kept after `length` tokens of which the first `prompt` came at once."""
-    layers, dtype, heads = decoder_layers(config), DTYPES[precision], _heads(config)
-    patterns = [layer.self_attn.pattern for layer in layers]
+    decoder, dtype, heads = decoder_of(config), DTYPES[precision], _heads(config)
+    patterns = decoder.each_pattern()
     stored = [_stored(each, heads, config.width, dtype, length, prompt) for each in patterns]
-    crossing = sum(layer.cross_attn is not None for layer in layers)
+    crossing = sum(layer.cross_attn is not None for layer in decoder.each_layer())
     return CacheBytes(
         used=sum(used for used, _ in stored),
         reserved=sum(reserved for _, reserved in stored),
@@ -221,10 +230,11 @@ def cache_of(
 
 
 @lru_cache(maxsize=64)
-def decoder_layers(config: ModelConfig) -> tuple[Layer, ...]:
-    """Return the layers that write, without weights."""
+def decoder_of(config: ModelConfig) -> Decoder:
+    """Return the stack that writes, without weights."""
     model: Any = DryRun().build(lambda: build(config))
-    return tuple(model.decoder.each_layer())
+    decoder: Decoder = model.decoder
+    return decoder
 
 
 @lru_cache(maxsize=1 << 12)
@@ -233,6 +243,8 @@ def _stored(
     pattern: Pattern, heads: int, width: int, dtype: torch.dtype, length: int, prompt: int
 ) -> tuple[int, int]:
     """Fill one row's storage of a layer; return the bytes a next token reads, and all it holds."""
+    if isinstance(pattern, Rwkv):  # whose layer makes the state, in float32
+        return (RWKV_STATE * heads * width * torch.float32.itemsize,) * 2
     dry, storage = DryRun(), pattern.make_storage()
     with dry:
         tokens_BKSd = torch.empty(1, heads, max(1, length), width, dtype=dtype)

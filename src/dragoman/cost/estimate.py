@@ -18,7 +18,7 @@ Energy is power times time; money is rent times time, or the price of that energ
 from dataclasses import dataclass
 
 from dragoman.cost.counting import forward_pass, step_of
-from dragoman.cost.decoding import cache_of, decoder_layers, decoding_flops
+from dragoman.cost.decoding import cache_of, decoder_of, decoding_flops
 from dragoman.cost.machine import Rates
 from dragoman.cost.recipes import workload_of
 from dragoman.models import count_parameters
@@ -215,6 +215,6 @@ def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
     each = cache_of(config, src_length=batch.src_length, length=cached).read
     weights = count_parameters(config)["decoder"] + work.vocab_size * config.d_model
     reading = (FLOAT * weights + batch.rows * beam_size * each) / rates.reading
-    starting = len(decoder_layers(config)) * rates.layer_seconds
+    starting = len(decoder_of(config).layers) * rates.layer_seconds
     step = flops.step / rates.decoding + reading + starting
     return batch.rows * work.answer / (prefill + work.answer * step)

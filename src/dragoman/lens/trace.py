@@ -19,6 +19,7 @@ from typing import Any, Generic, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
+from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.nn import (
     Decoder,
@@ -143,6 +144,8 @@ def attentions(model: nn.Module) -> dict[MapName, list[MultiHeadAttention]]:
         "decoder": [layer.self_attn for layer in decoders],
         "cross": [layer.cross_attn for layer in decoders if layer.cross_attn is not None],
     }
+    if not any(found.values()):
+        raise InputError("The model has no attention to look at: its layers are RWKV's.")
     return {name: modules for name, modules in found.items() if modules}
 
 

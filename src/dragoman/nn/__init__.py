@@ -46,7 +46,7 @@ from dragoman.nn.init import deepnorm, deepnorm_pair
 from dragoman.nn.layers import Decoder, Encoder, Memory, Residual
 from dragoman.nn.norm import LayerNorm, RMSNorm
 from dragoman.nn.patterns import AttentionPattern
-from dragoman.nn.patterns.linear import LinearAttention, StateStorage
+from dragoman.nn.patterns.linear import LinearAttention, Rwkv, StateStorage
 from dragoman.nn.patterns.packed import Documents, Packed
 from dragoman.nn.patterns.pattern import Causal, Full, Pattern
 from dragoman.nn.patterns.sparse import Fixed, Strided
@@ -63,6 +63,7 @@ from dragoman.nn.position.rotary import (
 )
 from dragoman.nn.position.scheme import Learned, LearnedPositions, NoPositions, Positions, Scheme
 from dragoman.nn.position.sinusoidal import Sinusoidal, SinusoidalPositions, sinusoidal_table
+from dragoman.nn.rwkv import ChannelMix, RwkvLayer, TimeMix, wkv
 
 __all__ = [
     "NO_PAST",
@@ -71,6 +72,7 @@ __all__ = [
     "AttentionPattern",
     "Cache",
     "Causal",
+    "ChannelMix",
     "Decoder",
     "Documents",
     "Dropout",
@@ -107,6 +109,8 @@ __all__ = [
     "Residual",
     "RollingStorage",
     "Rotary",
+    "Rwkv",
+    "RwkvLayer",
     "Scheme",
     "Scoring",
     "Sinusoidal",
@@ -114,6 +118,7 @@ __all__ = [
     "SlidingWindow",
     "StateStorage",
     "Strided",
+    "TimeMix",
     "TokenEmbedding",
     "YaRN",
     "autocast",
@@ -131,4 +136,5 @@ __all__ = [
     "row_invariant_products",
     "sinusoidal_table",
     "soft_cap",
+    "wkv",
 ]

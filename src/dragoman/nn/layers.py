@@ -18,9 +18,11 @@ from dragoman.nn.cache import NO_PAST, Cache, KeyValue, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.init import DeepNorm
+from dragoman.nn.patterns.linear import Rwkv
 from dragoman.nn.patterns.packed import Documents
 from dragoman.nn.patterns.pattern import Causal, Full, Pattern
 from dragoman.nn.position.scheme import Positions
+from dragoman.nn.rwkv import RwkvLayer
 
 
 class Memory(NamedTuple):
@@ -137,7 +139,9 @@ class Stack(nn.Module):
         super().__init__()
         alpha = 1.0 if depth is None else depth.alpha
         self.layers = nn.ModuleList(
-            Layer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
+            RwkvLayer(config, index, num_layers, [Residual(config), Residual(config)])
+            if isinstance(pattern, Rwkv)
+            else Layer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
             for index, pattern in enumerate(islice(cycle(patterns), num_layers))
         )
         self.final_norm = config.make_norm() if config.ends_in_norm else nn.Identity()
@@ -149,8 +153,15 @@ class Stack(nn.Module):
         config.init_stack(self, depth)
 
     def each_layer(self) -> list[Layer]:
-        """Return the layers from the first to the last."""
+        """Return the layers that attend, from the first to the last."""
         return [layer for layer in self.layers if isinstance(layer, Layer)]
+
+    def each_pattern(self) -> list[Pattern]:
+        """Return the pattern of each layer, from the first to the last."""
+        kept = [layer for layer in self.layers if isinstance(layer, Layer | RwkvLayer)]
+        return [
+            each.self_attn.pattern if isinstance(each, Layer) else each.pattern for each in kept
+        ]
 
     def position_info(
         self, x_BLD: Tensor, positions: Positions, documents: Documents | None = None
@@ -227,7 +238,7 @@ class Decoder(Stack):
 
     def make_cache(self) -> Cache:
         """Make an empty cache; each layer's pattern chooses its storage."""
-        return Cache([layer.self_attn.pattern.make_storage() for layer in self.each_layer()])
+        return Cache([pattern.make_storage() for pattern in self.each_pattern()])
 
     def forward(
         self,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.cost.test_estimate import RATES, _work
 
-from dragoman.cost.decoding import cache_of, decoder_layers
+from dragoman.cost.decoding import cache_of, decoder_of
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, estimate_texts
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
 from dragoman.tasks.options import DecodingOptions
@@ -45,7 +45,7 @@ def test_a_token_starts_the_layers_of_the_decoder(name: str) -> None:
     work = _work(name, "decoding.beam_size=1") if name == "small" else _work(name)
     rates = replace(RATES, decoding=1e30, reading=1e30)
     assert isinstance(work.config, EncoderDecoderConfig | DecoderOnlyConfig)
-    started = work.config.depth + work.answer * len(decoder_layers(work.config))
+    started = work.config.depth + work.answer * len(decoder_of(work.config).layers)
     rows = BATCH_TOKENS // work.length
     found = estimate_texts(work, rates).tokens_per_second
     assert found == pytest.approx(rows * work.answer / (started * rates.layer_seconds))

@@ -30,6 +30,7 @@ from dragoman.nn import (
     LinearAttention,
     Precision,
     Rotary,
+    Rwkv,
     SlidingWindow,
     autocast,
     row_invariant_products,
@@ -62,6 +63,7 @@ CASES: dict[str, tuple[ModelConfig, Shape]] = {
     "packed": (DECODER, Shape(rows=1, length=600, documents=(200, 133, 40, 38, 37, 152))),
     "window": (replace(DECODER, patterns=(SlidingWindow(size=100),)), LONG),
     "linear": (replace(DECODER, patterns=(LinearAttention(),)), LONG),
+    "rwkv": (replace(DECODER, patterns=(Rwkv(),)), LONG),
     "masked": (replace(ENCODER, head=MaskedLanguageHead()), replace(TEXTS, targets=120)),
     "classes": (replace(ENCODER, head=ClassificationHead(labels=LABELS)), TEXTS),
 }
@@ -97,7 +99,7 @@ def measured_step(
     ("name", "mode"),
     [(name, "fp32") for name in CASES]
     + [(name, "checkpointing") for name in ("pairs", "llama", "window")]
-    + [(name, "bf16") for name in ("pairs", "dropout", "linear", "masked")],
+    + [(name, "bf16") for name in ("pairs", "dropout", "linear", "rwkv", "masked")],
 )
 def test_a_step_takes_what_is_measured(name: str, mode: str) -> None:
     """Within a twentieth of torch's own count of allocations, for every variant and pattern."""

@@ -9,7 +9,7 @@ from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
 from dragoman.models.defaults import GenerationDefaults
 from dragoman.models.folder import FolderConfig
-from dragoman.nn import Rotary
+from dragoman.nn import Rotary, Rwkv
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.train.recipe import DataFiles, RunRecipe, check_places
 
@@ -85,9 +85,14 @@ class GenerateRecipe(RunRecipe):
     """How the model generates by default."""
 
     def check(self) -> None:
-        """Raise InputError for windows longer than the positions."""
+        """Raise InputError for windows longer than the positions, and for what RWKV cannot do."""
         length = self.batch.length
         check_places(self.model.positions, length, f"batch.length = {length}")
+        if self.batch.packing == "documents" and Rwkv() in self.model.patterns:
+            raise InputError(
+                'batch.packing = "documents" hides documents from each other, which the layers of '
+                'model.patterns = ["rwkv"] cannot: take packing = "stream"'
+            )
 
     def taking_over(self, folder: FolderConfig) -> Self:
         """Return the recipe with the folder's way of generating; the context is the run's own."""

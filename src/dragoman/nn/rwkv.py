@@ -1,0 +1,215 @@
+"""RWKV, version 4 (Peng et al., 2023): a recurrent layer that is trained like attention.
+
+    wkv_t = sum_{i<t} e^{k_i - (t-1-i) w} v_i + e^{u + k_t} v_t, over the same sum without v
+
+in each channel by itself: `w = exp(decay)` and `u = bonus` are learned. Numerator and denominator
+follow one line, `h_t = e^{-w} h_{t-1} + e^{k_t} (v_t, 1)`, and are all of the past that a later
+token needs. They are kept relative to the largest exponent among their terms, so that no key is too
+large: `m_t = max(m_{t-1} - w, k_t)`. Both lines are the same `scan`, with other operations.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman.nn.attention import NO_POSITIONS, PositionInfo
+from dragoman.nn.cache import NO_PAST, KeyValue, Past
+from dragoman.nn.cpu.elementwise import sigmoid
+from dragoman.nn.cpu.products import Linear
+from dragoman.nn.init import init_linear
+from dragoman.nn.patterns.linear import Continued, Rwkv, no_autocast
+
+if TYPE_CHECKING:  # config.py imports this module
+    from dragoman.nn.config import LayerConfig
+
+Operation = Callable[[Tensor, Tensor], Tensor]
+STATE = 5  # vectors: the last inputs of both mixings, numerator, denominator, largest exponent
+
+
+def scan(factor_BLxD: Tensor, added_BLyD: Tensor, times: Operation, plus: Operation) -> Tensor:
+    """Return `h_t = plus(times(factor_t, h_{t-1}), added_t)`, `h_0 = added_0`, `(B, L, y, D)`.
+
+    In `sqrt(L)` chunks of `sqrt(L)` positions: each chunk by itself, all of them at once, then what
+    the earlier ones hand on, one after another. So some `3 sqrt(L)` operations on large tensors
+    stand for `2 L` on small ones. `times` must distribute over `plus`, as for sums of products.
+    """
+    length, size = added_BLyD.shape[1], math.isqrt(added_BLyD.shape[1])
+    factor, h = (
+        F.pad(x, (0, 0, 0, 0, 0, -length % size)).unflatten(1, (-1, size))
+        for x in (factor_BLxD, added_BLyD)
+    )
+    for place in range(1, size):
+        h[:, :, place] = plus(times(factor[:, :, place], h[:, :, place - 1]), h[:, :, place])
+        factor[:, :, place] = times(factor[:, :, place], factor[:, :, place - 1])
+    for chunk in range(1, h.shape[1]):
+        h[:, chunk] = plus(times(factor[:, chunk], h[:, chunk - 1, -1:]), h[:, chunk])
+    h_BLyD: Tensor = h.flatten(1, 2)[:, :length]
+    return h_BLyD
+
+
+class _LinearScan(torch.autograd.Function):
+    """`scan` of sums of products; its gradient is the same scan from the end."""
+
+    @staticmethod
+    def forward(ctx: Any, factor_BL1D: Tensor, added_BLyD: Tensor) -> Tensor:  # noqa: ANN401 (torch's context)
+        h_BLyD = scan(factor_BL1D, added_BLyD, torch.mul, torch.add)
+        ctx.save_for_backward(factor_BL1D, h_BLyD)
+        return h_BLyD
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401
+        factor_BL1D, h_BLyD = ctx.saved_tensors
+        later_BL1D = factor_BL1D.roll(-1, dims=1)  # no scan looks at the factor of its first place
+        back = scan(later_BL1D.flip(1), grads[0].flip(1), torch.mul, torch.add).flip(1)
+        slopes_BL1D = (back[:, 1:] * h_BLyD[:, :-1]).sum(dim=2, keepdim=True)
+        return F.pad(slopes_BL1D, (0, 0, 0, 0, 1, 0)), back
+
+
+def wkv(
+    k_BLD: Tensor, v_BLD: Tensor, decay_D: Tensor, bonus_D: Tensor, state_B3D: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the weighted means `(B, L, D)` and the state behind them, `(B, 3, D)`.
+
+    The state is numerator, denominator and largest exponent; before the first token 0, 0 and -inf.
+    """
+    w_D = decay_D.exp()
+    with torch.no_grad():  # a factor of numerator and denominator: any would do
+        k_BL1D = torch.cat([state_B3D[:, 2:], k_BLD], dim=1)[:, :, None]
+        largest = scan((-w_D).expand(k_BL1D.shape), k_BL1D, torch.add, torch.maximum)[:, :, 0]
+    before_BLD, after_BLD = largest[:, :-1], largest[:, 1:]
+    weight_BLD = (k_BLD - after_BLD).exp()
+    new_BL2D = torch.stack([weight_BLD * v_BLD, weight_BLD], dim=2)
+    factor_BLD = F.pad((before_BLD - w_D - after_BLD).exp(), (0, 0, 1, 0))
+    sums_BL2D: Tensor = _LinearScan.apply(  # type: ignore[no-untyped-call]
+        factor_BLD[:, :, None], torch.cat([state_B3D[:, None, :2], new_BL2D], dim=1)
+    )
+    own_BLD = k_BLD + bonus_D
+    top_BLD = torch.maximum(before_BLD, own_BLD).detach()
+    own_BLD, past_BLD = (own_BLD - top_BLD).exp(), (before_BLD - top_BLD).exp()
+    numerator_BLD, denominator_BLD = sums_BL2D[:, :-1].unbind(dim=2)
+    out_BLD = past_BLD * numerator_BLD + own_BLD * v_BLD
+    out_BLD = out_BLD / (past_BLD * denominator_BLD + own_BLD)
+    return out_BLD, torch.cat([sums_BL2D[:, -1], largest[:, -1:]], dim=1)
+
+
+def _mixed(x_BLD: Tensor, last_B1D: Tensor, *mixes: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Return `mix * x_t + (1 - mix) * x_{t-1}` for each of the mixes, and the last input."""
+    before_BLD, last_B1D = torch.cat([last_B1D, x_BLD], dim=1).split([x_BLD.shape[1], 1], dim=1)
+    return [before_BLD + (x_BLD - before_BLD) * mix_D for mix_D in mixes], last_B1D
+
+
+class TimeMix(nn.Module):
+    """`W_o (sigmoid(r) * wkv(k, v))`, each of `r, k, v = W (mix * x_t + (1 - mix) * x_{t-1})`.
+
+    Peng et al. (2023), section 3. Mixes, decay and bonus begin as in its appendix: they differ by
+    channel and by the height of the layer, so that some channels remember long and some do not.
+    """
+
+    def __init__(self, d_model: int, index: int, num_layers: int) -> None:
+        super().__init__()
+        height, left = index / max(1, num_layers - 1), 1 - index / num_layers
+        channel_D = torch.arange(d_model)
+        share_D, place_D = channel_D / d_model, channel_D / max(1, d_model - 1)
+        self.mix_key = nn.Parameter(share_D**left)
+        self.mix_value = nn.Parameter(share_D**left + 0.3 * height)
+        self.mix_receptance = nn.Parameter(share_D ** (0.5 * left))
+        self.decay = nn.Parameter(8 * place_D ** (0.7 + 1.3 * height) - 5)
+        self.bonus = nn.Parameter(math.log(0.3) + ((channel_D + 1) % 3 - 1) * 0.5)
+        self.key, self.value, self.receptance, self.output = (
+            Linear(d_model, d_model, bias=False) for _ in range(4)
+        )
+        for linear in (self.key, self.value, self.receptance, self.output):
+            init_linear(linear)
+
+    def forward(self, x_BLD: Tensor, state_B4D: Tensor) -> tuple[Tensor, Tensor]:
+        """Map `(B, L, D)` to `(B, L, D)`; the state is the last input, then that of `wkv`."""
+        mixes = (self.mix_key, self.mix_value, self.mix_receptance)
+        (k_BLD, v_BLD, r_BLD), last_B1D = _mixed(x_BLD, state_B4D[:, :1], *mixes)
+        k_BLD, v_BLD, r_BLD = self.key(k_BLD), self.value(v_BLD), sigmoid(self.receptance(r_BLD))
+        with no_autocast(x_BLD.device.type):  # sums over a text need float32
+            parts = (k_BLD, v_BLD, self.decay, self.bonus, state_B4D[:, 1:])
+            mean_BLD, state_B3D = wkv(*(x.to(state_B4D.dtype) for x in parts))
+        out_BLD: Tensor = self.output(r_BLD * mean_BLD.to(r_BLD.dtype))
+        return out_BLD, torch.cat([last_B1D, state_B3D], dim=1)
+
+
+class ChannelMix(nn.Module):
+    """`sigmoid(r) * W_o relu(k)^2`, with `r` and `k` as in `TimeMix` and `k` of width `d_ff`."""
+
+    def __init__(self, d_model: int, d_ff: int, index: int, num_layers: int) -> None:
+        super().__init__()
+        share_D = (torch.arange(d_model) / d_model) ** (1 - index / num_layers)
+        self.mix_key, self.mix_receptance = nn.Parameter(share_D), nn.Parameter(share_D.clone())
+        self.key = Linear(d_model, d_ff, bias=False)
+        self.receptance = Linear(d_model, d_model, bias=False)
+        self.output = Linear(d_ff, d_model, bias=False)
+        for linear in (self.key, self.receptance, self.output):
+            init_linear(linear)
+
+    def forward(self, x_BLD: Tensor, last_B1D: Tensor) -> tuple[Tensor, Tensor]:
+        """Map `(B, L, D)` to `(B, L, D)`; the state is the last input."""
+        (k_BLD, r_BLD), last_B1D = _mixed(x_BLD, last_B1D, self.mix_key, self.mix_receptance)
+        k_BLF = F.relu(self.key(k_BLD))
+        out_BLD: Tensor = sigmoid(self.receptance(r_BLD)) * self.output(k_BLF * k_BLF)
+        return out_BLD, last_B1D
+
+
+class RwkvLayer(nn.Module):
+    """Time mixing and channel mixing, each inside a residual; a decoder's cache keeps the state."""
+
+    def __init__(
+        self, config: "LayerConfig", index: int, num_layers: int, residuals: list[nn.Module]
+    ) -> None:
+        super().__init__()
+        self.index = index
+        self.pattern = Rwkv()
+        self.time_mix = TimeMix(config.d_model, index, num_layers)
+        self.channel_mix = ChannelMix(config.d_model, config.d_ff, index, num_layers)
+        self.time_mix_residual, self.channel_mix_residual = residuals
+
+    def forward(
+        self,
+        x_NTD: Tensor,
+        mask: Tensor | None = None,
+        info: PositionInfo = NO_POSITIONS,
+        past: Past = NO_PAST,
+        memory: None = None,  # noqa: ARG002 (the form of `Layer`)
+    ) -> Tensor:
+        """Map `(N, T, D)` to `(N, T, D)`; a row may be padded at its end.
+
+        Raises ValueError for packed documents and for a mask that hides a token from a later one.
+        """
+        if info.pack is not None:
+            raise ValueError("rwkv reads a row from its start: it takes no packed documents")
+        if mask is not None and (
+            mask.shape[-2] > 1 or bool((mask[..., 1:] & ~mask[..., :-1]).any())
+        ):
+            raise ValueError("rwkv cannot hide a token from a later one: pad rows at their end")
+        kv = past.extend(self.index, KeyValue(x_NTD[:, None], x_NTD[:, None]))
+        storage = kv.storage if isinstance(kv, Continued) else None
+        state_N5D = None if storage is None else storage.state_BKde
+        if state_N5D is None:
+            dtype = torch.promote_types(x_NTD.dtype, torch.float32)
+            state_N5D = x_NTD.new_zeros(len(x_NTD), STATE, x_NTD.shape[2], dtype=dtype)
+            state_N5D[:, 3] = -torch.inf
+        after: list[Tensor] = []
+
+        def keeping(mix: nn.Module, before: Tensor) -> Callable[[Tensor], Tensor]:
+            def sublayer(x_NTD: Tensor) -> Tensor:
+                out: tuple[Tensor, Tensor] = mix(x_NTD, before)
+                after.append(out[1])
+                return out[0]
+
+            return sublayer
+
+        x_NTD = self.time_mix_residual(x_NTD, keeping(self.time_mix, state_N5D[:, :4]))
+        out_NTD: Tensor = self.channel_mix_residual(
+            x_NTD, keeping(self.channel_mix, state_N5D[:, 4:])
+        )
+        if storage is not None:
+            storage.state_BKde = torch.cat(after, dim=1)
+        return out_NTD

@@ -1,0 +1,284 @@
+"""RWKV in a decoder: a state in place of a cache, search over it, and what it refuses."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.processors import needs_independent_rows
+from tests.unit.models.small import distance, random_ids, stir
+from tests.unit.tasks.tiny import make_tokenizer
+from tests.unit.tasks.tiny_generator import PROMPTS, make_config, make_generator
+
+from dragoman.convert.eight_bits import quantize
+from dragoman.cost.decoding import cache_of, decoding_flops, decoding_memory
+from dragoman.decode import Beam, Greedy, Limits, search
+from dragoman.errors import InputError
+from dragoman.lens.trace import trace_continuation
+from dragoman.models import (
+    DecoderOnly,
+    DecoderOnlyConfig,
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    count_parameters,
+)
+from dragoman.models.folder import FolderConfig, load_model, save_model
+from dragoman.models.plan import Planner, plan
+from dragoman.nn import (
+    Causal,
+    Decoder,
+    Documents,
+    KeyValue,
+    MultiHeadAttention,
+    NoPositions,
+    Rotary,
+    Rwkv,
+    Sinusoidal,
+    SlidingWindow,
+)
+from dragoman.plain import to_plain
+from dragoman.settings import parse_settings, read_settings
+from dragoman.tasks.generate.batches import PackConfig
+from dragoman.tasks.generate.recipe import GenerateRecipe
+from dragoman.tasks.work import Shape
+
+CONFIG = DecoderOnlyConfig(
+    vocab_size=23,
+    d_model=16,
+    num_heads=2,
+    d_ff=24,
+    num_layers=3,
+    dropout=0.0,
+    patterns=(Rwkv(),),
+    positions=NoPositions(),
+    norm_position="pre",
+)
+VARIANTS = {
+    "rwkv": CONFIG,
+    "post-norm": replace(CONFIG, norm_position="post", positions=Sinusoidal()),
+    "gpt2-init": replace(CONFIG, init="gpt2", norm="rms", bias=False, num_layers=1),
+}
+SEEDS = st.integers(0, 2**32)
+
+
+def make_model(config: DecoderOnlyConfig = CONFIG, seed: int = 0) -> DecoderOnly:
+    """A small model in float64 with no weight that is 0 or 1."""
+    torch.manual_seed(seed)
+    model = DecoderOnly(config)
+    stir(model)
+    return model.double().eval()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@given(seed=SEEDS, prompt=st.integers(1, 12), parts=st.lists(st.integers(1, 9), max_size=6))
+@settings(max_examples=8)
+def test_decoding_from_the_state_is_the_full_pass(
+    name: str, seed: int, prompt: int, parts: list[int]
+) -> None:
+    """A prompt, then some tokens at a time, gives the logits of all tokens at once."""
+    model = make_model(VARIANTS[name])
+    ids_BL = random_ids(seed, 2, prompt + sum(parts))
+    with torch.no_grad():
+        expected = model(ids_BL)
+        state = model.start(ids_BL[:, :prompt], 1)
+        logits, start = [], prompt - 1
+        for size in (1, *parts):
+            logits.append(model.extend(ids_BL[:, start : start + size], state))
+            start += size
+    assert distance(torch.cat(logits, dim=1), expected[:, prompt - 1 :]) < 1e-12
+    assert state.past.length == ids_BL.shape[1]
+
+
+@given(seed=SEEDS, order=st.lists(st.integers(0, 2), min_size=1, max_size=5))
+@settings(max_examples=15)
+def test_selected_rows_go_on_as_if_they_had_been_alone(seed: int, order: list[int]) -> None:
+    """Reordering, repeating and dropping rows in mid-text equals recomputing the chosen rows."""
+    model = make_model()
+    ids_BL, rows_N = random_ids(seed, 3, 14), torch.tensor(order)
+    with torch.no_grad():
+        state = model.start(ids_BL[:, :9], 1)
+        model.step(ids_BL[:, 8], state)
+        state.select(rows_N)
+        for t in range(9, 14):
+            logits = model.step(ids_BL[rows_N, t], state)
+            assert distance(logits, model(ids_BL[rows_N, : t + 1])[:, -1]) < 1e-12
+
+
+@given(SEEDS, st.integers(0, 8))
+@settings(max_examples=20)
+def test_no_logit_knows_a_later_token(seed: int, place: int) -> None:
+    """Another token, or padding, behind a place changes nothing before it."""
+    model, ids_BL = make_model(), random_ids(seed, 2, 12)
+    changed, padded = ids_BL.clone(), ids_BL.clone()
+    changed[:, place + 1 :] = random_ids(seed + 1, 2, 11 - place)
+    padded[:, place + 1 :] = model.pad_id
+    whole = model(ids_BL)[:, : place + 1]
+    for other in (model(changed), model(padded, padded != model.pad_id)):
+        assert distance(other[:, : place + 1], whole) < 1e-12
+
+
+@given(SEEDS, st.integers(2, 4))
+@settings(max_examples=10)
+def test_search_scores_what_the_full_pass_does(seed: int, beam_size: int) -> None:
+    """Greedy and beams: each hypothesis has the log-probability of reading it at once."""
+    model = make_model(replace(CONFIG, bos_id=2, eos_id=3), seed)
+    prompts = random_ids(seed, 2, 5)
+    limits = Limits(bos_id=2, eos_id=3, max_B=torch.tensor([7, 4]), first_B=prompts[:, -1].clone())
+    for strategy in (Greedy(), Beam(beam_size=beam_size, n_best=beam_size)):
+        with torch.no_grad():
+            found = search(model, prompts, strategy, limits=limits)
+        for prompt, hypotheses in zip(prompts, found, strict=True):
+            assert len({h.ids for h in hypotheses}) == len(hypotheses)
+            for h in hypotheses:
+                end = [3] if h.stopped == "eos" else []
+                ids = torch.tensor([*prompt.tolist(), *h.ids, *end])[None]
+                log_probs = model(ids[:, :-1])[0, len(prompt) - 1 :].log_softmax(-1)
+                expected = log_probs.gather(1, ids[0, len(prompt) :, None]).sum()
+                assert h.log_prob == pytest.approx(float(expected.detach()), abs=1e-5)
+
+
+def tiny() -> DecoderOnlyConfig:
+    """The config of the small generator, with RWKV's layers."""
+    return replace(
+        make_config(make_tokenizer()),
+        num_kv_heads=None,
+        patterns=(Rwkv(),),
+        positions=NoPositions(),
+    )
+
+
+@needs_independent_rows
+def test_no_text_depends_on_its_neighbours() -> None:
+    """Prompts of all lengths, beams, sampling, a context that is read again: together as alone."""
+    generator = make_generator(config=tiny())
+    changes: list[dict[str, Any]] = [{"beam_size": 3, "temperature": 0.0}, {"context": 8}, {}]
+    for change in changes:
+        options = replace(generator.options, **change)
+        expected = generator.generate(PROMPTS, options=options)
+        alone = replace(options, max_batch_tokens=1)
+        assert generator.generate(PROMPTS, options=alone) == expected
+        assert len({one.text for one in expected}) > 4
+
+
+@pytest.mark.parametrize("arithmetic", ["fp32", "bf16"])
+def test_the_readable_path_serves(arithmetic: Any) -> None:  # noqa: ANN401
+    """There is no plan, whatever the arithmetic."""
+    model = make_model().float()
+    assert plan(model, arithmetic) is None
+    assert Planner(model, arithmetic)(1) is model
+
+
+def test_a_folder_gives_the_model_back(tmp_path: Path) -> None:
+    """Weights and config, in 32 bits and with its matrices in 8."""
+    tokenizer = make_tokenizer()
+    model = DecoderOnly(tiny()).eval()
+    save_model(tmp_path / "a", model, FolderConfig(model=tiny()), tokenizers=(tokenizer, tokenizer))
+    assert json.loads((tmp_path / "a/config.json").read_text())["model"]["patterns"] == [
+        {"kind": "rwkv"}
+    ]
+    quantize(tmp_path / "a", tmp_path / "b")
+    ids = random_ids(0, 2, 9)
+    same, near = (load_model(tmp_path / name)[0].eval() for name in "ab")
+    assert torch.equal(same(ids), model(ids))
+    assert 0 < distance(near(ids), model(ids)) < 0.5
+
+
+def test_a_recipe_names_it(tmp_path: Path) -> None:
+    """By its kind alone, and what is kept of it becomes the value again."""
+    path = tmp_path / "model.toml"
+    path.write_text('patterns = ["rwkv"]\npositions = "none"\n')
+    config = read_settings(path).build(DecoderOnlyConfig)
+    assert config.patterns == (Rwkv(),)
+    assert parse_settings(DecoderOnlyConfig, to_plain(config), "again") == config
+
+
+def test_the_cost_is_five_vectors_and_the_matrices() -> None:
+    """Bytes of the state and FLOPs of a step are those of any length; parameters are counted."""
+    D, F, layers = CONFIG.d_model, CONFIG.d_ff, CONFIG.num_layers
+    matrices = layers * (5 * D * D + 2 * D * F)
+    counted = count_parameters(CONFIG)
+    assert counted["decoder"] == matrices + layers * (7 * D + 4 * D) + 2 * D
+    flops = set()
+    for length in (10, 1000):
+        kept = cache_of(CONFIG, length=length, precision="bf16")
+        assert (kept.used, kept.reserved, kept.memory) == (layers * 5 * D * 4,) * 2 + (0,)
+        flops.add(decoding_flops(CONFIG, Shape(rows=1, length=1), cached=length).step)
+    model = make_model().float()
+    state = model.start(random_ids(0, 1, 8), 1)
+    held = [storage.state_BKde for storage in state.past.storages]  # type: ignore[attr-defined]
+    assert sum(each.nbytes for each in held) == kept.used
+    big = replace(CONFIG, d_model=64, d_ff=128, vocab_size=500)
+    step = decoding_flops(big, Shape(rows=64, length=1), cached=9).step
+    assert step == 2 * 64 * (layers * (5 * 64 * 64 + 2 * 64 * 128) + 64 * 500)
+    assert len(flops) == 1
+    assert decoding_memory(CONFIG, Shape(rows=2, length=40, src_length=3)).cache == 2 * kept.used
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "for all layers of a decoder-only": {"patterns": (Rwkv(), Causal())},
+    "and for no other": {"patterns": (SlidingWindow(size=4), Rwkv())},
+    "no use for positions": {"positions": Rotary()},
+    "no use for num_kv_heads = 1": {"num_kv_heads": 1},
+    "no use for head_dim = 4": {"head_dim": 4},
+    "no use for activation = gelu": {"activation": "gelu"},
+    "no use for gated": {"gated": True},
+    "no use for qk_norm": {"qk_norm": True},
+    "no use for qkv_bias": {"qkv_bias": True},
+    "no use for ffn_bias": {"ffn_bias": True},
+    "no use for ffn_dropout = 0.1": {"ffn_dropout": 0.1},
+    "no use for norm_position = deepnorm": {"norm_position": "deepnorm"},
+    "attention_dropout = 0.1 cannot act": {"attention_dropout": 0.1},
+    "score_soft_cap = 9.0 cannot act": {"score_soft_cap": 9.0},
+}
+
+
+@pytest.mark.parametrize("named", REFUSED)
+def test_settings_of_other_parts_are_refused(named: str) -> None:
+    """What RWKV has not is named, and so is a place where it cannot be."""
+    with pytest.raises(InputError, match=named):
+        replace(CONFIG, **REFUSED[named])
+
+
+def test_other_places_are_refused() -> None:
+    """Encoders, a decoder with cross-attention, attention itself, packed batches, the inspector."""
+    with pytest.raises(InputError, match=r"^patterns names"):
+        EncoderOnlyConfig(patterns=(Rwkv(),))
+    with pytest.raises(InputError, match=r"^encoder_patterns names"):
+        EncoderDecoderConfig(encoder_patterns=(Rwkv(),))
+    with pytest.raises(InputError, match=r"^decoder_patterns names"):
+        EncoderDecoderConfig(decoder_patterns=(Rwkv(),))
+    x = torch.zeros(1, 3, 8)
+    attention = MultiHeadAttention(8, 2, pattern=Rwkv())
+    with pytest.raises(ValueError, match="no attention but a layer"):
+        attention(x, attention.project_kv(x))
+    with pytest.raises(InputError, match=r'batch\.packing = "documents"'):
+        GenerateRecipe(description="x", model=CONFIG, batch=PackConfig(packing="documents")).check()
+    with pytest.raises(InputError, match="no attention to look at"):
+        trace_continuation(make_model(), [4, 5], [6])
+
+
+def test_what_a_layer_cannot_hide_is_refused() -> None:
+    """Padding in front, packed documents, and masks that say more than where a row ends."""
+    model, ids_BL = make_model(), random_ids(0, 2, 9)
+    ids_BL[0, :2] = model.pad_id
+    with pytest.raises(ValueError, match="padded in front"):
+        model.start(ids_BL, 1)
+    with pytest.raises(ValueError, match="no packed documents"):
+        model(ids_BL[1:], None, Documents((4, 5)))
+    decoder, x = Decoder(CONFIG, 1, (Rwkv(),), cross_attention=False), torch.zeros(2, 3, 16)
+    for hidden in ([[False, True, True]], [[True, False, True]]):
+        with pytest.raises(ValueError, match="cannot hide"):
+            decoder(x, mask=torch.tensor(hidden)[:, None, None])
+    with pytest.raises(ValueError, match="cannot hide"):
+        decoder(x, mask=torch.ones(3, 3, dtype=torch.bool).tril())
+
+
+def test_the_storage_counts_without_a_state() -> None:
+    """The estimate fills a cache without running a layer."""
+    storage = Rwkv().make_storage()
+    storage.extend(KeyValue(*torch.zeros(2, 1, 1, 7, 16)))
+    assert storage.length == 7
