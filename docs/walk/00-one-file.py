@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS = 128, 4, 512, 2
 DROPOUT, SMOOTHING = 0.1, 0.1
-STEPS, BATCH, WARMUP = 1000, 128, 300
+STEPS, BATCH, WARMUP = 1600, 64, 400
 PAD, BOS, EOS, UNK = range(4)  # ids that stand for no text: padding, begin, end, unknown
 random.seed(1)
 torch.manual_seed(1)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics.bleu import BLEU
 from tests.docs.pages import ROOT
 from tests.docs.walk import Experiment, differences, experiments
 from torch import Tensor, nn
@@ -86,11 +86,11 @@ def names() -> dict[str, Any]:
 def page(names: dict[str, Any]) -> Iterator[SimpleNamespace]:
     """The names as attributes; the model has large random weights, all of them, in float64."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(2)
+        torch.manual_seed(3)
         sizes = (len(names["english"].tokens), len(names["chinese"].tokens))
         model = names["Transformer"](*sizes).double().eval()
-        for weight in model.parameters():
-            nn.init.normal_(weight, std=0.1)
+        for name, weight in model.named_parameters():
+            nn.init.normal_(weight, mean=float("norm.weight" in name), std=0.1)
         names["model"] = model
         yield SimpleNamespace(**names)
 
@@ -225,9 +225,10 @@ def test_it_is_the_model_of_the_package(page: SimpleNamespace) -> None:
     torch.testing.assert_close(own_BTV, logits_BTV, rtol=0, atol=1e-6)
     own_BTV.logsumexp(-1).sum().backward()
     logits_BTV.logsumexp(-1).sum().backward()
-    own, reference = (m.src_embedding.weight.grad for m in (page.model, theirs))
-    seen = torch.arange(len(own)) != PAD  # which the package never moves
-    torch.testing.assert_close(own[seen], reference[seen], rtol=0, atol=1e-6)
+    own, reference = page.model.src_embedding.weight.grad, theirs.src_embedding.weight.grad
+    assert own is not None
+    assert reference is not None
+    torch.testing.assert_close(own[1:], reference[1:], rtol=0, atol=1e-6)  # padding never moves
 
 
 def test_it_is_the_model_of_pytorch(page: SimpleNamespace) -> None:
@@ -274,13 +275,13 @@ def test_a_batch_is_read_one_step_behind_what_is_predicted(page: SimpleNamespace
 def test_it_translates_as_the_package_does(page: SimpleNamespace) -> None:
     """Greedy search finds the same tokens, sentences of several lengths together."""
     with torch.no_grad():
-        page.model.tgt_embedding.weight[EOS] *= 3  # so that some end
+        page.model.tgt_embedding.weight.mul_(0.03)[EOS] *= 4  # so that some end early
     texts = [src for src, _ in page.test[:12]]
     limits = Limits(bos_id=BOS, eos_id=EOS, max_B=torch.full((12,), 30))
     src_BS = page.pad([page.english.encode(page.words(text)) for text in texts])
     found = search(to_package(page), src_BS, Greedy(), limits=limits)
     assert page.translate(texts) == [page.chinese.decode(best.ids) for [best] in found]
-    assert len({len(best.ids) for [best] in found}) > 1
+    assert len({len(best.ids) for [best] in found}) > 2
 
 
 TEXTS = st.text(alphabet="我你他学习 T恤在8291。，？", max_size=12)
@@ -310,7 +311,7 @@ def test_the_whole_file_runs() -> None:
     """A few steps of training make the loss fall; the end prints BLEU and translations."""
     own: dict[str, Any] = {"__name__": "page"}
     run(PARTS[:TRAINING], own)
-    own |= {"STEPS": 15, "BATCH": 32, "WARMUP": 15, "test": own["test"][:8]}
+    own |= {"STEPS": 10, "BATCH": 32, "WARMUP": 10, "test": own["test"][:8]}
     _, *heard = run(PARTS[TRAINING:], own)
     assert own["loss"] < 0.9 * math.log(len(own["chinese"].tokens))
     assert heard[-1].startswith("BLEU ")
