@@ -310,5 +310,5 @@ right = sum(out == ref for out, ref in zip(outputs, references, strict=True))
 print(
     f"BLEU {bleu(outputs, references):.1f} on {len(test)} unseen sentences, {right} without fault"
 )
-for text in ("I like studying artificial intelligence.", *sources[:5]):
+for text in ("I like studying artificial intelligence.", *sources[:3]):
     print(text, "->", *translate([text]))
