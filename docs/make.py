@@ -2,7 +2,8 @@
 
     python docs/make.py             the pages and the site
     python docs/make.py pages       the reference of the command line and of a recipe's keys, from
-                                    the verbs' help texts and the dataclasses' sentences
+                                    the verbs' help texts and the dataclasses' sentences; and the
+                                    file whose parts page 0 of the walk shows
     python docs/make.py site        build/site in English and build/site/zh in Chinese, by Zensical
     python docs/make.py pictures    docs/images/, each drawn by one function of `docs/figures/`;
                                     only when asked for, since processors round differently
@@ -71,16 +72,23 @@ def cli_page() -> str:
     return page.replace("<tab>", "&lt;tab&gt;").rstrip() + "\n"
 
 
+def one_file() -> str:
+    """The parts that page 0 of the walk shows, which are blocks of the language `py`."""
+    page = (DOCS / "walk" / "00-one-file.md").read_text(encoding="utf-8")
+    return "\n\n".join(re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "recipe-keys.md": partial(recipe_page, "en"),
     "zh/recipe-keys.md": partial(recipe_page, "zh"),
+    "walk/00-one-file.py": one_file,
 }
-"""The pages that are made from the code."""
+"""The pages that are made from the code, and the code that is made from a page."""
 
 
 def make_pages() -> None:
-    """Write the pages that are made from the code."""
+    """Write what `PAGES` names."""
     for name, page in PAGES.items():
         with replacing(DOCS / name, "page") as part:
             part.write_text(page(), encoding="utf-8")

@@ -5,7 +5,8 @@
     python -m tests.docs.walk positions   only the pages with this in their name
 
 An experiment is a Python block that stands alone, and the block of text behind it is what it
-printed. Comments, which no reader sees, say what cannot be seen:
+printed. A block whose language is `py` goes on with the names of the `py` blocks before it: it is a
+part of a file. Comments, which no reader sees, say what cannot be seen:
 
     <!-- takes: 20 s -->          before the code: about how long, where it is more than a second
     <!-- numbers: free -->        before the text: timings, of which no number is compared
@@ -31,7 +32,7 @@ ROUNDING = 0.02
 """Of a number, where its page says nothing else: processors sum in different orders."""
 
 _EXPERIMENT = re.compile(
-    r"(?:^<!-- takes: (?P<seconds>\d+) s -->\n)?^```python\n(?P<code>.*?)^```\n"
+    r"(?:^<!-- takes: (?P<seconds>\d+) s -->\n)?^```py(?P<alone>thon)?\n(?P<code>.*?)^```\n"
     r"(?:\n(?:<!-- numbers: (?P<numbers>.+?) -->\n)?```text\n(?P<said>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -46,6 +47,8 @@ class Experiment:
     line: int
     """Of the page, where the code begins."""
     code: str
+    alone: bool
+    """Whether it needs no block before it."""
     said: str
     """The block of text behind the code, empty where there is none."""
     seconds: int
@@ -58,12 +61,17 @@ class Experiment:
         """The page and the line."""
         return f"{self.page.stem}:{self.line}"
 
-    def run(self) -> str:
-        """Run the code alone, as a reader would, and return what it printed."""
+    def run(self, names: dict[str, object] | None = None) -> str:
+        """Run the code as a reader would, and return what it printed.
+
+        What does not stand alone goes on with the names, and the random numbers, of the block
+        before it.
+        """
         heard = io.StringIO()
         code = compile("\n" * (self.line - 1) + self.code, name_of(self.page), "exec")
-        with torch.random.fork_rng(devices=[]), redirect_stdout(heard):
-            exec(code, {"__name__": "experiment"})  # noqa: S102 (the page is ours)
+        own = {"__name__": "experiment"} if names is None or self.alone else names
+        with torch.random.fork_rng(devices=[], enabled=self.alone), redirect_stdout(heard):
+            exec(code, own)  # noqa: S102 (the page is ours)
         return heard.getvalue()
 
 
@@ -80,6 +88,7 @@ def experiments(page: Path) -> list[Experiment]:
             page=page,
             line=text.count("\n", 0, found.start("code")) + 1,
             code=found["code"],
+            alone=bool(found["alone"]),
             said=found["said"] or "",
             seconds=int(found["seconds"] or 0),
             tolerance=_tolerance(found["numbers"]),
@@ -151,9 +160,10 @@ def main() -> int:
     for page in ENGLISH:
         if asked.pages and not any(part in page.stem for part in asked.pages):
             continue
+        names: dict[str, object] = {"__name__": "experiment"}
         for experiment in experiments(page):
             started = time.process_time()
-            heard = experiment.run()
+            heard = experiment.run(names)
             lost = differences(experiment.said, heard, experiment.tolerance)
             if asked.write and heard != experiment.said:
                 write(experiment, heard)

@@ -1,0 +1,318 @@
+"""Page 0 of the walk, the Transformer in one file: it is PyTorch's and the package's."""
+
+import ast
+import math
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from tests.docs.pages import ROOT
+from tests.docs.walk import Experiment, differences, experiments
+from torch import Tensor, nn
+
+from dragoman.data.made import demo_corpus
+from dragoman.decode import Greedy, Limits, search
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.nn import (
+    FeedForward,
+    MultiHeadAttention,
+    causal_mask,
+    padding_mask,
+    reference_attention,
+    sinusoidal_table,
+)
+from dragoman.train.config import TrainConfig
+from dragoman.train.objective import reference_loss
+from dragoman.train.optimizer import learning_rate
+
+FILE = ROOT / "docs" / "walk" / "00-one-file.py"
+PARTS = experiments(FILE.with_suffix(".md"))
+TRAINING = next(index for index, part in enumerate(PARTS) if part.seconds)
+D, H, F, PAD, BOS, EOS = 128, 4, 512, 0, 1, 2
+
+NAMES = (
+    ("encoder.", "encoder.layers."),
+    ("decoder.", "decoder.layers."),
+    ("add_self_attn.", "self_attn_residual."),
+    ("add_cross_attn.", "cross_attn_residual."),
+    ("add_ffn.", "ffn_residual."),
+    ("ffn.0.", "ffn.up."),
+    ("ffn.2.", "ffn.down."),
+    (".q.", ".q_proj."),
+    (".out.", ".out_proj."),
+)
+"""From the page's names of weights to the package's."""
+
+TORCH_NAMES = (
+    ("add_self_attn.norm.", "norm1."),
+    ("add_cross_attn.norm.", "norm2."),
+    ("cross_attn.", "multihead_attn."),
+    ("ffn.0.", "linear1."),
+    ("ffn.2.", "linear2."),
+    (".out.", ".out_proj."),
+)
+"""From the page's names of weights to those of `torch.nn.Transformer`."""
+
+
+def run(parts: Sequence[Experiment], names: dict[str, Any]) -> list[str]:
+    """Run parts one after another with the same names, and return what each prints."""
+    dice = random.getstate()
+    with torch.random.fork_rng(devices=[]):
+        heard = [part.run(names) for part in parts]
+    random.setstate(dice)
+    return heard
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, Any]:
+    """What the file defines, without its training; each part prints what the page says."""
+    names: dict[str, Any] = {"__name__": "page"}
+    for part, heard in zip(PARTS[:TRAINING], run(PARTS[:TRAINING], names), strict=True):
+        assert differences(part.said, heard, part.tolerance) == []
+    run([part for part in PARTS[TRAINING + 1 :] if not part.said], names)
+    defined = PARTS[TRAINING].code.partition("\noptimizer =")[0]
+    exec(compile(defined, FILE.name, "exec"), names)  # noqa: S102 (the page is ours)
+    return names
+
+
+@pytest.fixture
+def page(names: dict[str, Any]) -> Iterator[SimpleNamespace]:
+    """The names as attributes; the model has large random weights, all of them, in float64."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        sizes = (len(names["english"].tokens), len(names["chinese"].tokens))
+        model = names["Transformer"](*sizes).double().eval()
+        for name, weight in model.named_parameters():
+            nn.init.normal_(weight, mean=float("norm.weight" in name), std=0.1)
+        names["model"] = model
+        yield SimpleNamespace(**names)
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    """Sources and targets of several lengths, padded at the end."""
+    src_BS, tgt_BT = torch.randint(4, 600, (3, 7)), torch.randint(4, 600, (3, 9))
+    src_BS[1, 4:] = src_BS[2, 1:] = tgt_BT[0, 5:] = PAD
+    return src_BS, tgt_BT
+
+
+def renamed(weights: dict[str, Tensor], pairs: Sequence[tuple[str, str]]) -> dict[str, Tensor]:
+    """The weights under the names that another model has for them."""
+    made = {}
+    for name, weight in weights.items():
+        for old, new in pairs:
+            name = name.replace(old, new)  # noqa: PLW2901 (all of them, one after another)
+        made[name] = weight
+    return made
+
+
+def join(weights: dict[str, Tensor], parts: str, whole: str) -> None:
+    """Put projections that another model has as one, `.q.` and so on, above each other."""
+    for name in [name for name in weights if f".{parts[0]}." in name]:
+        rows = [weights.pop(name.replace(f".{parts[0]}.", f".{part}.")) for part in parts]
+        weights[name.replace(f".{parts[0]}.", whole)] = torch.cat(rows)
+
+
+def to_package(page: SimpleNamespace) -> EncoderDecoder:
+    """The package's model with the page's weights."""
+    weights = renamed(page.model.state_dict(), NAMES)
+    join(weights, "kv", ".kv_proj.")
+    config = EncoderDecoderConfig(
+        d_model=D,
+        num_heads=H,
+        d_ff=F,
+        num_encoder_layers=page.NUM_LAYERS,
+        num_decoder_layers=page.NUM_LAYERS,
+        src_vocab_size=len(page.english.tokens),
+        tgt_vocab_size=len(page.chinese.tokens),
+        tie_embeddings="target-output",
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+    )
+    model = EncoderDecoder(config).double().eval()
+    model.load_state_dict(weights | {"output.weight": weights["tgt_embedding.weight"]})
+    return model
+
+
+def to_torch(page: SimpleNamespace) -> nn.Transformer:
+    """PyTorch's model with the page's weights; the paper's stacks do not end in a norm."""
+    model = nn.Transformer(D, H, page.NUM_LAYERS, page.NUM_LAYERS, F, 0.0, batch_first=True)
+    model.encoder.norm = model.decoder.norm = None
+    weights = renamed(page.model.state_dict(), TORCH_NAMES)
+    join(weights, "qkv", ".in_proj_")
+    last = {
+        name.replace("add_ffn.norm", "norm3" if "decoder" in name else "norm2"): weight
+        for name, weight in weights.items()
+        if "embedding" not in name
+    }
+    for stack in ("encoder", "decoder"):
+        last = renamed(last, [(f"{stack}.", f"{stack}.layers.")])
+    model.double().load_state_dict(last)
+    return model
+
+
+def test_it_is_short_and_needs_pytorch_alone() -> None:
+    """About 200 lines of code, on the standard library and PyTorch."""
+    text = FILE.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    told = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for line in range(node.lineno, (node.end_lineno or 0) + 1)
+    }
+    lines = [line for number, line in enumerate(text.splitlines(), 1) if number not in told]
+    assert sum(bool(line.strip()) for line in lines) <= 210
+    modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    modules += [
+        n.name for node in ast.walk(tree) if isinstance(node, ast.Import) for n in node.names
+    ]
+    rooms = {str(module).partition(".")[0] for module in modules}
+    assert rooms - set(sys.stdlib_module_names) == {"torch"}
+
+
+def test_it_reads_the_sentences_of_the_package(page: SimpleNamespace) -> None:
+    """Those to learn from and those to test with; each is found again in its ids."""
+    corpus = demo_corpus()
+    assert [tuple(pair) for pair in page.train] == corpus.train
+    assert [tuple(pair) for pair in page.test] == corpus.test
+    for _, tgt in corpus.test:
+        assert page.chinese.decode(page.chinese.encode(tgt)) == tgt
+
+
+def test_its_pieces_are_those_of_the_package(page: SimpleNamespace) -> None:
+    """Positions of any length, masks, and the formula of attention with its weights."""
+    assert torch.equal(page.positions(3000), sinusoidal_table(3000, D))
+    mask = padding_mask(batch()[0], PAD)
+    assert torch.equal(page.padding_mask(batch()[0]), mask)
+    assert torch.equal(page.causal_mask(6), causal_mask(6, 6))
+    q, k, v = (torch.randn(3, H, length, 8, dtype=torch.float64) for length in (6, 7, 7))
+    for own, reference in zip(
+        page.attend(q, k, v, mask), reference_attention(q, k, v, mask), strict=True
+    ):
+        torch.testing.assert_close(own, reference, rtol=0, atol=1e-12)
+
+
+def test_its_modules_are_those_of_the_package(page: SimpleNamespace) -> None:
+    """Attention and the feed-forward network, in float32, to 1e-6."""
+    x, y = torch.randn(3, 9, D), torch.randn(3, 7, D)
+    own, attn = page.Attention(), MultiHeadAttention(D, H)
+    weights = {f".{name}": weight for name, weight in own.state_dict().items()}
+    weights = renamed(weights, NAMES)
+    join(weights, "kv", ".kv_proj.")
+    attn.load_state_dict({name[1:]: weight for name, weight in weights.items()})
+    mask = page.padding_mask(batch()[0])
+    torch.testing.assert_close(
+        own(x, y, mask), attn(x, attn.project_kv(y), mask), rtol=0, atol=1e-6
+    )
+    own, ffn = page.FeedForward(), FeedForward(D, F)
+    ffn.load_state_dict(dict(zip(ffn.state_dict(), own.state_dict().values(), strict=True)))
+    torch.testing.assert_close(own(x), ffn(x), rtol=0, atol=1e-6)
+
+
+def test_it_is_the_model_of_the_package(page: SimpleNamespace) -> None:
+    """The same logits and the same gradient from the same weights."""
+    src_BS, tgt_BT = batch()
+    theirs = to_package(page)
+    own_BTV, logits_BTV = page.model(src_BS, tgt_BT), theirs(src_BS, tgt_BT)
+    torch.testing.assert_close(own_BTV, logits_BTV, rtol=0, atol=1e-6)
+    own_BTV.logsumexp(-1).sum().backward()
+    logits_BTV.logsumexp(-1).sum().backward()
+    own, reference = page.model.src_embedding.weight.grad, theirs.src_embedding.weight.grad
+    assert own is not None
+    assert reference is not None
+    torch.testing.assert_close(own[1:], reference[1:], rtol=0, atol=1e-6)  # padding never moves
+
+
+def test_it_is_the_model_of_pytorch(page: SimpleNamespace) -> None:
+    """`torch.nn.Transformer` gives the same hidden states, with its masks (True hides)."""
+    src_BS, tgt_BT = batch()
+    hidden_BTD = to_torch(page)(
+        page.model.src_embedding(src_BS),
+        page.model.tgt_embedding(tgt_BT),
+        tgt_mask=~causal_mask(9, 9),
+        src_key_padding_mask=src_BS == PAD,
+        memory_key_padding_mask=src_BS == PAD,
+    )
+    logits_BTV = hidden_BTD @ page.model.tgt_embedding.weight.T
+    torch.testing.assert_close(page.model(src_BS, tgt_BT), logits_BTV, rtol=0, atol=1e-6)
+
+
+def test_it_learns_by_the_loss_and_the_rate_of_the_package(page: SimpleNamespace) -> None:
+    """Label smoothing, a mean over the tokens that are no padding, and the paper's rate."""
+    logits_BTV, next_BT = torch.randn(3, 9, 600), batch()[1].clamp(max=599)
+    real = next_BT != PAD
+    wanted = reference_loss(logits_BTV[real], next_BT[real], 0.1, "mean")
+    torch.testing.assert_close(page.loss_of(logits_BTV, next_BT), wanted)
+    config = TrainConfig(
+        schedule="noam", learning_rate=1.0, warmup_steps=page.WARMUP, max_steps=9000
+    )
+    for step in (1, page.WARMUP - 1, page.WARMUP, 9000):
+        assert math.isclose(page.rate(step), learning_rate(config, step, 0.5, D), rel_tol=1e-9)
+
+
+def test_a_batch_is_read_one_step_behind_what_is_predicted(page: SimpleNamespace) -> None:
+    """The decoder reads bos and what it said; every pair is in one batch of an epoch."""
+    drawn = page.batches()
+    epoch = [next(drawn) for _ in range(-(-len(page.train) // page.BATCH))]
+    assert sorted(pair for pairs in epoch for pair in pairs) == sorted(page.train)
+    src_BS, tgt_BT, next_BT = page.make_batch(epoch[0])
+    assert torch.equal(tgt_BT[:, 1:], next_BT[:, :-1])
+    assert (tgt_BT[:, 0] == BOS).all()
+    for row, (src, tgt) in enumerate(epoch[0]):
+        assert page.chinese.decode(next_BT[row].tolist()) == tgt
+        ids = [number for number in src_BS[row].tolist() if number != PAD]
+        assert [page.english.tokens[number] for number in ids] == [*page.words(src), "<eos>"]
+
+
+def test_it_translates_as_the_package_does(page: SimpleNamespace) -> None:
+    """Greedy search finds the same tokens, sentences of several lengths together."""
+    with torch.no_grad():
+        page.model.tgt_embedding.weight.mul_(0.03)[EOS] *= 4  # so that some end early
+    texts = [src for src, _ in page.test[:12]]
+    limits = Limits(bos_id=BOS, eos_id=EOS, max_B=torch.full((12,), 30))
+    src_BS = page.pad([page.english.encode(page.words(text)) for text in texts])
+    found = search(to_package(page), src_BS, Greedy(), limits=limits)
+    assert page.translate(texts) == [page.chinese.decode(best.ids) for [best] in found]
+    assert len({len(best.ids) for [best] in found}) > 2
+
+
+TEXTS = st.text(alphabet="我你他学习 T恤在8291。，？", max_size=12)
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5))
+@example([("", "我")])
+@example([("我学习。", "我学习。")])
+def test_its_bleu_is_that_of_sacrebleu(names: dict[str, Any], pairs: list[tuple[str, str]]) -> None:
+    """Without smoothing, which a corpus does not need, on texts like those of the corpus."""
+    outputs, references = (list(texts) for texts in zip(*pairs, strict=True))
+    score = BLEU(tokenize="zh", smooth_method="none").corpus_score(outputs, [references]).score
+    assert math.isclose(names["bleu"](outputs, references), score, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def test_its_bleu_of_a_corpus_is_that_of_sacrebleu(page: SimpleNamespace) -> None:
+    """As sacreBLEU computes it by default, on the test sentences with faults made in them."""
+    dice = random.Random(1)
+    references = [tgt for _, tgt in page.test]
+    outputs = ["".join(c for c in text if dice.random() > 0.1) for text in references]
+    score = BLEU(tokenize="zh").corpus_score(outputs, [references]).score
+    assert 10 < score < 90
+    assert math.isclose(page.bleu(outputs, references), score, rel_tol=1e-12)
+
+
+def test_the_whole_file_runs() -> None:
+    """A few steps of training make the loss fall; the end prints BLEU and translations."""
+    own: dict[str, Any] = {"__name__": "page"}
+    run(PARTS[:TRAINING], own)
+    own |= {"STEPS": 20, "BATCH": 32, "WARMUP": 60, "test": own["test"][:8]}
+    _, *heard = run(PARTS[TRAINING:], own)
+    assert own["loss"] < 0.95 * math.log(len(own["chinese"].tokens))
+    assert heard[-1].startswith("BLEU ")
+    assert heard[-1].count(" -> ") == 4
