@@ -9,18 +9,15 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import blocks
 
+from excerpts import ROOT, Wrong
 from figures import FIGURES
 from make import PAGES, check_navigation, laid_out, pages_of, settings
 from staging import (
     CHINESE,
-    ROOT,
     Tree,
-    Wrong,
     find_pages,
-    lines_of,
     mathml,
     site_link,
-    source_page,
     staged_page,
 )
 
@@ -33,57 +30,10 @@ def staged(text: str, language: str = "en") -> str:
     return staged_page(find_pages(language), PAGE, text)
 
 
-def test_a_reference_becomes_the_lines_of_its_name() -> None:
-    """All of them and no other, less the indentation, with their numbers and a link to the file."""
-    made = staged(f"Before.\n\n[`{NORM}:RMSNorm.forward`](../{NORM})\n\nBehind.\n")
-    source = (ROOT / NORM).read_text(encoding="utf-8").splitlines()
-    first = int(re.search(r'linenums="(\d+)"', made)[1])  # type: ignore[index] # or it fails
-    shown = blocks_of(made)[0].splitlines()
-    assert shown == [line[4:] for line in source[first - 1 : first - 1 + len(shown)]]
-    assert shown[0].startswith("def forward(self, x_BLD: Tensor)")
-    assert shown[-1].startswith("    return F.rms_norm")
-    assert f"]({source_page(NORM)}#__codelineno-0-{first})" in made
-    assert made.startswith("Before.")
-    assert made.rstrip().endswith("Behind.")
-
-
-def blocks_of(made: str) -> list[str]:
-    """The code between the fences of a staged page."""
-    return re.findall(r"^```python.*\n((?:.*\n)*?)^```$", made, re.M)
-
-
-def test_a_reference_may_leave_the_docstring_out() -> None:
-    """The code is the same without it."""
-    whole, bare = (
-        blocks_of(staged(f"[`{NORM}:make_norm{part}`](../{NORM})\n"))[0] for part in ("", ":body")
-    )
-    told = re.search(r'    """.*?"""\n', whole, re.S)
-    assert told is not None
-    assert whole.replace(told[0], "") == bare
-
-
-@pytest.mark.parametrize(
-    ("name", "begins"),
-    [
-        ("LayerNorm", "class LayerNorm(nn.Module):"),
-        ("make_norm", "def make_norm("),
-        ("NormName", 'NormName = Literal["layer", "rms"]'),
-    ],
-)
-def test_names_of_every_kind_are_found(name: str, begins: str) -> None:
-    """Classes, functions and constants; decorators belong to what they decorate."""
-    assert lines_of(NORM, name).code.startswith(begins)
-    decorated = lines_of("src/dragoman/nn/position/rotary.py", "LinearScaling")
-    assert decorated.code.startswith("@dataclass(")
-    among_others = lines_of("src/dragoman/nn/patterns/pattern.py", "Causal.is_causal")
-    assert among_others.code == "is_causal = True"
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (f"[`{NORM}:RMSNorm.backward`](../{NORM})", f"{NORM} has no RMSNorm.backward"),
-        (f"[`{NORM}:RMSNorm`](../src/dragoman/nn/layers.py)", f"does not lead to {NORM}"),
+        (f"<!-- code: {NORM}:RMSNorm.backward -->", f"{NORM} has no RMSNorm.backward"),
         ("[gone](gone.md)", "gone.md leads to no file"),
         ("[out](../../../etc/passwd)", "leads to no file of the repository"),
         (r"$\unheard{x}$", r"no MathML is known for \unheard"),
