@@ -7,10 +7,11 @@ all of it would be too long, a piece of text of the first and of the last line t
     <!-- code: src/dragoman/nn/dot_product.py:additive from "zeros =" to "return" -->
 
 `python docs/make.py pages` writes the lines below the marker, with a link to their file, and an end
-marker; it writes them again whenever the source has changed, and a test compares the two. They are
-found by parsing the file. A docstring of several lines is left out. A paragraph that is nothing but
-a link such as [`src/dragoman/nn/norm.py:RMSNorm`](../src/dragoman/nn/norm.py) becomes such a block.
-On the site what is left out is folded away in its place, and the lines have their numbers.
+marker; it writes them again whenever the source has changed, and a test compares the two. (`fmt`
+keeps the formatter of code in Markdown away.) They are found by parsing the file. A docstring of
+several lines is left out. A paragraph that is nothing but a link such as
+[`src/dragoman/nn/norm.py:RMSNorm`](../src/dragoman/nn/norm.py) becomes such a block. On the site
+what is left out is folded away in its place, and the lines have their numbers.
 """
 
 import ast
@@ -74,7 +75,8 @@ def _written(page: Path, found: re.Match[str]) -> str:
         )
     target = os.path.relpath(ROOT / found["file"], page.parent)
     link = f"[`{found['file']}:{found['name']}`]({target})"
-    return f"{found['marker']}\n{fenced(code, 'py')}\n\n{link}\n<!-- end -->"
+    shown = f"<!-- fmt: off -->\n{fenced(code, 'py')}\n<!-- fmt: on -->"
+    return f"{found['marker']}\n{shown}\n\n{link}\n<!-- end -->"
 
 
 def staged_code(found: re.Match[str], link: str, language: str) -> str:

@@ -36,7 +36,7 @@ if find_spec("dragoman") is None:
 TOLD = {
     "en": "Installs the package from a checkout around this notebook, or from the folder `dragoman`"
     " beside it.",
-    "zh": "从本笔记本所在的检出目录安装这个包；没有的话，从旁边的 `dragoman` 文件夹安装。",
+    "zh": "从本笔记本所在的、克隆下来的仓库安装这个包；没有的话，从旁边的 `dragoman` 文件夹安装。",
 }
 LINKED = {"en": "This page as a notebook", "zh": "本页的笔记本"}
 MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}

@@ -78,7 +78,7 @@ def test_lines_of_chinese_are_joined() -> None:
     text = "第一行，\n`code` 后\n一行 word\n末。\n\n- 一，\n  二\n- 三\n"
     joined = "第一行，`code` 后一行 word\n末。\n\n- 一，二\n- 三\n"
     assert staged_page(tree, "index.md", text) == joined
-    assert staged_page(tree, "cli.md", text) == text  # which is written in English
+    assert staged_page(tree, "project/changelog.md", text) == text  # which is written in English
     numbered = "1. 甲，\n   乙。\n2. 丙，\n   2.5 丁。\n10. 戊。\n"
     assert staged_page(tree, "index.md", numbered) == "1. 甲，乙。\n2. 丙，2.5 丁。\n10. 戊。\n"
 
