@@ -76,12 +76,14 @@ def make_pages() -> None:
 
 
 def make_pictures() -> None:
-    """Draw the pictures that need no model."""
-    from figures import FIGURES
+    """Draw the pictures that need no model, in both languages."""
+    from figures import DRAWINGS, FIGURES
+    from figures.chinese import chinese_name
 
-    for name, plot in FIGURES.items():
-        plot(DOCS / "images" / name)
-        print(f"docs/images/{name}")
+    for name, plot in (FIGURES | DRAWINGS).items():
+        for file in (name, chinese_name(name)):
+            plot(DOCS / "images" / file)
+            print(f"docs/images/{file}")
 
 
 def make_site() -> None:

@@ -7,6 +7,7 @@ a folder of its own for each language, and on the way
   language where it is written in it, of sources a page with numbered lines;
 - a heading in Chinese gets the anchor of its English twin, so that links to it lead there in both;
 - lines of the source get their numbers, and the rest of their function (see docs/excerpts.py);
+- a drawing becomes part of the page, so that its boxes are links;
 - formulas become MathML, which browsers draw by themselves, so that no script is needed;
 - the line that leads to the same page in the other language goes: the site has a switch.
 
@@ -18,6 +19,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from xml.sax.saxutils import quoteattr
 
 from latex2mathml.converter import convert
 
@@ -51,6 +53,7 @@ BROKEN_CHINESE = re.compile(
     r"|(?<=\S)\n *(?=[（，。])"
 )
 _LISTS = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*|^(?![-*#|>\s]|\d+\. ).+\n(?:[-*]|1\.) .*", re.M)
+_DRAWING = re.compile(r"^!\[(?P<alt>[^\]]*)\]\((?P<target>[^)\s]+\.svg)\)$", re.M)
 _DISPLAYED = re.compile(r"^\$\$(?P<tex>.+?)\$\$$", re.M | re.S)
 _CODE_OR_MATH = re.compile(
     r"(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))|(?<![\w$\\])\$(?P<tex>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?![\w$])",
@@ -154,6 +157,7 @@ def _staged_prose(tree: Tree, name: str, text: str) -> str:
         return f"\ufffc{len(kept) - 1}\ufffc"
 
     text = MARKER.sub(lambda found: keep(_code(tree, name, found)), text)
+    text = _DRAWING.sub(lambda found: keep(drawing(tree, name, found)), text)
     text = _DISPLAYED.sub(lambda found: keep(displayed(found["tex"])), text)
     text = _CODE_OR_MATH.sub(lambda found: keep(found["code"] or inline(found["tex"])), text)
     text = LINK.sub(lambda found: found["open"] + site_link(tree, name, found["target"]), text)
@@ -165,6 +169,22 @@ def _code(tree: Tree, name: str, found: re.Match[str]) -> str:
     own = tree.pages[name]
     link = site_link(tree, name, os.path.relpath(ROOT / found["file"], own.parent))
     return staged_code(found, link, "zh" if is_chinese(own) else "en")
+
+
+def drawing(tree: Tree, name: str, found: re.Match[str]) -> str:
+    """A drawing as part of the page, so that its boxes are links, to pages of the site."""
+    site_link(tree, name, found["target"])
+    own = tree.pages[name].parent
+    file = own / found["target"]
+
+    def led(href: re.Match[str]) -> str:
+        """From the page instead of from the picture."""
+        target = os.path.relpath(file.parent / href[1], own)
+        return f'href="{site_link(tree, name, target).removesuffix(".md")}.html"'
+
+    lines = re.sub(r'href="([^"#]+)"', led, file.read_text(encoding="utf-8")).splitlines()
+    labelled = f'<svg role="group" aria-label={quoteattr(found["alt"])} '
+    return f'<div class="drawing">{"".join(lines).replace("<svg ", labelled, 1)}</div>'
 
 
 def site_link(tree: Tree, name: str, target: str) -> str:
