@@ -106,7 +106,7 @@ def _cells(tree: Tree, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _code(source: str) -> dict[str, Any]:
-    cell = {"cell_type": "code", "execution_count": None, "metadata": {}}
+    cell: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}
     return cell | {"outputs": [], "source": source}
 
 

@@ -1,6 +1,5 @@
 """Lines of the source on the pages: those of the marker, as they are now, and none twice."""
 
-import ast
 import re
 from pathlib import Path
 
@@ -187,4 +186,3 @@ def test_names_of_every_kind_are_found(name: str, begins: str) -> None:
     assert decorated.code.startswith("@dataclass(")
     among_others = lines_of("src/dragoman/nn/patterns/pattern.py", "Causal.is_causal")
     assert among_others.code == "is_causal = True"
-    assert ast.parse(decorated.code)

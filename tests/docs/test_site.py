@@ -10,7 +10,8 @@ import pytest
 from tests.docs.pages import blocks
 
 from excerpts import ROOT, Wrong
-from figures import FIGURES
+from figures import DRAWINGS, FIGURES
+from figures.chinese import chinese_name
 from make import PAGES, check_navigation, laid_out, pages_of, settings
 from staging import (
     CHINESE,
@@ -140,7 +141,9 @@ def test_a_page_made_from_the_code_is_up_to_date(name: str) -> None:
 
 def test_every_picture_can_be_made_again() -> None:
     """`docs/make.py pictures` draws it by a function of docs/figures/, and it is there."""
-    assert [name for name in FIGURES if not (ROOT / "docs" / "images" / name).exists()] == []
+    names = [*FIGURES, *DRAWINGS]
+    names += [chinese_name(name) for name in names]
+    assert [name for name in names if not (ROOT / "docs" / "images" / name).exists()] == []
 
 
 def test_both_languages_have_the_same_shape() -> None:
@@ -154,7 +157,7 @@ def test_both_languages_have_the_same_shape() -> None:
 def _shape(page: Path) -> list[str]:
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     headings = re.findall(r"^#+ ", text, re.M)
-    pictures = [Path(target).name for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)]
+    pictures = re.findall(r"!\[[^\]]*\]\([./\w]*/([\w-]+)[.\w]*\)", text)
     references = re.findall(r"^\[`([\w./:-]+)`\]", text, re.M)
     rows = re.findall(r"^\|", text, re.M)
     measured = re.findall(r"<!-- [\w-]+: begin -->.*?<!-- [\w-]+: end -->", text, re.S)

@@ -89,6 +89,8 @@ def _target(page: Path, link: str) -> str:
     if anchor and is_chinese(file):
         anchor = twin_anchors(file).get(anchor, anchor)
     name = file.relative_to(ROOT).as_posix().replace("docs/zh/", "docs/")
+    if name.startswith("docs/images/"):
+        name = name.replace(".zh.", ".")
     return name if name.startswith("docs/walk/") or not anchor else f"{name}#{anchor}"
 
 
