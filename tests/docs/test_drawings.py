@@ -138,11 +138,11 @@ def test_every_label_is_translated(tmp_path: Path) -> None:
     axes = figure.subplots()
     axes.set_title("6 layers", fontsize=17)
     axes.plot([0, 1], label="causal")
-    axes.legend()
+    legend = axes.legend()
     axes.set_xticks([0, 1], labels=["pad", "1"], fontsize=8)
     save(figure, tmp_path / "picture.zh.png")
     assert (axes.get_title(), axes.title.get_fontsize()) == ("6 层", 17)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["因果"]
+    assert [text.get_text() for text in legend.get_texts()] == ["因果"]
     ticks = figure.axes[0].get_xticklabels()
     assert [tick.get_text() for tick in ticks] == ["填充", "1"]
     assert {tick.get_fontsize() for tick in ticks} == {8}
