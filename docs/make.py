@@ -2,9 +2,11 @@
 
     python docs/make.py             the pages and the site
     python docs/make.py pages       the reference of the command line and of a recipe's keys, from
-                                    the verbs' help texts and the dataclasses' sentences; and the
-                                    file whose parts page 0 of the walk shows
-    python docs/make.py site        build/site in English and build/site/zh in Chinese, by Zensical
+                                    the verbs' help texts and the dataclasses' sentences, the lines
+                                    of the source that pages show, and the file whose parts page 0
+                                    of the walk shows
+    python docs/make.py site        build/site in English and build/site/zh in Chinese, by Zensical,
+                                    with a notebook for each page of the walk
     python docs/make.py pictures    docs/images/, each drawn by one function of `docs/figures/`;
                                     only when asked for, since processors round differently
 
@@ -12,15 +14,7 @@ The site has every page of docs/ (Chinese ones lie in docs/zh/ under the same na
 translated is shown in English) and what `BESIDE` in staging.py names. Titles and their order are
 `nav` in zensical.toml: a page that is missing there, or a link that leads nowhere, is an error.
 
-A page shows lines of the source by reference and never pastes them: a paragraph that is nothing but
-a link to a file of the repository, whose text is the file and a name in it,
-
-    [`src/dragoman/nn/attention.py:MultiHeadAttention.forward`](../../src/dragoman/nn/attention.py)
-
-On GitHub that is a link. On the site it becomes the lines of that name (a class, a function, a
-method, or a constant of a module or class), found by parsing the file, with their line numbers and
-a link to the whole file. `path:Name:body` leaves its docstring out. A name that is gone, or a link
-that leads to another file than its text says, ends the build with the page and the name.
+Lines of the source are on a page between markers: see excerpts.py.
 
 Formulas are TeX as GitHub draws it: `$...$` in a line, `$$...$$` or a block of the language `math`
 by themselves.
@@ -40,9 +34,12 @@ from typing import Any
 
 import tomlkit
 
+from commands import cli_page
 from dragoman.files.writing import replacing
+from excerpts import ROOT, Wrong, filled
+from notebooks import add_notebooks
 from reference import recipe_page
-from staging import DOCS, ROOT, Tree, Wrong, find_pages, stage, stage_sources
+from staging import DOCS, Tree, find_pages, stage, stage_sources
 
 Nav = list[str | dict[str, "str | Nav"]]
 """Pages, and sections of pages, under their titles; a page without a title has its heading's."""
@@ -57,29 +54,15 @@ ASSETS = (
 """What lies beside the pages. Of ziamath nothing is used but STIX Two (SIL Open Font Licence)."""
 
 
-def cli_page() -> str:
-    """The help of every verb as Markdown; example lines, which begin with the name, as code."""
-    import typer
-    from typer.cli import get_docs_for_click
-    from typer.main import get_command
-
-    from dragoman.cli.app import make_app
-
-    command = get_command(make_app())
-    context = typer.Context(command, info_name="dragoman")
-    page = get_docs_for_click(obj=command, ctx=context, name="dragoman")
-    page = re.sub(r"^dragoman ", "    dragoman ", page, flags=re.MULTILINE)
-    return page.replace("<tab>", "&lt;tab&gt;").rstrip() + "\n"
-
-
 def one_file() -> str:
-    """The parts that page 0 of the walk shows, which are blocks of the language `py`."""
+    """The parts that page 0 of the walk shows, which are blocks of the language `python3`."""
     page = (DOCS / "walk" / "00-one-file.md").read_text(encoding="utf-8")
-    return "\n\n".join(re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    return "\n\n".join(re.findall(r"^```python3\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "cli.md": cli_page,
+    "cli.md": partial(cli_page, "en"),
+    "zh/cli.md": partial(cli_page, "zh"),
     "recipe-keys.md": partial(recipe_page, "en"),
     "zh/recipe-keys.md": partial(recipe_page, "zh"),
     "walk/00-one-file.py": one_file,
@@ -93,15 +76,22 @@ def make_pages() -> None:
         with replacing(DOCS / name, "page") as part:
             part.write_text(page(), encoding="utf-8")
         print(f"docs/{name}")
+    for path in sorted(DOCS.rglob("*.md")):
+        now = filled(path)
+        if now != path.read_text(encoding="utf-8"):
+            path.write_text(now, encoding="utf-8")
+            print(path.relative_to(ROOT))
 
 
 def make_pictures() -> None:
-    """Draw the pictures that need no model."""
-    from figures import FIGURES
+    """Draw the pictures that need no model, in both languages."""
+    from figures import DRAWINGS, FIGURES
+    from figures.chinese import chinese_name
 
-    for name, plot in FIGURES.items():
-        plot(DOCS / "images" / name)
-        print(f"docs/images/{name}")
+    for name, plot in (FIGURES | DRAWINGS).items():
+        for file in (name, chinese_name(name)):
+            plot(DOCS / "images" / file)
+            print(f"docs/images/{file}")
 
 
 def make_site() -> None:
@@ -113,9 +103,10 @@ def make_site() -> None:
     shutil.rmtree(BUILD / "docs", ignore_errors=True)
     for language, tree in trees.items():
         stage(tree, BUILD / "docs" / language)
-    for language in trees:
+    for language, tree in trees.items():
         folder = BUILD / "docs" / language
         stage_sources(trees["en"].sources | trees["zh"].sources, folder)
+        add_notebooks(tree, folder)
         for file in ASSETS:
             shutil.copy(str(file), folder)
         path = BUILD / f"zensical.{language}.toml"

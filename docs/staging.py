@@ -6,24 +6,25 @@ a folder of its own for each language, and on the way
 - a link to a file of the repository becomes one to its page on the site: of pages in the same
   language where it is written in it, of sources a page with numbered lines;
 - a heading in Chinese gets the anchor of its English twin, so that links to it lead there in both;
-- a link to a name in a source file becomes the lines of that name (see docs/make.py);
+- lines of the source get their numbers, and the rest of their function (see docs/excerpts.py);
+- a drawing becomes part of the page, so that its boxes are links;
 - formulas become MathML, which browsers draw by themselves, so that no script is needed;
 - the line that leads to the same page in the other language goes: the site has a switch.
 
 Whatever does not fit raises `Wrong`, with the page and what is wrong on it.
 """
 
-import ast
 import os
 import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from xml.sax.saxutils import quoteattr
 
 from latex2mathml.converter import convert
 
-ROOT = Path(__file__).parents[1]
+from excerpts import BLOCK, MARKER, ROOT, Wrong, fenced, staged_code
+
 DOCS = ROOT / "docs"
 CHINESE = DOCS / "zh"
 
@@ -40,31 +41,25 @@ TRANSLATED_BESIDE = {"README.zh-CN.md": "project/readme.md"}
 
 UNTRANSLATED = '!!! note "本页尚无中文版"\n\n    以下是英文原文。\n\n'
 
-_FENCED = re.compile(
+FENCED = re.compile(
     r"^(?P<indent> *)(?P<fence>`{3,})(?P<info>.*)\n(?P<body>(?:.*\n)*?)(?P=indent)(?P=fence)$", re.M
 )
-_REFERENCE = re.compile(
-    r"^\[`(?P<file>[\w./-]+\.py):(?P<name>[\w.]+)(?P<body>:body)?`\]\((?P<target>[^)\s]+)\)$", re.M
-)
 _LANGUAGE = r"(?:English|中文|\[English\]\(\S+\)|\[中文\]\(\S+\))"
-_LANGUAGES = re.compile(rf"^{_LANGUAGE} · {_LANGUAGE}\n+", re.M)
+LANGUAGES = re.compile(rf"^{_LANGUAGE} · {_LANGUAGE}\n+", re.M)
 _HEADING = re.compile(r"^#+ (.+)$", re.M)
 _CHINESE = r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef“”]"
-_BROKEN_CHINESE = re.compile(
+BROKEN_CHINESE = re.compile(
     rf"(?<={_CHINESE})\n *(?={_CHINESE})|(?<=[，。；：、！？）])\n *(?!\d+\. )(?=[\w\[`$])"
     r"|(?<=\S)\n *(?=[（，。])"
 )
 _LISTS = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*|^(?![-*#|>\s]|\d+\. ).+\n(?:[-*]|1\.) .*", re.M)
+_DRAWING = re.compile(r"^!\[(?P<alt>[^\]]*)\]\((?P<target>[^)\s]+\.svg)\)$", re.M)
 _DISPLAYED = re.compile(r"^\$\$(?P<tex>.+?)\$\$$", re.M | re.S)
 _CODE_OR_MATH = re.compile(
     r"(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))|(?<![\w$\\])\$(?P<tex>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?![\w$])",
     re.S,
 )
-_LINK = re.compile(r"(?P<open>\]\(|<img [^>]*?src=\")(?P<target>[^)\s\"]+)(?=[)\s\"])")
-
-
-class Wrong(Exception):  # noqa: N818 (a sentence about a page, not an error of the program)
-    """What is wrong on a page, in a sentence."""
+LINK = re.compile(r"(?P<open>\]\(|<img [^>]*?src=\")(?P<target>[^)\s\"]+)(?=[)\s\"])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +120,7 @@ def with_note(text: str) -> str:
 
 def staged_page(tree: Tree, name: str, text: str) -> str:
     """Make the page of the site from the page of the repository."""
-    text = _LANGUAGES.sub("", text, count=1)
+    text = BLOCK.sub(lambda found: found["marker"], LANGUAGES.sub("", text, count=1))
     try:
         return "".join(_staged_parts(tree, name, text))
     except Wrong as wrong:
@@ -136,11 +131,11 @@ def staged_page(tree: Tree, name: str, text: str) -> str:
 def _staged_parts(tree: Tree, name: str, text: str) -> Iterator[str]:
     """Blocks between fences as they are, except formulas, and everything else translated."""
     end = 0
-    for fenced in _FENCED.finditer(text):
-        yield _staged_prose(tree, name, text[end : fenced.start()])
-        is_math = fenced["info"].strip() == "math"
-        yield displayed(fenced["body"]) if is_math else fenced[0]
-        end = fenced.end()
+    for block in FENCED.finditer(text):
+        yield _staged_prose(tree, name, text[end : block.start()])
+        is_math = block["info"].strip() == "math"
+        yield displayed(block["body"]) if is_math else block[0]
+        end = block.end()
     yield _staged_prose(tree, name, text[end:])
 
 
@@ -151,7 +146,7 @@ def _staged_prose(tree: Tree, name: str, text: str) -> str:
             "before a list, and a list inside another is indented by four spaces"
         )
     if is_chinese(tree.pages[name]):
-        text = _BROKEN_CHINESE.sub("", text)
+        text = BROKEN_CHINESE.sub("", text)
         anchors = twin_anchors(tree.pages[name])
         text = _HEADING.sub(lambda found: f"{found[0]} {{ #{anchors[slug(found[1])]} }}", text)
     kept: list[str] = []
@@ -161,11 +156,35 @@ def _staged_prose(tree: Tree, name: str, text: str) -> str:
         kept.append(made)
         return f"\ufffc{len(kept) - 1}\ufffc"
 
-    text = _REFERENCE.sub(lambda found: keep(_lines_of_reference(tree, name, found)), text)
+    text = MARKER.sub(lambda found: keep(_code(tree, name, found)), text)
+    text = _DRAWING.sub(lambda found: keep(drawing(tree, name, found)), text)
     text = _DISPLAYED.sub(lambda found: keep(displayed(found["tex"])), text)
     text = _CODE_OR_MATH.sub(lambda found: keep(found["code"] or inline(found["tex"])), text)
-    text = _LINK.sub(lambda found: found["open"] + site_link(tree, name, found["target"]), text)
+    text = LINK.sub(lambda found: found["open"] + site_link(tree, name, found["target"]), text)
     return re.sub("\ufffc(\\d+)\ufffc", lambda found: kept[int(found[1])], text)
+
+
+def _code(tree: Tree, name: str, found: re.Match[str]) -> str:
+    """The lines of the source that a marker names, as the site has them."""
+    own = tree.pages[name]
+    link = site_link(tree, name, os.path.relpath(ROOT / found["file"], own.parent))
+    return staged_code(found, link, "zh" if is_chinese(own) else "en")
+
+
+def drawing(tree: Tree, name: str, found: re.Match[str]) -> str:
+    """A drawing as part of the page, so that its boxes are links, to pages of the site."""
+    site_link(tree, name, found["target"])
+    own = tree.pages[name].parent
+    file = own / found["target"]
+
+    def led(href: re.Match[str]) -> str:
+        """From the page instead of from the picture."""
+        target = os.path.relpath(file.parent / href[1], own)
+        return f'href="{site_link(tree, name, target).removesuffix(".md")}.html"'
+
+    lines = re.sub(r'href="([^"#]+)"', led, file.read_text(encoding="utf-8")).splitlines()
+    labelled = f'<svg role="group" aria-label={quoteattr(found["alt"])} '
+    return f'<div class="drawing">{"".join(lines).replace("<svg ", labelled, 1)}</div>'
 
 
 def site_link(tree: Tree, name: str, target: str) -> str:
@@ -206,7 +225,7 @@ def twin_anchors(page: Path) -> dict[str, str]:
     beside = {english: name for name, english in BESIDE.items()}
     twin = ROOT / beside[name_of(page)] if CHINESE not in page.parents else DOCS / name_of(page)
     chinese, english = (
-        [slug(title) for title in _HEADING.findall(_FENCED.sub("", path.read_text("utf-8")))]
+        [slug(title) for title in _HEADING.findall(FENCED.sub("", path.read_text("utf-8")))]
         for path in (page, twin)
     )
     if len(chinese) != len(english):
@@ -229,80 +248,7 @@ def _whole_source(source: str) -> str:
     text = (ROOT / source).read_text(encoding="utf-8")
     language = {".py": "python", ".toml": "toml"}.get(Path(source).suffix, "text")
     head = "---\nsearch:\n  exclude: true\n---\n"
-    return f"{head}# {source}\n\n{_fenced(text, language, first=1)}\n"
-
-
-# ------------------------------------------------------------------------- lines of the source
-
-
-def _lines_of_reference(tree: Tree, name: str, found: re.Match[str]) -> str:
-    """The code that a reference names, and a link to its place in the file."""
-    link = site_link(tree, name, found["target"])
-    if found["file"] not in tree.sources or not link.endswith(source_page(found["file"])):
-        raise Wrong(f"the link {found['target']} does not lead to {found['file']}")
-    lines = lines_of(found["file"], found["name"])
-    code = without_docstring(lines) if found["body"] else lines.code
-    first = None if found["body"] else lines.first
-    place = f"[{found['file']}:{lines.first}]({link}#__codelineno-0-{lines.first})"
-    return f"{_fenced(code, 'python', first=first)}\n\n{place}{{ .source }}"
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Lines of a source file that belong to a name."""
-
-    code: str
-    """The lines, without the indentation that they share."""
-    first: int
-    """The number of the first one."""
-
-
-def lines_of(file: str, name: str) -> Lines:
-    """Find the lines of a class, a function, a method or a constant, by parsing the file."""
-    path = ROOT / file
-    if not path.is_file():
-        raise Wrong(f"there is no file {file}")
-    text = path.read_text(encoding="utf-8")
-    found = ast.parse(text).body
-    for part in name.split("."):
-        named = [node for node in found if part in _names(node)]
-        if not named:
-            raise Wrong(f"{file} has no {name}")
-        found = getattr(named[0], "body", [])
-    node = named[0]
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-    lines = text.splitlines()[first - 1 : node.end_lineno]
-    return Lines(textwrap.dedent("\n".join(lines)), first)
-
-
-def _names(node: ast.stmt) -> set[str]:
-    """The names that a statement defines."""
-    match node:
-        case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-            return {node.name}
-        case ast.Assign():
-            return {target.id for target in node.targets if isinstance(target, ast.Name)}
-        case ast.AnnAssign(target=ast.Name(id=name)):
-            return {name}
-        case _:
-            return set()
-
-
-def without_docstring(lines: Lines) -> str:
-    """The code without the docstring of the class or function itself."""
-    node = ast.parse(lines.code).body[0]
-    if not isinstance(node, ast.ClassDef | ast.FunctionDef) or ast.get_docstring(node) is None:
-        return lines.code
-    told = node.body[0]
-    code = lines.code.splitlines()
-    return "\n".join([*code[: told.lineno - 1], *code[told.end_lineno :]])
-
-
-def _fenced(code: str, language: str, *, first: int | None) -> str:
-    """Code between fences that are longer than any run of backticks in it, with line numbers."""
-    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", code))])
-    numbers = "" if first is None else f' linenums="{first}"'
-    return f"{fence}{language}{numbers}\n{code.rstrip()}\n{fence}"
+    return f"{head}# {source}\n\n{fenced(text, language, first=1)}\n"
 
 
 # ------------------------------------------------------------------------- formulas

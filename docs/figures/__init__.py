@@ -1,9 +1,13 @@
-"""The figures of the textbook, drawn from the package's own parts; none needs a trained model.
+"""The figures of the textbook, drawn from the package's own parts; one needs a trained model.
 
     attention    softmax and temperature, who sees whom, reach, common mistakes
     positions    the sinusoidal table, rotary angles, four schemes side by side
     layers       the place of the norm, activations, the growth of caches
     training     learning rates, label smoothing
+    drawings     figures 1 and 2 of the paper, as SVG
+    heads        what each head of a trained model looks at: the one that needs a model
+
+A name that ends in `.zh.png` or `.zh.svg` gives the same picture with Chinese labels.
 
 `python docs/make.py pictures` writes them all. For one of them, in Python, with `docs` on the path:
 `figures.positions.plot_sinusoidal("sinusoidal.png")`. They need matplotlib, which
@@ -20,6 +24,7 @@ from figures.attention import (
     plot_softmax_saturation,
     plot_softmax_temperature,
 )
+from figures.drawings import draw_multi_head, draw_transformer
 from figures.layers import plot_activations, plot_cache_growth, plot_norm_placement
 from figures.positions import (
     plot_positions,
@@ -29,7 +34,7 @@ from figures.positions import (
 )
 from figures.training import plot_label_smoothing, plot_schedules
 
-__all__ = ["FIGURES"]
+__all__ = ["DRAWINGS", "FIGURES"]
 
 FIGURES: dict[str, Callable[[Path | str], Path]] = {
     "activations.png": plot_activations,
@@ -47,4 +52,10 @@ FIGURES: dict[str, Callable[[Path | str], Path]] = {
     "softmax-saturation.png": plot_softmax_saturation,
     "softmax-temperature.png": plot_softmax_temperature,
 }
-"""Each file in docs/images/ that needs no model, and the function that draws it."""
+"""Each PNG in docs/images/ that needs no model, and the function that draws it."""
+
+DRAWINGS: dict[str, Callable[[Path | str], Path]] = {
+    "multi-head.svg": draw_multi_head,
+    "transformer.svg": draw_transformer,
+}
+"""Each drawing in docs/images/, and the function that writes it."""

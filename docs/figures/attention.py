@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dragoman.lens.pictures import blank, save
+from dragoman.lens.pictures import blank
 from dragoman.nn import (
     Causal,
     Fixed,
@@ -25,6 +25,7 @@ from dragoman.nn import (
 )
 from dragoman.nn.patterns.packed import Documents
 from dragoman.nn.patterns.pattern import Pattern
+from figures.chinese import save
 
 # ---------------------------------------------------------------- softmax (section 3.2.1)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from dragoman.lens.pictures import blank, save
+from dragoman.lens.pictures import blank
 from dragoman.nn import (
     Causal,
     Encoder,
@@ -21,6 +21,7 @@ from dragoman.nn import (
 from dragoman.nn.cache import Storage
 from dragoman.nn.config import NormPosition
 from dragoman.nn.feedforward import ACTIVATIONS, Activation
+from figures.chinese import save
 
 # ---------------------------------------------------------------- norms
 

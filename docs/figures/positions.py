@@ -7,10 +7,11 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from dragoman.lens.pictures import blank, save
+from dragoman.lens.pictures import blank
 from dragoman.nn import RelativeBias, Rotary, distances, rotate
 from dragoman.nn.position.bias import ALiBiBias, RelativeBiasTable
 from dragoman.nn.position.sinusoidal import sinusoidal_table
+from figures.chinese import save
 
 # ---------------------------------------------------------------- sinusoidal (section 3.5)
 

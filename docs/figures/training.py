@@ -4,10 +4,11 @@ from pathlib import Path
 
 import torch
 
-from dragoman.lens.pictures import blank, save
+from dragoman.lens.pictures import blank
 from dragoman.train.config import TrainConfig
 from dragoman.train.objective import reference_loss
 from dragoman.train.optimizer import learning_rate
+from figures.chinese import save
 
 # ---------------------------------------------------------------- schedules
 

@@ -9,18 +9,16 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import blocks
 
-from figures import FIGURES
+from excerpts import ROOT, Wrong
+from figures import DRAWINGS, FIGURES
+from figures.chinese import chinese_name
 from make import PAGES, check_navigation, laid_out, pages_of, settings
 from staging import (
     CHINESE,
-    ROOT,
     Tree,
-    Wrong,
     find_pages,
-    lines_of,
     mathml,
     site_link,
-    source_page,
     staged_page,
 )
 
@@ -33,57 +31,10 @@ def staged(text: str, language: str = "en") -> str:
     return staged_page(find_pages(language), PAGE, text)
 
 
-def test_a_reference_becomes_the_lines_of_its_name() -> None:
-    """All of them and no other, less the indentation, with their numbers and a link to the file."""
-    made = staged(f"Before.\n\n[`{NORM}:RMSNorm.forward`](../{NORM})\n\nBehind.\n")
-    source = (ROOT / NORM).read_text(encoding="utf-8").splitlines()
-    first = int(re.search(r'linenums="(\d+)"', made)[1])  # type: ignore[index] # or it fails
-    shown = blocks_of(made)[0].splitlines()
-    assert shown == [line[4:] for line in source[first - 1 : first - 1 + len(shown)]]
-    assert shown[0].startswith("def forward(self, x_BLD: Tensor)")
-    assert shown[-1].startswith("    return F.rms_norm")
-    assert f"]({source_page(NORM)}#__codelineno-0-{first})" in made
-    assert made.startswith("Before.")
-    assert made.rstrip().endswith("Behind.")
-
-
-def blocks_of(made: str) -> list[str]:
-    """The code between the fences of a staged page."""
-    return re.findall(r"^```python.*\n((?:.*\n)*?)^```$", made, re.M)
-
-
-def test_a_reference_may_leave_the_docstring_out() -> None:
-    """The code is the same without it."""
-    whole, bare = (
-        blocks_of(staged(f"[`{NORM}:make_norm{part}`](../{NORM})\n"))[0] for part in ("", ":body")
-    )
-    told = re.search(r'    """.*?"""\n', whole, re.S)
-    assert told is not None
-    assert whole.replace(told[0], "") == bare
-
-
-@pytest.mark.parametrize(
-    ("name", "begins"),
-    [
-        ("LayerNorm", "class LayerNorm(nn.Module):"),
-        ("make_norm", "def make_norm("),
-        ("NormName", 'NormName = Literal["layer", "rms"]'),
-    ],
-)
-def test_names_of_every_kind_are_found(name: str, begins: str) -> None:
-    """Classes, functions and constants; decorators belong to what they decorate."""
-    assert lines_of(NORM, name).code.startswith(begins)
-    decorated = lines_of("src/dragoman/nn/position/rotary.py", "LinearScaling")
-    assert decorated.code.startswith("@dataclass(")
-    among_others = lines_of("src/dragoman/nn/patterns/pattern.py", "Causal.is_causal")
-    assert among_others.code == "is_causal = True"
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (f"[`{NORM}:RMSNorm.backward`](../{NORM})", f"{NORM} has no RMSNorm.backward"),
-        (f"[`{NORM}:RMSNorm`](../src/dragoman/nn/layers.py)", f"does not lead to {NORM}"),
+        (f"<!-- code: {NORM}:RMSNorm.backward -->", f"{NORM} has no RMSNorm.backward"),
         ("[gone](gone.md)", "gone.md leads to no file"),
         ("[out](../../../etc/passwd)", "leads to no file of the repository"),
         (r"$\unheard{x}$", r"no MathML is known for \unheard"),
@@ -128,7 +79,7 @@ def test_lines_of_chinese_are_joined() -> None:
     text = "第一行，\n`code` 后\n一行 word\n末。\n\n- 一，\n  二\n- 三\n"
     joined = "第一行，`code` 后一行 word\n末。\n\n- 一，二\n- 三\n"
     assert staged_page(tree, "index.md", text) == joined
-    assert staged_page(tree, "cli.md", text) == text  # which is written in English
+    assert staged_page(tree, "project/changelog.md", text) == text  # which is written in English
     numbered = "1. 甲，\n   乙。\n2. 丙，\n   2.5 丁。\n10. 戊。\n"
     assert staged_page(tree, "index.md", numbered) == "1. 甲，乙。\n2. 丙，2.5 丁。\n10. 戊。\n"
 
@@ -190,7 +141,9 @@ def test_a_page_made_from_the_code_is_up_to_date(name: str) -> None:
 
 def test_every_picture_can_be_made_again() -> None:
     """`docs/make.py pictures` draws it by a function of docs/figures/, and it is there."""
-    assert [name for name in FIGURES if not (ROOT / "docs" / "images" / name).exists()] == []
+    names = [*FIGURES, *DRAWINGS]
+    names += [chinese_name(name) for name in names]
+    assert [name for name in names if not (ROOT / "docs" / "images" / name).exists()] == []
 
 
 def test_both_languages_have_the_same_shape() -> None:
@@ -204,7 +157,7 @@ def test_both_languages_have_the_same_shape() -> None:
 def _shape(page: Path) -> list[str]:
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     headings = re.findall(r"^#+ ", text, re.M)
-    pictures = [Path(target).name for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)]
+    pictures = re.findall(r"!\[[^\]]*\]\([./\w]*/([\w-]+)[.\w]*\)", text)
     references = re.findall(r"^\[`([\w./:-]+)`\]", text, re.M)
     rows = re.findall(r"^\|", text, re.M)
     measured = re.findall(r"<!-- [\w-]+: begin -->.*?<!-- [\w-]+: end -->", text, re.S)

@@ -46,7 +46,7 @@ def test_every_page_but_the_index_has_an_experiment() -> None:
 def test_no_block_is_left_out(page: Path) -> None:
     """Every Python block is an experiment, and every block of text is what one printed."""
     text, found = page.read_text(encoding="utf-8"), experiments(page)
-    assert text.count("```python\n") + text.count("```py\n") == len(found)
+    assert text.count("```python\n") + text.count("```python3\n") == len(found)
     assert text.count("```text\n") == sum(bool(experiment.said) for experiment in found)
 
 
@@ -90,6 +90,8 @@ def _target(page: Path, link: str) -> str:
     if anchor and is_chinese(file):
         anchor = twin_anchors(file).get(anchor, anchor)
     name = file.relative_to(ROOT).as_posix().replace("docs/zh/", "docs/")
+    if name.startswith("docs/images/"):
+        name = name.replace(".zh.", ".")
     return name if name.startswith("docs/walk/") or not anchor else f"{name}#{anchor}"
 
 

@@ -5,7 +5,7 @@
     python -m tests.docs.walk positions   only the pages with this in their name
 
 An experiment is a Python block that stands alone, and the block of text behind it is what it
-printed. A block whose language is `py` goes on with the names of the `py` blocks before it: it is a
+printed. A block whose language is `python3` goes on with the names of those before it: it is a
 part of a file. Comments, which no reader sees, say what cannot be seen:
 
     <!-- takes: 20 s -->          before the code: about how long, where it is more than a second
@@ -32,7 +32,7 @@ ROUNDING = 0.02
 """Of a number, where its page says nothing else: processors sum in different orders."""
 
 _EXPERIMENT = re.compile(
-    r"(?:^<!-- takes: (?P<seconds>\d+) s -->\n)?^```py(?P<alone>thon)?\n(?P<code>.*?)^```\n"
+    r"(?:^<!-- takes: (?P<seconds>\d+) s -->\n)?^```python(?P<part>3)?\n(?P<code>.*?)^```\n"
     r"(?:\n(?:<!-- numbers: (?P<numbers>.+?) -->\n)?```text\n(?P<said>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -88,7 +88,7 @@ def experiments(page: Path) -> list[Experiment]:
             page=page,
             line=text.count("\n", 0, found.start("code")) + 1,
             code=found["code"],
-            alone=bool(found["alone"]),
+            alone=found["part"] is None,
             said=found["said"] or "",
             seconds=int(found["seconds"] or 0),
             tolerance=_tolerance(found["numbers"]),

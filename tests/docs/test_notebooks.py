@@ -1,0 +1,124 @@
+"""The notebooks of the walk: valid, with the page's code and text, and linked from their page."""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.docs.walk import experiments
+
+from notebooks import add_notebooks, notebook, notebook_name, pages_with_experiments
+from staging import DOCS, find_pages, stage
+
+TREES = {language: find_pages(language) for language in ("en", "zh")}
+ALL = [(language, name) for language in TREES for name in pages_with_experiments(TREES[language])]
+EACH = pytest.mark.parametrize(
+    ("language", "name"), ALL, ids=[f"{language}-{Path(name).stem}" for language, name in ALL]
+)
+
+
+def cells(language: str, name: str, kind: str) -> list[dict[str, Any]]:
+    """The cells of a notebook that are of a kind."""
+    return [c for c in notebook(TREES[language], name)["cells"] if c["cell_type"] == kind]
+
+
+def test_every_page_but_the_index_has_one() -> None:
+    """In both languages."""
+    pages = [path.relative_to(DOCS).as_posix() for path in sorted((DOCS / "walk").glob("*.md"))]
+    expected = [name for name in pages if name != "walk/index.md"]
+    assert [pages_with_experiments(tree) for tree in TREES.values()] == [expected, expected]
+
+
+@EACH
+def test_it_is_valid(language: str, name: str) -> None:
+    """JSON of nbformat 4.5: what its schema asks of a notebook, of a cell and of an output."""
+    made = json.loads(json.dumps(notebook(TREES[language], name)))
+    assert set(made) == {"cells", "metadata", "nbformat", "nbformat_minor"}
+    assert (made["nbformat"], made["nbformat_minor"]) == (4, 5)
+    identifiers = [cell["id"] for cell in made["cells"]]
+    assert len(set(identifiers)) == len(identifiers)
+    for cell in made["cells"]:
+        own = {
+            "markdown": set(cell) & {"attachments"},
+            "code": {"execution_count", "outputs"},
+        }[cell["cell_type"]]
+        assert set(cell) == {"id", "cell_type", "metadata", "source"} | own
+        assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", cell["id"])
+        assert isinstance(cell["source"], str)
+        for output in cell.get("outputs", ()):
+            assert set(output) == {"output_type", "name", "text"}
+            assert (output["output_type"], output["name"]) == ("stream", "stdout")
+
+
+@EACH
+def test_it_has_the_experiments_of_its_page(language: str, name: str) -> None:
+    """All of them, in order, each with what it printed; before them the installation."""
+    install, *code = cells(language, name, "code")
+    assert "%pip install" in install["source"]
+    found = experiments(TREES[language].pages[name])
+    assert [cell["source"] for cell in code] == [each.code.rstrip("\n") for each in found]
+    printed = ["".join(output["text"] for output in cell["outputs"]) for cell in code]
+    assert printed == [each.said for each in found]
+
+
+@EACH
+def test_it_has_the_text_of_its_page(language: str, name: str) -> None:
+    """Headings, formulas and the lines of the source; no marker and no link to a lost file."""
+    page = TREES[language].pages[name].read_text(encoding="utf-8")
+    text = "\n\n".join(cell["source"] for cell in cells(language, name, "markdown"))
+    for pattern in (r"^#+ [^\n]+$", r"^\$\$\n.+?\n\$\$$", r"^```py\n.*?^```$"):
+        assert re.findall(pattern, text, re.M | re.S) == re.findall(pattern, page, re.M | re.S)
+    assert "<!--" not in text
+    assert "```python" not in text
+    targets = re.findall(r"\]\((?!https?:|#|attachment:)([^)#]+)", text)
+    assert [target for target in targets if not target.endswith((".html", ".ipynb"))] == []
+
+
+@EACH
+def test_its_pictures_are_inside(language: str, name: str) -> None:
+    """Every picture of the page is an attachment of the cell that shows it, byte by byte."""
+    page = TREES[language].pages[name].read_text(encoding="utf-8")
+    shown = []
+    for cell in cells(language, name, "markdown"):
+        named = re.findall(r"\(attachment:([^)]+)\)", cell["source"])
+        assert sorted(cell.get("attachments", {})) == sorted(named)
+        for picture in named:
+            ((kind, content),) = cell["attachments"][picture].items()
+            assert kind.startswith("image/")
+            assert base64.b64decode(content) == (DOCS / "images" / picture).read_bytes()
+        shown += named
+    assert shown == [Path(found).name for found in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page)]
+
+
+def test_links_lead_to_the_next_notebook() -> None:
+    """Within the walk; other pages and sources are those of the site."""
+    text = "\n".join(
+        cell["source"] for cell in cells("en", "walk/03-scaled-dot-product.md", "markdown")
+    )
+    assert "](04-multi-head.ipynb)" in text
+    assert "](../source/src/dragoman/nn/dot_product.py.html)" in text
+
+
+def test_the_page_on_the_site_links_to_it(tmp_path: Path) -> None:
+    """Below the heading, in the language of the page, and the file is beside it."""
+    for language, words in (("en", "This page as a notebook"), ("zh", "本页的笔记本")):
+        folder = tmp_path / language
+        stage(TREES[language], folder)
+        add_notebooks(TREES[language], folder)
+        for name in pages_with_experiments(TREES[language]):
+            file = Path(notebook_name(name)).name
+            _, below, _ = (folder / name).read_text(encoding="utf-8").split("\n\n", 2)
+            assert below == f'[{words}]({file}){{ .notebook download="{file}" }}'
+            written = json.loads((folder / "walk" / file).read_text(encoding="utf-8"))
+            assert written == json.loads(json.dumps(notebook(TREES[language], name)))
+
+
+def test_the_first_cell_finds_the_checkout() -> None:
+    """What it computes is the folder of the repository, from wherever below it the notebook is."""
+    source = cells("en", "walk/02-stacks.md", "code")[0]["source"]
+    plain = source.replace("%pip install --quiet {checkout}", "raise AssertionError")
+    module: dict[str, Any] = {}
+    exec(compile(plain, "install", "exec"), module)  # noqa: S102
+    assert (Path(module["checkout"]) / "pyproject.toml").exists()
