@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from dragoman import __version__
+from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
 from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
@@ -31,7 +32,10 @@ from dragoman.cli.pipes import say
 from dragoman.cli.train import train
 from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest
 
-VERBS = (demo, train, translate, generate, classify, tag, evaluate, score, inspect, cost, convert)
+VERBS = (
+    *(demo, train, translate, generate, chat, classify, tag),
+    *(evaluate, score, inspect, cost, convert),
+)
 
 MACHINE = {
     "cpu_bf16": "fast bf16",

@@ -41,6 +41,7 @@ VERBS: dict[str, str | None] = {
         "--beam-size --repetition-penalty --no-repeat-ngrams --max-batch-tokens --json --device "
         "--compute"
     ),
+    "chat": "--max-tokens --temperature --top-p --seed --device --compute",
     "classify": "--max-batch-tokens --json --device --output --resume",
     "tag": "--input --max-batch-tokens --json --device --output --resume",
     "evaluate": (

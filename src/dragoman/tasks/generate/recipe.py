@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from dragoman.data.documents import HoldOut, Split, standard_library
+from dragoman.data.town import TownConfig, write_town
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
 from dragoman.models.defaults import GenerationDefaults
@@ -22,6 +23,8 @@ class TextFiles(DataFiles):
     """Files of training text; .gz, .xz and .zst are decompressed."""
     library: Literal["python"] | None = None
     """python: train on the sources of Python's standard library instead of files."""
+    made: TownConfig | None = None
+    """Conversations that the package generates, instead of files."""
     valid: tuple[str, ...] = ()
     """Files of validation text."""
     split: Split = "file"
@@ -30,10 +33,15 @@ class TextFiles(DataFiles):
     """What of the training text is kept for validation where no files are given for it."""
 
     def __post_init__(self) -> None:
-        """Raise InputError if both files and a library are given."""
+        """Raise InputError if more than one of files, a library and made texts is given."""
         if self.library and self.train:
             raise InputError(
                 f'library = "{self.library}" contradicts train: name files, or take those'
+            )
+        if self.made and (self.library or self.train or self.valid):
+            raise InputError(
+                "data.made contradicts data.train, data.library and data.valid: the package "
+                "writes the texts itself, or reads yours; leave one of them out"
             )
 
     @property
@@ -52,7 +60,16 @@ class TextFiles(DataFiles):
 
     def check(self) -> None:
         """Raise InputError unless every file is there."""
-        _ = self.training, self.validation
+        if self.made is None:
+            _ = self.training, self.validation
+
+    def write(self, folder: Path) -> Self:
+        """Write what is made into `folder`, and return the data with those files named."""
+        if self.made is None:
+            return self
+        paths = write_town(self.made, folder)
+        train, valid = ((str(paths[side].absolute()),) for side in ("train", "valid"))
+        return replace(self, made=None, train=train, valid=valid)
 
     @property
     def summary(self) -> tuple[str, ...]:
@@ -60,6 +77,8 @@ class TextFiles(DataFiles):
         part = "the end of each" if self.hold_out.by == "end" else "documents drawn from everywhere"
         held_out = f"{self.hold_out.share:.0%} of the training files, {part}"
         valid = ", ".join(f"`{name}`" for name in self.valid)
+        if self.made:
+            return (f"conversations that the package made: `{self.made.name}`",)
         library = ("the standard library of the Python that trained it",) if self.library else ()
         return (
             *(f"training: {text}" for text in (*library, *(f"`{name}`" for name in self.train))),
@@ -85,9 +104,28 @@ class GenerateRecipe(RunRecipe):
     """How the model generates by default."""
 
     def check(self) -> None:
-        """Raise InputError for windows longer than the positions."""
+        """Raise InputError for windows longer than the positions, and for broken dialogues."""
         length = self.batch.length
         check_places(self.model.positions, length, f"batch.length = {length}")
+        chat = self.generation.chat
+        if chat is None:
+            return
+        if (self.data.split, self.batch.packing) != ("blank-line", "documents"):
+            raise InputError(
+                'generation.chat needs data.split = "blank-line" and batch.packing = "documents": '
+                "a dialogue is a document, a line a turn"
+            )
+        roles = (chat.user, chat.assistant)
+        if self.start.model is None and not {*roles} <= {*self.tokenizer.specials}:
+            raise InputError(
+                "generation.chat needs the tokens of the roles; set tokenizer.specials = "
+                f'["{roles[0]}", "{roles[1]}"]'
+            )
+        if self.generation.max_tokens >= length:
+            raise InputError(
+                f"generation.max_tokens = {self.generation.max_tokens} leaves no room for a "
+                f"question in batch.length = {length}: make it smaller"
+            )
 
     def taking_over(self, folder: FolderConfig) -> Self:
         """Return the recipe with the folder's way of generating; the context is the run's own."""
