@@ -1,14 +1,16 @@
-"""What looking up the nearest question reaches: the least that a model of dialogues must be worth.
+r"""What looking up the nearest question reaches: the least that a model of dialogues must be worth.
 
-    python -m benchmarks nearest-answer runs/town/training/texts/train.txt \\
+    python -m benchmarks nearest-answer runs/town/training/texts/train.txt \
         runs/town/training/texts/valid.txt
 
 Each answer of the training dialogues is kept with what was said before it. The last answer of a
 validation dialogue is that of the training question with the greatest cosine similarity in TF-IDF
-of words and pairs of words: of the question alone, and of all turns before the answer.
+of words and pairs of words: of the question alone, with the exchange before it, and
+of all turns before the answer.
 """
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
@@ -18,6 +20,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from benchmarks.paired import Figures, environment
 from dragoman.data.documents import read_documents
 from dragoman.tasks.generate.dialogue import last_answers
+
+WORD = re.compile(r"[^\s.,!?]+")
 
 ROWS = 100
 """Questions looked up at a time."""
@@ -42,7 +46,9 @@ def looked_up(train: Path, valid: Path, turns: int | None) -> Figures:
     start = process_time()
     before, answers = learned(train)
     prompts, right = last_answers(valid)
-    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"[^\s.,!?]+")
+    words = TfidfVectorizer(
+        ngram_range=(1, 2), sublinear_tf=True, tokenizer=WORD.findall, token_pattern=None
+    )
     known = words.fit_transform("\n".join(said[-(turns or 0) :]) for said in before)
     asked = words.transform("\n".join(p.split("\n")[-(turns or 0) :]) for p in prompts)
     found: list[str] = []
