@@ -14,7 +14,7 @@ from benchmarks.paired import BUILT
 from tests.docs.pages import ROOT
 from tests.unit.tasks.tiny import save_translator
 
-from dragoman.data.town import TownConfig, write_town
+from dragoman.data.town import write_town
 
 ONE_LAYER = (
     "tokenizer.vocab_size=300",
@@ -102,7 +102,7 @@ def test_each_measures(name: str, data: Path) -> None:
         source = data / "data" / "multi30k" / "val.en"
         options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
     if name == "nearest-answer":
-        options += [str(path) for path in write_town(TownConfig(train=30, valid=5), data).values()]
+        options += [str(path) for path in write_town(data, 30, 5).values()]
     found = import_module(f"benchmarks.{name.replace('-', '_')}").main(options)
     assert found
     for figures in found.values():

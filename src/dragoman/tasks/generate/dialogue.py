@@ -52,12 +52,8 @@ class DialogueCodec(PromptCodec):
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate) -> None:
         super().__init__(tokenizer, None)
         self.roles = tokenizer.special_id(template.user), tokenizer.special_id(template.assistant)
-        self.vocab_size = tokenizer.vocab_size
-        self.pad_id, self.bos_id, self.eos_id = (
-            tokenizer.pad_id,
-            tokenizer.bos_id,
-            tokenizer.eos_id,
-        )
+        self.vocab_size, self.pad_id = tokenizer.vocab_size, tokenizer.pad_id
+        self.bos_id, self.eos_id = tokenizer.bos_id, tokenizer.eos_id
 
     @property
     def content_hash(self) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from dragoman.data.documents import HoldOut, Split, standard_library
-from dragoman.data.town import TownConfig, write_town
+from dragoman.data.town import write_town
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
 from dragoman.models.defaults import GenerationDefaults
@@ -21,10 +21,9 @@ class TextFiles(DataFiles):
 
     train: tuple[str, ...] = ()
     """Files of training text; .gz, .xz and .zst are decompressed."""
-    library: Literal["python"] | None = None
-    """python: train on the sources of Python's standard library instead of files."""
-    made: TownConfig | None = None
-    """Conversations that the package generates, instead of files."""
+    library: Literal["python", "town"] | None = None
+    """Texts instead of files: "python", the sources of Python's standard library, or "town",
+    conversations about a small town that the package makes."""
     valid: tuple[str, ...] = ()
     """Files of validation text."""
     split: Split = "file"
@@ -33,15 +32,10 @@ class TextFiles(DataFiles):
     """What of the training text is kept for validation where no files are given for it."""
 
     def __post_init__(self) -> None:
-        """Raise InputError if more than one of files, a library and made texts is given."""
+        """Raise InputError if both files and a library are given."""
         if self.library and self.train:
             raise InputError(
                 f'library = "{self.library}" contradicts train: name files, or take those'
-            )
-        if self.made and (self.library or self.train or self.valid):
-            raise InputError(
-                "data.made contradicts data.train, data.library and data.valid: the package "
-                "writes the texts itself, or reads yours; leave one of them out"
             )
 
     @property
@@ -60,16 +54,15 @@ class TextFiles(DataFiles):
 
     def check(self) -> None:
         """Raise InputError unless every file is there."""
-        if self.made is None:
+        if self.library != "town":
             _ = self.training, self.validation
 
     def write(self, folder: Path) -> Self:
-        """Write what is made into `folder`, and return the data with those files named."""
-        if self.made is None:
+        """Write what the package makes into `folder`, and return the data with these files."""
+        if self.library != "town":
             return self
-        paths = write_town(self.made, folder)
-        train, valid = ((str(paths[side].absolute()),) for side in ("train", "valid"))
-        return replace(self, made=None, train=train, valid=valid)
+        train, valid = ((str(path.absolute()),) for path in write_town(folder).values())
+        return replace(self, library=None, train=train, valid=valid)
 
     @property
     def summary(self) -> tuple[str, ...]:
@@ -77,8 +70,8 @@ class TextFiles(DataFiles):
         part = "the end of each" if self.hold_out.by == "end" else "documents drawn from everywhere"
         held_out = f"{self.hold_out.share:.0%} of the training files, {part}"
         valid = ", ".join(f"`{name}`" for name in self.valid)
-        if self.made:
-            return (f"conversations that the package made: `{self.made.name}`",)
+        if self.library == "town":
+            return ("conversations about a town, made by the package",)
         library = ("the standard library of the Python that trained it",) if self.library else ()
         return (
             *(f"training: {text}" for text in (*library, *(f"`{name}`" for name in self.train))),
@@ -110,16 +103,12 @@ class GenerateRecipe(RunRecipe):
         chat = self.generation.chat
         if chat is None:
             return
-        if (self.data.split, self.batch.packing) != ("blank-line", "documents"):
+        documents = (self.data.split, self.batch.packing) == ("blank-line", "documents")
+        known = self.start.model or {chat.user, chat.assistant} <= {*self.tokenizer.specials}
+        if not documents or not known:
             raise InputError(
-                'generation.chat needs data.split = "blank-line" and batch.packing = "documents": '
-                "a dialogue is a document, a line a turn"
-            )
-        roles = (chat.user, chat.assistant)
-        if self.start.model is None and not {*roles} <= {*self.tokenizer.specials}:
-            raise InputError(
-                "generation.chat needs the tokens of the roles; set tokenizer.specials = "
-                f'["{roles[0]}", "{roles[1]}"]'
+                'generation.chat needs data.split = "blank-line", batch.packing = "documents" and '
+                f'tokenizer.specials = ["{chat.user}", "{chat.assistant}"]'
             )
         if self.generation.max_tokens >= length:
             raise InputError(

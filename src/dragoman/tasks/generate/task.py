@@ -274,10 +274,7 @@ def _evaluate_answers(generator: Generator, test: EvaluationData, loss: TextLoss
             f"per token   {loss.per_token:.4f} nats",
             f"exact       {figures['exact']:.1f} % of the last answers",
         ),
-        remarks=(
-            f"{counted(loss.num_tokens, 'token')} of answers; "
-            f"{counted(len(answers), 'last answer')} in {seconds:.1f} s",
-        ),
+        remarks=(f"{counted(len(answers), 'answer')} in {seconds:.1f} s",),
         answers=answers,
     )
 

@@ -16,7 +16,7 @@ from tests.unit.tasks.tiny_generator import make_config, make_generator, make_mo
 
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
-from dragoman.data.town import TownConfig
+from dragoman.data.town import write_town
 from dragoman.errors import InputError
 from dragoman.models.defaults import ChatTemplate, GenerationDefaults
 from dragoman.models.folder import read_config, save_model
@@ -226,10 +226,11 @@ def test_other_models_do_not_talk() -> None:
 @pytest.fixture
 def recipe(tmp_path: Path) -> GenerateRecipe:
     """A little of the made town."""
+    train, valid = map(str, write_town(tmp_path / "texts", 60, 8).values())
     return GenerateRecipe(
         out=str(tmp_path / "run"),
         data=TextFiles(
-            made=TownConfig(train=60, valid=8), split="blank-line", cache=str(tmp_path / "cache")
+            train=(train,), valid=(valid,), split="blank-line", cache=str(tmp_path / "cache")
         ),
         tokenizer=TokenizerConfig(vocab_size=400, specials=("<user>", "<assistant>")),
         batch=PackConfig(length=128, rows=4, packing="documents"),
@@ -252,7 +253,7 @@ def test_a_folder_keeps_its_template(recipe: GenerateRecipe, tmp_path: Path) -> 
     saved = read_config(folder).generation
     assert saved is not None
     assert saved.chat == TEMPLATE
-    valid = Path(recipe.out) / "training" / "texts" / "valid.txt"
+    valid = tmp_path / "texts" / "valid.txt"
     report = evaluate_generator(folder, EvaluationData(text=valid))
     assert report.figures["nats_per_token"] == pytest.approx(job.measure().loss, rel=1e-4)
     assert report.figures["tokens"] == sum(
@@ -283,7 +284,7 @@ def test_the_card_speaks_of_answers(recipe: GenerateRecipe) -> None:
     card = job_of(recipe).card(Validation(loss=1.0))
     assert "answers" in card.judged
     assert "dragoman chat" in card.use
-    assert any("valid.txt" in line or "town" in line for line in card.data)
+    assert any("valid.txt" in line for line in card.data)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,15 @@ def test_a_recipe_that_cannot_be_is_refused(
         replace(recipe, **change)  # type: ignore[arg-type]
 
 
-def test_texts_are_made_or_read() -> None:
-    """Not both."""
-    with pytest.raises(InputError, match=r"data\.made contradicts data\.train"):
-        TextFiles(made=TownConfig(), train=("a.txt",))
+def test_a_town_is_made_where_the_run_is(tmp_path: Path) -> None:
+    """Its files become those of the recipe; there is nothing to look for before."""
+    data = TextFiles(library="town", split="blank-line")
+    data.check()
+    assert "made by the package" in data.summary[0]
+    written = data.write(tmp_path)
+    written.check()
+    assert [path.name for path in written.training + written.validation] == [
+        "train.txt",
+        "valid.txt",
+    ]
+    assert written.write(tmp_path / "other") == written
