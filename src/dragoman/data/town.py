@@ -27,26 +27,26 @@ class Place(NamedTuple):
 
 
 _TABLE = """\
-museum, 9, 17, 7, Mill Street
+museum, 9, 17, 6, Mill Street
 zoo, 8, 18, 12, Park Road
 castle, 10, 16, 9, Hill Lane
-theatre, 11, 22, 11, King Street
-cinema, 11, 23, 6, Mill Street
-library, 8, 19, 3, School Lane
-market, 7, 14, 2, King Street
-aquarium, 9, 18, 10, Harbour Road
+theatre, 11, 22, 12, King Street
+cinema, 11, 22, 6, Mill Street
+library, 8, 18, 3, School Lane
+market, 7, 15, 2, King Street
+aquarium, 9, 18, 9, Harbour Road
 gallery, 10, 17, 4, School Lane
 garden, 7, 20, 2, Park Road
 lighthouse, 10, 15, 5, Harbour Road
 planetarium, 11, 22, 8, Hill Lane
 palace, 9, 16, 12, Garden Street
-swimming pool, 7, 21, 5, Park Road
-concert hall, 10, 23, 10, Garden Street
+swimming pool, 7, 20, 5, Park Road
+concert hall, 11, 22, 8, Garden Street
 railway museum, 9, 15, 6, Station Road
 boat house, 8, 20, 9, Harbour Road
 tower, 8, 17, 3, Hill Lane
-botanical museum, 10, 19, 4, Garden Street
-ice rink, 11, 21, 8, Station Road"""
+botanical museum, 10, 16, 4, Garden Street
+ice rink, 7, 20, 5, Station Road"""
 TOWN = [
     Place(name, int(opens), int(closes), int(price), street)
     for name, opens, closes, price, street in (line.split(", ") for line in _TABLE.splitlines())
@@ -116,9 +116,11 @@ def _conversation(dice: Dice) -> tuple[list[str], bool]:
         else:
             hour, asked = dice.number(6, 23), "opens"
             combination, question = f"{before} at {hour}", f"Is it open at {_clock(hour)}?"
-            so = "yes" if place.opens <= hour < place.closes else "no"
+            when, so = "between", "yes"
+            if not place.opens <= hour < place.closes:
+                when, so = "earlier" if hour < place.opens else "later", "no"
             times = f"from {_clock(place.opens)} to {_clock(place.closes)}"
-            answer = f"The {before} is open {times}, so {so}."
+            answer = f"The {before} is open {times}; {_clock(hour)} is {when}, so {so}."
         turns += [question, answer]
         if withheld(combination):
             return turns, True

@@ -76,7 +76,7 @@ def test_every_answer_is_true() -> None:
                 number, price, total = map(int, found.groups())
                 assert (price, total) == (place.price, number * price)
             elif ", so " in answer:
-                opens, closes = (HOURS[h] for h in re.findall(r"\d+ [ap]m", answer))
+                opens, closes = (HOURS[h] for h in re.findall(r"\d+ [ap]m", answer)[:2])
                 assert (opens, closes) == (place.opens, place.closes)
             else:
                 figures = re.findall(r"\d+ [ap]m|\d+", answer)
@@ -92,8 +92,25 @@ def test_open_means_from_the_first_hour_and_before_the_last() -> None:
         for question, answer in zip(turns[::2], turns[1::2], strict=True):
             if ", so " in answer:
                 [hour] = re.findall(r"\d+ [ap]m", question)
-                opens, closes = re.findall(r"\d+ [ap]m", answer)
-                is_open = HOURS[opens] <= HOURS[hour] < HOURS[closes]
-                assert answer.endswith("so yes." if is_open else "so no.")
+                opens, closes, again = re.findall(r"\d+ [ap]m", answer)
+                place = HOURS[hour] < HOURS[opens], HOURS[hour] < HOURS[closes]
+                when = {(True, True): "earlier", (False, True): "between"}.get(place, "later")
+                so = "yes" if when == "between" else "no"
+                assert again == hour
+                assert answer.endswith(f"{hour} is {when}, so {so}.")
                 said += 1
     assert said > 500
+
+
+def test_the_parts_of_what_is_withheld_are_taught() -> None:
+    """The same number at the same price, the same hour beside the same limits: of other places."""
+    tickets = {(p, n): (p.price, n) for p in TOWN for n in range(2, 10)}
+    hours = {(p, h): (p.opens, p.closes, h) for p in TOWN for h in range(6, 24)}
+    products = {parts for (p, n), parts in tickets.items() if not withheld(f"{p.name} {n} tickets")}
+    assert set(tickets.values()) == products
+    compared = {
+        (limit, h) for (p, h) in hours if not withheld(f"{p.name} at {h}") for limit in p[1:3]
+    }
+    assert {(limit, h) for opens, closes, h in hours.values() for limit in (opens, closes)} == (
+        compared
+    )
