@@ -38,6 +38,7 @@ ALONE = (*SMALL, "model.num_layers=1", "tokenizer.vocab_size=600")
 SHORT_BY_RECIPE = {
     "numbers": (*SHORT, "data.made.train=300", "data.made.valid=20"),
     "tinyshakespeare": (*ALONE, "batch.length=16"),
+    "town": ALONE,
     "sst2": (*ALONE, "batch.max_tokens=512"),
     "conll2003": (*ALONE, "batch.max_tokens=512"),
     "--from": STEPS,

@@ -14,6 +14,8 @@ from benchmarks.paired import BUILT
 from tests.docs.pages import ROOT
 from tests.unit.tasks.tiny import save_translator
 
+from dragoman.data.town import write_town
+
 ONE_LAYER = (
     "tokenizer.vocab_size=300",
     "model.d_model=32",
@@ -38,6 +40,7 @@ TINY = {
     "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
     "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),
     "bag-of-words": ("sst2", "resume"),
+    "nearest-answer": (),
     "attention-cost": ("--lengths", "1024", "1040", "--seconds=0"),
     "checkpointing": ("--d-model=64", "--layers=1", "--rows=1", "--length=16", "--rounds=1"),
     "busy": ("--busy=0", "--steps=1", "--lines=2", "--rounds=1"),
@@ -98,6 +101,8 @@ def test_each_measures(name: str, data: Path) -> None:
     if name == "translate-peers":
         source = data / "data" / "multi30k" / "val.en"
         options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
+    if name == "nearest-answer":
+        options += [str(path) for path in write_town(data, 30, 5).values()]
     found = import_module(f"benchmarks.{name.replace('-', '_')}").main(options)
     assert found
     for figures in found.values():

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from dragoman import __version__
+from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
 from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
@@ -33,18 +34,8 @@ from dragoman.cli.train import train
 from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest
 
 VERBS = (
-    demo,
-    train,
-    translate,
-    generate,
-    classify,
-    tag,
-    evaluate,
-    score,
-    inspect,
-    cost,
-    convert,
-    shortlist,
+    *(demo, train, translate, generate, chat, classify, tag),
+    *(evaluate, score, inspect, cost, convert, shortlist),
 )
 
 MACHINE = {

@@ -53,6 +53,10 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman evaluate runs/shakespeare --text test.txt
 
+    A model of dialogues by the same for its answers, and how many last ones are right:
+
+    dragoman evaluate runs/town --text dialogues.txt
+
     A classifier or a tagger by accuracy, precision, recall and F1:
 
     dragoman evaluate runs/sst2 --data test.tsv

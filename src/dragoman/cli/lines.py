@@ -1,7 +1,7 @@
 """The verbs that answer line by line: `translate`, `classify`, `tag` and `score`."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import count, islice
@@ -169,12 +169,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "retry": False if no_retry else None,
         "max_batch_tokens": max_batch_tokens,
     }
-    command = _command(chosen) | {
-        "--prefixes": None if prefixes is None else str(prefixes),
-        "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
-        "--json": as_json,
-        "--compute": None if compute == "float32" else compute,
-    }
+    command = _command(chosen, prefixes, ensemble or (), compute) | {"--json": as_json}
     check_output(output, model, prefixes)
     starts = _is_next if n_best > 1 and not as_json else None
     lines = each_line(model, file, command, output=output, resume=resume, starts=starts)
@@ -192,7 +187,9 @@ def _loaded(models: list[Path], compute: str, device: str) -> "Translator":
     return first.ensemble(*others)
 
 
-def _command(chosen: Mapping[str, Any]) -> dict[str, object]:
+def _command(
+    chosen: Mapping[str, Any], prefixes: Path | None, ensemble: Sequence[Path], compute: str
+) -> dict[str, object]:
     """The options that translations depend on, by their names on the command line."""
     if chosen["seed"] is not None and not chosen["temperature"]:
         raise InputError(
@@ -201,7 +198,12 @@ def _command(chosen: Mapping[str, Any]) -> dict[str, object]:
     renamed = {"split_sentences": "--no-split", "retry": "--no-retry"}
     named = {name: f"--{name.replace('_', '-')}" for name in chosen if name != "max_batch_tokens"}
     command = {option: chosen[name] for name, option in named.items() if name not in renamed}
-    return command | {no: True if chosen[name] is False else None for name, no in renamed.items()}
+    command |= {no: True if chosen[name] is False else None for name, no in renamed.items()}
+    return command | {
+        "--prefixes": None if prefixes is None else str(prefixes),
+        "--ensemble": [digest_of(other) for other in ensemble] or None,
+        "--compute": None if compute == "float32" else compute,
+    }
 
 
 def _translate(

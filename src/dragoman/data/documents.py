@@ -181,6 +181,8 @@ class DocumentDataset(TextDataset):
 
     num_chars: int
     """Characters that the tokens stand for."""
+    roles: tuple[int, int] | None = None
+    """The ids before a user's and before a model's turn, where only the latter is predicted."""
 
     def report(self) -> Iterator[str]:
         """What is in it, in a sentence."""

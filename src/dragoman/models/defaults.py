@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from dragoman.errors import InputError
 from dragoman.ranges import Count, NonNegative, Range, check_ranges
 
 Words = Literal["spaced", "characters"]
@@ -45,6 +46,21 @@ class DecodingDefaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChatTemplate:
+    """How the turns of a dialogue become one sequence: the token of a role, the text, eos."""
+
+    user: str = "<user>"
+    """Special token before what the user says."""
+    assistant: str = "<assistant>"
+    """Special token before what the model answers."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError where nobody could tell the roles apart."""
+        if self.user == self.assistant:
+            raise InputError(f"user and assistant are both {self.user}; give each its own token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationDefaults:
     """How a decoder-only model continues a prompt by default."""
 
@@ -57,6 +73,9 @@ class GenerationDefaults:
     """Maximum number of tokens to generate."""
     temperature: NonNegative = 0.8
     """Sampling temperature; 0 is greedy search."""
+    chat: ChatTemplate | None = None
+    """For a model of dialogues: the tokens of the roles. A prompt is then a dialogue, a line a
+    turn, the last one the user's, and what is generated is the answer."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value that no call could use."""

@@ -33,14 +33,15 @@ VERBS: dict[str, str | None] = {
     "translate": (
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
-        "--shortlist --prefixes --ensemble --no-split --no-retry --max-batch-tokens --json --device --compute "
-        "--output --resume"
+        "--shortlist --prefixes --ensemble --no-split --no-retry --max-batch-tokens --json "
+        "--device --compute --output --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
         "--beam-size --repetition-penalty --no-repeat-ngrams --max-batch-tokens --json --device "
         "--compute"
     ),
+    "chat": "--max-tokens --temperature --top-p --seed --device --compute",
     "classify": "--max-batch-tokens --json --device --output --resume",
     "tag": "--input --max-batch-tokens --json --device --output --resume",
     "evaluate": (

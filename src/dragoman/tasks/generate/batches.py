@@ -5,9 +5,9 @@ r"""Batches for language models: the stream of ids in windows, or whole document
     documents   one row of `rows * length` ids, filled with whole documents, which do not see each
                 other: their lengths say where one ends (Krell et al. 2021 pack so)
 
-The target of a position is the next id. In the validation each id is predicted once, with at least
-`length - stride` ids before it (where there are so many): windows advance by `stride` and only
-their last `stride` predictions count.
+The target of a position is the next id; in dialogues, where that is part of an answer. In the
+validation each is predicted once, with at least `length - stride` ids before it (where there are so
+many): windows advance by `stride` and only their last `stride` predictions count.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,10 @@ from dragoman.data.dataset import Ragged, Splits, gather, sampled
 from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
+from dragoman.tasks.generate.dialogue import in_answers
 
 Places = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +161,8 @@ class _Windows:
     lengths: Places
     fresh: Places
     bounds: Places
+    answers: Ids | None
+    """Of dialogues: the ids of the stream with padding in place of all that is not predicted."""
 
     @classmethod
     def of(
@@ -174,7 +178,9 @@ class _Windows:
             bounds = np.append(np.arange(0, len(starts), config.rows), len(starts))
         else:
             bounds = _filled(lengths, config.rows * config.length)
-        return cls(dataset, config, starts, lengths, fresh, bounds)
+        roles, ids = dataset.roles, dataset.texts.ids
+        answers = roles and np.where(in_answers(ids, roles), ids, dataset.special.pad_id)
+        return cls(dataset, config, starts, lengths, fresh, bounds, answers)
 
     @property
     def padding(self) -> float:
@@ -196,7 +202,8 @@ class _Windows:
         chosen = slice(*self.bounds[number : number + 2])
         starts, lengths = self.starts[chosen], self.lengths[chosen]
         special, ids = self.dataset.special, self.dataset.texts.ids
-        inputs, targets = gather(ids, starts, lengths), gather(ids, starts + 1, lengths)
+        inputs = gather(ids, starts, lengths)
+        targets = gather(ids if self.answers is None else self.answers, starts + 1, lengths)
         within = np.arange(len(inputs.ids)) - np.repeat(inputs.offsets[:-1], lengths)
         seen = within < np.repeat(lengths - self.fresh[chosen], lengths)
         targets.ids[seen | (targets.ids == special.bos_id)] = special.pad_id

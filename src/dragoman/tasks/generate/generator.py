@@ -33,11 +33,13 @@ from dragoman.decode import (
     score_pairs,
     search_steps,
 )
+from dragoman.errors import InputError
 from dragoman.models import DecoderOnly
 from dragoman.models.defaults import GenerationDefaults
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
+from dragoman.tasks.generate.dialogue import Chat, DialogueCodec
 from dragoman.tasks.generate.prompts import PromptCodec, StopAt, TextStream, cut_at
 from dragoman.tasks.lines import as_texts, windows
 from dragoman.tasks.options import GenerationOptions, with_given
@@ -75,7 +77,10 @@ class Generator(Loadable):
         self._model = evaluation_view(model)
         self._planner = Planner(self._model, precision)
         self._precision: Arithmetic = precision
-        self._codec = PromptCodec(tokenizer, defaults.opening)
+        template = defaults.chat
+        self.dialogues = None if template is None else DialogueCodec(tokenizer, template)
+        """How turns become ids; None unless the model learned dialogues."""
+        self._codec = self.dialogues or PromptCodec(tokenizer, defaults.opening)
         unused = range(tokenizer.vocab_size, len(model.output.weight))
         never = set(tokenizer.specials.values()) - {tokenizer.eos_id}
         self.never = (*sorted(never), *unused)
@@ -164,7 +169,7 @@ class Generator(Loadable):
     def stream(self, prompt: str, options: GenerationOptions | None = None) -> Iterator[str]:
         """Yield the text of `generate` while it grows: whole characters, none ever taken back."""
         options = options or self.options
-        ids, begins_text = self._codec.encode([prompt]), self._codec.begins_text(prompt)
+        ids, begins_text = self._encode([prompt], options), self._codec.begins_text(prompt)
         growing = TextStream(self.tokenizer, options.stop, begins_text=begins_text)
         steps = self._steps(ids, options.strategy((0,)), options, begins_text=begins_text)
         pushed = 0
@@ -181,6 +186,14 @@ class Generator(Loadable):
         if piece := growing.finish():
             yield piece
 
+    def chat(self, options: GenerationOptions | None = None) -> Chat:
+        """Begin a conversation. Raises InputError for a model that did not learn dialogues."""
+        if self.dialogues is None:
+            raise InputError(
+                "The model has no chat template, since it did not learn dialogues; use generate."
+            )
+        return Chat(self, options)
+
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """What the model thinks of given texts: pairs of a prompt and what goes on from it.
 
@@ -195,14 +208,14 @@ class Generator(Loadable):
 
     def encode(self, prompt: str) -> list[int]:
         """The ids that the model reads of a prompt. Raises InputError where there are none."""
-        return self._codec.encode([prompt])[0]
+        return self._encode([prompt], self.options)[0]
 
     def watch(self, prompt: str, options: GenerationOptions, strategy: Strategy) -> Generation:
         """Go on from one prompt as `generate` does, but with tokens chosen by `strategy`.
 
         For whoever wraps the strategy of the options (`options.strategy`) to see it at work.
         """
-        ids, begins_text = self.encode(prompt), self._codec.begins_text(prompt)
+        [ids], begins_text = self._encode([prompt], options), self._codec.begins_text(prompt)
         best: dict[int, list[Hypothesis]] = {}
         with inference(self._model, self._precision):
             for step in self._steps([ids], strategy, options, begins_text=begins_text):
@@ -213,7 +226,7 @@ class Generator(Loadable):
         self, prompts: list[str], options: GenerationOptions, first: int
     ) -> list[Generation]:
         """Go on from prompts of which the first has this number among all."""
-        encoded = self._codec.encode(prompts)
+        encoded = self._encode(prompts, options)
         found: dict[int, Generation] = {}
         with inference(self._model, self._precision):
             for group in _groups([len(ids) for ids in encoded], options):
@@ -227,6 +240,11 @@ class Generator(Loadable):
                     prompt = prompts[index]
                     found[index] = self._result(prompt, ids[row], best[row][0], options)
         return [found[index] for index in range(len(prompts))]
+
+    def _encode(self, prompts: Sequence[str], options: GenerationOptions) -> list[list[int]]:
+        """The ids of prompts; of dialogues what the context holds beside an answer."""
+        context = self._context(options)
+        return self._codec.encode(prompts, context and context - options.max_tokens)
 
     def _result(
         self, prompt: str, ids: Sequence[int], best: Hypothesis, options: GenerationOptions

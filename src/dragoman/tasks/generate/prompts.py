@@ -21,8 +21,8 @@ class PromptCodec:
         self._tokenizer = tokenizer
         self._opening = opening
 
-    def encode(self, prompts: Sequence[str]) -> list[list[int]]:
-        """The ids of each prompt, one at least."""
+    def encode(self, prompts: Sequence[str], room: int | None = None) -> list[list[int]]:  # noqa: ARG002
+        """The ids of each prompt, one at least; dialogues alone are cut to what `room` holds."""
         if self._opening is None:
             bos_id = self._tokenizer.bos_id
             return [[bos_id, *ids] for ids in self._tokenizer.encode_batch(prompts)]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from dragoman.data.documents import HoldOut, Split, standard_library
+from dragoman.data.town import write_town
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
 from dragoman.models.defaults import GenerationDefaults
@@ -20,8 +21,9 @@ class TextFiles(DataFiles):
 
     train: tuple[str, ...] = ()
     """Files of training text; .gz, .xz and .zst are decompressed."""
-    library: Literal["python"] | None = None
-    """python: train on the sources of Python's standard library instead of files."""
+    library: Literal["python", "town"] | None = None
+    """Texts instead of files: "python", the sources of Python's standard library, or "town",
+    conversations about a small town that the package makes."""
     valid: tuple[str, ...] = ()
     """Files of validation text."""
     split: Split = "file"
@@ -52,7 +54,15 @@ class TextFiles(DataFiles):
 
     def check(self) -> None:
         """Raise InputError unless every file is there."""
-        _ = self.training, self.validation
+        if self.library != "town":
+            _ = self.training, self.validation
+
+    def write(self, folder: Path) -> Self:
+        """Write what the package makes into `folder`, and return the data with these files."""
+        if self.library != "town":
+            return self
+        train, valid = ((str(path.absolute()),) for path in write_town(folder).values())
+        return replace(self, library=None, train=train, valid=valid)
 
     @property
     def summary(self) -> tuple[str, ...]:
@@ -60,6 +70,8 @@ class TextFiles(DataFiles):
         part = "the end of each" if self.hold_out.by == "end" else "documents drawn from everywhere"
         held_out = f"{self.hold_out.share:.0%} of the training files, {part}"
         valid = ", ".join(f"`{name}`" for name in self.valid)
+        if self.library == "town":
+            return ("conversations about a town, made by the package",)
         library = ("the standard library of the Python that trained it",) if self.library else ()
         return (
             *(f"training: {text}" for text in (*library, *(f"`{name}`" for name in self.train))),
@@ -85,13 +97,30 @@ class GenerateRecipe(RunRecipe):
     """How the model generates by default."""
 
     def check(self) -> None:
-        """Raise InputError for windows longer than the positions, and for what RWKV cannot do."""
+        """Raise InputError for windows longer than the positions, for what RWKV cannot do, and for
+        dialogues that could not be held.
+        """
         length = self.batch.length
         check_places(self.model.positions, length, f"batch.length = {length}")
         if self.batch.packing == "documents" and Rwkv() in self.model.patterns:
             raise InputError(
                 'batch.packing = "documents" hides documents from each other, which the layers of '
                 'model.patterns = ["rwkv"] cannot: take packing = "stream"'
+            )
+        chat = self.generation.chat
+        if chat is None:
+            return
+        documents = (self.data.split, self.batch.packing) == ("blank-line", "documents")
+        known = self.start.model or {chat.user, chat.assistant} <= {*self.tokenizer.specials}
+        if not documents or not known:
+            raise InputError(
+                'generation.chat needs data.split = "blank-line", batch.packing = "documents" and '
+                f'tokenizer.specials = ["{chat.user}", "{chat.assistant}"]'
+            )
+        if self.generation.max_tokens >= length:
+            raise InputError(
+                f"generation.max_tokens = {self.generation.max_tokens} leaves no room for a "
+                f"question in batch.length = {length}: make it smaller"
             )
 
     def taking_over(self, folder: FolderConfig) -> Self:

@@ -23,6 +23,7 @@ from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import row_invariant_products
 from dragoman.tasks.generate.batches import LanguageBatch, PackConfig, PackedBatches
+from dragoman.tasks.generate.dialogue import DialogueCodec, last_answers
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.task import EvaluationData, Report, Task
@@ -104,26 +105,26 @@ class GenerateJob:
         return next_token_loss(self.model, batch, self.recipe.train.label_smoothing)
 
     def measure(self) -> Validation:
-        """Find the loss over the whole validation text, by token and by character."""
+        """Find the loss over the whole validation text, by token and, of texts, by character."""
         found = text_loss(self.model, self.validation, self.recipe.batch)
-        return Validation(
-            loss=found.per_token,
-            diagnostics={"nats_per_char": found.per_char, "perplexity": found.perplexity},
-        )
+        by_char = {} if self.validation.roles else {"nats_per_char": found.per_char}
+        diagnostics = {**by_char, "perplexity": found.perplexity}
+        return Validation(loss=found.per_token, diagnostics=diagnostics)
 
     def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
         """Say which texts, and what the figures mean."""
-        model = self.recipe.model
+        model, dialogues = self.recipe.model, self.validation.roles is not None
         return CardPart(
             title="Language model",
             data=self.recipe.data.summary,
             architecture=f"a decoder of {counted(model.num_layers, 'layer')}, "
             f"d_model {model.d_model}, {counted(model.num_heads, 'head')}, d_ff {model.d_ff}, "
             f"{model.norm_position}-norm, positions: {model.positions.kind}",
-            judged="The loss is in nats per token, over the whole validation text with at least "
+            judged="The loss is in nats per token, over the "
+            f"{'answers of the' if dialogues else 'whole'} validation text with at least "
             f"{self.recipe.batch.length - self.recipe.batch.step} tokens before each (where there "
             "are so many); the perplexity is its exponential.",
-            use="dragoman generate THIS_FOLDER PROMPT",
+            use=f"dragoman {'chat THIS_FOLDER' if dialogues else 'generate THIS_FOLDER PROMPT'}",
         )
 
 
@@ -131,15 +132,19 @@ def assemble(
     recipe: GenerateRecipe, folder: RunFolder, say: Say, check: Check = unchecked
 ) -> GenerateJob:
     """Read the texts, train or load the tokenizer, and build model and batches."""
-    data = recipe.data
+    data = recipe.data.write(folder.training / "texts")
     hold_out = None if data.valid else data.hold_out
     texts = DocumentTexts(data.training, data.split, hold_out)
     tokenizer = begin_tokenizer(recipe, texts, folder.training, say)
+    chat = recipe.generation.chat
+    encoder = tokenizer if chat is None else DialogueCodec(tokenizer, chat)
     training, held = prepare_documents(
-        data.training, data.split, tokenizer, data.cache_folder, hold_out
+        data.training, data.split, encoder, data.cache_folder, hold_out
     )
     if held is None:
-        held, _ = prepare_documents(data.validation, data.split, tokenizer, data.cache_folder)
+        held, _ = prepare_documents(data.validation, data.split, encoder, data.cache_folder)
+    if isinstance(encoder, DialogueCodec):
+        training, held = (replace(side, roles=encoder.roles) for side in (training, held))
     for dataset in (training, held):
         for sentence in dataset.report():
             say(sentence)
@@ -203,21 +208,28 @@ def _smaller(recipe: GenerateRecipe, shape: Shape, share: float) -> str:
 def evaluate_generator(model: Path, test: EvaluationData) -> Report:
     """Return the perplexity of a text, and what its tokens and characters cost in nats.
 
+    Of dialogues only answers are predicted, and the last of each is also generated and compared.
+
     A window moves over the text by half of the context that the model generates with, so that every
     token has at least the other half before it (where there is so much).
     """
     assert test.text is not None  # noqa: S101 (the task asks for it)
     generator = Generator.load(model, device=test.device)
+    chat = generator.dialogues
+    split = "blank-line" if chat else test.split
     context = generator.context or CONTEXT
     with tempfile.TemporaryDirectory() as cache:
-        texts, _ = prepare_documents([test.text], test.split, generator.tokenizer, Path(cache))
+        texts, _ = prepare_documents([test.text], split, chat or generator.tokenizer, Path(cache))
+        texts = replace(texts, roles=chat.roles if chat else None)
         config = PackConfig(
-            length=context, rows=ROWS, packing="stream" if test.split == "file" else "documents"
+            length=context, rows=ROWS, packing="stream" if split == "file" else "documents"
         )
         start = perf_counter()
         with row_invariant_products():
             loss = text_loss(generator.model, texts, config)
         seconds = perf_counter() - start
+    if chat is not None:
+        return _evaluate_answers(generator, test, loss)
     figures = {
         "perplexity": loss.perplexity,
         "nats_per_token": loss.per_token,
@@ -237,6 +249,33 @@ def evaluate_generator(model: Path, test: EvaluationData) -> Report:
             f"speed       {figures['tokens_per_second']:,.0f} tokens/s",
         ),
         remarks=(f"{counts} in {seconds:.1f} s",),
+    )
+
+
+def _evaluate_answers(generator: Generator, test: EvaluationData, loss: TextLoss) -> Report:
+    """Answer the last question of each dialogue greedily, and compare letter by letter."""
+    assert test.text is not None  # noqa: S101 (the task asks for it)
+    prompts, references = last_answers(test.text)
+    options = replace(generator.options, temperature=0.0)
+    found, seconds = test.read(generator.each(prompts, options), "answers", len(prompts))
+    answers = [answer.text for answer in found]
+    right = sum(map(str.__eq__, answers, references))
+    figures = {
+        "perplexity": loss.perplexity,
+        "nats_per_token": loss.per_token,
+        "tokens": loss.num_tokens,
+        "exact": 100.0 * right / max(1, len(answers)),
+        "dialogues": len(answers),
+    }
+    return Report(
+        figures=figures,
+        lines=(
+            f"perplexity  {loss.perplexity:.3f}",
+            f"per token   {loss.per_token:.4f} nats",
+            f"exact       {figures['exact']:.1f} % of the last answers",
+        ),
+        remarks=(f"{counted(len(answers), 'answer')} in {seconds:.1f} s",),
+        answers=answers,
     )
 
 

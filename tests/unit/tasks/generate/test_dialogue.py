@@ -1,0 +1,317 @@
+"""Dialogues: the template, what the loss counts, what is left of a long history, conversations."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.tasks.generate.test_job import make_job
+from tests.unit.tasks.tiny import WORDS
+from tests.unit.tasks.tiny_chat import TEMPLATE, make_chat_generator, make_tokenizer
+from tests.unit.tasks.tiny_generator import make_config, make_generator, make_model
+
+from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.documents import DocumentDataset
+from dragoman.data.town import write_town
+from dragoman.errors import InputError
+from dragoman.models.defaults import ChatTemplate, GenerationDefaults
+from dragoman.models.folder import read_config, save_model
+from dragoman.tasks.generate.batches import PackConfig, PackedBatches
+from dragoman.tasks.generate.dialogue import DialogueCodec, in_answers, last_answers
+from dragoman.tasks.generate.generator import Generator
+from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
+from dragoman.tasks.generate.task import GenerateJob, evaluate_generator
+from dragoman.tasks.task import EvaluationData
+from dragoman.text.train import TokenizerConfig
+from dragoman.train.config import TrainConfig
+from dragoman.train.job import Validation
+from dragoman.train.objective import next_token_loss
+
+TOKENIZER = make_tokenizer()
+CODEC = DialogueCodec(TOKENIZER, TEMPLATE)
+USER, ASSISTANT = CODEC.roles
+LINES = st.one_of(
+    st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join),
+    st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=8),
+    st.sampled_from(["<user>", "</s>", " <assistant> the"]),
+)
+TURNS = st.lists(LINES, min_size=1, max_size=9)
+
+
+def decoded(ids: Sequence[int]) -> list[tuple[int, str]]:
+    """Role and text of each turn, by the template and nothing else."""
+    turns: list[tuple[int, list[int]]] = []
+    for id_ in ids:
+        if id_ in (USER, ASSISTANT):
+            turns.append((id_, []))
+        elif id_ not in (TOKENIZER.bos_id, TOKENIZER.eos_id):
+            turns[-1][1].append(id_)
+    return [(role, TOKENIZER.decode(pieces)) for role, pieces in turns]
+
+
+@given(TURNS)
+def test_what_is_encoded_can_be_read_back(turns: list[str]) -> None:
+    """Roles in turn, the user first to learn from, last in a prompt; no text makes a role."""
+    roles = [USER, ASSISTANT] * 5
+    [learned] = CODEC.encode_batch(["\n".join(turns)])
+    assert decoded(learned) == list(zip(roles, turns, strict=False))
+    [prompt] = CODEC.encode(["\n".join(turns)])
+    shift = (len(turns) - 1) % 2
+    expected = [*zip(roles[shift:], turns, strict=False), (ASSISTANT, "")]
+    assert decoded(prompt) == expected
+    assert prompt[0] == TOKENIZER.bos_id
+    assert prompt.count(TOKENIZER.eos_id) == len(turns)
+    if shift == 0:  # training has seen what a prompt looks like
+        [whole] = CODEC.encode_batch(["\n".join([*turns, "the"])])
+        assert [TOKENIZER.bos_id, *whole][: len(prompt)] == prompt
+
+
+@given(TURNS, st.integers(3, 60))
+def test_a_long_history_loses_its_oldest_turns(turns: list[str], room: int) -> None:
+    """Whole ones, as few as possible; what is left fits and begins with the user, or is all."""
+    text = "\n".join(turns)
+    [whole] = CODEC.encode([text])
+    last = CODEC.encode([turns[-1]])[0]
+    if len(last) > room:
+        with pytest.raises(InputError, match=f"leaves room for {room} beside an answer"):
+            CODEC.encode([text], room)
+        return
+    [kept] = CODEC.encode([text], room)
+    assert len(kept) <= room
+    expected = decoded(whole)
+    assert decoded(kept) == expected[len(expected) - len(decoded(kept)) :]
+    assert kept == whole or decoded(kept)[0][0] == USER
+    more = len(decoded(kept)) + 1  # turns, that of two more and no answer yet
+    if kept != whole and more <= len(turns):
+        assert len(CODEC.encode(["\n".join(turns[-more:])])[0]) > room
+
+
+def by_hand(ids: Sequence[int]) -> list[bool]:
+    """What counts, id by id."""
+    counts, answering = [], False
+    for id_ in ids:
+        if id_ in (USER, ASSISTANT):
+            answering = id_ == ASSISTANT
+            counts.append(False)
+        else:
+            counts.append(answering)
+    return counts
+
+
+@given(st.lists(st.one_of(st.sampled_from([USER, ASSISTANT, 2, 3]), st.integers(300, 320))))
+def test_answers_are_what_stands_behind_their_role(ids: list[int]) -> None:
+    """However the stream looks."""
+    found = in_answers(np.array(ids, dtype=np.int64), (USER, ASSISTANT))
+    assert found.tolist() == by_hand(ids)
+
+
+def dataset_of(texts: Sequence[str]) -> DocumentDataset:
+    """Dialogues as training has them."""
+    rows = [[CODEC.bos_id, *ids, CODEC.eos_id] for ids in CODEC.encode_batch(texts)]
+    return DocumentDataset(
+        name="dialogues",
+        texts=Ragged.of(rows),
+        num_chars=1,
+        special=SpecialIds(CODEC.pad_id, CODEC.bos_id, CODEC.eos_id),
+        content_hash="dialogues",
+        roles=CODEC.roles,
+    )
+
+
+DIALOGUES = [
+    "the cat\nsees a dog\na tree\nruns",
+    "a big house\nthe dog runs",
+    "the tree\na cat\nbig",
+    "我喜欢\n你学习吗。",
+]
+
+
+@pytest.mark.parametrize("length", [6, 40], ids=["in parts", "whole"])
+def test_each_answer_is_predicted_once_and_nothing_else(length: int) -> None:
+    """Also where a dialogue comes in several parts, of which one begins inside of an answer."""
+    config = PackConfig(length=length, rows=2, packing="documents", stride=length)
+    batches = list(PackedBatches(dataset_of(DIALOGUES), config).fixed())
+    found = sorted(t for b in batches for t in b.targets_BL.flatten().tolist() if t != CODEC.pad_id)
+    answers = [line for d in DIALOGUES for line in d.split("\n")[1::2]]
+    pieces = [*TOKENIZER.encode_batch(answers), [CODEC.eos_id] * len(answers)]
+    assert found == sorted(id_ for ids in pieces for id_ in ids)
+    assert sum(batch.num_targets for batch in batches) == len(found)
+
+
+def test_a_users_turn_costs_nothing_as_a_target() -> None:
+    """The loss is that of the answers given all before them, by the definition, in float64."""
+    model = make_model(make_config(TOKENIZER)).double()
+    config = PackConfig(length=64, rows=2, packing="documents")
+    dataset = dataset_of(DIALOGUES)
+    found = sum(
+        next_token_loss(model, batch, 0.0).item()
+        for batch in PackedBatches(dataset, config).fixed()
+    )
+    expected = 0.0
+    for number in range(len(dataset)):
+        ids = dataset.texts[number].astype(np.int64)
+        log_probs_LV = model(torch.from_numpy(ids[None, :-1]))[0].log_softmax(-1)
+        for place, counts in enumerate(by_hand(ids.tolist())):
+            if counts:
+                expected -= log_probs_LV[place - 1, ids[place]].item()
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+# ---------------------------------------------------------------- answering
+
+GENERATOR = make_chat_generator()
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), max_size=4))
+def test_a_conversation_is_what_the_model_answers_to_the_whole_of_it(texts: list[str]) -> None:
+    """Streamed text is the whole text; the turns are kept until they are reset."""
+    chat, turns = GENERATOR.chat(), list[str]()
+    for text in texts:
+        turns.append(text)
+        expected = GENERATOR.generate("\n".join(turns)).text
+        assert "".join(chat.stream(text)) == expected
+        turns.append(" ".join(expected.splitlines()))
+        assert chat.turns == turns
+    chat.reset()
+    assert chat.say("the cat") == GENERATOR.generate("the cat").text
+
+
+def test_an_answer_that_is_broken_off_was_not_said() -> None:
+    """The next question finds the conversation as it was before."""
+    chat = GENERATOR.chat()
+    next(chat.stream("the cat"))
+    assert chat.turns == []
+
+
+def test_line_breaks_become_spaces() -> None:
+    """A line is a turn, so that a text cannot pretend to be several."""
+    chat = GENERATOR.chat()
+    chat.say("the\ncat\r\nsees")
+    assert chat.turns[0] == "the cat sees"
+
+
+def test_a_conversation_outgrows_the_context() -> None:
+    """The model sees the last turns; a turn that has no room at all is refused, and not kept."""
+    generator = make_chat_generator(context=40)
+    chat = generator.chat()
+    for _ in range(6):
+        chat.say("the cat sees a big dog")
+    assert len(chat.turns) == 12
+    ids = generator.encode("\n".join(["the"] * 21))  # turns of three tokens
+    assert len(ids) == 2 + 7 * 3  # of 40 tokens 12 are for the answer
+    assert generator.options.max_tokens == 12
+    with pytest.raises(InputError, match="shorten it"):
+        chat.say("the cat " * 30)
+    assert len(chat.turns) == 12
+
+
+def test_other_models_do_not_talk() -> None:
+    """One without a template, and one whose tokenizer lacks the roles."""
+    with pytest.raises(InputError, match="no chat template"):
+        make_generator().chat()
+    with pytest.raises(InputError, match="no special token <user>"):
+        make_generator(GenerationDefaults(chat=TEMPLATE))
+    with pytest.raises(InputError, match="both <user>"):
+        ChatTemplate(assistant="<user>")
+
+
+# ---------------------------------------------------------------- recipe and evaluation
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> GenerateRecipe:
+    """A little of the made town."""
+    train, valid = map(str, write_town(tmp_path / "texts", 60, 8).values())
+    return GenerateRecipe(
+        out=str(tmp_path / "run"),
+        data=TextFiles(
+            train=(train,), valid=(valid,), split="blank-line", cache=str(tmp_path / "cache")
+        ),
+        tokenizer=TokenizerConfig(vocab_size=400, specials=("<user>", "<assistant>")),
+        batch=PackConfig(length=128, rows=4, packing="documents"),
+        model=replace(make_config(TOKENIZER), vocab_size=0),
+        train=TrainConfig(max_steps=1),
+        generation=GenerationDefaults(max_tokens=40, chat=TEMPLATE),
+    )
+
+
+def job_of(recipe: GenerateRecipe) -> GenerateJob:
+    """The job of a recipe."""
+    return make_job(recipe)[0]
+
+
+def test_a_folder_keeps_its_template(recipe: GenerateRecipe, tmp_path: Path) -> None:
+    """Saved, read and evaluated: the loss of the answers, and how many last ones are right."""
+    job = job_of(recipe)
+    folder = tmp_path / "model"
+    save_model(folder, job.model, job.config, tokenizers=job.tokenizers)
+    saved = read_config(folder).generation
+    assert saved is not None
+    assert saved.chat == TEMPLATE
+    valid = tmp_path / "texts" / "valid.txt"
+    report = evaluate_generator(folder, EvaluationData(text=valid))
+    assert report.figures["nats_per_token"] == pytest.approx(job.measure().loss, rel=1e-4)
+    assert report.figures["tokens"] == sum(
+        len(ids) + 1
+        for dialogue in valid.read_text("utf-8").strip().split("\n\n")
+        for ids in job.tokenizer.encode_batch(dialogue.split("\n")[1::2])
+    )
+    assert (report.figures["dialogues"], report.figures["exact"]) == (8, 0.0)
+    prompts, right = last_answers(valid)
+    generator = Generator.load(folder, device="cpu")
+    found = [generator.generate(prompt, temperature=0.0).text for prompt in prompts]
+    assert list(report.answers) == found
+    valid.write_text("\n\n".join(f"{p}\n{a}" for p, a in zip(prompts, found, strict=True)))
+    again = evaluate_generator(folder, EvaluationData(text=valid))
+    assert again.figures["exact"] == 100.0
+    assert right != found
+
+
+def test_the_last_answer_is_asked_for(tmp_path: Path) -> None:
+    """A question without an answer at the end of a dialogue is left out, and so is one alone."""
+    path = tmp_path / "dialogues"
+    path.write_text("a\nb\n\nc\n\nd\ne\nf\n\ng\nh\ni\nj\n", encoding="utf-8")
+    assert last_answers(path) == (["a", "d", "g\nh\ni"], ["b", "e", "j"])
+
+
+def test_the_card_speaks_of_answers(recipe: GenerateRecipe) -> None:
+    """What was made, what was judged, and the command."""
+    card = job_of(recipe).card(Validation(loss=1.0))
+    assert "answers" in card.judged
+    assert "dragoman chat" in card.use
+    assert any("valid.txt" in line for line in card.data)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"batch": PackConfig(length=128)}, "needs data.split"),
+        ({"tokenizer": TokenizerConfig(vocab_size=400)}, r'specials = \["<user>", "<assistant>"\]'),
+        ({"generation": GenerationDefaults(max_tokens=128, chat=TEMPLATE)}, "leaves no room"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_refused(
+    recipe: GenerateRecipe, change: dict[str, object], words: str
+) -> None:
+    """Each with what to set."""
+    with pytest.raises(InputError, match=words):
+        replace(recipe, **change)  # type: ignore[arg-type]
+
+
+def test_a_town_is_made_where_the_run_is(tmp_path: Path) -> None:
+    """Its files become those of the recipe; there is nothing to look for before."""
+    data = TextFiles(library="town", split="blank-line")
+    data.check()
+    assert "made by the package" in data.summary[0]
+    written = data.write(tmp_path)
+    written.check()
+    assert [path.name for path in written.training + written.validation] == [
+        "train.txt",
+        "valid.txt",
+    ]
+    assert written.write(tmp_path / "other") == written
