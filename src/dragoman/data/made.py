@@ -184,12 +184,12 @@ class MadeConfig:
 
     name: Literal["numbers", "stories", "docstrings"] = "numbers"
     """numbers: sentences with figures, dates, times and money, and the same written out. stories:
-    a story of five sentences with a question, and the answer. docstrings: a function of Python's
-    library, and the first line of its docstring."""
+    a story of up to five sentences with a question, and the answer. docstrings: a function of
+    Python's library, and the first line of its docstring."""
     train: Count = 40_000
     """Number of training pairs; of docstrings at most, since there are about 6,000."""
     valid: Count = 1_000
-    """Number of validation pairs; each has an expression, a fact or a module that training lacks."""
+    """Number of validation pairs, each with an expression, a fact or a module not in training."""
     seed: int = 1
     """Random seed of the pairs."""
 

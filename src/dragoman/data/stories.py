@@ -14,19 +14,19 @@ from zlib import crc32
 from dragoman.data.numbers import Dice, cardinal
 
 _WITHHELD_ONE_IN = 20
-_PEOPLE = (
-    "Ada Ben Clara Dan Emma Finn Gina Hugo Iris Jack Kira Liam Mona Nils Olga Paul "
-    "Quinn Rosa Sven Tara Uma Viktor Wanda Xenia Yusuf Zoe Amir Bea Carl Dora Erik Fay"
-).split()
-_PLACES = (
-    "kitchen, garden, library, school, harbour, market, museum, cinema, castle, bakery, "
-    "old town, town hall, post office, train station, north gate, south gate"
-).split(", ")
-_COLOURS = "red green blue white black yellow".split()
-_THINGS = (
-    "lamps keys boats books stamps apples chairs clocks kites shells coins maps cups hats bells "
-    "pens drums rugs masks dolls"
-).split()
+_PEOPLE, _PLACES, _COLOURS, _THINGS = (
+    words.split(", ")
+    for words in (
+        "Ada, Ben, Clara, Dan, Emma, Finn, Gina, Hugo, Iris, Jack, Kira, Liam, Mona, Nils, Olga, "
+        "Paul, Quinn, Rosa, Sven, Tara, Uma, Viktor, Wanda, Xenia, Yusuf, Zoe, Amir, Bea, Carl, "
+        "Dora, Erik, Fay",
+        "kitchen, garden, library, school, harbour, market, museum, cinema, castle, bakery, "
+        "old town, town hall, post office, train station, north gate, south gate",
+        "red, green, blue, white, black, yellow",
+        "lamps, keys, boats, books, stamps, apples, chairs, clocks, kites, shells, coins, maps, "
+        "cups, hats, bells, pens, drums, rugs, masks, dolls",
+    )
+)
 _DEEDS = {"bought": "buy", "sold": "sell", "found": "find", "lost": "lose", "drew": "draw"}
 _MOVE = "went"
 
@@ -36,13 +36,13 @@ class Fact(NamedTuple):
 
     who: str
     verb: str
-    count: str
+    number: str
     what: str
 
     def __str__(self) -> str:
         if self.verb == _MOVE:
             return f"{self.who} went to the {self.what}."
-        return f"{self.who} {self.verb} {self.count} {self.what}."
+        return f"{self.who} {self.verb} {self.number} {self.what}."
 
     @property
     def withheld(self) -> bool:
@@ -144,6 +144,6 @@ def _ask(dice: Dice, fact: Fact) -> tuple[str, str]:
         (
             (f"Who {fact.verb} the {fact.what}?", fact.who),
             (f"What did {fact.who} {done}?", fact.what),
-            (f"How many {fact.what} did {fact.who} {done}?", fact.count),
+            (f"How many {fact.what} did {fact.who} {done}?", fact.number),
         )
     )

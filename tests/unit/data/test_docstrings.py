@@ -51,12 +51,15 @@ def test_a_long_function_is_cut() -> None:
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A library of sixty modules and a package, all with one function in common."""
-    common = 'def twice(x):\n    """Return two of it."""\n    return 2 * x\n'
+    """Sixty modules and a package of as many, each with a function that the next one also has."""
     (tmp_path / "package").mkdir()
-    for name in [f"module{n}" for n in range(60)] + [f"package/part{n}" for n in range(60)]:
-        of_its_own = f'def of_{name.replace("/", "_")}():\n    """Say that it is {name}."""\n'
-        (tmp_path / f"{name}.py").write_text(common + of_its_own, encoding="utf-8")
+    for n in range(60):
+        source = "".join(
+            f'def function{m}(x):\n    """Return {m} of it."""\n    return {m} * x\n'
+            for m in (n, n + 1)
+        )
+        (tmp_path / f"module{n}.py").write_text(source, encoding="utf-8")
+        (tmp_path / "package" / f"part{n}.py").write_text(source.replace("x", "y"), "utf-8")
     monkeypatch.setattr(sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
 
 
@@ -64,15 +67,15 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_library_is_split_by_module() -> None:
     """Each module is on one side, a package as a whole; what both have is for training alone."""
     functions = list(library_functions())
-    sides = {f.module: f.withheld for f in functions}
-    assert len(sides) == 61
-    assert 1 < sum(sides.values()) < 20
+    assert len({f.module for f in functions}) == len({(f.module, f.withheld) for f in functions})
+    assert len({f.module for f in functions}) == 61
+    known = {f.code for f in functions if not f.withheld}
+    held = {f.code for f in functions if f.withheld}
+    assert held & known
+    assert held - known
     train, valid = docstrings_corpus(1000, 1000, seed=1)
-    own = [f for f in functions if not f.code.startswith("def twice")]
-    assert {pair.src for pair in valid} == {f.code for f in own if f.withheld}
-    assert sorted(pair.src for pair in train) == sorted(
-        ["def twice(x): return 2 * x", *(f.code for f in own if not f.withheld)]
-    )
+    assert sorted(pair.src for pair in train) == sorted(known)
+    assert sorted(pair.src for pair in valid) == sorted(held - known)
 
 
 @pytest.mark.usefixtures("library")

@@ -41,6 +41,15 @@ def test_a_story_has_one_answer(seed: int, size: int) -> None:
     assert f" {story.answer} " in f" {story.facts[story.asked]} ".replace(".", " ")
 
 
+def test_no_deed_is_done_twice() -> None:
+    """In long stories too, nobody has two deeds and no two people did the same to the same."""
+    dice = Dice(5)
+    for _ in range(300):
+        deeds = [fact for fact in make_story(dice, 24).facts if fact.verb != "went"]
+        assert len({fact.who for fact in deeds}) == len(deeds)
+        assert len({(fact.verb, fact.what) for fact in deeds}) == len(deeds)
+
+
 def test_validation_asks_about_pairs_that_training_lacks() -> None:
     """A person and a place or noun that are asked about never share a training sentence."""
     train, valid = stories_corpus(3000, 200, seed=1)
