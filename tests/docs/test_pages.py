@@ -2,6 +2,7 @@
 
 import io
 import re
+import sysconfig
 import tomllib
 from codeop import CommandCompiler
 from contextlib import redirect_stdout
@@ -157,7 +158,8 @@ def test_the_example_of_summaries_compares_three(
     function = 'def write_{0}(x):\n    """Write {0} of them to a file."""\n    return x + {0}\n'
     for number in range(200):
         (tmp_path / f"module{number}.py").write_text(function.format(number), encoding="utf-8")
-    monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path)})
+    paths = sysconfig.get_paths() | {"stdlib": str(tmp_path)}
+    monkeypatch.setattr("sysconfig.get_paths", lambda *_: paths)
     save_translator(tmp_path / "runs" / "docstrings")
     monkeypatch.chdir(tmp_path)
     said = io.StringIO()
