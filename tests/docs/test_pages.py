@@ -2,6 +2,7 @@
 
 import io
 import re
+import sysconfig
 import tomllib
 from codeop import CommandCompiler
 from contextlib import redirect_stdout
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.docs.pages import PAGES, READMES, ROOT, blocks, links, name_of
+from tests.unit.tasks.tiny import save_translator
 
 from dragoman.models import DecoderOnlyConfig
 from dragoman.settings import parse_settings, read_settings
@@ -125,3 +127,50 @@ def test_the_example_of_images_learns_digits() -> None:
     share, words = said.getvalue().split(" of ")
     assert float(share.removesuffix("%")) > 60
     assert words.startswith("450 unseen digits")
+
+
+def test_the_example_of_pointers_reads_stories() -> None:
+    """A few steps with rotary positions beat a guess, and longer stories are read as well."""
+    _, block = blocks(ROOT / "docs" / "questions.md", "python")
+    code = block.text
+    for whole, short in (
+        (r"STORIES, STEPS, BATCH, D = .*", "STORIES, STEPS, BATCH, D = 1_000, 60, 32, 32"),
+        (r"SCHEMES = .*", "SCHEMES = (Rotary(),)"),
+        (r"(corpus\(\w+, )500", r"\g<1>100"),
+    ):
+        code, count = re.subn(whole, short, code)
+        assert count
+    said = io.StringIO()
+    with redirect_stdout(said):
+        exec(compile(code, "questions.md", "exec"), {"__name__": "questions"})  # noqa: S102
+    _, line = said.getvalue().splitlines()
+    name, *shares = line.split()
+    assert name == "rotary"
+    assert len(shares) == 4
+    assert float(shares[0].removesuffix("%")) > 5
+
+
+def test_the_example_of_summaries_compares_three(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a small library: a name, a neighbour and a model, each with its figures and examples."""
+    (block,) = blocks(ROOT / "docs" / "summaries.md", "python")
+    function = 'def write_{0}(x):\n    """Write {0} of them to a file."""\n    return x + {0}\n'
+    for number in range(200):
+        (tmp_path / f"module{number}.py").write_text(function.format(number), encoding="utf-8")
+    paths = sysconfig.get_paths() | {"stdlib": str(tmp_path)}
+    monkeypatch.setattr("sysconfig.get_paths", lambda *_: paths)
+    save_translator(tmp_path / "runs" / "docstrings")
+    monkeypatch.chdir(tmp_path)
+    said = io.StringIO()
+    code = block.text.replace("range(0, 60, 10)", "range(2)")
+    assert code != block.text
+    with redirect_stdout(said):
+        exec(compile(code, "summaries.md", "exec"), {"__name__": "summaries"})  # noqa: S102
+    lines = said.getvalue().splitlines()
+    assert [line.partition(" chrF")[0].strip() for line in lines[:3]] == [
+        "the name",
+        "nearest",
+        "the model",
+    ]
+    assert sum(line.startswith("nearest: Write ") for line in lines) == 2

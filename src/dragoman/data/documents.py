@@ -281,8 +281,8 @@ def standard_library() -> list[Path]:
     files = sorted(path for path in _sources(folder) if path.stat().st_size)
     if not files:
         raise InputError(
-            f"this Python keeps no sources of its standard library in {folder}; set data.train to "
-            "files of your own"
+            f"this Python keeps no sources of its standard library in {folder}; give files of your "
+            "own (data.train, or data.src and data.tgt)"
         )
     return files
 

@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 from zlib import crc32
 
 from dragoman.data import numbers
+from dragoman.data.docstrings import library_functions
+from dragoman.data.stories import stories_corpus
 from dragoman.files.writing import replacing
 from dragoman.ranges import Count, check_ranges
 
@@ -148,16 +150,46 @@ def _sentence(dice: numbers.Dice) -> tuple[Pair, list[numbers.Expression]]:
     return Pair(src[:1].upper() + src[1:], tgt[:1].upper() + tgt[1:]), found
 
 
+# ---------------------------------------------------------------- stories, and the library
+
+
+def _story_pairs(train_size: int, valid_size: int, *, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """Stories with a question each, and the answers."""
+    train, valid = stories_corpus(train_size, valid_size, seed=seed)
+    return [Pair(s.text, s.answer) for s in train], [Pair(s.text, s.answer) for s in valid]
+
+
+def docstrings_corpus(
+    train_size: int, valid_size: int, *, seed: int
+) -> tuple[list[Pair], list[Pair]]:
+    """Functions of Python's library and the first lines of their docstrings, in random order.
+
+    At most so many; validation has other modules than training, and none of its functions.
+    """
+    dice, seen = numbers.Dice(seed), set[str]()
+    train: list[Pair] = []
+    valid: list[Pair] = []
+    functions = sorted(library_functions(), key=lambda _: dice.random())
+    for function in sorted(functions, key=lambda function: function.withheld):
+        if function.code not in seen:
+            seen.add(function.code)
+            part = valid if function.withheld else train
+            part.append(Pair(function.code, function.summary))
+    return train[:train_size], valid[:valid_size]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeConfig:
     """Which pairs to write, and how many."""
 
-    name: Literal["numbers"] = "numbers"
-    """numbers: sentences with figures, dates, times and money, and the same written out."""
+    name: Literal["numbers", "stories", "docstrings"] = "numbers"
+    """numbers: sentences with figures, dates, times and money, and the same written out. stories:
+    a story of up to five sentences with a question, and the answer. docstrings: a function of
+    Python's library, and the first line of its docstring."""
     train: Count = 40_000
-    """Number of training pairs."""
+    """Number of training pairs; of docstrings at most, since there are about 6,000."""
     valid: Count = 1_000
-    """Number of validation pairs; each has an expression that no training pair has."""
+    """Number of validation pairs, each with an expression, a fact or a module not in training."""
     seed: int = 1
     """Random seed of the pairs."""
 
@@ -165,12 +197,15 @@ class MadeConfig:
         check_ranges(self)
 
 
+_CORPORA = {"numbers": numbers_corpus, "stories": _story_pairs, "docstrings": docstrings_corpus}
+
+
 def write_made(config: MadeConfig, folder: Path) -> dict[str, Path]:
     """Write `train.src`, `train.tgt`, `valid.src` and `valid.tgt`, and return their paths by name.
 
     The same config writes the same bytes, so a run that is resumed finds its texts unchanged.
     """
-    train, valid = numbers_corpus(config.train, config.valid, seed=config.seed)
+    train, valid = _CORPORA[config.name](config.train, config.valid, seed=config.seed)
     written = {}
     for split, pairs in (("train", train), ("valid", valid)):
         for side, name in enumerate(("src", "tgt")):

@@ -1,0 +1,96 @@
+"""Functions and the first lines of their docstrings, as they are in a library and nowhere else."""
+
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from dragoman.data.docstrings import functions_of, library_functions
+from dragoman.data.made import docstrings_corpus
+
+_SOURCE = '''
+class Shape:
+    """The class says something too."""
+
+    def area(self):  # a comment
+        """Return the area of it.
+
+        More of it.
+        """
+        def side(x):
+            """Return the length of a side."""
+            return x
+        return side(2) ** 2
+
+    async def wait(self):
+        """Wait until somebody comes."""
+
+    def short(self):
+        """Too short."""
+
+def silent():
+    return "Return nothing of it."
+'''
+
+
+def test_functions_of_a_source() -> None:
+    """Their code has neither docstrings nor comments, whatever is nested in what."""
+    assert dict(functions_of(_SOURCE)) == {
+        "def area(self): def side(x): return x return side(2) ** 2": "Return the area of it.",
+        "def side(x): return x": "Return the length of a side.",
+        "async def wait(self): pass": "Wait until somebody comes.",
+    }
+
+
+def test_a_long_function_is_cut() -> None:
+    """At 300 characters."""
+    ((code, _),) = functions_of(f'def f():\n    """Say it often."""\n    return {"x + " * 300}x')
+    assert len(code) <= 300
+    assert code.startswith("def f(): return x + x + ")
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty modules and a package of as many, each with a function that the next one also has."""
+    (tmp_path / "package").mkdir()
+    for n in range(60):
+        source = "".join(
+            f'def function{m}(x):\n    """Return {m} of it."""\n    return {m} * x\n'
+            for m in (n, n + 1)
+        )
+        (tmp_path / f"module{n}.py").write_text(source, encoding="utf-8")
+        (tmp_path / "package" / f"part{n}.py").write_text(source.replace("x", "y"), "utf-8")
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
+
+
+@pytest.mark.usefixtures("library")
+def test_the_library_is_split_by_module() -> None:
+    """Each module is on one side, a package as a whole; what both have is for training alone."""
+    functions = list(library_functions())
+    assert len({f.module for f in functions}) == len({(f.module, f.withheld) for f in functions})
+    assert len({f.module for f in functions}) == 61
+    known = {f.code for f in functions if not f.withheld}
+    held = {f.code for f in functions if f.withheld}
+    assert held & known
+    assert held - known
+    train, valid = docstrings_corpus(1000, 1000, seed=1)
+    assert sorted(pair.src for pair in train) == sorted(known)
+    assert sorted(pair.src for pair in valid) == sorted(held - known)
+
+
+@pytest.mark.usefixtures("library")
+def test_a_seed_decides_the_order() -> None:
+    """And a number, how many there are at most."""
+    train, valid = docstrings_corpus(1000, 1000, seed=1)
+    assert docstrings_corpus(9, 2, seed=1) == (train[:9], valid[:2])
+    other, _ = docstrings_corpus(1000, 1000, seed=2)
+    assert other != train
+    assert sorted(other) == sorted(train)
+
+
+@pytest.mark.slow
+def test_python_has_thousands_of_documented_functions() -> None:
+    """Enough to learn from and to validate on, in any version of Python that we run on."""
+    train, valid = docstrings_corpus(100_000, 100_000, seed=1)
+    assert len(train) > 3000
+    assert len(valid) > 100
