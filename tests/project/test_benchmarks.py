@@ -13,6 +13,7 @@ from benchmarks.__main__ import BENCHMARKS
 from benchmarks.paired import BUILT
 from tests.docs.pages import ROOT
 from tests.unit.tasks.tiny import save_translator
+from tests.unit.tasks.tiny_generator import save_generator
 
 ONE_LAYER = (
     "tokenizer.vocab_size=300",
@@ -38,6 +39,7 @@ TINY = {
     "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
     "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),
     "bag-of-words": ("sst2", "resume"),
+    "code": ("--lines=2", "--functions=1"),
     "attention-cost": ("--lengths", "1024", "1040", "--seconds=0"),
     "checkpointing": ("--d-model=64", "--layers=1", "--rows=1", "--length=16", "--rounds=1"),
     "busy": ("--busy=0", "--steps=1", "--lines=2", "--rounds=1"),
@@ -98,6 +100,8 @@ def test_each_measures(name: str, data: Path) -> None:
     if name == "translate-peers":
         source = data / "data" / "multi30k" / "val.en"
         options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
+    if name == "code":
+        options.append(str(save_generator(data / "model")))
     found = import_module(f"benchmarks.{name.replace('-', '_')}").main(options)
     assert found
     for figures in found.values():
