@@ -54,9 +54,10 @@ class Middle:
         prefix and suffix have one id at least, so bos and eos of a text stay at its ends.
         """
         parts: list[list[int]] = []
-        for text in texts:
+        for number in range(len(texts)):
+            text = texts[number].tolist()
             for start in range(0, len(text), length):
-                ids = text[start : start + length].tolist()
+                ids = text[start : start + length]
                 if len(ids) > 1 and rng.random() < share:
                     first, last = sorted(rng.integers(1, len(ids), 2).tolist())
                     middle = [*ids[first:last], self.eos_id]

@@ -24,6 +24,11 @@ MIDDLE = Middle(prefix_id=4, suffix_id=5, middle_id=6, eos_id=EOS)
 CODE = "def f(x):\n    if x:\n        return x\n\n    return None\n"
 
 
+def rows_of(texts: Ragged) -> list[list[int]]:
+    """Each sequence as a list."""
+    return [texts[number].tolist() for number in range(len(texts))]
+
+
 def restored(ids: list[int]) -> list[int]:
     """The text that a rearranged one was made of; any other as it is."""
     if ids[0] != MIDDLE.prefix_id:
@@ -47,7 +52,7 @@ def test_put_back_in_order_it_is_the_text(
     """Nothing is lost, nothing added but the marks, and no part is longer than a row."""
     texts = [[BOS, *text, EOS] for text in texts]
     rng = np.random.default_rng(seed)
-    parts = [p.tolist() for p in MIDDLE.rearranged(Ragged.of(texts), length, share, rng)]
+    parts = rows_of(MIDDLE.rearranged(Ragged.of(texts), length, share, rng))
     assert list(chain(*map(restored, parts))) == list(chain(*texts))
     marked = [part for part in parts if part[0] == MIDDLE.prefix_id]
     assert all(len(part) <= length + 4 * (part in marked) for part in parts)
@@ -59,7 +64,7 @@ def test_every_cut_is_drawn() -> None:
     """Any middle of a text but its first and its last token, the empty one too."""
     text = [BOS, 10, 11, EOS]
     parts = MIDDLE.rearranged(Ragged.of(500 * [text]), 9, 1.0, np.random.default_rng(1))
-    found = {tuple(ids[ids.index(6) + 1 : -1]) for ids in (part.tolist() for part in parts)}
+    found = {tuple(ids[ids.index(6) + 1 : -1]) for ids in rows_of(parts)}
     assert found == {(), (10,), (11,), (10, 11)}
 
 
