@@ -84,6 +84,7 @@ def test_batches_of_rearranged_documents() -> None:
             if inputs[0] != PAD:
                 rows.append([*inputs, int(batch.targets_BL[0, end - 1])])
     assert any(row[0] == 4 for row in rows)
+    assert all(row[0] == 4 and row[-1] == EOS for row in rows if MIDDLE.middle_id in row)
     assert any(row[0] >= 10 for row in rows)
     seen = {id_ for row in rows for id_ in row}
     assert set(dataset.texts.ids.tolist()) <= seen
@@ -135,11 +136,14 @@ def test_filling_is_going_on_behind_the_marks() -> None:
         special("<middle>"),
     ]
     written: list[int] = []
+    log_probs: list[float] = []
     while len(written) < DEFAULTS.max_tokens and tokenizer.eos_id not in written:
-        logits_V = model(torch.tensor([ids + written]))[0, -1]
+        logits_V = model(torch.tensor([ids + written]))[0, -1].detach()
         logits_V[list(generator.never)] = -torch.inf
         written.append(int(logits_V.argmax()))
+        log_probs.append(float(logits_V.log_softmax(0).max()))
     assert [*found.ids, tokenizer.eos_id][: len(written)] == written
+    assert found.token_log_probs == pytest.approx(log_probs, abs=1e-4)
     assert found.prompt == "def f(x):"
     assert not set(found.ids) & {special(name) for name in SENTINELS}
     with pytest.raises(InputError, match=r"tokens, and the model sees 8 at once"):
