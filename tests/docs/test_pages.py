@@ -174,3 +174,46 @@ def test_the_example_of_summaries_compares_three(
         "the model",
     ]
     assert sum(line.startswith("nearest: Write ") for line in lines) == 2
+
+
+def test_the_example_of_images_and_texts_finds_words_for_digits() -> None:
+    """With a sixth of its steps it knows far more digits than chance would, in both languages."""
+    block = blocks(ROOT / "docs" / "clip.md", "python")[0]
+    code = block.text.replace("STEPS, GROUPS, HIDDEN = 2000, 6,", "STEPS, GROUPS, HIDDEN = 350, 4,")
+    assert code != block.text
+    said = io.StringIO()
+    with redirect_stdout(said):
+        exec(compile(code, "clip.md", "exec"), {"__name__": "clip"})  # noqa: S102
+    shares = re.findall(r"([\d.]+)% of 450 unseen digits, (\w+) wording", said.getvalue())
+    assert [kind for _, kind in shares] == 2 * (6 * ["known"] + 3 * ["unseen"])
+    assert min(float(share) for share, kind in shares if kind == "known") > 20
+
+
+@pytest.mark.parametrize("name", ["clip.md", "code.md", "in-context.md", "vit.md"])
+def test_worked_examples_are_the_same_in_both_languages(name: str) -> None:
+    """Their code, comments aside."""
+    english, chinese = (blocks(ROOT / "docs" / part / name, "python") for part in ("", "zh"))
+    assert [block.code for block in english] == [block.code for block in chinese]
+
+
+def test_the_experiments_in_context_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """At a few steps and one size each they print what the page shows, whatever the figures."""
+    page = ROOT / "docs" / "in-context.md"
+    code = "\n".join(block.text for block in blocks(page, "python"))
+    for said, less in (
+        ("STEPS = 1500", "STEPS = 20"),
+        ("((64, 1), (16, 2), (64, 2))", "((16, 2),)"),
+        ("(16, 24, 32, 48)", "(16,)"),
+        ("(8, 16, 32)", "(8,)"),
+    ):
+        assert code.count(said) == 1
+        code = code.replace(said, less)
+    exec(compile(code, "in-context.md", "exec"), {"__name__": "in_context"})  # noqa: S102
+    lines = capsys.readouterr().out.splitlines()
+    shown = [re.sub(r"[\d.]+", "0", line) for line in lines]
+    assert len(shown) == 7
+    assert shown[0] == "0 layers, d_model 0:" + 11 * " 0%"
+    assert (
+        shown[3] == "direct d_model 0: 0% of the sums, 0% of the digits, 0 nats for what is written"
+    )
+    assert shown[5] == "d_model 0, seen shifts:" + 5 * " 0%"

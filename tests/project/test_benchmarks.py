@@ -13,6 +13,7 @@ from benchmarks.__main__ import BENCHMARKS
 from benchmarks.paired import BUILT
 from tests.docs.pages import ROOT
 from tests.unit.tasks.tiny import save_translator
+from tests.unit.tasks.tiny_generator import save_generator
 
 from dragoman.data.town import write_town
 
@@ -41,6 +42,7 @@ TINY = {
     "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),
     "bag-of-words": ("sst2", "resume"),
     "nearest-answer": (),
+    "code": ("--lines=2", "--functions=1"),
     "attention-cost": ("--lengths", "1024", "1040", "--seconds=0"),
     "checkpointing": ("--d-model=64", "--layers=1", "--rows=1", "--length=16", "--rounds=1"),
     "busy": ("--busy=0", "--steps=1", "--lines=2", "--rounds=1"),
@@ -103,6 +105,8 @@ def test_each_measures(name: str, data: Path) -> None:
         options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
     if name == "nearest-answer":
         options += [str(path) for path in write_town(data, 30, 5).values()]
+    if name == "code":
+        options.append(str(save_generator(data / "model")))
     found = import_module(f"benchmarks.{name.replace('-', '_')}").main(options)
     assert found
     for figures in found.values():

@@ -24,9 +24,13 @@ from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
 from dragoman.tasks.generate.dialogue import in_answers
+from dragoman.tasks.generate.middle import Middle
 
 Places = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.integer]
+
+ADDED = 3
+"""Inputs that a rearranged document has beyond its own ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +47,16 @@ class PackConfig:
     """Stride of the windows in validation; half of length by default."""
     subword_sampling: Probability = 0.0
     """Probability of splitting a piece in two, anew in each epoch; 0.1 suits small corpora."""
+    fill_in_middle: Probability = 0.0
+    """Fraction of the documents, in parts of `length`, that are learned with their middle last."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        if self.fill_in_middle and (self.packing == "stream" or self.length <= ADDED):
+            raise InputError(
+                f"fill_in_middle = {self.fill_in_middle} rearranges documents, each by itself; set "
+                f'packing = "documents", and a length above {ADDED}.'
+            )
         if self.step > self.length:
             raise InputError(
                 f"stride ({self.stride}) is above length ({self.length}): ids would be left out."
@@ -86,6 +97,8 @@ class PackedBatches:
     config: PackConfig
     splits: Splits | None = None
     """Needed for subword sampling only."""
+    middle: Middle | None = None
+    """Needed where the middle of documents is learned last."""
 
     @property
     def fingerprint(self) -> str:
@@ -105,6 +118,9 @@ class PackedBatches:
             )
         probability = self.config.subword_sampling
         documents = sampled(self.dataset.texts, self.splits, probability, rng)
+        if self.middle is not None:
+            share = self.config.fill_in_middle
+            documents = self.middle.rearranged(documents, length - ADDED, share, rng)
         dataset = replace(self.dataset, texts=documents)
         if self.config.packing == "stream":
             last = len(documents.ids) - 1  # which is a target only

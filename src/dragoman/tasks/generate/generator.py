@@ -40,6 +40,7 @@ from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.generate.dialogue import Chat, DialogueCodec
+from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.prompts import PromptCodec, StopAt, TextStream, cut_at
 from dragoman.tasks.lines import as_texts, windows
 from dragoman.tasks.options import GenerationOptions, with_given
@@ -194,6 +195,25 @@ class Generator(Loadable):
             )
         return Chat(self, options)
 
+    def fill(
+        self, prefix: str, suffix: str, options: GenerationOptions | None = None
+    ) -> Generation:
+        """Write what stands between two texts: a model that learned with the middle last.
+
+        Raises InputError for one that did not (its tokenizer has none of the tokens that mark the
+        parts), and where the two leave no room in what the model sees at once.
+        """
+        options = options or self.options
+        (suffix_ids,) = self.tokenizer.encode_rest([suffix])
+        ids = Middle.of(self.tokenizer).prompt(self.encode(prefix), suffix_ids)
+        context = self._context(options)
+        if context is not None and len(ids) >= context:
+            raise InputError(
+                f"Prefix and suffix are {len(ids):,} tokens, and the model sees {context:,} at "
+                "once; give less of both."
+            )
+        return self._watched(prefix, ids, options, options.strategy((0,)))
+
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """What the model thinks of given texts: pairs of a prompt and what goes on from it.
 
@@ -215,7 +235,13 @@ class Generator(Loadable):
 
         For whoever wraps the strategy of the options (`options.strategy`) to see it at work.
         """
-        [ids], begins_text = self._encode([prompt], options), self._codec.begins_text(prompt)
+        return self._watched(prompt, self._encode([prompt], options)[0], options, strategy)
+
+    def _watched(
+        self, prompt: str, ids: list[int], options: GenerationOptions, strategy: Strategy
+    ) -> Generation:
+        """Go on from ids; the text of the prompt says how what is generated reads."""
+        begins_text = self._codec.begins_text(prompt)
         best: dict[int, list[Hypothesis]] = {}
         with inference(self._model, self._precision):
             for step in self._steps([ids], strategy, options, begins_text=begins_text):

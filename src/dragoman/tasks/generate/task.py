@@ -25,6 +25,7 @@ from dragoman.nn import row_invariant_products
 from dragoman.tasks.generate.batches import LanguageBatch, PackConfig, PackedBatches
 from dragoman.tasks.generate.dialogue import DialogueCodec, last_answers
 from dragoman.tasks.generate.generator import Generator
+from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.work import Shape, Work, Workload, random_ids, sentence_length, some_targets
@@ -150,7 +151,8 @@ def assemble(
             say(sentence)
     splits = tokenizer.splits() if recipe.batch.subword_sampling else None
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
-    source = PackedBatches(training, recipe.batch, splits)
+    middle = Middle.of(tokenizer) if recipe.batch.fill_in_middle else None
+    source = PackedBatches(training, recipe.batch, splits, middle)
     batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, tokenizer)
     check(architecture, batches, PackedBatches(held, recipe.batch).fixed())

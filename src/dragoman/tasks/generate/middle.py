@@ -1,0 +1,66 @@
+r"""Fill in the middle: texts put in another order, so that a decoder can write between two parts.
+
+A text is cut at two places into a prefix, a middle and a suffix, and learned in the order
+
+.. math:: \text{<prefix>}\; P \;\text{<suffix>}\; S \;\text{<middle>}\; M \;\text{</s>}
+
+(Bavarian et al., 2022, section 3, "PSM"). Model and loss stay what they are. The cuts are made in
+what fits into one row ("context-level" there), and between tokens, not characters: a prompt should
+end where a token does, as it does at the end of a line.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dragoman.data.dataset import Ragged
+from dragoman.text.tokenizer import Tokenizer
+
+SENTINELS = ("<prefix>", "<suffix>", "<middle>")
+"""The special tokens before each part, which the tokenizer must have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Middle:
+    """The ids that mark the parts."""
+
+    prefix_id: int
+    suffix_id: int
+    middle_id: int
+    eos_id: int
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> Self:
+        """Look them up. Raises InputError for a tokenizer that was trained without them."""
+        prefix_id, suffix_id, middle_id = map(tokenizer.special_id, SENTINELS)
+        return cls(
+            prefix_id=prefix_id,
+            suffix_id=suffix_id,
+            middle_id=middle_id,
+            eos_id=tokenizer.eos_id,
+        )
+
+    def prompt(self, prefix: list[int], suffix: list[int]) -> list[int]:
+        """Return the ids behind which the middle is to be written."""
+        return [self.prefix_id, *prefix, self.suffix_id, *suffix, self.middle_id]
+
+    def rearranged(
+        self, texts: Ragged, length: int, share: float, rng: np.random.Generator
+    ) -> Ragged:
+        """Cut texts into parts of at most `length` ids, and rearrange each with this probability.
+
+        A rearranged part has four ids more. Each of the three pieces may be as long as any other;
+        prefix and suffix have one id at least, so bos and eos of a text stay at its ends.
+        """
+        parts: list[list[int]] = []
+        for number in range(len(texts)):
+            text = texts[number].tolist()
+            for start in range(0, len(text), length):
+                ids = text[start : start + length]
+                if len(ids) > 1 and rng.random() < share:
+                    first, last = sorted(rng.integers(1, len(ids), 2).tolist())
+                    middle = [*ids[first:last], self.eos_id]
+                    ids = self.prompt(ids[:first], ids[last:]) + middle
+                parts.append(ids)
+        return Ragged.of(parts)
