@@ -54,5 +54,6 @@ def resample(samples: Tensor, old: int, new: int) -> Tensor:
     length, step = samples.shape[-1], old // math.gcd(old, new)
     padded = (length // step + 2) * step  # so that both rates have whole numbers of samples
     target = padded * new // old
-    spectrum = torch.fft.rfft(samples, padded)[..., : min(padded, target) // 2]
-    return torch.fft.irfft(spectrum, target)[..., : -(-length * new // old)] * (new / old)
+    spectrum = torch.fft.rfft(samples, padded)
+    resampled: Tensor = torch.fft.irfft(spectrum, target) * (new / old)  # cuts or fills with zeros
+    return resampled[..., : -(-length * new // old)]

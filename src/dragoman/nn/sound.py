@@ -40,8 +40,8 @@ def mel_filters(num_mels: int, rate: int, window: int) -> Tensor:
     `rate / 2` Hz into equal steps of mel. Its area is 1, so that wide bands are not louder.
     Raises InputError for bands so narrow that one has no frequency.
     """
-    ends = hertz_to_mel(torch.tensor([0.0, rate / 2], dtype=torch.float64)).tolist()
-    points = mel_to_hertz(torch.linspace(*ends, num_mels + 2, dtype=torch.float64))[:, None]
+    top = float(hertz_to_mel(torch.tensor(rate / 2, dtype=torch.float64)))
+    points = mel_to_hertz(torch.linspace(0, top, num_mels + 2, dtype=torch.float64))[:, None]
     low, centre, high = points[:-2], points[1:-1], points[2:]
     hertz = torch.arange(window // 2 + 1, dtype=torch.float64) * rate / window
     triangles = torch.minimum((hertz - low) / (centre - low), (high - hertz) / (high - centre))
