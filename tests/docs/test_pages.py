@@ -7,10 +7,12 @@ import tomllib
 from codeop import CommandCompiler
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from tests.docs.pages import PAGES, READMES, ROOT, blocks, links, name_of
+from tests.docs.walk import WORKED, chinese, experiments
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.models import DecoderOnlyConfig
@@ -217,3 +219,36 @@ def test_the_experiments_in_context_run(capsys: pytest.CaptureFixture[str]) -> N
         shown[3] == "direct d_model 0: 0% of the sums, 0% of the digits, 0 nats for what is written"
     )
     assert shown[5] == "d_model 0, seen shifts:" + 5 * " 0%"
+
+
+def _speech(steps: int) -> tuple[float, str]:
+    """The last loss of the example of speech and what it prints, after fewer steps and tests."""
+    (example,) = experiments(ROOT / "docs" / "speech.md")
+    shorter = f"STEPS, BATCH, TEST = {steps}, 8, 6"
+    code = re.sub(r"^STEPS, BATCH, TEST = .+$", shorter, example.code, flags=re.MULTILINE)
+    assert code != example.code
+    module: dict[str, Any] = {"__name__": "speech"}
+    said = io.StringIO()
+    with redirect_stdout(said):
+        exec(compile(example.before + code, "speech.md", "exec"), module)  # noqa: S102
+    return float(module["loss"].detach()), said.getvalue()
+
+
+def test_the_example_of_speech_learns() -> None:
+    """A few steps more than halve the loss, and the simple way reads what has little noise."""
+    (begun, _), (loss, said) = _speech(2), _speech(30)
+    assert loss < begun / 2
+    rates = re.findall(
+        r"^ *(-?\d+) to +(-?\d+) dB: wrong +([\d.]+)%, by hand +([\d.]+)%$", said, re.M
+    )
+    assert len(rates) == said.count(" dB: ") > 5
+    assert float({low: by_hand for low, _, _, by_hand in rates}["10"]) < 10
+    assert re.search(r"^from a file:", said, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", WORKED, ids=name_of)
+def test_both_languages_of_a_worked_example_hold_the_same(page: Path) -> None:
+    """The same code, formulas and output, in order."""
+    fence = re.compile(r"^```.*?^```$|^    [^\n]+$", re.MULTILINE | re.DOTALL)
+    texts = [path.read_text(encoding="utf-8") for path in (page, chinese(page))]
+    assert fence.findall(texts[0]) == fence.findall(texts[1])

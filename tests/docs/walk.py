@@ -11,6 +11,8 @@ part of a file. Comments, which no reader sees, say what cannot be seen:
     <!-- takes: 20 s -->          before the code: about how long, where it is more than a second
     <!-- numbers: free -->        before the text: timings, of which no number is compared
     <!-- numbers: within 0.2 -->  numbers agree to a fifth (a training goes its own way on each CPU)
+
+The blocks of a worked example, a page outside the walk, build on each other: they are run as one.
 """
 
 import argparse
@@ -27,6 +29,7 @@ from tests.docs.pages import ROOT, name_of
 
 WALK = ROOT / "docs" / "walk"
 ENGLISH = sorted(WALK.glob("*.md"))
+WORKED = (ROOT / "docs" / "speech.md",)
 
 ROUNDING = 0.02
 """Of a number, where its page says nothing else: processors sum in different orders."""
@@ -49,6 +52,8 @@ class Experiment:
     code: str
     alone: bool
     """Whether it needs no block before it."""
+    before: str
+    """The blocks that it builds on, in a worked example; else empty."""
     said: str
     """The block of text behind the code, empty where there is none."""
     seconds: int
@@ -68,7 +73,8 @@ class Experiment:
         before it.
         """
         heard = io.StringIO()
-        code = compile("\n" * (self.line - 1) + self.code, name_of(self.page), "exec")
+        lines = "\n" * (self.line - 1 - self.before.count("\n"))
+        code = compile(self.before + lines + self.code, name_of(self.page), "exec")
         own = {"__name__": "experiment"} if names is None or self.alone else names
         with torch.random.fork_rng(devices=[], enabled=self.alone), redirect_stdout(heard):
             exec(code, own)  # noqa: S102 (the page is ours)
@@ -77,23 +83,27 @@ class Experiment:
 
 def chinese(page: Path) -> Path:
     """The same page in Chinese."""
-    return ROOT / "docs" / "zh" / "walk" / page.name
+    return ROOT / "docs" / "zh" / page.relative_to(ROOT / "docs")
 
 
 def experiments(page: Path) -> list[Experiment]:
-    """The experiments of a page, in order."""
+    """The experiments of a page, in order; of a worked example only those that print."""
     text = page.read_text(encoding="utf-8")
+    blocks = list(_EXPERIMENT.finditer(text))
+    worked = page in WORKED
     return [
         Experiment(
             page=page,
             line=text.count("\n", 0, found.start("code")) + 1,
             code=found["code"],
             alone=found["part"] is None,
+            before="".join(block["code"] for block in blocks[:number]) if worked else "",
             said=found["said"] or "",
             seconds=int(found["seconds"] or 0),
             tolerance=_tolerance(found["numbers"]),
         )
-        for found in _EXPERIMENT.finditer(text)
+        for number, found in enumerate(blocks)
+        if found["said"] or not worked
     ]
 
 
@@ -157,7 +167,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put what they print into the pages")
     asked = parser.parse_args()
     failed = 0
-    for page in ENGLISH:
+    for page in (*ENGLISH, *WORKED):
         if asked.pages and not any(part in page.stem for part in asked.pages):
             continue
         names: dict[str, object] = {"__name__": "experiment"}

@@ -10,7 +10,7 @@ L    any length                  V    vocabulary
 D    d_model                     W    beams
 H    heads                       N    rows, `B * W`
 n    blocks of a row             c    queries of a block
-s    keys that a block meets
+s    keys that a block meets   M    mel bands of a sound
 ==== ==========================  ==== ==========================
 
 A mask is boolean, True means *may attend*, and broadcasts to `(B, H, T, S)`.
@@ -64,6 +64,7 @@ from dragoman.nn.position.rotary import (
 from dragoman.nn.position.scheme import Learned, LearnedPositions, NoPositions, Positions, Scheme
 from dragoman.nn.position.sinusoidal import Sinusoidal, SinusoidalPositions, sinusoidal_table
 from dragoman.nn.rwkv import ChannelMix, RwkvLayer, TimeMix, wkv
+from dragoman.nn.sound import SoundEmbedding, log_mel, mel_filters
 
 __all__ = [
     "NO_PAST",
@@ -116,6 +117,7 @@ __all__ = [
     "Sinusoidal",
     "SinusoidalPositions",
     "SlidingWindow",
+    "SoundEmbedding",
     "StateStorage",
     "Strided",
     "TimeMix",
@@ -130,6 +132,8 @@ __all__ = [
     "head_product",
     "inference",
     "length_mask",
+    "log_mel",
+    "mel_filters",
     "padding_mask",
     "reference_attention",
     "rotate",
