@@ -158,7 +158,8 @@ def next_lines(generator: Generator, chosen: Sequence[Gap], table: FollowingLine
         if can_fill and gap.behind:
             suffix = "\n" + near(gap.behind, generator, room // 3)
             filled = generator.fill(prefix, suffix, options).text
-            right["with the lines behind it"] += filled.strip("\n") == gap.line
+            right["with the lines behind it"] += first_line(filled) == gap.line
+            right["with the lines behind it, ending with the gap"] += filled.strip("\n") == gap.line
     return {name: count / len(chosen) for name, count in right.items()} | {"lines": len(chosen)}
 
 
