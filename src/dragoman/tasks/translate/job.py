@@ -50,10 +50,14 @@ def score_greedy(
     references: list[str],
     *,
     tokenize: str,
+    split_sentences: bool | None = None,
 ) -> Validation:
-    """Translate greedily and compare, by BLEU's tokenizer `tokenize`."""
+    """Translate greedily, lines whole or in sentences, and compare by BLEU's tokenizer `tokenize`.
+
+    `split_sentences` is that of `DecodingDefaults`.
+    """
     translator = Translator(model, *tokenizers)
-    greedy = replace(translator.options, beam_size=1, retry=False)
+    greedy = replace(translator.options, beam_size=1, retry=False, split_sentences=split_sentences)
     hypotheses = [found.text for found in translator.translate(sources, options=greedy)]
     scores = evaluate(hypotheses, references, tokenize=tokenize)
     return Validation(
@@ -162,7 +166,12 @@ def assemble(
         texts=texts,
         batches=batches,
         validation=validation,
-        score=score or partial(score_greedy, tokenize=bleu_tokenizer(recipe.data.tgt_lang)),
+        score=score
+        or partial(
+            score_greedy,
+            tokenize=bleu_tokenizer(recipe.data.tgt_lang),
+            split_sentences=config.decoding.split_sentences,
+        ),
     )
 
 

@@ -1,6 +1,7 @@
 """The job of translating: what its validation finds, and what its recipe refuses."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,9 +17,13 @@ from tests.unit.train.made import (
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder
-from dragoman.tasks.translate.job import COLLAPSED, validate
+from dragoman.tasks.recipes import load_recipe
+from dragoman.tasks.translate.job import COLLAPSED, assemble, validate
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.translator import Translator
 from dragoman.train.job import Validation
 from dragoman.train.objective import reference_loss
+from dragoman.train.runfolder import RunFolder
 
 
 class Deaf(EncoderDecoder):
@@ -61,6 +66,27 @@ def test_loss_is_the_mean_over_tokens_without_smoothing() -> None:
         "source_gain": 0,
         "bleu": 7.0,
     }
+
+
+@pytest.mark.parametrize("split", ["true", "false"])
+def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path: Path) -> None:
+    """Whole or in sentences, as the recipe or its texts decided."""
+    settings = (
+        *("data.made.train=60", "data.made.valid=5", f"data.cache={tmp_path}"),
+        *("tokenizer.vocab_size=300", "model.d_model=32", "model.num_heads=2", "train.device=cpu"),
+        *(f"out={tmp_path / 'run'}", f"decoding.split_sentences={split}"),
+    )
+    recipe = load_recipe("stories", settings)
+    assert isinstance(recipe, TranslateRecipe)
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        job = assemble(recipe, folder, lambda _: None)
+        sources, _ = job.texts.validation_lines(3)
+        found = job.measure()
+    greedy = Translator(job.model, *job.tokenizers, decoding=job.config.decoding)
+    options = replace(greedy.options, beam_size=1, retry=False)
+    wanted = [line.text for line in greedy.translate(sources, options=options)]
+    assert [text for text, _ in found.examples] == wanted
+    assert greedy.options.split_sentences is (split == "true")
 
 
 def test_the_model_goes_on_learning() -> None:
