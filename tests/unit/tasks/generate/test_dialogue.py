@@ -267,8 +267,10 @@ def test_a_folder_keeps_its_template(recipe: GenerateRecipe, tmp_path: Path) -> 
     found = [generator.generate(prompt, temperature=0.0).text for prompt in prompts]
     assert list(report.answers) == found
     valid.write_text("\n\n".join(f"{p}\n{a}" for p, a in zip(prompts, found, strict=True)))
+    # What an untrained model writes may hold spaces and line ends that no file of dialogues keeps.
+    kept = [read == written for read, written in zip(last_answers(valid)[1], found, strict=True)]
     again = evaluate_generator(folder, EvaluationData(text=valid))
-    assert again.figures["exact"] == 100.0
+    assert again.figures["exact"] == 100 * sum(kept) / len(kept) > 50
     assert right != found
 
 
