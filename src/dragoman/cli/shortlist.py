@@ -32,7 +32,13 @@ def shortlist(
 
     if size < 1:
         raise InputError(f"--size is {size}; it must be 1 or more.")
-    tokenizers = load_tokenizers(*tokenizer_paths(model, read_config(model)))
+    config = read_config(model)
+    if config.model.kind != "encoder-decoder":
+        raise InputError(
+            f"{model} holds a model of the kind {config.model.kind}, which does not translate; "
+            "give a translator."
+        )
+    tokenizers = load_tokenizers(*tokenizer_paths(model, config))
     texts = list(read_pairs(CorpusConfig(src=str(src), tgt=str(tgt))))
     sides = zip(tokenizers, zip(*texts, strict=True), strict=True)
     pairs = list(zip(*(each.encode_batch(lines) for each, lines in sides), strict=True))
