@@ -25,6 +25,7 @@ from dragoman.nn import Documents, Rotary
 from dragoman.tasks.classify import batches as classify_
 from dragoman.tasks.encoders import NoisyBatchConfig
 from dragoman.tasks.generate import batches as generate_
+from dragoman.tasks.generate.middle import SENTINELS, Middle
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.pretrain import batches as pretrain_
 from dragoman.tasks.tag import batches as tag_
@@ -155,7 +156,12 @@ def generate(folder: Path) -> Case:
     text = "".join(f"{'it was so good ' * (1 + i % 3)}{i}\n" for i in range(60))
     (folder / "a.txt").write_text(text, encoding="utf-8")
     settings = generate_.PackConfig(
-        length=20, rows=3, packing="documents", stride=7, subword_sampling=0.3
+        length=20,
+        rows=3,
+        packing="documents",
+        stride=7,
+        subword_sampling=0.3,
+        fill_in_middle=0.4,
     )
     generation = {"context": 19, "opening": "so", "max_tokens": 11, "temperature": 0.3}
     share = HoldOut(share=0.2, by="documents")
@@ -167,7 +173,7 @@ def generate(folder: Path) -> Case:
             hold_out=share,
             cache=str(folder / "cache"),
         ),
-        tokenizer=TokenizerConfig(vocab_size=300),
+        tokenizer=TokenizerConfig(vocab_size=310, specials=SENTINELS),
         batch=settings,
         model=DecoderOnlyConfig(
             d_model=16, num_heads=2, d_ff=24, num_layers=1, positions=Rotary(), dropout=0.2
@@ -190,13 +196,15 @@ def generate(folder: Path) -> Case:
         return Hand(
             build=lambda: DecoderOnly(config),
             batches=Stream(
-                generate_.PackedBatches(rest, settings, splits=pieces.splits()), seed=SEED
+                generate_.PackedBatches(rest, settings, pieces.splits(), Middle.of(pieces)),
+                seed=SEED,
             ),
             validation=list(generate_.PackedBatches(held, settings).fixed()),
             read=read,
         )
 
-    case = Case(recipe=recipe, written={"generation": generation}, open=open_)
+    written = {"generation": generation | {"chat": None}}
+    case = Case(recipe=recipe, written=written, open=open_)
     return case
 
 
