@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 PYTEST_WORKERS ?= auto
 
 # What depends on the processor. A library takes no more than it is told to; `make test` runs on all there is.
-CPU_TESTS := tests/parity tests/property/test_decoding_state.py tests/property/test_neighbours.py tests/property/test_threads.py \
+CPU_TESTS := tests/parity tests/property/test_decoding_state.py tests/property/test_neighbours.py tests/property/test_shortlist.py tests/property/test_threads.py \
 	tests/unit/cost/test_estimate.py tests/unit/cost/test_memory.py tests/unit/decode \
 	tests/unit/nn/test_products.py tests/unit/tasks tests/system/test_resume.py
 # Those of them whose sums PyTorch's own kernels take part in, without its vector instructions.
