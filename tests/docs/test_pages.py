@@ -155,7 +155,7 @@ def test_the_example_of_pointers_reads_stories() -> None:
 def test_the_example_of_summaries_compares_three(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a small library: a name, a neighbour, a model, and a check of it, with their figures."""
+    """On a small library: a name, a neighbour, a model, and two checks, with their figures."""
     (block,) = blocks(ROOT / "docs" / "summaries.md", "python")
     function = 'def write_{0}(x):\n    """Write {0} of them to a file."""\n    return x + {0}\n'
     for number in range(200):
@@ -170,8 +170,8 @@ def test_the_example_of_summaries_compares_three(
     with redirect_stdout(said):
         exec(compile(code, "summaries.md", "exec"), {"__name__": "summaries"})  # noqa: S102
     lines = said.getvalue().splitlines()
-    named = [line.partition(" chrF")[0].strip() for line in lines[:4]]
-    assert named == ["the name", "nearest", "the model", "of others"]
+    named = [line.partition(" chrF")[0].strip() for line in lines[:5]]
+    assert named == ["the name", "nearest", "the model", "of others", "a constant"]
     assert sum(line.startswith("nearest: Write ") for line in lines) == 2
 
 
