@@ -155,6 +155,21 @@ def test_lists_are_padded_and_read_back() -> None:
     assert lists.ids_BW.shape == (2, 64)
     assert lists.ids_BW[:, :4].tolist() == [[3, 2, 7, 9], [3, 2, 8, 2]]
     assert lists.places(0, [9, 7]) == [3, 2]
+    assert lists.closed_BW[:, :5].tolist() == [
+        [False, True, False, False, True],
+        [False, True, False, True, True],
+    ]
+
+
+def test_sentences_end_where_they_begin_with_the_token_that_ends_them() -> None:
+    """Some models read the end of a sentence first; it may still be written."""
+    same = replace(SPECIALS, bos_id=SPECIALS.eos_id)
+    nothing = Shortlist(
+        np.zeros(V + 1, dtype=int), np.array([], dtype=int), np.array([], dtype=int)
+    )
+    ids = IdTranslator([MODEL], same, "fp32", lambda: nothing)
+    ((best, *_),) = searched(ids, [Source([7, 8])], OPTIONS["beam"])
+    assert (best.ids, best.stopped) == ((), "eos")
 
 
 def test_a_translator_without_a_shortlist_says_so() -> None:

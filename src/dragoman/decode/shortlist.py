@@ -52,8 +52,12 @@ class Lists:
         whole = [np.concatenate([[eos_id, bos_id], each]).astype(np.int64) for each in tokens]
         width = -(-max(len(each) for each in whole) // ALIGNED) * ALIGNED
         self.ids_BW = np.full((len(whole), width), bos_id)
-        for row_W, ids in zip(self.ids_BW, whole, strict=True):
+        self.closed_BW = np.ones((len(whole), width), dtype=bool)
+        """True for the beginning of a sentence and for padding, which are never written."""
+        for row_W, closed_W, ids in zip(self.ids_BW, self.closed_BW, whole, strict=True):
             row_W[: len(ids)] = ids
+            closed_W[: len(ids)] = False
+        self.closed_BW[:, BOS] = True
 
     def places(self, sentence: int, ids: Iterable[int]) -> list[int]:
         """Return the places of tokens in the list of a sentence, which must have them."""
@@ -84,7 +88,7 @@ class ShortlistedState:
     columns_BW: Tensor
     """Where the model's logits have it."""
     closed_BW: Tensor
-    """True for the beginning of a sentence and for padding, which are never written."""
+    """True for the places that are never written."""
 
     def select(self, rows_N: Tensor) -> None:
         """Let row n become what row `rows_N[n]` was."""
@@ -119,7 +123,7 @@ class Shortlisted:
             beam_size=beam_size,
             ids_BW=torch.from_numpy(ids_BW).to(device),
             columns_BW=torch.from_numpy(columns_BW).to(device),
-            closed_BW=torch.from_numpy(ids_BW == ids_BW[:1, BOS]).to(device),
+            closed_BW=torch.from_numpy(self._lists.closed_BW).to(device),
         )
 
     def step(self, ids_N: Tensor, state: ShortlistedState) -> Tensor:
