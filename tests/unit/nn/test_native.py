@@ -56,6 +56,10 @@ def test_products_of_integers_have_the_bits_of_torch(
         expected = slow(x_MI, relu=relu), slow.plus(x_MI, residual_MO)
     assert torch.equal(fast(x_MI, relu=relu), expected[0])
     assert torch.equal(fast.plus(x_MI, residual_MO), expected[1])
+    kept = torch.randint(outputs, (relu + outputs // 2 + 1,))
+    for product in (fast, slow):
+        product.keep(kept)
+        assert torch.equal(product(x_MI, relu=relu), expected[0][:, kept])
 
 
 @needs_compiler

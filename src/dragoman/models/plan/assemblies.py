@@ -1,6 +1,7 @@
 """The plans of the two models that write: `EncoderDecoder` and `DecoderOnly`, read flat."""
 
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from typing import cast
 
 import torch
@@ -158,12 +159,17 @@ class PlannedDecoder:
     @torch.no_grad()
     def narrow(self, ids_U: Tensor, state: Store) -> None:
         """From now on let a step with this state return the logits `(N, U)` of these tokens."""
+        state.logits_MV = None
+        if isinstance(self._output, QuantizedLinear):
+            state.output = copy(self._output)
+            state.output.keep(ids_U)
+            return
         whole = self._output_of
         part = skip_init(nn.Linear, whole.in_features, len(ids_U), bias=whole.bias is not None)
         part.weight.copy_(whole.weight[ids_U])
         if whole.bias is not None:
             part.bias.copy_(whole.bias[ids_U])
-        state.output, state.logits_MV = prepared(part, arithmetic=self._arithmetic), None
+        state.output = prepared(part, arithmetic=self._arithmetic)
 
 
 class PlannedEncoderDecoder(PlannedDecoder):

@@ -53,11 +53,29 @@ class QuantizedLinear:
         if self._native is None:
             self._weight_IO = weight_OI.t()
             return
-        self._parts = _tiled(weight_OI, self._w_scale_O, self._bias_O)
-        addresses = [part.data_ptr() for part in self._parts]
-        self._inputs = self._parts[0].shape[1] * 4
+        self._lay_out(*_tiled(weight_OI, self._w_scale_O, self._bias_O))
+
+    def _lay_out(self, *parts: Tensor) -> None:
+        """Keep what `_tiled` returns and the `struct Matrix` that points at it."""
+        self._parts = parts
+        self._inputs = parts[0].shape[1] * 4
+        addresses = [part.data_ptr() for part in parts]
         self._matrix = _Matrix(*addresses, self._inputs, self.outputs)
         self._at = ctypes.addressof(self._matrix)
+
+    def keep(self, ids_U: Tensor) -> None:
+        """Become the map to these outputs alone, in this order, with the same integers."""
+        self.outputs = len(ids_U)
+        self._w_scale_O, self._bias_O = self._w_scale_O[ids_U], self._bias_O[ids_U]
+        if self._native is None:
+            self._weight_IO = self._weight_IO.t()[ids_U].t()
+            return
+        ids_T1O = F.pad(ids_U, (0, -self.outputs % TILE_OUTPUTS)).view(-1, 1, TILE_OUTPUTS)
+        fours_TFO = self._parts[0].view(torch.int32).squeeze(3)
+        every_F1 = torch.arange(fours_TFO.shape[1])[:, None]
+        chosen_TFO = fours_TFO[ids_T1O // TILE_OUTPUTS, every_F1, ids_T1O % TILE_OUTPUTS]
+        fours_TFO1 = chosen_TFO[..., None]
+        self._lay_out(fours_TFO1, *(part[ids_T1O.flatten()] for part in self._parts[1:]))
 
     def __call__(self, x_MI: Tensor, *, relu: bool = False, out_MO: Tensor | None = None) -> Tensor:
         """Map `(M, in)` to `(M, out)`, with ReLU where asked for; into `out_MO` if it is given."""
