@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PEERS  := benchmarks/.venv
 PYTEST_ARGS ?=
 PYTEST_WORKERS ?= auto
 
@@ -61,8 +62,13 @@ format: $(STAMP) ## rewrite the sources as the formatter and the linter want the
 bench: $(STAMP) ## run the benchmarks
 	$(BIN)/python -m benchmarks
 
-bench-decode: $(STAMP) ## decoding against CTranslate2 and Hugging Face, each in a process of its own
-	$(BIN)/python -m benchmarks decode-peers
+$(PEERS)/.installed: pyproject.toml constraints.txt
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[export]'
+	@touch $@
+
+bench-decode: $(PEERS)/.installed ## decoding against CTranslate2 and Hugging Face, which have an environment of their own
+	$(PEERS)/bin/python -m benchmarks decode-peers
 
 docs: $(STAMP) ## pages made from the code, the site in build/site, and every experiment of the walk
 	$(BIN)/python docs/make.py
