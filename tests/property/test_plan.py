@@ -1,6 +1,7 @@
 """The fast step computes what the model computes, and each row by itself."""
 
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tests.unit.models.small import (
 from torch import Tensor
 
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Rolling, search
+from dragoman.decode.protocol import Uneven
 from dragoman.models import DecoderOnly, EncoderDecoder
 from dragoman.models.plan import (
     MOST_BEAMS,
@@ -78,24 +80,31 @@ def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
 def test_a_plan_is_the_model(
     name: str, seed: int, lengths: list[int], beam_size: int, data: st.DataObject
 ) -> None:
-    """Every config: steps, beams in any order and dropped sentences give the model's logits."""
+    """Every config: steps, beams in any order, dropped rows and sentences give its logits."""
     model = make_model(VARIANTS[name])
     fast = planned(make_model(VARIANTS[name]).float())
     src_BS = random_sentences(seed, lengths)
-    tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, 1)
+    src_NS = src_BS.repeat_interleave(beam_size, dim=0)
+    tgt_NT = random_ids(seed + 1, len(src_NS), 1)
     state = fast.start(src_BS, beam_size)
     logits_NV = fast.step(tgt_NT[:, 0], state)
-    assert distance(logits_NV.double(), full(model, src_BS, tgt_NT)) < CLOSE
+    assert distance(logits_NV.double(), full(model, src_NS, tgt_NT)) < CLOSE
+    fewest = 1 if isinstance(state, Uneven) and state.uneven else beam_size
+    rows_of = [list(range(b * beam_size, (b + 1) * beam_size)) for b in range(len(lengths))]
     for turn in range(4):
-        kept = [b for b in range(len(src_BS)) if data.draw(st.integers(0, 9)) > 0] or [0]
-        beams = st.lists(st.integers(0, beam_size - 1), min_size=beam_size, max_size=beam_size)
-        rows = [b * beam_size + beam for b in kept for beam in data.draw(beams)]
+        kept = [rows for rows in rows_of if data.draw(st.integers(0, 9)) > 0] or rows_of[:1]
+        picks = [
+            data.draw(st.lists(st.sampled_from(rows), min_size=fewest, max_size=beam_size))
+            for rows in kept
+        ]
+        rows, counted = [row for each in picks for row in each], count()
+        rows_of = [list(islice(counted, len(each))) for each in picks]
         state.select(torch.tensor(rows))
-        src_BS = src_BS[kept]
+        src_NS = src_NS[rows]
         new_N = random_ids(seed + 2 + turn, len(rows))
         tgt_NT = torch.cat([tgt_NT[rows], new_N[:, None]], dim=1)
         logits_NV = fast.step(new_N, state)
-        assert distance(logits_NV.double(), full(model, src_BS, tgt_NT)) < CLOSE
+        assert distance(logits_NV.double(), full(model, src_NS, tgt_NT)) < CLOSE
 
 
 @pytest.mark.parametrize("name", ["paper", "relative-bias", "adjacent-rotary"])

@@ -96,6 +96,11 @@ class BeamFrontier:
             open_N=((self._log_probs_BW > IMPOSSIBLE) & undecided_B[:, None]).flatten(),
         )
 
+    @property
+    def open_N(self) -> Tensor:
+        """True where a slot has a hypothesis."""
+        return (self._log_probs_BW > IMPOSSIBLE).flatten()
+
     def _rank(self, log_probs_NV: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The W best continuations of each sentence: sums, last log-probs, tokens, parent rows.
 
@@ -104,6 +109,14 @@ class BeamFrontier:
         num_sentences, width = self._log_probs_BW.shape
         vocab_size = log_probs_NV.shape[1]
         values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(self._num_candidates, vocab_size))
+        if len(log_probs_NV) < num_sentences * width:
+            places_M, count = self.open_N.nonzero().flatten(), num_sentences * width
+            values_Nk = values_Nk.new_empty(count, values_Nk.shape[1]).index_copy_(
+                0, places_M, values_Nk
+            )
+            tokens_Nk = tokens_Nk.new_zeros(count, tokens_Nk.shape[1]).index_copy_(
+                0, places_M, tokens_Nk
+            )
         sums_BWk = self._log_probs_BW[:, :, None] + values_Nk.view(num_sentences, width, -1)
         # Whatever a closed row's logits are, NaN among them, it has no continuation.
         sums_BWk.masked_fill_((self._log_probs_BW == IMPOSSIBLE)[:, :, None], IMPOSSIBLE)

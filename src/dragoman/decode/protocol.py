@@ -9,7 +9,7 @@ A sentence has `beam_size` rows that lie side by side: sentence b owns the rows
 """
 
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -26,6 +26,15 @@ class State(Protocol):
         Every group of `beam_size` entries names rows of one sentence only. Whole sentences may be
         left out, in which case fewer rows remain; sentences never change their order.
         """
+
+
+@runtime_checkable
+class Uneven(Protocol):
+    """A state that may also be asked to keep some rows of a sentence and leave out others."""
+
+    @property
+    def uneven(self) -> bool:
+        """Whether `select` can do so: then a step is of the rows that are left."""
 
 
 StateT = TypeVar("StateT", bound=State)
@@ -76,6 +85,18 @@ class Frontier(Protocol):
 
     def keep(self, sentences_K: Tensor) -> None:
         """Go on with these of the present sentences only (indices, ascending)."""
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A frontier that closes rows one by one."""
+
+    @property
+    def open_N(self) -> Tensor:
+        """True where a row has a prefix that can go on.
+
+        `advance` may be given the log-probabilities of these rows alone, in their order.
+        """
 
 
 class Strategy(Protocol):

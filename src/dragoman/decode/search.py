@@ -14,13 +14,17 @@ from torch.nn import functional as F
 from dragoman.decode.processors import Processor
 from dragoman.decode.protocol import (
     Advance,
+    Closing,
+    Frontier,
     Hypothesis,
     Limits,
     Model,
     Prefixes,
     SearchStep,
+    State,
     StateT,
     Strategy,
+    Uneven,
 )
 from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import LogSoftmax
@@ -63,19 +67,22 @@ def search_steps(
     frontier = strategy.begin(limits.max_B, limits.eos_id)
     log_softmax = LogSoftmax()
     rows = _Rows(src_BS.shape[0], strategy, limits, src_BS.device)
+    stepped = _Stepped(frontier, state, rows.open_N)
     while True:
-        logits_NV = model.step(rows.last_N, state)
+        logits_MV = model.step(stepped.of(rows.last_N), state)
+        prefixes = stepped.prefixes(rows.prefixes)
         for process in processors:
-            logits_NV = process(logits_NV, rows.prefixes)
-        log_probs_NV = log_softmax(logits_NV)
-        advance = frontier.advance(log_probs_NV)
+            logits_MV = process(logits_MV, prefixes)
+        log_probs_MV = log_softmax(logits_MV)
+        advance = frontier.advance(log_probs_MV)
 
         # One row of a softmax is NaN as a whole or not at all. One table, one synchronisation.
-        broken_N = log_probs_NV[:, 0].isnan() & rows.open_N
-        flags_XN = torch.stack([broken_N, advance.ended_N, advance.open_N])
-        broken, ended, goes_on = flags_XN.tolist()
-        if any(broken):
-            raise _broken(logits_NV)
+        broken_M = log_probs_MV[:, 0].isnan() & stepped.of(rows.open_N)
+        flags = torch.cat([advance.ended_N, advance.open_N, broken_M]).tolist()
+        count = len(advance.ended_N)
+        ended, goes_on = flags[:count], flags[count : 2 * count]
+        if any(flags[2 * count :]):
+            raise _broken(logits_MV)
 
         rows.append(advance)
         if any(ended):
@@ -93,8 +100,7 @@ def search_steps(
         yield SearchStep(prefixes=rows.prefixes, open_N=rows.open_N, finished=finished)
         if not len(rows.last_N):
             return
-        if parents_N is not None:
-            state.select(parents_N)
+        stepped.select(parents_N)
 
 
 def _check(src_BS: Tensor, limits: Limits) -> None:
@@ -117,6 +123,48 @@ def _broken(logits_NV: Tensor) -> InputError:
         "No token is left to generate: the processors (forbidden tokens, minimum length) "
         "exclude the whole vocabulary; relax one of them."
     )
+
+
+class _Stepped:
+    """The rows that a step computes: all, or M of them that are open, where model and frontier can.
+
+    Slots of a beam close as their hypotheses end, and only one is open at first.
+    """
+
+    def __init__(self, frontier: Frontier, state: State, open_N: Tensor) -> None:
+        self._state = state
+        uneven = isinstance(state, Uneven) and state.uneven
+        self._closing = frontier if uneven and isinstance(frontier, Closing) else None
+        self._rows_M: Tensor | None = None
+        self._count = len(open_N)
+        if self._closing is not None:
+            self.select(torch.arange(self._count))
+
+    def of(self, x_NX: Tensor) -> Tensor:
+        """Take these rows of all."""
+        return x_NX if self._rows_M is None else x_NX[self._rows_M]
+
+    def prefixes(self, every: Prefixes) -> Prefixes:
+        """Take the prefixes of these rows."""
+        if self._rows_M is None:
+            return every
+        return Prefixes(self.of(every.ids_NL), self.of(every.sentence_N))
+
+    def select(self, parents_N: Tensor | None) -> None:
+        """Make row `n` the continuation of row `parents_N[n]` of those before."""
+        if parents_N is None:
+            return
+        before_M, count = self._rows_M, self._count
+        self._rows_M, self._count = None, len(parents_N)
+        if self._closing is not None:
+            rows_M = self._closing.open_N.nonzero().flatten()
+            self._rows_M = rows_M if len(rows_M) < self._count else None
+        parents_M = self.of(parents_N)
+        if before_M is not None:
+            place_N = torch.empty(count, dtype=torch.long)
+            place_N[before_M] = torch.arange(len(before_M))
+            parents_M = place_N[parents_M]
+        self._state.select(parents_M)
 
 
 class _Rows:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.decode.protocol import Hypothesis, Model, State
+from dragoman.decode.protocol import Hypothesis, Model, State, Uneven
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
 
 EOS, BOS = 0, 1
@@ -79,25 +79,27 @@ class Narrows(Protocol):
 
 @dataclass(slots=True)
 class ShortlistedState:
-    """The model's own state and the lists of its sentences."""
+    """The model's own state and the lists of its rows' sentences."""
 
     inner: State
-    beam_size: int
     ids_BW: Tensor
     """The token at each place."""
     columns_BW: Tensor
     """Where the model's logits have it."""
     closed_BW: Tensor
     """True for the places that are never written."""
+    sentence_N: Tensor
+    """The sentence of each row."""
+
+    @property
+    def uneven(self) -> bool:
+        """Whether single rows can be left out, as the model's own state says."""
+        return isinstance(self.inner, Uneven) and self.inner.uneven
 
     def select(self, rows_N: Tensor) -> None:
         """Let row n become what row `rows_N[n]` was."""
         self.inner.select(rows_N)
-        if len(rows_N) < len(self.ids_BW) * self.beam_size:
-            kept_B = rows_N[:: self.beam_size] // self.beam_size
-            self.ids_BW = self.ids_BW[kept_B]
-            self.columns_BW = self.columns_BW[kept_B]
-            self.closed_BW = self.closed_BW[kept_B]
+        self.sentence_N = self.sentence_N[rows_N]
 
 
 class Shortlisted:
@@ -120,17 +122,15 @@ class Shortlisted:
         device = src_BS.device
         return ShortlistedState(
             inner=inner,
-            beam_size=beam_size,
             ids_BW=torch.from_numpy(ids_BW).to(device),
             columns_BW=torch.from_numpy(columns_BW).to(device),
             closed_BW=torch.from_numpy(self._lists.closed_BW).to(device),
+            sentence_N=torch.arange(len(ids_BW), device=device).repeat_interleave(beam_size),
         )
 
     def step(self, ids_N: Tensor, state: ShortlistedState) -> Tensor:
         """Append the token at a place to every row; the logits `(N, W)` of the next places."""
-        shape = (len(state.ids_BW), state.beam_size, -1)
-        tokens_N = state.ids_BW.gather(1, ids_N.view(shape[:2])).flatten()
-        logits_BnU = self._model.step(tokens_N, state.inner).view(shape)
-        columns_BnW = state.columns_BW[:, None].expand(shape)
-        logits_BnW = logits_BnU.gather(2, columns_BnW)
-        return logits_BnW.masked_fill_(state.closed_BW[:, None], IMPOSSIBLE).flatten(0, 1)
+        sentence_N = state.sentence_N
+        logits_NU = self._model.step(state.ids_BW[sentence_N, ids_N], state.inner)
+        logits_NW = logits_NU.gather(1, state.columns_BW[sentence_N])
+        return logits_NW.masked_fill_(state.closed_BW[sentence_N], IMPOSSIBLE)

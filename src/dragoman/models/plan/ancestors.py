@@ -85,6 +85,10 @@ class AncestorStore:
         self.output: Product | None = None
         """The output layer of some tokens only, if not all are wanted."""
         places, self.beam_size, self.num_kv_heads, self._dim = sizes
+        self.most_rows = places * self.beam_size
+        """Rows of a step, at most."""
+        self.uneven = True
+        """Sentences may have any numbers of rows, up to `W`."""
         self._functions, self._heads = functions, num_heads
         self.program: Program | None = None
         """A step with these stores, once it has been listed."""
@@ -92,10 +96,9 @@ class AncestorStore:
         self._stores = [(torch.empty(shape), torch.empty(shape)) for _ in range(layers)]
         self._memory: list[tuple[Tensor, Tensor]] = []
         self._sources: Sources | None = None
-        rows = places * self.beam_size
         self._place_N = torch.arange(places, dtype=torch.int32).repeat_interleave(self.beam_size)
         self._own_N = torch.arange(self.beam_size, dtype=torch.int32).repeat(places)
-        self._slots_NC = torch.zeros(rows, BLOCK, dtype=torch.int32)
+        self._slots_NC = torch.zeros(self.most_rows, BLOCK, dtype=torch.int32)
         self._prefixes = _Reads(slots=self.beam_size, heads=num_heads)
         self._prefixes.kv_heads, self._prefixes.dim = self.num_kv_heads, self._dim
 
@@ -104,17 +107,23 @@ class AncestorStore:
         self._sources, self._memory = sources, [sources.laid_out(kv) for kv in memory]
 
     def select(self, rows_N: Tensor) -> None:
-        """Make row `n` the continuation of the present row `rows_N[n]`, as `BeamStore` does."""
+        """Make row `n` the continuation of the present row `rows_N[n]`, as `BeamStore` does.
+
+        A row's slot is its number among those of its sentence.
+        """
         if self.beam_size > 1:
             self._slots_NC = self._slots_NC.index_select(0, rows_N)
         elif bool((rows_N.diff() <= 0).any()):  # two rows may come from one
             self._move(self._place_N[rows_N])
             return
         self._place_N = self._place_N.index_select(0, rows_N)
+        if self.beam_size > 1:
+            place_N = self._place_N
+            self._own_N = torch.arange(len(place_N)) - torch.searchsorted(place_N, place_N)
 
     def _move(self, places_N: Tensor) -> None:
         """Copy the sentences at these places to places of their own."""
-        self.program = None
+        self.program, self.most_rows = None, len(places_N)
         self._stores = [_taken(kv, places_N) for kv in self._stores]
         self._memory = [_taken(kv, places_N) for kv in self._memory]
         if self._sources is not None:
@@ -156,7 +165,7 @@ class AncestorStore:
         self.length += 1
         self._make_room()
         if self.beam_size > 1:
-            self._slots_NC[:, self.length - 1] = self._own_N[: len(self._slots_NC)]
+            self._slots_NC[:, self.length - 1] = self._own_N
             self._prefixes.slot = self._slots_NC.data_ptr()
         self._prefixes.slot_stride = self._prefixes.capacity = self._slots_NC.shape[1]
         self._prefixes.length = self.length
@@ -179,9 +188,8 @@ class AncestorStore:
         self.program = None
         more = max(self.length, 2 * capacity) - capacity
         self._slots_NC = F.pad(self._slots_NC, (0, more))
-        room = (0, 0, 0, 0, 0, more)
-        for layer, (k, v) in enumerate(self._stores):
-            self._stores[layer] = F.pad(k, room), F.pad(v, room)
+        for layer, kv in enumerate(self._stores):
+            self._stores[layer] = _with_room(kv, more)
 
     def reads(self, layer: int, *, own: bool) -> tuple[int, tuple[Tensor, Tensor]]:
         """Return the address of what tells a step where to read, and keys and values.
@@ -229,6 +237,13 @@ def _attend(
     where = ctypes.byref(reads), k.data_ptr(), v.data_ptr(), queries, behind
     functions.attend(*where, stride, out_MX.data_ptr())
     return out_MX.to(dtype)
+
+
+def _with_room(kv: tuple[Tensor, Tensor], more: int) -> tuple[Tensor, Tensor]:
+    """Keys and values in larger memory, of which no page is touched that nothing was written to."""
+    k, v = (each.new_empty(*each.shape[:2], each.shape[2] + more, *each.shape[3:]) for each in kv)
+    k[:, :, :-more], v[:, :, :-more] = kv
+    return k, v
 
 
 def _taken(kv: tuple[Tensor, Tensor], places_N: Tensor) -> tuple[Tensor, Tensor]:

@@ -97,7 +97,7 @@ class PlannedStack:
             store.turn_by(info.angles)
             if self._recorded:
                 if store.program is None:
-                    store.program = self._record(store, len(x_ND), x_ND.shape[1])
+                    store.program = self._record(store, store.most_rows, x_ND.shape[1])
                 return store.program.run(x_ND)
         if info.bias is not None and added is not None and isinstance(store, BeamStore):
             added = added + _bias(info.bias, store, added.shape[-1])

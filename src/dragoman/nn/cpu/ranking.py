@@ -89,8 +89,8 @@ class LogSoftmax:
         self._space_NV: Tensor | None = None
 
     def __call__(self, logits_NV: Tensor) -> Tensor:
-        """Valid until the next call. The number of rows never grows."""
-        if self._space_NV is None:
+        """Valid until the next call."""
+        if self._space_NV is None or len(self._space_NV) < len(logits_NV):
             self._space_NV = torch.empty_like(logits_NV, dtype=torch.float32)
         space_NV = self._space_NV[: len(logits_NV)]
         if logits_NV.dtype is not torch.float32:  # torch would convert into fresh memory
