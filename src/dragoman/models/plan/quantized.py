@@ -161,5 +161,6 @@ def sums_are_exact() -> bool:
 def quantized(x_MI: Tensor) -> tuple[Tensor, Tensor]:
     """Return the rows of `x` as integers and the scale of each, `(M, 1)`."""
     largest_M1 = x_MI.abs().amax(dim=1, keepdim=True)
-    factor_M1 = torch.where(largest_M1 > 0, LARGEST / largest_M1, 0.0)
+    # A quotient of tensors is rounded once; torch makes `127 / x` a product with `1 / x`.
+    factor_M1 = torch.where(largest_M1 > 0, torch.full_like(largest_M1, LARGEST) / largest_M1, 0.0)
     return (x_MI * factor_M1).round().to(torch.int8), largest_M1 / LARGEST
