@@ -200,9 +200,9 @@ def test_the_experiments_in_context_run(capsys: pytest.CaptureFixture[str]) -> N
     page = ROOT / "docs" / "in-context.md"
     code = "\n".join(block.text for block in blocks(page, "python"))
     for said, less in (
-        ("STEPS = 1500", "STEPS = 20"),
-        ("((64, 1), (16, 2), (64, 2))", "((16, 2),)"),
-        ("(16, 24, 32, 48)", "(16,)"),
+        ("STEPS, SEEDS = 1500, (1, 2, 3)", "STEPS, SEEDS = 20, (2,)"),
+        ("((64, 1), (16, 2), (32, 2), (64, 2))", "((16, 2),)"),
+        ("(16, 32, 48)", "(16,)"),
         ("(8, 16, 32)", "(8,)"),
     ):
         assert code.count(said) == 1
@@ -210,12 +210,11 @@ def test_the_experiments_in_context_run(capsys: pytest.CaptureFixture[str]) -> N
     exec(compile(code, "in-context.md", "exec"), {"__name__": "in_context"})  # noqa: S102
     lines = capsys.readouterr().out.splitlines()
     shown = [re.sub(r"[\d.]+", "0", line) for line in lines]
-    assert len(shown) == 7
-    assert shown[0] == "0 layers, d_model 0:" + 11 * " 0%"
-    assert (
-        shown[3] == "direct d_model 0: 0% of the sums, 0% of the digits, 0 nats for what is written"
-    )
-    assert shown[5] == "d_model 0, seen shifts:" + 5 * " 0%"
+    assert len(shown) == 5
+    assert shown[0] == "0 layers, d_model 0, seed 0:" + 11 * " 0%" + "; heads 0 0% 0 0%"
+    judged = "0% of the sums, 0% of the digits, 0 nats for what is written"
+    assert shown[1] == f"direct d_model 0, seed 0: {judged}"
+    assert shown[3] == "d_model 0, seed 0, seen shifts:" + 5 * " 0%"
 
 
 def _speech(steps: int) -> tuple[float, str]:
