@@ -1,7 +1,10 @@
 """The page before 01: the recurrent models compute their formulas, and its task is what it says."""
 
+import io
 import random
+import re
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from datetime import date
 from types import SimpleNamespace
 from typing import Any
@@ -39,7 +42,7 @@ def page(names: dict[str, Any]) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(**names)
 
 
-def model_of(page: SimpleNamespace, kind: str) -> Any:
+def model_of(page: SimpleNamespace, kind: str) -> Any:  # noqa: ANN401 (a class of the page)
     """A small one with large random weights, in float64."""
     model = getattr(page, kind)(6).double().eval()
     for weight in model.parameters():
@@ -59,14 +62,14 @@ def gru(cell: nn.GRU | nn.GRUCell, suffix: str, x: Tensor, h: Tensor) -> Tensor:
     w, u, b, c = (
         getattr(cell, f"{name}_{side}{suffix}")
         for name in ("weight", "bias")
-        for side in "ih hh".split()
+        for side in ["ih", "hh"]
     )
     (xr, xz, xn), (hr, hz, hn) = (w @ x + b).chunk(3), (u @ h + c).chunk(3)
     update = torch.sigmoid(xz + hz)
     return (1 - update) * torch.tanh(xn + torch.sigmoid(xr + hr) * hn) + update * h
 
 
-def encoded(encoder: Any, ids: Tensor) -> tuple[Tensor, Tensor]:
+def encoded(encoder: Any, ids: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401 (as above)
     """All states and the two last ones of one sentence, word by word."""
     words, half = encoder.embedding.weight[ids], encoder.gru.hidden_size
     runs = []
@@ -104,7 +107,7 @@ def test_they_compute_the_formulas_of_the_page(page: SimpleNamespace, kind: str)
 
 
 def test_one_vector_is_all_that_its_decoder_has(page: SimpleNamespace) -> None:
-    """As wide for any sentence; the state of attention grows with the sentence, padding weighs 0."""
+    """As wide for any sentence. The state of attention grows with it, and padding weighs 0."""
     src_BS, _ = batch()
     (vector_BD,) = model_of(page, "OneVector").start(src_BS, 1).parts
     assert vector_BD.shape == (3, 6)
@@ -170,19 +173,33 @@ def test_no_test_date_was_seen(page: SimpleNamespace) -> None:
 
 
 def test_the_whole_page_runs(names: dict[str, Any]) -> None:
-    """A few steps lower the loss; a date counts if all of it is right, and at its place."""
+    """It prints what the page shows; a date counts if all of it is right, and at its place."""
     own = dict(names)
-    steps = "STEPS = {name: 10 for name in models}"
-    with torch.random.fork_rng(devices=[]):
-        for part in PARTS[TRAINING:]:
-            code = "\n".join(
-                steps if line.startswith("STEPS =") else line for line in part.code.split("\n")
-            )
-            code = code.replace("lists: int = 100", "lists: int = 2").replace(
-                "(8, 32, 128, 512)", "(8,)"
-            )
-            exec(compile(code, part.name, "exec"), own)  # noqa: S102 (the page is ours)
-    own["translate"] = lambda model, pairs: ["".join(tgt)[:-1] + "日、" for _, tgt in pairs]
-    assert own["right_by_place"](None, 3) == [1.0, 1.0, 1.0]
-    own["translate"] = lambda model, pairs: ["1年、" + "".join(tgt) for _, tgt in pairs]
-    assert own["right_by_place"](None, 3) == [0.0, 0.0, 0.0]
+    shorter = (
+        (r"^STEPS = .+$", "STEPS = dict.fromkeys(models, 10)"),
+        ("lists: int = 100", "lists: int = 2"),
+        (r"^LENGTHS = .+$", "LENGTHS = (8,)"),
+    )
+    code = "".join(part.code for part in PARTS[TRAINING:])
+    for whole, less in shorter:
+        code, count = re.subn(whole, less, code, flags=re.MULTILINE)
+        assert count == 1
+    said = io.StringIO()
+    with torch.random.fork_rng(devices=[]), redirect_stdout(said):
+        exec(compile(code, "00b-one-vector.md", "exec"), own)  # noqa: S102 (the page is ours)
+    words = [re.sub(r"[\d.,]+", "", line).split() for line in said.getvalue().splitlines()]
+    shown = "".join(part.said for part in PARTS[TRAINING:])
+    assert words[:3] == [re.sub(r"[\d.,]+", "", x).split() for x in shown.splitlines()[:3]]
+    assert len(words) == shown.count("\n")
+
+    def right(_: object, pairs: list[tuple[list[str], list[str]]]) -> list[str]:
+        """Translate without fault, and go on."""
+        return ["".join(tgt) + "、" for _, tgt in pairs]
+
+    def late(_: object, pairs: list[tuple[list[str], list[str]]]) -> list[str]:
+        """Translate without fault, behind a word too many."""
+        return ["1年、" + "".join(tgt) for _, tgt in pairs]
+
+    for way, share in ((right, 1.0), (late, 0.0)):
+        own["translate"] = way
+        assert own["right_by_place"](None, 3) == [share] * 3
