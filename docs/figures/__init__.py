@@ -4,7 +4,7 @@
     positions    the sinusoidal table, rotary angles, four schemes side by side
     layers       the place of the norm, activations, the growth of caches
     training     learning rates, label smoothing
-    drawings     figures 1 and 2 of the paper, as SVG
+    drawings     figures 1 and 2 of the paper and what came before it, as SVG
     heads        what each head of a trained model looks at: the one that needs a model
 
 A name that ends in `.zh.png` or `.zh.svg` gives the same picture with Chinese labels.
@@ -24,7 +24,7 @@ from figures.attention import (
     plot_softmax_saturation,
     plot_softmax_temperature,
 )
-from figures.drawings import draw_multi_head, draw_transformer
+from figures.drawings import draw_multi_head, draw_one_vector, draw_transformer
 from figures.layers import plot_activations, plot_cache_growth, plot_norm_placement
 from figures.positions import (
     plot_positions,
@@ -56,6 +56,7 @@ FIGURES: dict[str, Callable[[Path | str], Path]] = {
 
 DRAWINGS: dict[str, Callable[[Path | str], Path]] = {
     "multi-head.svg": draw_multi_head,
+    "one-vector.svg": draw_one_vector,
     "transformer.svg": draw_transformer,
 }
 """Each drawing in docs/images/, and the function that writes it."""

@@ -1,6 +1,7 @@
-"""Drawings of the paper's figures 1 and 2, as SVG: each box leads to the page that explains it.
+"""Drawings of the paper's figures 1 and 2, and of what came before, as SVG: boxes are links.
 
-They are our own, and show the same parts in the same order. Labels are text, so they need no font
+Each leads to the page that explains it. They are our own; those of the paper show the same parts in
+the same order. Labels are text, so they need no font
 of ours. In a file whose name ends in `.zh.svg` they are Chinese, and links lead to Chinese pages.
 """
 
@@ -38,8 +39,21 @@ CHINESE = {
     "Q": "Q",
     "K": "K",
     "V": "V",
+    "One vector": "一个向量",
+    "Attention, 2014": "注意力（2014 年）",
+    "two last states": "两端的最后状态",
+    "mean of all states": "全部状态的加权平均",
+    "GRU": "GRU",
+    "the": "the",
+    "third": "third",
+    "of": "of",
+    "May": "May",
+    "5": "5",
+    "月": "月",
+    "3": "3",
+    "日": "日",
 }
-"""The labels of both drawings."""
+"""The labels of the drawings."""
 
 ORANGE, YELLOW, BLUE, GREEN, VIOLET, GREY = (
     "#ffe0c2",
@@ -195,6 +209,47 @@ def multi_head(pen: Pen) -> tuple[int, int]:
     return 640, 376
 
 
+WORDS, WRITTEN = ("the", "third", "of", "May"), ("5", "月", "3", "日")
+WEIGHTS = (1, 8, 1, 1)
+"""The widths of the lines from the words, while the day is written."""
+
+
+def one_vector(pen: Pen) -> tuple[int, int]:
+    """Draw a decoder with one vector of the source, and one that looks at all of its states."""
+    for left, title in ((20, "One vector"), (350, "Attention, 2014")):
+        pen.text(left + 135, 24, title, ' font-weight="bold"')
+        places = [left + 30 + 70 * number for number in range(4)]
+        for x, word, character in zip(places, WORDS, WRITTEN, strict=True):
+            pen.box(x, 262, "GRU", "00b-one-vector", ORANGE, 58)
+            pen.text(x, 334, word)
+            pen.arrow(f"M {x} 318 V 298")
+            pen.box(x, 76, "GRU", "00b-one-vector", GREEN, 58)
+            pen.arrow(f"M {x} 76 V 62")
+            pen.text(x, 54, character)
+        for x in places[1:]:
+            pen.arrow(f"M {x - 41} 274 H {x - 29}")
+            pen.arrow(f"M {x - 29} 284 H {x - 41}")
+            pen.arrow(f"M {x - 41} 93 H {x - 29}")
+    ends = "M {} 262 C {} 220 {} 230 {} 206"
+    for x, to in ((50, 130), (260, 180)):
+        pen.arrow(ends.format(x, x, to, to))
+    pen.box(155, 170, "two last states", "00b-one-vector", GREY, 150)
+    pen.arrow("M 155 170 C 155 134 50 150 50 112")
+    return _weighed(pen, [350 + 30 + 70 * number for number in range(4)])
+
+
+def _weighed(pen: Pen, places: list[int]) -> tuple[int, int]:
+    """Draw the lines from all states to the third token; returns the size of the drawing."""
+    for x, width in zip(places, WEIGHTS, strict=True):
+        pen.parts.append(
+            f'<path d="M {x} 262 C {x} 226 485 236 485 204" fill="none" stroke="#3778b8" '
+            f'stroke-width="{width}"/>'
+        )
+    pen.box(485, 170, "mean of all states", "00b-one-vector", BLUE, 170)
+    pen.arrow(f"M 485 170 C 485 140 {places[2]} 146 {places[2]} 112")
+    return 640, 350
+
+
 def draw(path: Path | str, plan: Callable[[Pen], tuple[int, int]]) -> Path:
     """Write a drawing, whole or not at all; the same code gives the same bytes."""
     target = Path(path)
@@ -224,3 +279,8 @@ def draw_transformer(path: Path | str) -> Path:
 def draw_multi_head(path: Path | str) -> Path:
     """Figure 2 of the paper: scaled dot-product attention, and several of it side by side."""
     return draw(path, multi_head)
+
+
+def draw_one_vector(path: Path | str) -> Path:
+    """What came before: one vector between two recurrent networks, and attention between them."""
+    return draw(path, one_vector)
