@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -35,6 +36,9 @@ from dragoman.nn import (
     reference_attention,
 )
 from dragoman.nn.cache import Storage
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HEADS, HEAD_DIM = 2, 64
 LENGTHS = [2**power for power in range(8, 15)]
@@ -160,7 +164,7 @@ def cache_bytes(num_kv_heads: int, length: int = 4096) -> int:
     return allocations(fill)[1]
 
 
-def draw(found: Measured, path: Path) -> None:
+def drawn(found: Measured) -> "Figure":
     """Time and memory against length, both axes logarithmic."""
     from matplotlib.figure import Figure
 
@@ -174,8 +178,7 @@ def draw(found: Measured, path: Path) -> None:
         axes.set_ylabel("ms" if what == "seconds" else "MiB beyond the inputs")
         axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    return figure
 
 
 @torch.inference_mode()
@@ -208,7 +211,8 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     steps = decoding([n for n in options.lengths if n >= FITTED_FROM])
     grouped = cache_bytes(2) / cache_bytes(8)
     print(f"bytes of a decoding step: {steps}; K = H / 4 keeps {grouped:.2f} of the cache")
-    draw(found, options.plot)
+    options.plot.parent.mkdir(parents=True, exist_ok=True)
+    drawn(found).savefig(options.plot)
     return {
         "attention-cost": {
             "environment": environment(),

@@ -85,6 +85,7 @@ def make_pages() -> None:
 
 def make_pictures() -> None:
     """Draw the pictures that need no model, in both languages."""
+    sys.path.append(str(ROOT))  # for benchmarks, whose results are drawn too
     from figures import DRAWINGS, FIGURES
     from figures.chinese import chinese_name
 

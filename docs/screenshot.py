@@ -1,19 +1,24 @@
 """Take the pictures of docs/inspect.md again: `python docs/screenshot.py runs/demo/model`.
 
-The model is what `dragoman demo` leaves; the sentence is one of its grammar's. Needs a Chromium.
+The model is what `dragoman demo` leaves; the sentence is one of its grammar's. Needs a Chromium
+and, a font with Chinese characters; the Chinese pictures end in `.zh.png`.
 """
 
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
 IMAGES = Path(__file__).parent / "images"
 TEXT = "Her brother bought two red umbrellas at the market yesterday."
+HEAD = re.compile("Cross-attention, layer 1, head 1|交叉注意力，层 1，头 1")
+LOCALES = {".png": "en-GB", ".zh.png": "zh-CN"}
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
@@ -31,7 +36,7 @@ def steps(page: Page) -> None:
 
 def head(page: Page) -> None:
     """A head of the cross-attention, opened."""
-    page.get_by_role("button", name="Cross-attention, layer 1, head 1").click()
+    page.get_by_role("button", name=HEAD).click()
     page.get_by_role("dialog").locator("tbody tr").nth(7).locator("td").nth(5).hover()
 
 
@@ -51,17 +56,17 @@ def main(model: str) -> None:
         command = [sys.executable, "-m", "dragoman", "inspect", model, TEXT, "--html", str(html)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
-        for name, (arrange, height, dark) in VIEWS.items():
+        for (name, (arrange, height, dark)), ending in product(VIEWS.items(), LOCALES):
             page = browser.new_page(
                 viewport={"width": 1120, "height": height},
-                locale="en-GB",
+                locale=LOCALES[ending],
                 color_scheme="dark" if dark else "light",
                 reduced_motion="reduce",
             )
             page.goto(html.as_uri())
             arrange(page)
-            page.screenshot(path=IMAGES / name)
-            print(f"docs/images/{name}")
+            page.screenshot(path=IMAGES / name.replace(".png", ending))
+            print(f"docs/images/{name.replace('.png', ending)}")
         browser.close()
 
 

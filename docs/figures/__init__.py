@@ -4,6 +4,7 @@
     positions    the sinusoidal table, rotary angles, four schemes side by side
     layers       the place of the norm, activations, the growth of caches
     training     learning rates, label smoothing
+    costs        time and memory of attention, from the committed results of the benchmark
     drawings     figures 1 and 2 of the paper and what came before it, as SVG
     heads        what each head of a trained model looks at: the one that needs a model
 
@@ -24,6 +25,7 @@ from figures.attention import (
     plot_softmax_saturation,
     plot_softmax_temperature,
 )
+from figures.costs import plot_attention_cost
 from figures.drawings import draw_multi_head, draw_one_vector, draw_transformer
 from figures.layers import plot_activations, plot_cache_growth, plot_norm_placement
 from figures.positions import (
@@ -38,6 +40,7 @@ __all__ = ["DRAWINGS", "FIGURES"]
 
 FIGURES: dict[str, Callable[[Path | str], Path]] = {
     "activations.png": plot_activations,
+    "attention-cost.png": plot_attention_cost,
     "cache-growth.png": plot_cache_growth,
     "label-smoothing.png": plot_label_smoothing,
     "mistakes.png": plot_mistakes,

@@ -98,7 +98,16 @@ LABELS = {
     "positions back": "往回几个位置",
     "bias": "偏置",
     r"head (\d+) of (\d+)": r"\2 个头中的第 \1 个",
+    # costs
+    "length": "长度",
+    "ms": "毫秒",
+    "MiB beyond the inputs": "输入之外的 MiB",
+    "reference": "参考实现",
+    "Longformer": "Longformer",
+    "strided": "跨步",
+    "fixed": "固定",
     # heads
+    "Which English word each Chinese piece looks at": "每个译词看了哪个源词",
     r"layer (\d+), head (\d+)": r"第 \1 层第 \2 个头",
     # training
     "step": "步",
@@ -136,7 +145,7 @@ def save(figure: Figure, path: Path | str) -> Path:
             for axis in (axes.xaxis, axes.yaxis):
                 _translate_ticks(axis)
         for text in figure.findobj(Text):
-            _translate(text)
+            translate(text)
     return pictures.save(figure, path)
 
 
@@ -150,7 +159,7 @@ def _translate_ticks(axis: Axis) -> None:
         axis.set_ticklabels(meant, fontproperties=font)
 
 
-def _translate(text: Text) -> None:
+def translate(text: Text) -> None:
     """Give a text its Chinese, and a font that has it."""
     meant = chinese(text.get_text())
     size = text.get_fontsize()

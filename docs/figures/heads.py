@@ -1,5 +1,7 @@
 """Draw docs/images/heads.png, every head of a translator's cross-attention on one sentence.
 
+And docs/images/attention.png, the mean of its heads on the sentence of `dragoman demo`.
+
     PYTHONPATH=docs python -m figures.heads runs/demo/model
 
 The model is what `dragoman demo` leaves; the sentence is one of its grammar's.
@@ -11,12 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.cli.inspect_text import Choices, inspect_folder
+from dragoman.data.made import EXAMPLE
 from dragoman.lens.inspection import AttentionMap
-from dragoman.lens.pictures import blank, draw_cells, label, save
-from dragoman.tasks.folders import read_folder
-from figures.chinese import chinese, chinese_name
+from dragoman.lens.pictures import blank, draw_cells, heat_map, label, save
+from dragoman.tasks.folders import load, read_folder
+from figures.chinese import chinese, chinese_name, translate
 
 IMAGES = Path(__file__).parents[1] / "images"
+TITLE = "Which English word each Chinese piece looks at"
 TEXT = "The farmer read two books at the library yesterday."
 
 
@@ -45,11 +49,26 @@ def plot_heads(cross: AttentionMap, path: Path) -> Path:
     return save(figure, path)
 
 
+def plot_mean(model: Path, path: Path) -> Path:
+    """Draw what `dragoman demo` draws of its last sentence; in Chinese if `path` says so."""
+    alignment = load(model, device="cpu").translate(EXAMPLE.src).alignment()
+    tokens = alignment.src_tokens, alignment.tgt_tokens
+    figure = heat_map(alignment.weights_TS.numpy(), *tokens, TITLE)
+    if ".zh." in path.name:
+        grid, bar = figure.axes
+        for text in (grid.title, bar.yaxis.label):
+            translate(text)
+    return save(figure, path)
+
+
 def main(model: str) -> None:
-    """Draw it in both languages."""
+    """Draw them in both languages."""
     cross = cross_attention(Path(model))
     for name in ("heads.png", chinese_name("heads.png")):
         plot_heads(cross, IMAGES / name)
+        sys.stdout.write(f"docs/images/{name}\n")
+    for name in ("attention.png", chinese_name("attention.png")):
+        plot_mean(Path(model), IMAGES / name)
         sys.stdout.write(f"docs/images/{name}\n")
 
 

@@ -46,7 +46,6 @@ def train(
     dragoman train scaling-sweep --out runs/sweep
     """
     from dragoman.cli.pipes import talk
-    from dragoman.tasks.task import find_task
 
     words = arguments or []
     names = [word for word in words if "=" not in word]
@@ -68,10 +67,17 @@ def train(
         _run_sweep(runs, console)
         return
     result = _run(recipe, console)
-    use = find_task(recipe.task).use.format(folder=result.folder)
+    use = _use(recipe, result.folder)
     console.print(
         f"The model is in {result.folder}. Next:\n{use}\ndragoman inspect {result.folder}"
     )
+
+
+def _use(recipe: "RunRecipe", folder: Path) -> str:
+    """Return the command that the trained model is for."""
+    from dragoman.tasks.task import find_task
+
+    return (recipe.use or find_task(recipe.task).use).format(folder=folder)
 
 
 def _lay_over(overrides: list[str], options: Mapping[str, tuple[str, Path | None]]) -> None:
@@ -87,7 +93,6 @@ def _lay_over(overrides: list[str], options: Mapping[str, tuple[str, Path | None
 def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
     """Run a recipe, its estimate first; ends the command where the run was interrupted."""
     from dragoman.cli.cost_train import print_estimate
-    from dragoman.tasks.task import find_task
     from dragoman.tasks.task import train as train_task
 
     estimate = partial(print_estimate, recipe, console)
@@ -97,7 +102,7 @@ def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
             f"Saved at step {result.progress.step:,}. The same command goes on from there."
         )
         if (result.folder / "config.json").exists():
-            use = find_task(recipe.task).use.format(folder=result.folder)
+            use = _use(recipe, result.folder)
             console.print(f"The best model so far can be used already:\n{use}")
         raise typer.Exit(INTERRUPTED)
     return result

@@ -95,7 +95,8 @@ class Task:
     workload: Workload
     """What an estimate asks: the size of its batches, a batch, its loss."""
     use: str
-    """The command that a trained model is for; `{folder}` stands for its folder."""
+    """The command that a trained model is for, unless its recipe says; `{folder}` stands for its
+    folder."""
     load: "Callable[[Folder, Arithmetic], Any] | None" = None
     """From a model folder to the object that answers; None where a model answers nothing."""
     evaluate: Callable[[Path, EvaluationData], Report] | None = None

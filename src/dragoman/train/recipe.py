@@ -150,6 +150,11 @@ class RunRecipe:
         """The module of a task from outside the package, which its model folder must name."""
         return self.task if "." in self.task else None
 
+    @property
+    def use(self) -> str | None:
+        """The command that the trained model is for, as in a task; None where its task's is."""
+        return None
+
     def check(self) -> None:
         """Raise InputError for settings that contradict each other in this task."""
 

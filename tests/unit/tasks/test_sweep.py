@@ -131,8 +131,11 @@ def test_a_recipe_learns_from_the_library_or_from_files() -> None:
     recipe = GenerateRecipe(data=TextFiles(library="python"))
     assert recipe.data.training == standard_library()
     recipe.data.check()
-    with pytest.raises(InputError, match="contradicts train"):
+    with pytest.raises(InputError, match=r"library contradicts data\.train"):
         TextFiles(library="python", train=("a.txt",))
+    for others in ({"library": "python"}, {"train": ("a.txt",)}, {"valid": ("a.txt",)}):
+        with pytest.raises(InputError, match="made contradicts data"):
+            TextFiles(made="town", **others)
 
 
 def test_a_python_without_sources_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,10 @@ class TextFiles(DataFiles):
 
     train: tuple[str, ...] = ()
     """Files of training text; .gz, .xz and .zst are decompressed."""
-    library: Literal["python", "town"] | None = None
-    """Texts instead of files: "python", the sources of Python's standard library, or "town",
-    conversations about a small town that the package makes."""
+    library: Literal["python"] | None = None
+    """Texts instead of files: "python", the sources of Python's standard library."""
+    made: Literal["town"] | None = None
+    """Texts that the package writes, instead of files: "town", conversations about a small town."""
     valid: tuple[str, ...] = ()
     """Files of validation text."""
     split: Split = "file"
@@ -32,10 +33,14 @@ class TextFiles(DataFiles):
     """What of the training text is kept for validation where no files are given for it."""
 
     def __post_init__(self) -> None:
-        """Raise InputError if both files and a library are given."""
-        if self.library and self.train:
+        """Raise InputError unless files, a library or texts to write are given, one of them."""
+        keys = [key for key in ("made", "library", "train") if getattr(self, key)]
+        if self.made and self.valid:
+            keys.append("valid")
+        if len(keys) > 1:
             raise InputError(
-                f'library = "{self.library}" contradicts train: name files, or take those'
+                f"data.{keys[0]} contradicts data.{keys[1]}: texts come from one place; leave one "
+                "of them out"
             )
 
     @property
@@ -54,15 +59,15 @@ class TextFiles(DataFiles):
 
     def check(self) -> None:
         """Raise InputError unless every file is there."""
-        if self.library != "town":
+        if self.made is None:
             _ = self.training, self.validation
 
     def write(self, folder: Path) -> Self:
-        """Write what the package makes into `folder`, and return the data with these files."""
-        if self.library != "town":
+        """Write what is made into `folder`, and return the data with those files named."""
+        if self.made is None:
             return self
         train, valid = ((str(path.absolute()),) for path in write_town(folder).values())
-        return replace(self, library=None, train=train, valid=valid)
+        return replace(self, made=None, train=train, valid=valid)
 
     @property
     def summary(self) -> tuple[str, ...]:
@@ -70,7 +75,7 @@ class TextFiles(DataFiles):
         part = "the end of each" if self.hold_out.by == "end" else "documents drawn from everywhere"
         held_out = f"{self.hold_out.share:.0%} of the training files, {part}"
         valid = ", ".join(f"`{name}`" for name in self.valid)
-        if self.library == "town":
+        if self.made:
             return ("conversations about a town, made by the package",)
         library = ("the standard library of the Python that trained it",) if self.library else ()
         return (
@@ -122,6 +127,11 @@ class GenerateRecipe(RunRecipe):
                 f"generation.max_tokens = {self.generation.max_tokens} leaves no room for a "
                 f"question in batch.length = {length}: make it smaller"
             )
+
+    @property
+    def use(self) -> str | None:
+        """A model of dialogues is talked to."""
+        return "dragoman chat {folder}" if self.generation.chat else None
 
     def taking_over(self, folder: FolderConfig) -> Self:
         """Return the recipe with the folder's way of generating; the context is the run's own."""

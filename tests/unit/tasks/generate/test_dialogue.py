@@ -285,7 +285,7 @@ def test_the_card_speaks_of_answers(recipe: GenerateRecipe) -> None:
     """What was made, what was judged, and the command."""
     card = job_of(recipe).card(Validation(loss=1.0))
     assert "answers" in card.judged
-    assert "dragoman chat" in card.use
+    assert card.use == "dragoman chat THIS_FOLDER"
     assert any("valid.txt" in line for line in card.data)
 
 
@@ -307,7 +307,7 @@ def test_a_recipe_that_cannot_be_is_refused(
 
 def test_a_town_is_made_where_the_run_is(tmp_path: Path) -> None:
     """Its files become those of the recipe; there is nothing to look for before."""
-    data = TextFiles(library="town", split="blank-line")
+    data = TextFiles(made="town", split="blank-line")
     data.check()
     assert "made by the package" in data.summary[0]
     written = data.write(tmp_path)
