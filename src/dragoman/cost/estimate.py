@@ -25,7 +25,7 @@ from dragoman.models import count_parameters
 from dragoman.tasks.work import Shape, Work
 from dragoman.wording import counted
 
-BATCH_TOKENS = 8192
+BATCH_TOKENS = 4096
 """Source tokens of a batch that is translated, times beams; as translating itself has it."""
 VALIDATED = 1000
 """Sentences of a validation, where the data has not been looked at."""

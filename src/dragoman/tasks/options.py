@@ -48,7 +48,7 @@ class DecodingOptions(DecodingDefaults):
     """Write only tokens that the folder's shortlist has for the sentence's source tokens."""
     retry: bool = True
     """Search again where a translation loops, reaches its greatest length or is empty."""
-    max_batch_tokens: Count = 8192
+    max_batch_tokens: Count = 4096
     """Maximum number of source tokens per batch, padding included, times beam_size: changes memory
     and speed only."""
 

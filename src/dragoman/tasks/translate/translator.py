@@ -211,7 +211,7 @@ class Translator(Loadable):
                 )
         scored: dict[int, Scored] = {}
         with self._ids.inference():
-            for batch in schedule(lengths, max(1, self.options.max_batch_tokens // 4)):
+            for batch in schedule(lengths, max(1, self.options.max_batch_tokens // 2)):
                 found = self._force([pairs[index] for index in batch])
                 scored |= zip(batch, found, strict=True)
         return [scored[index] for index in range(len(pairs))]
