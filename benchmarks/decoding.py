@@ -18,7 +18,7 @@ from torch import Tensor
 
 from benchmarks.paired import Figures, environment, paired, show
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
-from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlisted
+from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import load_model
 from dragoman.models.plan import Planner
@@ -57,6 +57,7 @@ def our_decoder(
     goes_on = isinstance(model, DecoderOnly)
     never = (config.eos_id,) if goes_on else (config.pad_id, config.bos_id, config.eos_id)
     forbid = Forbid(never)
+    shortlist = drawn_shortlist(len(model.output.weight)) if shortlisted else None
 
     def decode(src_BS: Tensor, length: int) -> list[list[int]]:
         max_B = torch.full(src_BS.shape[:1], length, device=src_BS.device)
@@ -65,10 +66,9 @@ def our_decoder(
         processors = [forbid]
         with inference(model, precision):
             planned: Model[Any] = planner(beam_size)
-            if shortlisted:
-                lists = [
-                    drawn_list(row.tolist(), never, len(model.output.weight)) for row in src_BS
-                ]
+            if shortlist is not None:
+                found_V = [shortlist.of(row) for row in src_BS.tolist()]
+                lists = [ids_V[~np.isin(ids_V, never)] for ids_V in found_V]
                 planned = Shortlisted(
                     planned, Lists(lists, bos_id=config.bos_id, eos_id=config.eos_id)
                 )
@@ -80,14 +80,12 @@ def our_decoder(
     return decode
 
 
-def drawn_list(src: list[int], never: tuple[int, ...], vocab_size: int) -> np.ndarray:
-    """Tokens that a source may become: some always, `EACH` for each token, by Zipf's law."""
-    drawn = [np.arange(ALWAYS)]
-    for token in src:
-        rng = np.random.default_rng(token)
-        drawn.append((vocab_size ** rng.random(EACH)).astype(np.int64))  # rank r: about 1 / r
-    ids = np.unique(np.concatenate(drawn))
-    return ids[~np.isin(ids, never)]
+def drawn_shortlist(vocab_size: int) -> Shortlist:
+    """What a source may become: some tokens always, `EACH` for each token, by Zipf's law."""
+    drawn_VE = np.random.default_rng(0).random((vocab_size, EACH))
+    ids_X = (vocab_size**drawn_VE).astype(np.int64).flatten()  # rank r: about 1 / r
+    starts_V = np.arange(0, len(ids_X) + 1, EACH)
+    return Shortlist(starts_V=starts_V, ids_X=ids_X, always_A=np.arange(ALWAYS))
 
 
 def make_peer(config: EncoderDecoderConfig, device: torch.device) -> Any:  # noqa: ANN401 -- untyped library

@@ -79,17 +79,17 @@ class Narrows(Protocol):
 
 @dataclass(slots=True)
 class ShortlistedState:
-    """The model's own state and the lists of its rows' sentences."""
+    """The model's own state and the list of each row's sentence."""
 
     inner: State
-    ids_BW: Tensor
-    """The token at each place."""
-    columns_BW: Tensor
-    """Where the model's logits have it."""
-    closed_BW: Tensor
-    """True for the places that are never written."""
     sentence_N: Tensor
     """The sentence of each row."""
+    ids_NW: Tensor
+    """The token at each place."""
+    columns_NW: Tensor
+    """Where the model's logits have it."""
+    closed_NW: Tensor
+    """True for the places that are never written."""
 
     @property
     def uneven(self) -> bool:
@@ -99,7 +99,12 @@ class ShortlistedState:
     def select(self, rows_N: Tensor) -> None:
         """Let row n become what row `rows_N[n]` was."""
         self.inner.select(rows_N)
-        self.sentence_N = self.sentence_N[rows_N]
+        sentence_N = self.sentence_N[rows_N]
+        if not torch.equal(sentence_N, self.sentence_N):
+            self.sentence_N = sentence_N
+            self.ids_NW = self.ids_NW[rows_N]
+            self.columns_NW = self.columns_NW[rows_N]
+            self.closed_NW = self.closed_NW[rows_N]
 
 
 class Shortlisted:
@@ -119,18 +124,16 @@ class Shortlisted:
             columns_BW = np.searchsorted(ids_U, ids_BW)
             padded_U = np.pad(ids_U, (0, -len(ids_U) % ALIGNED), mode="edge")
             self._model.narrow(torch.from_numpy(padded_U), inner)
-        device = src_BS.device
-        return ShortlistedState(
-            inner=inner,
-            ids_BW=torch.from_numpy(ids_BW).to(device),
-            columns_BW=torch.from_numpy(columns_BW).to(device),
-            closed_BW=torch.from_numpy(self._lists.closed_BW).to(device),
-            sentence_N=torch.arange(len(ids_BW), device=device).repeat_interleave(beam_size),
+        tables = ids_BW, columns_BW, self._lists.closed_BW
+        ids_NW, columns_NW, closed_NW = (
+            torch.from_numpy(table).to(src_BS.device).repeat_interleave(beam_size, 0)
+            for table in tables
         )
+        sentence_N = torch.arange(len(src_BS), device=src_BS.device).repeat_interleave(beam_size)
+        return ShortlistedState(inner, sentence_N, ids_NW, columns_NW, closed_NW)
 
     def step(self, ids_N: Tensor, state: ShortlistedState) -> Tensor:
         """Append the token at a place to every row; the logits `(N, W)` of the next places."""
-        sentence_N = state.sentence_N
-        logits_NU = self._model.step(state.ids_BW[sentence_N, ids_N], state.inner)
-        logits_NW = logits_NU.gather(1, state.columns_BW[sentence_N])
-        return logits_NW.masked_fill_(state.closed_BW[sentence_N], IMPOSSIBLE)
+        tokens_N = state.ids_NW.gather(1, ids_N[:, None])[:, 0]
+        logits_NU = self._model.step(tokens_N, state.inner)
+        return logits_NU.gather(1, state.columns_NW).masked_fill_(state.closed_NW, IMPOSSIBLE)
