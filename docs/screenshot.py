@@ -1,7 +1,7 @@
 """Take the pictures of docs/inspect.md again: `python docs/screenshot.py runs/demo/model`.
 
 The model is what `dragoman demo` leaves; the sentence is one of its grammar's. Needs a Chromium
-and, a font with Chinese characters; the Chinese pictures end in `.zh.png`.
+and a font with Chinese characters; the Chinese pictures end in `.zh.png`.
 """
 
 import re

@@ -71,10 +71,13 @@ class BeamFrontier:
         self._ranks_W = torch.arange(width, device=max_B.device)
         self._first_rows_B = torch.arange(num_sentences, device=max_B.device) * width
 
-    def advance(self, log_probs_NV: Tensor) -> Advance:
-        """Rank the continuations of all open hypotheses and fill the open slots."""
+    def advance(self, log_probs_MV: Tensor) -> Advance:
+        """Rank the continuations of all open hypotheses and fill the open slots.
+
+        M are all rows, or the open ones.
+        """
         self._length += 1
-        log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(log_probs_NV)
+        log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(log_probs_MV)
         chosen_BW = (self._ranks_W < self._slots_B[:, None]) & (log_probs_BW > IMPOSSIBLE)
         complete_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
         ended_BW = chosen_BW & complete_BW
@@ -101,22 +104,17 @@ class BeamFrontier:
         """True where a slot has a hypothesis."""
         return (self._log_probs_BW > IMPOSSIBLE).flatten()
 
-    def _rank(self, log_probs_NV: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _rank(self, log_probs_MV: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The W best continuations of each sentence: sums, last log-probs, tokens, parent rows.
 
         The W best of a sentence are among the W best of each of its rows.
         """
         num_sentences, width = self._log_probs_BW.shape
-        vocab_size = log_probs_NV.shape[1]
-        values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(self._num_candidates, vocab_size))
-        if len(log_probs_NV) < num_sentences * width:
-            places_M, count = self.open_N.nonzero().flatten(), num_sentences * width
-            values_Nk = values_Nk.new_empty(count, values_Nk.shape[1]).index_copy_(
-                0, places_M, values_Nk
-            )
-            tokens_Nk = tokens_Nk.new_zeros(count, tokens_Nk.shape[1]).index_copy_(
-                0, places_M, tokens_Nk
-            )
+        vocab_size = log_probs_MV.shape[1]
+        values_Nk, tokens_Nk = (
+            self._at_their_rows(best_Mk)
+            for best_Mk in top_tokens(log_probs_MV, min(self._num_candidates, vocab_size))
+        )
         sums_BWk = self._log_probs_BW[:, :, None] + values_Nk.view(num_sentences, width, -1)
         # Whatever a closed row's logits are, NaN among them, it has no continuation.
         sums_BWk.masked_fill_((self._log_probs_BW == IMPOSSIBLE)[:, :, None], IMPOSSIBLE)
@@ -128,6 +126,14 @@ class BeamFrontier:
             tokens_BM.gather(1, order_BW),
             self._first_rows_B[:, None] + order_BW // values_Nk.shape[1],
         )
+
+    def _at_their_rows(self, best_Mk: Tensor) -> Tensor:
+        """Bring what belongs to the open rows to their places among all; zeros elsewhere."""
+        open_N = self.open_N
+        if len(best_Mk) == len(open_N):
+            return best_Mk
+        best_Nk = best_Mk.new_zeros(len(open_N), best_Mk.shape[1])
+        return best_Nk.index_copy_(0, open_N.nonzero().flatten(), best_Mk)
 
     def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:  # noqa: ARG002 -- for subclasses
         """The places (B, W) of the W best of each sentence's M continuations."""

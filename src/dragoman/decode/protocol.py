@@ -5,7 +5,8 @@ decoder-only model, an ensemble and a table in a test are all a `Model`; greedy 
 search and sampling are all a `Strategy`.
 
 A sentence has `beam_size` rows that lie side by side: sentence b owns the rows
-`b * beam_size` to `(b + 1) * beam_size - 1`. So N = B * beam_size.
+`b * beam_size` to `(b + 1) * beam_size - 1`. So N = B * beam_size. Where a state is `Uneven` and a
+frontier is `Closing`, the model steps the M open rows of these alone.
 """
 
 from dataclasses import dataclass

@@ -138,7 +138,7 @@ class _Stepped:
         self._rows_M: Tensor | None = None
         self._count = len(open_N)
         if self._closing is not None:
-            self.select(torch.arange(self._count))
+            self.select(torch.arange(self._count, device=open_N.device))
 
     def of(self, x_NX: Tensor) -> Tensor:
         """Take these rows of all."""
@@ -161,8 +161,8 @@ class _Stepped:
             self._rows_M = rows_M if len(rows_M) < self._count else None
         parents_M = self.of(parents_N)
         if before_M is not None:
-            place_N = torch.empty(count, dtype=torch.long)
-            place_N[before_M] = torch.arange(len(before_M))
+            place_N = parents_N.new_empty(count)
+            place_N[before_M] = torch.arange(len(before_M), device=before_M.device)
             parents_M = place_N[parents_M]
         self._state.select(parents_M)
 

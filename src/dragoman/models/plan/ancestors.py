@@ -107,9 +107,9 @@ class AncestorStore:
         self._sources, self._memory = sources, [sources.laid_out(kv) for kv in memory]
 
     def select(self, rows_N: Tensor) -> None:
-        """Make row `n` the continuation of the present row `rows_N[n]`, as `BeamStore` does.
+        """Make row `n` the continuation of the present row `rows_N[n]`.
 
-        A row's slot is its number among those of its sentence.
+        Single rows of a sentence may be left out: a row's slot is its number among those that stay.
         """
         if self.beam_size > 1:
             self._slots_NC = self._slots_NC.index_select(0, rows_N)
@@ -118,8 +118,8 @@ class AncestorStore:
             return
         self._place_N = self._place_N.index_select(0, rows_N)
         if self.beam_size > 1:
-            place_N = self._place_N
-            self._own_N = torch.arange(len(place_N)) - torch.searchsorted(place_N, place_N)
+            first_N = torch.searchsorted(self._place_N, self._place_N)
+            self._own_N = (torch.arange(len(first_N)) - first_N).int()
 
     def _move(self, places_N: Tensor) -> None:
         """Copy the sentences at these places to places of their own."""

@@ -66,8 +66,8 @@ class QuantizedLinear:
     def keep(self, ids_U: Tensor) -> None:
         """Become the map to these outputs alone, in this order, with the same integers."""
         self.outputs = len(ids_U)
-        self._w_scale_O, self._bias_O = self._w_scale_O[ids_U], self._bias_O[ids_U]
         if self._native is None:
+            self._w_scale_O, self._bias_O = self._w_scale_O[ids_U], self._bias_O[ids_U]
             self._weight_IO = self._weight_IO.t()[ids_U].t()
             return
         ids_T1O = F.pad(ids_U, (0, -self.outputs % TILE_OUTPUTS)).view(-1, 1, TILE_OUTPUTS)
