@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dragoman.decode.open_rows import top_of_open
 from dragoman.decode.protocol import Advance
 from dragoman.decode.score import length_penalty
 from dragoman.errors import InputError
@@ -57,11 +58,9 @@ class BeamFrontier:
         self._max_B = max_B
         self._alpha = beam.length_penalty
         self._length = 0
-        # A closed slot has log-probability minus infinity. At the start one prefix is open, the
-        # empty one.
-        self._log_probs_BW = torch.full(
-            (num_sentences, width), IMPOSSIBLE, device=max_B.device, dtype=torch.float32
-        )
+        # A closed slot has log-probability minus infinity. At first the empty prefix alone is open.
+        shape_BW = num_sentences, width
+        self._log_probs_BW = max_B.new_full(shape_BW, IMPOSSIBLE, dtype=torch.float32)
         self._log_probs_BW[:, 0] = 0.0
         self._greatest_penalty_B = self._log_probs_BW.new_tensor(
             [length_penalty(length, self._alpha) for length in max_B.tolist()]
@@ -72,10 +71,7 @@ class BeamFrontier:
         self._first_rows_B = torch.arange(num_sentences, device=max_B.device) * width
 
     def advance(self, log_probs_MV: Tensor) -> Advance:
-        """Rank the continuations of all open hypotheses and fill the open slots.
-
-        M are all rows, or the open ones.
-        """
+        """Rank the continuations of all open hypotheses (M rows or more); fill the open slots."""
         self._length += 1
         log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(log_probs_MV)
         chosen_BW = (self._ranks_W < self._slots_B[:, None]) & (log_probs_BW > IMPOSSIBLE)
@@ -111,10 +107,8 @@ class BeamFrontier:
         """
         num_sentences, width = self._log_probs_BW.shape
         vocab_size = log_probs_MV.shape[1]
-        values_Nk, tokens_Nk = (
-            self._at_their_rows(best_Mk)
-            for best_Mk in top_tokens(log_probs_MV, min(self._num_candidates, vocab_size))
-        )
+        count = min(self._num_candidates, vocab_size)
+        values_Nk, tokens_Nk = top_of_open(log_probs_MV, count, self.open_N)
         sums_BWk = self._log_probs_BW[:, :, None] + values_Nk.view(num_sentences, width, -1)
         # Whatever a closed row's logits are, NaN among them, it has no continuation.
         sums_BWk.masked_fill_((self._log_probs_BW == IMPOSSIBLE)[:, :, None], IMPOSSIBLE)
@@ -126,14 +120,6 @@ class BeamFrontier:
             tokens_BM.gather(1, order_BW),
             self._first_rows_B[:, None] + order_BW // values_Nk.shape[1],
         )
-
-    def _at_their_rows(self, best_Mk: Tensor) -> Tensor:
-        """Bring what belongs to the open rows to their places among all; zeros elsewhere."""
-        open_N = self.open_N
-        if len(best_Mk) == len(open_N):
-            return best_Mk
-        best_Nk = best_Mk.new_zeros(len(open_N), best_Mk.shape[1])
-        return best_Nk.index_copy_(0, open_N.nonzero().flatten(), best_Mk)
 
     def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:  # noqa: ARG002 -- for subclasses
         """The places (B, W) of the W best of each sentence's M continuations."""

@@ -11,20 +11,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from dragoman.decode.open_rows import OpenRows
 from dragoman.decode.processors import Processor
 from dragoman.decode.protocol import (
     Advance,
-    Closing,
-    Frontier,
     Hypothesis,
     Limits,
     Model,
     Prefixes,
     SearchStep,
-    State,
     StateT,
     Strategy,
-    Uneven,
 )
 from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import LogSoftmax
@@ -67,17 +64,16 @@ def search_steps(
     frontier = strategy.begin(limits.max_B, limits.eos_id)
     log_softmax = LogSoftmax()
     rows = _Rows(src_BS.shape[0], strategy, limits, src_BS.device)
-    stepped = _Stepped(frontier, state, rows.open_N)
+    open_rows = OpenRows(frontier, state, rows.open_N)
     while True:
-        logits_MV = model.step(stepped.of(rows.last_N), state)
-        prefixes = stepped.prefixes(rows.prefixes)
+        logits_MV = model.step(open_rows.of(rows.last_N), state)
         for process in processors:
-            logits_MV = process(logits_MV, prefixes)
+            logits_MV = process(logits_MV, open_rows.prefixes(rows.prefixes))
         log_probs_MV = log_softmax(logits_MV)
         advance = frontier.advance(log_probs_MV)
 
         # One row of a softmax is NaN as a whole or not at all. One table, one synchronisation.
-        broken_M = log_probs_MV[:, 0].isnan() & stepped.of(rows.open_N)
+        broken_M = log_probs_MV[:, 0].isnan() & open_rows.of(rows.open_N)
         flags = torch.cat([advance.ended_N, advance.open_N, broken_M]).tolist()
         count = len(advance.ended_N)
         ended, goes_on = flags[:count], flags[count : 2 * count]
@@ -100,7 +96,7 @@ def search_steps(
         yield SearchStep(prefixes=rows.prefixes, open_N=rows.open_N, finished=finished)
         if not len(rows.last_N):
             return
-        stepped.select(parents_N)
+        open_rows.select(parents_N)
 
 
 def _check(src_BS: Tensor, limits: Limits) -> None:
@@ -123,48 +119,6 @@ def _broken(logits_NV: Tensor) -> InputError:
         "No token is left to generate: the processors (forbidden tokens, minimum length) "
         "exclude the whole vocabulary; relax one of them."
     )
-
-
-class _Stepped:
-    """The rows that a step computes: all, or M of them that are open, where model and frontier can.
-
-    Slots of a beam close as their hypotheses end, and only one is open at first.
-    """
-
-    def __init__(self, frontier: Frontier, state: State, open_N: Tensor) -> None:
-        self._state = state
-        uneven = isinstance(state, Uneven) and state.uneven
-        self._closing = frontier if uneven and isinstance(frontier, Closing) else None
-        self._rows_M: Tensor | None = None
-        self._count = len(open_N)
-        if self._closing is not None:
-            self.select(torch.arange(self._count, device=open_N.device))
-
-    def of(self, x_NX: Tensor) -> Tensor:
-        """Take these rows of all."""
-        return x_NX if self._rows_M is None else x_NX[self._rows_M]
-
-    def prefixes(self, every: Prefixes) -> Prefixes:
-        """Take the prefixes of these rows."""
-        if self._rows_M is None:
-            return every
-        return Prefixes(self.of(every.ids_NL), self.of(every.sentence_N))
-
-    def select(self, parents_N: Tensor | None) -> None:
-        """Make row `n` the continuation of row `parents_N[n]` of those before."""
-        if parents_N is None:
-            return
-        before_M, count = self._rows_M, self._count
-        self._rows_M, self._count = None, len(parents_N)
-        if self._closing is not None:
-            rows_M = self._closing.open_N.nonzero().flatten()
-            self._rows_M = rows_M if len(rows_M) < self._count else None
-        parents_M = self.of(parents_N)
-        if before_M is not None:
-            place_N = parents_N.new_empty(count)
-            place_N[before_M] = torch.arange(len(before_M), device=before_M.device)
-            parents_M = place_N[parents_M]
-        self._state.select(parents_M)
 
 
 class _Rows:
@@ -237,12 +191,9 @@ class _Rows:
     def decided(self, undecided_B: Tensor) -> dict[int, list[Hypothesis]]:
         """The n best of the sentences that need no further step; earlier first among equals."""
         sentences = self._sentence_N[:: self._width][~undecided_B].tolist()
-        complete = {sentence: self._complete.pop(sentence).values() for sentence in sentences}
-        ranked = {
-            sentence: sorted(found, key=lambda h: h.score, reverse=True)
-            for sentence, found in complete.items()
-        }
-        return {sentence: best[: self._n_best] for sentence, best in ranked.items()}
+        found = {sentence: self._complete.pop(sentence).values() for sentence in sentences}
+        best = {each: sorted(found[each], key=lambda h: h.score, reverse=True) for each in found}
+        return {sentence: ranked[: self._n_best] for sentence, ranked in best.items()}
 
     def keep(self, rows_N: Tensor) -> None:
         """Go on with these rows only."""
