@@ -1,5 +1,6 @@
 """`dragoman train`: from texts to a model folder."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,13 @@ def train(
         Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
     ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="Model folder to fine-tune.")] = None,
+    nproc: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Number of processes that train together on this machine, one for each GPU.",
+        ),
+    ] = 1,
 ) -> None:
     """Train a model, or resume the unfinished run in its folder.
 
@@ -44,8 +52,11 @@ def train(
     dragoman train --from runs/en-zh --src b.en --tgt b.zh --out runs/en-zh-news
 
     dragoman train scaling-sweep --out runs/sweep
+
+    dragoman train multi30k-en-de --out runs/en-de --nproc 8
     """
     from dragoman.cli.pipes import talk
+    from dragoman.train.parallel import launch, launched
 
     words = arguments or []
     names = [word for word in words if "=" not in word]
@@ -58,7 +69,13 @@ def train(
         "--tgt": ("data.tgt", tgt),
     }
     _lay_over(overrides, options)
+    rank, size = launched()
+    _check_processes(nproc, size)
     recipe, runs = _choose(names, overrides)
+    if nproc > 1:
+        quiet = ["--quiet"] if sys.stderr is None else []
+        raise typer.Exit(launch(nproc, [*quiet, "train", "--", *names, *overrides]))
+    console.quiet = rank > 0
     if recipe.description:
         console.print(recipe.description)
     if recipe.expect:
@@ -71,6 +88,17 @@ def train(
     console.print(
         f"The model is in {result.folder}. Next:\n{use}\ndragoman inspect {result.folder}"
     )
+
+
+def _check_processes(nproc: int, size: int) -> None:
+    """Raise InputError for a number of processes that cannot be started here."""
+    if nproc < 1:
+        raise InputError(f"--nproc {nproc}: a run needs at least one process; give 1 or more")
+    if nproc > 1 and size > 1:
+        raise InputError(
+            f"--nproc {nproc} starts processes, and this one is already one of {size} that "
+            "another launcher has started; leave --nproc out"
+        )
 
 
 def _use(recipe: "RunRecipe", folder: Path) -> str:
