@@ -69,13 +69,11 @@ def train(
         "--tgt": ("data.tgt", tgt),
     }
     _lay_over(overrides, options)
-    rank, size = launched()
-    _check_processes(nproc, size)
     recipe, runs = _choose(names, overrides)
-    if nproc > 1:
+    if nproc != 1:
         quiet = ["--quiet"] if sys.stderr is None else []
         raise typer.Exit(launch(nproc, [*quiet, "train", "--", *names, *overrides]))
-    console.quiet = rank > 0
+    console.quiet = launched()[0] > 0  # rank 0 speaks for all
     if recipe.description:
         console.print(recipe.description)
     if recipe.expect:
@@ -88,17 +86,6 @@ def train(
     console.print(
         f"The model is in {result.folder}. Next:\n{use}\ndragoman inspect {result.folder}"
     )
-
-
-def _check_processes(nproc: int, size: int) -> None:
-    """Raise InputError for a number of processes that cannot be started here."""
-    if nproc < 1:
-        raise InputError(f"--nproc {nproc}: a run needs at least one process; give 1 or more")
-    if nproc > 1 and size > 1:
-        raise InputError(
-            f"--nproc {nproc} starts processes, and this one is already one of {size} that "
-            "another launcher has started; leave --nproc out"
-        )
 
 
 def _use(recipe: "RunRecipe", folder: Path) -> str:

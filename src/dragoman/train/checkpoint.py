@@ -169,15 +169,10 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
     return {name: (weight / len(paths)).float() for name, weight in total.items()}
 
 
-def random_state(gpu: int | None = None) -> dict[str, Tensor]:
-    """Return the state of torch's generators: dropout draws from them.
-
-    That of all GPUs, or of the one with this number.
-    """
+def random_state() -> dict[str, Tensor]:
+    """Return the state of torch's generators: dropout draws from them."""
     states = {"cpu": torch.get_rng_state()}
-    if gpu is not None:
-        states[f"cuda:{gpu}"] = torch.cuda.get_rng_state(gpu)
-    elif torch.cuda.is_available():
+    if torch.cuda.is_available():
         states |= {f"cuda:{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
     return states
 

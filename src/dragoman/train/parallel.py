@@ -1,28 +1,24 @@
 r"""Training by several processes: all that they need is applied here, to a run that knows of none.
 
-Each process, called a rank, has the whole model and learns from batches of its own; PyTorch's
-`DistributedDataParallel` (Li et al., 2020, https://arxiv.org/abs/2006.15704) takes the mean of
-their gradients while the last backward pass still runs. A step of `n` ranks draws `n` times
-`train.accumulate` batches of the one stream, and number `i` of them is that of rank `i mod n`, so
-no two ranks learn from the same batch, all have equally many, and the step is that of one process
-with `n` times as many batches:
+Each process, called a rank, has the whole model; PyTorch's `DistributedDataParallel` (Li et al.,
+2020, https://arxiv.org/abs/2006.15704) takes the mean of their gradients. A step of `n` ranks draws
+`n` times `train.accumulate` batches of the one stream. Number `i` of them is that of rank
+`i mod n`, and the step is that of one process with all of them:
 
 .. math:: \nabla \frac{1}{T} \sum_i \ell_i
           = \frac{1}{n} \sum_{r} \nabla \frac{n}{T} \sum_{i \bmod n = r} \ell_i
 
-where :math:`\ell_i` is the sum of the losses of batch `i` and :math:`T` the number of targets of
-all batches. Rank 0 alone validates, writes and reports. The ranks agree before the optimizer moves:
-what fails on one of them ends all, with one sentence.
+where :math:`\ell_i` sums the losses of batch `i` and :math:`T` counts the targets of all. Rank 0
+alone validates, writes and reports; what fails on one rank ends all, with one sentence.
 """
 
 import math
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from typing import Any, NoReturn, TypeVar
@@ -41,7 +37,6 @@ from dragoman.train.step import (
     OUT_OF_MEMORY,
     Stepper,
     first_examples,
-    not_finite,
     within_memory,
 )
 
@@ -60,7 +55,6 @@ class World:
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
         self.rank, self.size = rank, size
-        self._gpu: int | None = None
         self._count = 0
         if size == 1:
             return
@@ -117,11 +111,10 @@ class World:
 
     def in_turn(self, work: Callable[[], Value]) -> Value:
         """Work on rank 0, which writes what the others read, and then on them."""
-        for leads in (True, False):
-            mine = self.together(work if leads == self.leads else _wait, patient=True)
-            if leads == self.leads:
-                result = mine
-        return result
+        idle: Callable[[], Any] = lambda: None  # noqa: E731 -- a type for it
+        first = self.together(work if self.leads else idle, patient=True)
+        then = self.together(idle if self.leads else work, patient=True)
+        return first if self.leads else then
 
     def stop(self, error: DragomanError) -> NoReturn:
         """Raise on rank 0, which prints it for all; the others end when that one has."""
@@ -140,20 +133,15 @@ class World:
         return mine
 
     def device(self, device: torch.device) -> torch.device:
-        """Return the device of this rank: of several GPUs its own.
-
-        Raises InputError where there are too few, or where the recipe chooses a certain one.
-        """
+        """Return the device of this rank, its own GPU; raises InputError where there is none."""
         if self.size == 1 or device.type != "cuda":
             return device
         gpu, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
         if device.index is not None or gpu >= count:
             raise InputError(
-                f"{self.size} processes take a GPU each, process {self.rank} that of number {gpu}: "
-                f"torch sees {count} here, and the recipe chooses {device}; start no more than "
-                "there are, with train.device=cuda, or give train.device=cpu"
+                f"{self.size} processes take a GPU each: torch sees {count} here, and the recipe "
+                f"chooses {device}; start as many, with train.device=cuda, or give train.device=cpu"
             )
-        self._gpu = gpu
         torch.cuda.set_device(gpu)
         return torch.device("cuda", gpu)
 
@@ -164,7 +152,7 @@ class World:
 
     def random_states(self) -> Mapping[str, Tensor]:
         """Return the states of all ranks; those of rank 0 have the names of a single process."""
-        first, *rest = self.gather(random_state(self._gpu), patient=True)
+        first, *rest = self.gather(random_state(), patient=True)
         return first | {
             f"{_prefix(rank)}{name}": state
             for rank, states in enumerate(rest, start=1)
@@ -184,10 +172,7 @@ class World:
         job: Job[BatchT],
         too_large: Callable[[Sequence[BatchT]], str],
     ) -> Stepper[BatchT]:
-        """Wrap the loss of several ranks, which begin with the weights of rank 0.
-
-        `too_large` explains a lack of memory.
-        """
+        """Wrap the loss of several ranks; `too_large` explains a lack of memory."""
         if self.size == 1:
             return stepper
         wrapped = DistributedDataParallel(
@@ -196,8 +181,15 @@ class World:
             gradient_as_bucket_view=True,
             find_unused_parameters=True,
         )
-        given = {each.name: getattr(stepper, each.name) for each in fields(stepper)}
-        return SharedStepper(**given | {"loss": wrapped}, world=self, too_large=too_large)
+        return SharedStepper(
+            model=stepper.model,
+            optimizer=stepper.optimizer,
+            loss=wrapped,
+            precision=stepper.precision,
+            clip_norm=stepper.clip_norm,
+            world=self,
+            too_large=too_large,
+        )
 
     def stop_rule(self, rule: StopRule, interrupt: Interrupt) -> StopRule:
         """Return a rule that judges the progress of rank 0, and an interrupt of any rank."""
@@ -210,11 +202,11 @@ class World:
 
         return rule if self.size == 1 else reason
 
-    def describe(self, accumulate: int) -> str:
+    def describe(self, accumulate: int, device: torch.device) -> str:
         """Return how many processes there are, by what they speak, and the batches of a step."""
         if self.size == 1:
             return ""
-        how = "gloo" if self._gpu is None else "nccl"
+        how = "nccl" if device.type == "cuda" else "gloo"
         return f" {self.size} processes ({how}), {self.size * accumulate:,} batches a step."
 
     @contextmanager
@@ -227,7 +219,7 @@ class World:
                 raise
             if not self.leads:
                 sys.exit(1)
-            who = "another process of the run has ended, and its own message says why"
+            who = "another process of the run has ended, and it or its launcher has said why"
             if "timed out" in str(error).lower():
                 late = [r for r in range(self.size) if int(self._store.get(str(r))) < self._count]
                 names = ", ".join(map(str, late)) or "another"
@@ -241,10 +233,6 @@ LOST = ("gloo", "nccl", "connection", "socket", "timed out", "broken pipe")
 """Words of the messages of a process whose peer is gone or does not answer."""
 
 
-def _wait() -> Any:  # noqa: ANN401 -- what nobody reads
-    """Do nothing while another rank works."""
-
-
 def _prefix(rank: int) -> str:
     return f"rank{rank}/" if rank else ""
 
@@ -252,9 +240,9 @@ def _prefix(rank: int) -> str:
 class _Loss(nn.Module):
     """A job's loss as a module, which is what can be wrapped.
 
-    One parameter is used by no batch. Looking for unused ones, as `layer_drop` makes them, DDP
-    would otherwise warn that there is none; and as it looks, it does not regroup the gradients
-    after its first step, which would change the order of their sums in a run that goes on.
+    One parameter is used by no batch: looking for such, as `layer_drop` makes them, DDP would warn
+    that there is none. As it looks, it does not regroup the gradients after its first step, which
+    would change the order of their sums in a run that goes on.
     """
 
     def __init__(self, job: Job[Any]) -> None:
@@ -304,13 +292,13 @@ class SharedStepper(Stepper[BatchT]):
         mine = sum(torch.stack(means).tolist()) / self.world.size
         loss = sum(self.world.gather(mine))
         if not math.isfinite(loss):
-            self.stop("loss", loss, [] if math.isfinite(mine) else batches)
+            self.stop("loss", loss, [] if math.isfinite(mine) else first_examples(batches))
         return loss, num_tokens
 
-    def stop(self, what: str, value: float, batches: Sequence[BatchT]) -> NoReturn:
-        """End all ranks; the examples are those of all batches that are given on any rank."""
-        told = self.world.gather(first_examples(batches))
-        self.world.stop(not_finite(what, value, [number for mine in told for number in mine]))
+    def stop(self, what: str, value: float, examples: Sequence[int]) -> NoReturn:
+        """End all ranks; the examples are those that any rank has given."""
+        told = [number for mine in self.world.gather(examples) for number in mine]
+        self.world.together(lambda: Stepper.stop(self, what, value, told))
 
 
 def launched() -> tuple[int, int]:
@@ -328,11 +316,15 @@ def join_world() -> World:
 
 
 def launch(count: int, words: Sequence[str]) -> int:
-    """Run `dragoman WORDS` in several processes on this machine; return the exit code.
+    """Run `dragoman WORDS` in so many processes on this machine; return the exit code.
 
-    It is that of rank 0, or that of another that fails. Raises InputError for a number that makes
-    no sense, DragomanError where a process was killed.
+    Raises InputError for a number that makes no sense, DragomanError where one was killed.
     """
+    if count < 1 or launched()[1] > 1:
+        raise InputError(
+            f"--nproc {count} is no number of processes to start here; give 1 or more, and leave "
+            "it out where torchrun has started them"
+        )
     import logging
 
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
@@ -341,28 +333,28 @@ def launch(count: int, words: Sequence[str]) -> int:
 
     logging.disable(logging.ERROR)  # of torch, which reports what the processes have printed
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // count)))
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as logs:
-        config = LaunchConfig(
-            min_nodes=1,
-            max_nodes=1,
-            nproc_per_node=count,
-            run_id="dragoman",
-            rdzv_backend="c10d",
-            rdzv_endpoint="localhost:0",
-            local_addr="localhost",
-            max_restarts=0,
-            logs_specs=DefaultLogsSpecs(log_dir=logs),
-        )
-        try:
-            elastic_launch(config, sys.executable)("-m", "dragoman", *words)
-        except SignalException:
-            return 128 + signal.SIGINT
-        except ChildFailedError as error:
-            codes = {rank: failure.exitcode for rank, failure in sorted(error.failures.items())}
-            if positive := [code for code in codes.values() if code > 0]:
-                return int(positive[0])
-            rank, code = next(iter(codes.items()))
-            raise DragomanError(
-                f"process {rank} of {count} was killed ({signal.Signals(-code).name}); {GO_ON}"
-            ) from error
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=count,
+        run_id="dragoman",
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        local_addr="localhost",
+        max_restarts=0,
+        logs_specs=DefaultLogsSpecs(log_dir=os.devnull),
+    )
+    try:
+        elastic_launch(config, sys.executable)("-m", "dragoman", *words)
+    except SignalException:
+        return 128 + signal.SIGINT
+    except ChildFailedError as error:
+        codes = {rank: int(failed.exitcode) for rank, failed in sorted(error.failures.items())}
+        for rank, code in codes.items():
+            if code < 0:
+                name = signal.Signals(-code).name
+                raise DragomanError(
+                    f"process {rank} of {count} was killed ({name}); {GO_ON}"
+                ) from error
+        return next(iter(codes.values()))
     return 0

@@ -188,7 +188,7 @@ class Parts:
             f"{_parameters(model)}; {device} in {precision}, "
             f"{counted(torch.get_num_threads(), 'thread')}; "
             f"{counted(job.batches.num_batches, 'batch', 'batches')} an epoch, "
-            f"{job.batches.padding:.1%} padding.{world.describe(config.accumulate)}"
+            f"{job.batches.padding:.1%} padding.{world.describe(config.accumulate, device)}"
         )
         world.begin_random(config.seed)
         stepper = Stepper(
@@ -212,12 +212,8 @@ class Parts:
     def take_step(self, progress: Progress) -> StepResult:
         """Draw the batches of one step and learn from them."""
         config = self.recipe.train
-        group = self.world.together(
-            lambda: [
-                batch.to(self.device)
-                for batch in self.world.draw(self.job.batches, config.accumulate)
-            ]
-        )
+        draw = partial(self.world.draw, self.job.batches, config.accumulate)
+        group = [batch.to(self.device) for batch in self.world.together(draw)]
         done = progress.done(config)
         rate = learning_rate(config, progress.step + 1, done, self.job.config.model.d_model)
         with within_memory(lambda: self.too_large(group)):

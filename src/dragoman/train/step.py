@@ -55,7 +55,7 @@ class Stepper(Generic[BatchT]):
         grad_norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), limit))
         for what, value in (("loss", loss), ("gradient norm", grad_norm)):
             if not math.isfinite(value):
-                self.stop(what, value, batches)
+                self.stop(what, value, first_examples(batches))
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         self.optimizer.step()
@@ -80,23 +80,18 @@ class Stepper(Generic[BatchT]):
         loss = sum(torch.stack(means).tolist())  # read once: on a GPU this waits
         return loss, sum(batch.num_tokens for batch in batches)
 
-    def stop(self, what: str, value: float, batches: Sequence[BatchT]) -> NoReturn:
-        """Raise DragomanError: this loss or gradient norm of these batches is not finite."""
-        raise not_finite(what, value, first_examples(batches))
+    def stop(self, what: str, value: float, examples: Sequence[int]) -> NoReturn:
+        """Raise DragomanError: the loss or the gradient norm of these examples is not finite."""
+        raise DragomanError(
+            f"the {what} is {value}, in a batch of the examples {examples} ...; the weights are as "
+            "they were before it: lower train.learning_rate, lengthen train.warmup_steps, or look "
+            "at those examples"
+        )
 
 
 def first_examples(batches: Sequence[Batch]) -> list[int]:
     """Return the numbers, from 1, of the first examples of each batch."""
     return [int(i) + 1 for batch in batches for i in batch.indices[:5]]
-
-
-def not_finite(what: str, value: float, examples: Sequence[int]) -> DragomanError:
-    """Return the error that names a loss or a gradient norm which is no number, and examples."""
-    return DragomanError(
-        f"the {what} is {value}, in a batch of the examples {list(examples)} ...; the weights are "
-        "as they were before it: lower train.learning_rate, lengthen train.warmup_steps, or look "
-        "at those examples"
-    )
 
 
 @contextmanager
