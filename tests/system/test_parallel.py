@@ -61,13 +61,13 @@ def arguments_of(task: str, folder: Path) -> list[object]:
         texts = ["--src", folder / "a.src", "--tgt", folder / "a.tgt"]
         return ["train", *texts, *SMALL, "batch.max_tokens=200", *EXACT]
     if task == "generate":
-        return ["train", write_recipe(folder), "batch.rows=2", *EXACT]
+        return ["train", write_recipe(folder), f"data.root={folder}", "batch.rows=2", *EXACT]
     if task == "dialogue":
         path = write_recipe(folder, split="blank-line", tokenizer="bpe", packing="documents")
         (folder / "song.txt").write_text(DIALOGUES * 60, encoding="utf-8")
         chat = 'generation.chat={user="<user>",assistant="<assistant>"}'
         specials = 'tokenizer.specials=["<user>","<assistant>"]'
-        return ["train", path, "batch.rows=2", chat, specials, *EXACT]
+        return ["train", path, f"data.root={folder}", "batch.rows=2", chat, specials, *EXACT]
     make = tagged_file if task == "tag" else labelled_file
     path = encoder_recipe(folder, task, make(folder / "data.tsv"))
     if task == "pretrain":

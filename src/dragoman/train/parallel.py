@@ -26,6 +26,7 @@ from typing import Any, NoReturn, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.data.batches import Stream
@@ -60,7 +61,7 @@ class World:
             return
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         try:
-            self._store, _, _ = next(dist.rendezvous("env://", rank, size, timeout=PROMPT))
+            self._store, _, _ = next(rendezvous("env://", rank, size, timeout=PROMPT))
             dist.init_process_group(
                 backend, store=self._store, rank=rank, world_size=size, timeout=PROMPT
             )
@@ -112,8 +113,8 @@ class World:
     def in_turn(self, work: Callable[[], Value]) -> Value:
         """Work on rank 0, which writes what the others read, and then on them."""
         idle: Callable[[], Any] = lambda: None  # noqa: E731 -- a type for it
-        first = self.together(work if self.leads else idle, patient=True)
-        then = self.together(idle if self.leads else work, patient=True)
+        first: Value = self.together(work if self.leads else idle, patient=True)
+        then: Value = self.together(idle if self.leads else work, patient=True)
         return first if self.leads else then
 
     def stop(self, error: DragomanError) -> NoReturn:
@@ -137,7 +138,7 @@ class World:
         if self.size == 1 or device.type != "cuda":
             return device
         gpu, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-        if device.index is not None or gpu >= count:
+        if ":" in str(device) or gpu >= count:
             raise InputError(
                 f"{self.size} processes take a GPU each: torch sees {count} here, and the recipe "
                 f"chooses {device}; start as many, with train.device=cuda, or give train.device=cpu"
@@ -148,7 +149,7 @@ class World:
     def begin_random(self, seed: int) -> None:
         """Seed each rank but the first anew, so that dropout differs; the weights are drawn."""
         if self.rank:
-            torch.manual_seed(seed + (self.rank << 32))
+            torch.manual_seed((seed + 0x9E3779B1 * self.rank) % 2**32)  # a CPU takes 32 bits
 
     def random_states(self) -> Mapping[str, Tensor]:
         """Return the states of all ranks; those of rank 0 have the names of a single process."""
@@ -177,7 +178,6 @@ class World:
             return stepper
         wrapped = DistributedDataParallel(
             _Loss(job),
-            broadcast_buffers=False,  # none changes
             gradient_as_bucket_view=True,
             find_unused_parameters=True,
         )

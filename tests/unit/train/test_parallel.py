@@ -71,8 +71,11 @@ def test_the_ranks_share_the_batches_of_one_process(
     sources = [Numbers(sizes) for _ in range(size)]
     streams = [Stream(source, seed=1) for source in sources]
     for _ in range(steps):
-        expected = ALONE.draw(alone, count * size)
-        shares = [rank_of(rank, size).draw(stream, count) for rank, stream in enumerate(streams)]
+        expected = ALONE.draw(alone, count * size)  # type: ignore[type-var]  # ints are enough
+        shares = [
+            rank_of(rank, size).draw(stream, count)  # type: ignore[type-var]
+            for rank, stream in enumerate(streams)
+        ]
         assert [len(share) for share in shares] == [count] * size
         assert [each for turn in zip(*shares, strict=True) for each in turn] == expected
         assert all(stream.state_dict() == alone.state_dict() for stream in streams)
@@ -103,7 +106,7 @@ def test_one_process_is_what_it_was() -> None:
     """It draws, stops, fails and computes without a word of others."""
     rule, interrupt = (lambda _: "enough"), Interrupt()
     assert ALONE.stop_rule(rule, interrupt) is rule
-    assert ALONE.describe(3) == ""
+    assert ALONE.describe(3, torch.device("cpu")) == ""
     assert ALONE.device(torch.device("cuda:1")) == torch.device("cuda:1")
     assert ALONE.gather("x") == ["x"]
     assert ALONE.in_turn(lambda: 5) == 5
@@ -121,7 +124,7 @@ def test_a_gpu_for_each(monkeypatch: pytest.MonkeyPatch, name: str, local: str, 
     monkeypatch.setenv("LOCAL_RANK", local)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
     world = rank_of(int(local), 3)
-    with pytest.raises(InputError, match=r"3 processes take a GPU each, .*torch sees 2 here"):
+    with pytest.raises(InputError, match=r"3 processes take a GPU each: torch sees 2 here"):
         world.device(torch.device(name))
     assert world.device(torch.device("cpu")) == torch.device("cpu")
 
