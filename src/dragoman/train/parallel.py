@@ -218,7 +218,7 @@ class World:
             if not any(word in str(error).lower() for word in LOST):
                 raise
             if not self.leads:
-                sys.exit(1)
+                os._exit(1)  # there is nothing to put away, and threads of gloo are still at work
             who = "another process of the run has ended, and it or its launcher has said why"
             if "timed out" in str(error).lower():
                 late = [r for r in range(self.size) if int(self._store.get(str(r))) < self._count]
@@ -351,10 +351,9 @@ def launch(count: int, words: Sequence[str]) -> int:
     except ChildFailedError as error:
         codes = {rank: int(failed.exitcode) for rank, failed in sorted(error.failures.items())}
         for rank, code in codes.items():
-            if code < 0:
+            if code < 0 and code != -signal.SIGTERM:  # with which the launcher ends the others
                 name = signal.Signals(-code).name
-                raise DragomanError(
-                    f"process {rank} of {count} was killed ({name}); {GO_ON}"
-                ) from error
-        return next(iter(codes.values()))
+                message = f"process {rank} of {count} was killed ({name}); {GO_ON}"
+                raise DragomanError(message) from error
+        return next((code for code in codes.values() if code > 0), 1)
     return 0
