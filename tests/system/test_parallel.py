@@ -189,13 +189,15 @@ def test_another_number_of_processes(dragoman: CommandLine, tmp_path: Path) -> N
 
 
 PROGRAM = """
-import os, sys
+import os, sys, time
+from datetime import timedelta
 import dragoman
 dragoman.prepare_process()
 import torch
 from dragoman.cli.main import entry
 from dragoman.errors import InputError
 from dragoman.tasks.translate import job
+from dragoman.train import parallel
 from dragoman.data.batches import Stream
 
 failure = sys.argv.pop(1)
@@ -203,6 +205,8 @@ loss, draw, assemble = job.TranslateJob.loss, Stream.__next__, job.read_texts
 
 def fail_in_loss(self, batch):
     late = self.batches.epoch and os.environ.get("RANK", "1") == "1"
+    if late and failure == "hang":
+        time.sleep(14)
     if late and failure == "memory":
         torch.empty(1 << 55)
     return loss(self, batch) * (float(failure) if late and failure == "nan" else 1)
@@ -217,6 +221,8 @@ def fail_in_reading(*given):
         raise InputError("the file y is damaged")
     return assemble(*given)
 
+if failure == "hang":
+    parallel.PROMPT = timedelta(seconds=9)
 job.TranslateJob.loss = fail_in_loss
 Stream.__next__ = fail_in_drawing
 job.read_texts = fail_in_reading
@@ -230,6 +236,9 @@ entry()
     [
         ("nan", "the loss is nan, in a batch of the examples [", 1),
         ("memory", "out of memory in a batch of ", 1),
+        pytest.param(
+            *("hang", "process 1 of 2 has not answered for 0:00:09", 1), marks=pytest.mark.slow
+        ),
         ("data", "the file x is damaged", 2),
         ("texts", "the file y is damaged", 2),
     ],

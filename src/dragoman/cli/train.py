@@ -33,13 +33,7 @@ def train(
         Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
     ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="Model folder to fine-tune.")] = None,
-    nproc: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Number of processes that train together on this machine, one for each GPU.",
-        ),
-    ] = 1,
+    nproc: Annotated[int, typer.Option(help="Number of processes that train, one per GPU.")] = 1,
 ) -> None:
     """Train a model, or resume the unfinished run in its folder.
 

@@ -34,12 +34,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.train.checkpoint import random_state, set_random_state
 from dragoman.train.job import BatchT, Job
 from dragoman.train.loop import Interrupt, Progress
-from dragoman.train.step import (
-    OUT_OF_MEMORY,
-    Stepper,
-    first_examples,
-    within_memory,
-)
+from dragoman.train.step import OUT_OF_MEMORY, Stepper, first_examples, within_memory
 
 PROMPT = timedelta(minutes=10)
 """How long a rank waits for the others within a step."""
@@ -352,8 +347,7 @@ def launch(count: int, words: Sequence[str]) -> int:
         codes = {rank: int(failed.exitcode) for rank, failed in sorted(error.failures.items())}
         for rank, code in codes.items():
             if code < 0 and code != -signal.SIGTERM:  # with which the launcher ends the others
-                name = signal.Signals(-code).name
-                message = f"process {rank} of {count} was killed ({name}); {GO_ON}"
-                raise DragomanError(message) from error
+                who = f"process {rank} of {count} was killed ({signal.Signals(-code).name})"
+                raise DragomanError(f"{who}; {GO_ON}") from error
         return next((code for code in codes.values() if code > 0), 1)
     return 0

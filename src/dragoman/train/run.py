@@ -108,10 +108,7 @@ def run_job(
     started: float,
     world: World = ALONE,
 ) -> TrainResult:
-    """Run a job, as `recipe.train` says, in an open folder; `started` is when the clock began.
-
-    Of the processes of `world` the first alone validates, writes and reports.
-    """
+    """Run a job, as `recipe.train` says, in an open folder; `started` is when the clock began."""
     config = recipe.train
     parts = world.together(lambda: Parts.around(job, recipe, folder, console, world))
     progress = world.in_turn(lambda: parts.resume(console))
