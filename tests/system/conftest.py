@@ -76,12 +76,21 @@ class CommandLine:
     folder: Path
 
     def start(
-        self, arguments: Sequence[object], moment: int | None = None, number: int = signal.SIGKILL
+        self,
+        arguments: Sequence[object],
+        moment: int | None = None,
+        number: int = signal.SIGKILL,
+        environment: Mapping[str, str] | None = None,
     ) -> Running:
-        """Start a command; it may signal itself as it changes files for the n-th time, from 0."""
-        log = self.folder / "log.txt"
+        """Start a command; it may signal itself as it changes files for the n-th time, from 0.
+
+        `environment` has more variables for it; one of several processes writes a log of its own.
+        """
+        more = environment or {}
+        log = self.folder / f"log{more.get('RANK', '')}.txt"
         log.unlink(missing_ok=True)
         request = {
+            "environment": dict(more),
             "arguments": list(map(str, arguments)),
             "log": str(log),
             "moment": moment,

@@ -3,7 +3,8 @@
 It reads JSON objects, one a line, and answers each with a number. `{"arguments": [...], "log":
 path, "moment": null, "signal": 9}` starts the command line in a child whose output goes to the log:
 the answer is the child's process id. With a number n for the moment the child sends itself the
-signal as it sets out to change a file after having changed n. `{"wait": pid}` waits for the child's
+signal as it sets out to change a file after having changed n; `"environment": {...}` are variables
+for it. `{"wait": pid}` waits for the child's
 end: the answer is its exit code (minus the signal that killed it). Until it is waited for, an ended
 child keeps its process id, so that a signal sent to it a moment too late goes nowhere else.
 """
@@ -67,6 +68,7 @@ def run(request: dict[str, Any]) -> None:
     try:
         if (moment := request["moment"]) is not None:
             sys.addaudithook(signalled(moment, request["signal"]))
+        os.environ.update(request["environment"])
         dragoman.cli.main.main(request["arguments"])
         code = 0
     except SystemExit as end:

@@ -1,5 +1,6 @@
 """`dragoman train`: from texts to a model folder."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,7 @@ def train(
         Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
     ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="Model folder to fine-tune.")] = None,
+    nproc: Annotated[int, typer.Option(help="Number of processes that train, one per GPU.")] = 1,
 ) -> None:
     """Train a model, or resume the unfinished run in its folder.
 
@@ -44,8 +46,11 @@ def train(
     dragoman train --from runs/en-zh --src b.en --tgt b.zh --out runs/en-zh-news
 
     dragoman train scaling-sweep --out runs/sweep
+
+    dragoman train multi30k-en-de --out runs/en-de --nproc 8
     """
     from dragoman.cli.pipes import talk
+    from dragoman.train.parallel import launch, launched
 
     words = arguments or []
     names = [word for word in words if "=" not in word]
@@ -59,6 +64,10 @@ def train(
     }
     _lay_over(overrides, options)
     recipe, runs = _choose(names, overrides)
+    if nproc != 1:
+        quiet = ["--quiet"] if sys.stderr is None else []
+        raise typer.Exit(launch(nproc, [*quiet, "train", "--", *names, *overrides]))
+    console.quiet = launched()[0] > 0  # rank 0 speaks for all
     if recipe.description:
         console.print(recipe.description)
     if recipe.expect:

@@ -189,10 +189,14 @@ class Stream(Iterator[BatchT]):
         self._begin(epoch=0)
 
     def __next__(self) -> BatchT:
+        self.skip()
+        return self._drawn[self.position - 1]
+
+    def skip(self) -> None:
+        """Pass over the next batch without making it."""
         while self.position >= len(self._drawn):
             self._begin(self.epoch + 1)
         self.position += 1
-        return self._drawn[self.position - 1]
 
     @property
     def num_batches(self) -> int:

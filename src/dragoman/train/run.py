@@ -1,8 +1,8 @@
 """A training run around any job: optimizer, loop, checkpoints, and the model folder at the end."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
-from dragoman.errors import DragomanError, is_out_of_memory
 from dragoman.models.folder import load_model, save_model
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.cpu.products import autocast
@@ -24,10 +23,8 @@ from dragoman.train.checkpoint import (
     average_weights,
     checkpoints,
     load_checkpoint,
-    random_state,
     readable,
     save_checkpoint,
-    set_random_state,
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
@@ -39,17 +36,13 @@ from dragoman.train.optimizer import (
     make_optimizer,
     optimizer_tensors,
 )
+from dragoman.train.parallel import ALONE, World, join_world
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import ConsoleReport, MetricsFile, end_card, model_card, tensorboard
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import check_start, copy_weights
-from dragoman.train.step import Stepper, StepResult
+from dragoman.train.step import OUT_OF_MEMORY, Stepper, StepResult, within_memory
 from dragoman.wording import counted
-
-OUT_OF_MEMORY = (
-    "out of memory: give a smaller model or smaller batches in a new run, or use a machine with "
-    "more memory; the checkpoints written before stay whole"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +57,7 @@ class TrainResult:
     """Where it stood; `progress.best` is the validation of the model in the folder."""
 
 
-@contextmanager
-def _within_memory(sentence: Callable[[], str]) -> Iterator[None]:
-    """Raise DragomanError with this sentence where there is no memory left."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise DragomanError(sentence()) from error
-
-
-@_within_memory(lambda: OUT_OF_MEMORY)
+@within_memory(lambda: OUT_OF_MEMORY)
 def run_recipe(
     recipe: RunRecipe,
     assemble: Callable[[Any, RunFolder, Say, Check], Job[Any]],
@@ -94,35 +76,48 @@ def run_recipe(
     stay whole.
     """
     started = time.monotonic()
-    recipe.data.check()  # before there is a folder
-    check_start(recipe)
-    start = None
-    if recipe.start.model is not None and not checkpoints(RunFolder(Path(recipe.out)).checkpoints):
-        start = load_model(Path(recipe.start.model))  # finds damage before the texts are read
-    with (
-        deterministic(on=recipe.train.deterministic),
-        RunFolder.open(Path(recipe.out), recipe) as folder,
-    ):
-        job = assemble(recipe, folder, console.print, estimate())
+    world = join_world()
+    if not world.leads:
+        console = Console(quiet=True)
+
+    def begin() -> tuple[Job[Any], RunFolder]:
+        recipe.data.check()  # before there is a folder
+        check_start(recipe)
+        folder, start = RunFolder(Path(recipe.out)), None
+        if recipe.start.model is not None and not checkpoints(folder.checkpoints):
+            start = load_model(Path(recipe.start.model))  # finds damage before the texts are read
+        if world.leads:
+            stack.enter_context(RunFolder.open(folder.path, recipe))
+        job = assemble(recipe, folder, console.print, estimate() if world.leads else unchecked)
         if start is not None:
             console.print(copy_weights(*start, job.model, job.config.model, recipe))
-            start = None  # frees its memory
-        return run_job(job, recipe, folder, console=console, started=started)
+        return job, folder
+
+    with ExitStack() as stack:
+        stack.enter_context(deterministic(on=recipe.train.deterministic))
+        job, folder = world.in_turn(begin)
+        return run_job(job, recipe, folder, console=console, started=started, world=world)
 
 
 def run_job(
-    job: Job[Any], recipe: RunRecipe, folder: RunFolder, *, console: Console, started: float
+    job: Job[Any],
+    recipe: RunRecipe,
+    folder: RunFolder,
+    *,
+    console: Console,
+    started: float,
+    world: World = ALONE,
 ) -> TrainResult:
     """Run a job, as `recipe.train` says, in an open folder; `started` is when the clock began."""
     config = recipe.train
-    parts = Parts.around(job, recipe, folder, console)
-    progress = parts.resume(console)
+    parts = world.together(lambda: Parts.around(job, recipe, folder, console, world))
+    progress = world.in_turn(lambda: parts.resume(console))
+    parts = replace(parts, stepper=world.stepper(parts.stepper, job, parts.too_large))
     display = ConsoleReport(console, config)
-    reporters: list[Observer] = [
-        display,
-        MetricsFile(folder.metrics, config, progress),
-        *tensorboard(folder.training / "tensorboard", config),
-    ]
+    reporters: list[Observer] = [display]
+    if world.leads:
+        reporters.append(MetricsFile(folder.metrics, config, progress))
+        reporters += tensorboard(folder.training / "tensorboard", config)
     validator = Validator(
         every=config.validate_every,
         metric=recipe.metric,
@@ -135,17 +130,17 @@ def run_job(
     )
     interrupt = Interrupt()
     with interrupt.listen(), closing(display):
-        if recipe.start.model is not None and progress.step == 0:
+        if world.leads and recipe.start.model is not None and progress.step == 0:
             validator.validate(progress)  # the run may not come to surpass what it starts from
         reason = fit(
             progress,
             parts.take_step,
-            stop_rule(config, interrupt),
-            [*reporters, validator, saver],
+            world.stop_rule(stop_rule(config, interrupt), interrupt),
+            [*reporters, validator, saver] if world.leads else [saver],
             started=started,
         )
-        interrupted = interrupt.pressed
-        if not interrupted:
+        interrupted = reason == "interrupted" or any(world.gather(interrupt.pressed, patient=True))
+        if world.leads and not interrupted:
             parts.finish(progress, console)
             folder.mark_finished(reason, progress)
     return TrainResult(
@@ -165,14 +160,20 @@ class Parts:
     stepper: Stepper[Any]
     machine: dict[str, str]
     """What the bits depend on beside the recipe."""
+    world: World = ALONE
 
     @classmethod
     def around(
-        cls, job: Job[Any], recipe: RunRecipe, folder: RunFolder, console: Console
+        cls,
+        job: Job[Any],
+        recipe: RunRecipe,
+        folder: RunFolder,
+        console: Console,
+        world: World = ALONE,
     ) -> "Parts":
         """Bring the job's model to its device and build the optimizer; say what was decided."""
         config = recipe.train
-        device = choose_device(config.device)
+        device = world.device(choose_device(config.device))
         precision = choose_precision(config.precision, device)
         model = job.model.to(device).train()
         if config.activation_checkpointing:
@@ -184,8 +185,9 @@ class Parts:
             f"{_parameters(model)}; {device} in {precision}, "
             f"{counted(torch.get_num_threads(), 'thread')}; "
             f"{counted(job.batches.num_batches, 'batch', 'batches')} an epoch, "
-            f"{job.batches.padding:.1%} padding."
+            f"{job.batches.padding:.1%} padding.{world.describe(config.accumulate, device)}"
         )
+        world.begin_random(config.seed)
         stepper = Stepper(
             model=model,
             optimizer=optimizer,
@@ -200,21 +202,23 @@ class Parts:
             device=device,
             optimizer=optimizer,
             stepper=stepper,
-            machine=machine_of(device, precision),
+            machine=machine_of(device, precision, world.size),
+            world=world,
         )
 
     def take_step(self, progress: Progress) -> StepResult:
         """Draw the batches of one step and learn from them."""
         config = self.recipe.train
-        group = [next(self.job.batches).to(self.device) for _ in range(config.accumulate)]
+        draw = partial(self.world.draw, self.job.batches, config.accumulate)
+        group = [batch.to(self.device) for batch in self.world.together(draw)]
         done = progress.done(config)
         rate = learning_rate(config, progress.step + 1, done, self.job.config.model.d_model)
-        with _within_memory(lambda: self._too_large(group)):
+        with within_memory(lambda: self.too_large(group)):
             return self.stepper(group, rate)
 
     def measure(self) -> Validation:
         """Validate the model as it is now."""
-        with _within_memory(lambda: self._too_large([])), self.stepper.precision():
+        with within_memory(lambda: self.too_large([])), self.stepper.precision():
             return self.job.measure()
 
     def export(self, validation: Validation, progress: Progress) -> None:
@@ -241,13 +245,15 @@ class Parts:
         tensors: Tensors = {
             "weights": dict(model.named_parameters()),
             "optimizer": optimizer_tensors(self.optimizer, model),
-            "random": random_state(),
+            "random": self.world.random_states(),
         }
-        save_checkpoint(self.folder.checkpoints, state, tensors, **self._tidying)
+        if self.world.leads:
+            save_checkpoint(self.folder.checkpoints, state, tensors, **self._tidying)
 
     def resume(self, console: Console) -> Progress:
         """Go on from the newest checkpoint, if there is one; tidy where the run was killed."""
-        tidy_checkpoints(self.folder.checkpoints, **self._tidying)
+        if self.world.leads:
+            tidy_checkpoints(self.folder.checkpoints, **self._tidying)
         saved = checkpoints(self.folder.checkpoints)
         if not saved:
             return Progress()
@@ -257,7 +263,7 @@ class Parts:
             _set_weights(self.job.model, tensors["weights"])
             load_optimizer_tensors(self.optimizer, self.job.model, tensors["optimizer"])
             self.job.batches.load_state_dict(state.batches)
-            set_random_state(tensors["random"])
+            self.world.set_random_states(tensors["random"])
         console.print(f"Going on from step {progress.step:,}.")
         changed = [f"{k} {v} (was {before[k]})" for k, v in now.items() if v != before.get(k, v)]
         if changed:
@@ -294,7 +300,7 @@ class Parts:
         """Which checkpoints are kept."""
         return {"keep": self.recipe.train.average_last, "every": self.recipe.train.save_every}
 
-    def _too_large(self, batches: Sequence[Batch]) -> str:
+    def too_large(self, batches: Sequence[Batch]) -> str:
         """What to do where a step with these batches, or a validation, has no memory."""
         limits = to_plain(self.recipe).get("batch", {})
         given = [f"batch.{k} ({limits[k]:,})" for k in ("max_tokens", "rows") if k in limits]

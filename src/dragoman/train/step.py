@@ -1,16 +1,22 @@
 """One optimizer step: micro-batches in, weights moved."""
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Generic
+from typing import Generic, NoReturn
 
 import torch
 from torch import Tensor, nn
 
-from dragoman.errors import DragomanError
+from dragoman.data.batches import Batch
+from dragoman.errors import DragomanError, is_out_of_memory
 from dragoman.train.job import BatchT
+
+OUT_OF_MEMORY = (
+    "out of memory: give a smaller model or smaller batches in a new run, or use a machine with "
+    "more memory; the checkpoints written before stay whole"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,25 @@ class Stepper(Generic[BatchT]):
 
     def __call__(self, batches: Sequence[BatchT], learning_rate: float) -> StepResult:
         """Take one step. A loss or gradient that is not finite stops before the weights move."""
+        loss, num_tokens = self.accumulate(batches)
+        limit = float("inf") if self.clip_norm is None else self.clip_norm
+        grad_norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), limit))
+        for what, value in (("loss", loss), ("gradient norm", grad_norm)):
+            if not math.isfinite(value):
+                self.stop(what, value, first_examples(batches))
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return StepResult(
+            loss=loss,
+            grad_norm=grad_norm,
+            learning_rate=learning_rate,
+            num_tokens=num_tokens,
+        )
+
+    def accumulate(self, batches: Sequence[BatchT]) -> tuple[float, int]:
+        """Compute the gradients of the mean loss; return that loss and the number of tokens."""
         num_targets = sum(batch.num_targets for batch in batches)
         means: list[Tensor] = []
         for batch in batches:
@@ -53,26 +78,28 @@ class Stepper(Generic[BatchT]):
             mean.backward()
             means.append(mean.detach())
         loss = sum(torch.stack(means).tolist())  # read once: on a GPU this waits
-        limit = float("inf") if self.clip_norm is None else self.clip_norm
-        grad_norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), limit))
-        self._check_finite(loss, grad_norm, batches)
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        return StepResult(
-            loss=loss,
-            grad_norm=grad_norm,
-            learning_rate=learning_rate,
-            num_tokens=sum(batch.num_tokens for batch in batches),
+        return loss, sum(batch.num_tokens for batch in batches)
+
+    def stop(self, what: str, value: float, examples: Sequence[int]) -> NoReturn:
+        """Raise DragomanError: the loss or the gradient norm of these examples is not finite."""
+        raise DragomanError(
+            f"the {what} is {value}, in a batch of the examples {examples} ...; the weights are as "
+            "they were before it: lower train.learning_rate, lengthen train.warmup_steps, or look "
+            "at those examples"
         )
 
-    def _check_finite(self, loss: float, grad_norm: float, batches: Sequence[BatchT]) -> None:
-        for what, value in (("loss", loss), ("gradient norm", grad_norm)):
-            if not math.isfinite(value):
-                examples = [int(i) + 1 for batch in batches for i in batch.indices[:5]]
-                raise DragomanError(
-                    f"the {what} is {value}, in a batch of the examples {examples} ...; the "
-                    "weights are as they were before it: lower train.learning_rate, lengthen "
-                    "train.warmup_steps, or look at those examples"
-                )
+
+def first_examples(batches: Sequence[Batch]) -> list[int]:
+    """Return the numbers, from 1, of the first examples of each batch."""
+    return [int(i) + 1 for batch in batches for i in batch.indices[:5]]
+
+
+@contextmanager
+def within_memory(sentence: Callable[[], str]) -> Iterator[None]:
+    """Raise DragomanError with this sentence where there is no memory left."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise DragomanError(sentence()) from error

@@ -29,7 +29,7 @@ finally:
 
 VERBS: dict[str, str | None] = {
     "demo": None,
-    "train": None,
+    "train": "--src --tgt --out --from --nproc",
     "translate": (
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "

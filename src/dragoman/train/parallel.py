@@ -1,0 +1,353 @@
+r"""Training by several processes: all that they need is applied here, to a run that knows of none.
+
+Each process, called a rank, has the whole model; PyTorch's `DistributedDataParallel` (Li et al.,
+2020, https://arxiv.org/abs/2006.15704) takes the mean of their gradients. A step of `n` ranks draws
+`n` times `train.accumulate` batches of the one stream. Number `i` of them is that of rank
+`i mod n`, and the step is that of one process with all of them:
+
+.. math:: \nabla \frac{1}{T} \sum_i \ell_i
+          = \frac{1}{n} \sum_{r} \nabla \frac{n}{T} \sum_{i \bmod n = r} \ell_i
+
+where :math:`\ell_i` sums the losses of batch `i` and :math:`T` counts the targets of all. Rank 0
+alone validates, writes and reports; what fails on one rank ends all, with one sentence.
+"""
+
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from typing import Any, NoReturn, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
+from torch.nn.parallel import DistributedDataParallel
+
+from dragoman.data.batches import Stream
+from dragoman.errors import DragomanError, InputError
+from dragoman.train.checkpoint import random_state, set_random_state
+from dragoman.train.job import BatchT, Job
+from dragoman.train.loop import Interrupt, Progress
+from dragoman.train.step import OUT_OF_MEMORY, Stepper, first_examples, within_memory
+
+PROMPT = timedelta(minutes=10)
+"""How long a rank waits for the others within a step."""
+PATIENT = timedelta(hours=24)
+"""How long it waits while rank 0 tokenizes, validates or writes."""
+GO_ON = "the same command goes on from the last checkpoint"
+
+Value = TypeVar("Value")
+StopRule = Callable[[Progress], str | None]
+
+
+class World:
+    """The processes that train together; one that trains alone agrees with itself at once."""
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size = rank, size
+        self._count = 0
+        if size == 1:
+            return
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        try:
+            self._store, _, _ = next(rendezvous("env://", rank, size, timeout=PROMPT))
+            dist.init_process_group(
+                backend, store=self._store, rank=rank, world_size=size, timeout=PROMPT
+            )
+            self._patient = dist.new_group(backend="gloo", timeout=PATIENT)
+        except (RuntimeError, ValueError) as error:
+            raise DragomanError(
+                f"process {rank} of {size} cannot reach the others ({error}); compare the "
+                "addresses and ports that each was started with"
+            ) from error
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process validates, writes and reports."""
+        return self.rank == 0
+
+    def gather(self, value: Value, *, patient: bool = False) -> list[Value]:
+        """Give a value to all ranks; return those of all, by rank.
+
+        `patient` where rank 0 may be tokenizing, validating or writing meanwhile.
+        """
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        self._count += 1
+        with self.connected():
+            self._store.set(str(self.rank), str(self._count))
+            dist.all_gather_object(values, value, group=self._patient if patient else None)
+        return values
+
+    def together(
+        self,
+        work: Callable[[], Value],
+        out_of_memory: Callable[[], str] = lambda: OUT_OF_MEMORY,
+        *,
+        patient: bool = False,
+    ) -> Value:
+        """Work on all ranks; where it fails on one of them, all end with its sentence."""
+        error: DragomanError | None = None
+        try:
+            with within_memory(out_of_memory):
+                result = work()
+        except DragomanError as raised:
+            error = raised
+        for failure in self.gather(error, patient=patient):
+            if failure is not None:
+                self.stop(failure)
+        return result
+
+    def in_turn(self, work: Callable[[], Value]) -> Value:
+        """Work on rank 0, which writes what the others read, and then on them."""
+        idle: Callable[[], Any] = lambda: None  # noqa: E731 -- a type for it
+        first: Value = self.together(work if self.leads else idle, patient=True)
+        then: Value = self.together(idle if self.leads else work, patient=True)
+        return first if self.leads else then
+
+    def stop(self, error: DragomanError) -> NoReturn:
+        """Raise on rank 0, which prints it for all; the others end when that one has."""
+        if not self.leads:
+            self.gather(None)  # rank 0 never comes to it
+        raise error
+
+    def draw(self, batches: Stream[BatchT], count: int) -> list[BatchT]:
+        """Draw the batches of a step, `count` for each rank; return those of this one."""
+        mine = []
+        for number in range(count * self.size):
+            if number % self.size == self.rank:
+                mine.append(next(batches))
+            else:
+                batches.skip()
+        return mine
+
+    def device(self, device: torch.device) -> torch.device:
+        """Return the device of this rank, its own GPU; raises InputError where there is none."""
+        if self.size == 1 or device.type != "cuda":
+            return device
+        gpu, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+        if ":" in str(device) or gpu >= count:
+            raise InputError(
+                f"{self.size} processes take a GPU each: torch sees {count} here, and the recipe "
+                f"chooses {device}; start as many, with train.device=cuda, or give train.device=cpu"
+            )
+        torch.cuda.set_device(gpu)
+        return torch.device("cuda", gpu)
+
+    def begin_random(self, seed: int) -> None:
+        """Seed each rank but the first anew, so that dropout differs; the weights are drawn."""
+        if self.rank:
+            torch.manual_seed((seed + 0x9E3779B1 * self.rank) % 2**32)  # a CPU takes 32 bits
+
+    def random_states(self) -> Mapping[str, Tensor]:
+        """Return the states of all ranks; those of rank 0 have the names of a single process."""
+        first, *rest = self.gather(random_state(), patient=True)
+        return first | {
+            f"{_prefix(rank)}{name}": state
+            for rank, states in enumerate(rest, start=1)
+            for name, state in states.items()
+        }
+
+    def set_random_states(self, states: Mapping[str, Tensor]) -> None:
+        """Put back those of this rank; one that had none keeps those that it has begun with."""
+        prefix = _prefix(self.rank)
+        mine = {name.removeprefix(prefix): states[name] for name in states if prefix in name}
+        if mine:
+            set_random_state(mine)
+
+    def stepper(
+        self,
+        stepper: Stepper[BatchT],
+        job: Job[BatchT],
+        too_large: Callable[[Sequence[BatchT]], str],
+    ) -> Stepper[BatchT]:
+        """Wrap the loss of several ranks; `too_large` explains a lack of memory."""
+        if self.size == 1:
+            return stepper
+        wrapped = DistributedDataParallel(
+            _Loss(job),
+            gradient_as_bucket_view=True,
+            find_unused_parameters=True,
+        )
+        return SharedStepper(
+            model=stepper.model,
+            optimizer=stepper.optimizer,
+            loss=wrapped,
+            precision=stepper.precision,
+            clip_norm=stepper.clip_norm,
+            world=self,
+            too_large=too_large,
+        )
+
+    def stop_rule(self, rule: StopRule, interrupt: Interrupt) -> StopRule:
+        """Return a rule that judges the progress of rank 0, and an interrupt of any rank."""
+
+        def reason(progress: Progress) -> str | None:
+            told = self.gather((interrupt.pressed, progress.to_dict()), patient=True)
+            for name, value in told[0][1].items():
+                setattr(progress, name, value)
+            return "interrupted" if any(pressed for pressed, _ in told) else rule(progress)
+
+        return rule if self.size == 1 else reason
+
+    def describe(self, accumulate: int, device: torch.device) -> str:
+        """Return how many processes there are, by what they speak, and the batches of a step."""
+        if self.size == 1:
+            return ""
+        how = "nccl" if device.type == "cuda" else "gloo"
+        return f" {self.size} processes ({how}), {self.size * accumulate:,} batches a step."
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Turn the loss of another rank into a DragomanError on rank 0; the others end silently."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not any(word in str(error).lower() for word in LOST):
+                raise
+            if not self.leads:
+                os._exit(1)  # there is nothing to put away, and threads of gloo are still at work
+            who = "another process of the run has ended, and it or its launcher has said why"
+            if "timed out" in str(error).lower():
+                late = [r for r in range(self.size) if int(self._store.get(str(r))) < self._count]
+                names = ", ".join(map(str, late)) or "another"
+                who = f"process {names} of {self.size} has not answered for {PROMPT}"
+            raise DragomanError(f"{who}; {GO_ON}") from error
+
+
+ALONE = World()
+
+LOST = ("gloo", "nccl", "connection", "socket", "timed out", "broken pipe")
+"""Words of the messages of a process whose peer is gone or does not answer."""
+
+
+def _prefix(rank: int) -> str:
+    return f"rank{rank}/" if rank else ""
+
+
+class _Loss(nn.Module):
+    """A job's loss as a module, which is what can be wrapped.
+
+    One parameter is used by no batch: looking for such, as `layer_drop` makes them, DDP would warn
+    that there is none. As it looks, it does not regroup the gradients after its first step, which
+    would change the order of their sums in a run that goes on.
+    """
+
+    def __init__(self, job: Job[Any]) -> None:
+        super().__init__()
+        self.model = job.model
+        self.unused = nn.Parameter(torch.zeros((), device=next(job.model.parameters()).device))
+        self._loss = job.loss
+
+    def forward(self, batch: Any) -> Tensor:  # noqa: ANN401 -- a batch of the job's own kind
+        return self._loss(batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedStepper(Stepper[BatchT]):
+    """Takes a step on all ranks at once; its loss is wrapped in `DistributedDataParallel`."""
+
+    world: World
+    too_large: Callable[[Sequence[BatchT]], str]
+
+    def accumulate(self, batches: Sequence[BatchT]) -> tuple[float, int]:
+        """Compute the gradients of the mean loss over all ranks; return that loss and the tokens.
+
+        The ranks agree before the last backward pass, in which they wait for each other.
+        """
+        wrapped = self.loss
+        assert isinstance(wrapped, DistributedDataParallel)  # noqa: S101 -- `World` made it
+        counts = [(batch.num_targets, batch.num_tokens) for batch in batches]
+        told = [each for mine in self.world.gather(counts) for each in mine]
+        num_targets, num_tokens = map(sum, zip(*told, strict=True))
+        means: list[Tensor] = []
+
+        def forward(batch: BatchT) -> Tensor:
+            with self.precision():
+                mean: Tensor = wrapped(batch) * (self.world.size / num_targets)
+            means.append(mean.detach())
+            return mean
+
+        def begin() -> Tensor:
+            with wrapped.no_sync():
+                for batch in batches[:-1]:
+                    forward(batch).backward()
+            return forward(batches[-1])
+
+        last = self.world.together(begin, lambda: self.too_large(batches))
+        with self.world.connected():
+            last.backward()
+        mine = sum(torch.stack(means).tolist()) / self.world.size
+        loss = sum(self.world.gather(mine))
+        if not math.isfinite(loss):
+            self.stop("loss", loss, [] if math.isfinite(mine) else first_examples(batches))
+        return loss, num_tokens
+
+    def stop(self, what: str, value: float, examples: Sequence[int]) -> NoReturn:
+        """End all ranks; the examples are those that any rank has given."""
+        told = [number for mine in self.world.gather(examples) for number in mine]
+        self.world.together(lambda: Stepper.stop(self, what, value, told))
+
+
+def launched() -> tuple[int, int]:
+    """Return the rank of this process and their number, as torchrun says; 0 and 1 without it."""
+    if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+        return 0, 1
+    return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+
+@cache
+def join_world() -> World:
+    """Join the processes that this one was started with; a second call returns the same."""
+    rank, size = launched()
+    return ALONE if size == 1 else World(rank, size)
+
+
+def launch(count: int, words: Sequence[str]) -> int:
+    """Run `dragoman WORDS` in so many processes on this machine; return the exit code.
+
+    Raises InputError for a number that makes no sense, DragomanError where one was killed.
+    """
+    if count < 1 or launched()[1] > 1:
+        raise InputError(
+            f"--nproc {count} is no number of processes to start here; give 1 or more, and leave "
+            "it out where torchrun has started them"
+        )
+    import logging
+
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.disable(logging.ERROR)  # of torch, which reports what the processes have printed
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // count)))
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=count,
+        run_id="dragoman",
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        local_addr="localhost",
+        max_restarts=0,
+        logs_specs=DefaultLogsSpecs(log_dir=os.devnull),
+    )
+    try:
+        elastic_launch(config, sys.executable)("-m", "dragoman", *words)
+    except SignalException:
+        return 128 + signal.SIGINT
+    except ChildFailedError as error:
+        codes = {rank: int(failed.exitcode) for rank, failed in sorted(error.failures.items())}
+        for rank, code in codes.items():
+            if code < 0 and code != -signal.SIGTERM:  # with which the launcher ends the others
+                who = f"process {rank} of {count} was killed ({signal.Signals(-code).name})"
+                raise DragomanError(f"{who}; {GO_ON}") from error
+        return next((code for code in codes.values() if code > 0), 1)
+    return 0

@@ -1,0 +1,377 @@
+"""Several processes train one model: as one with as many batches, and none ends alone."""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.system.conftest import CommandLine, Ended, Running
+from tests.system.corpora import SMALL, reversed_digits
+from tests.system.test_encoders import recipe as encoder_recipe
+from tests.system.test_generate import write_recipe
+from tests.system.test_resume import SETTINGS, assert_same_runs, figures
+from tests.unit.train.encoder_recipes import labelled_file, tagged_file
+
+STEPS = 6
+EXACT = (
+    "train.precision=fp32",
+    "train.learning_rate=1e-3",
+    "train.warmup_steps=50",
+    "model.dropout=0",
+    f"train.max_steps={STEPS}",
+    "train.save_every=100",
+    "train.validate_every=100",
+    "train.average_last=1",
+    "train.log_every=1",
+)
+DIALOGUES = "<user> how are you\n<assistant> so good\n\n<user> and Ann\n<assistant> very bad\n\n"
+
+
+def start(dragoman: CommandLine, size: int, arguments: Sequence[object]) -> list[Running]:
+    """Start the ranks of a run as torchrun does, but for its watching over them."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+    world = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = ({**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size))
+    return [dragoman.start(arguments, environment=environment) for environment in ranks]
+
+
+def run(dragoman: CommandLine, size: int, *arguments: object) -> Ended:
+    """Let a run end; rank 0 alone has said something."""
+    if size == 1:
+        return dragoman.run(*arguments)
+    first, *others = [running.end() for running in start(dragoman, size, arguments)]
+    assert {other.said for other in others} == {""}
+    assert first.code or {other.code for other in others} == {0}
+    return first
+
+
+def arguments_of(task: str, folder: Path) -> list[object]:
+    """The command of a small run of a task, without dropout."""
+    if task == "translate":
+        reversed_digits(folder, 120)
+        texts = ["--src", folder / "a.src", "--tgt", folder / "a.tgt"]
+        return ["train", *texts, *SMALL, "batch.max_tokens=200", *EXACT]
+    if task == "generate":
+        return ["train", write_recipe(folder), f"data.root={folder}", "batch.rows=2", *EXACT]
+    if task == "dialogue":
+        path = write_recipe(folder, split="blank-line", tokenizer="bpe", packing="documents")
+        (folder / "song.txt").write_text(DIALOGUES * 60, encoding="utf-8")
+        chat = 'generation.chat={user="<user>",assistant="<assistant>"}'
+        size = "tokenizer.vocab_size=400"
+        specials = 'tokenizer.specials=["<user>","<assistant>"]'
+        return [
+            "train",
+            path,
+            f"data.root={folder}",
+            "batch.rows=2",
+            chat,
+            specials,
+            size,
+            "generation.max_tokens=8",
+            *EXACT,
+        ]
+    make = tagged_file if task == "tag" else labelled_file
+    path = encoder_recipe(folder, task, make(folder / "data.tsv"))
+    if task == "pretrain":
+        text = path.read_text(encoding="utf-8").replace("train = ", "labelled = [")
+        path.write_text(text.replace('.tsv"', '.tsv"]'), encoding="utf-8")
+    return ["train", path, *EXACT]
+
+
+@pytest.mark.parametrize(
+    ("task", "size"),
+    [
+        ("translate", 2),
+        ("translate", 4),
+        ("generate", 2),
+        ("dialogue", 2),
+        ("classify", 2),
+        ("tag", 2),
+        ("pretrain", 2),
+    ],
+)
+def test_a_step_is_that_of_one_process(
+    dragoman: CommandLine, tmp_path: Path, task: str, size: int
+) -> None:
+    """Losses, norms and tokens are those of one process with as many batches; there is one log."""
+    arguments = arguments_of(task, tmp_path)
+    several, one = tmp_path / "several", tmp_path / "one"
+    ended = run(dragoman, size, *arguments, "--out", several, f"train.accumulate={4 // size}")
+    assert ended.code == 0, ended.said
+    assert f"{size} processes (gloo), 4 batches a step." in ended.said
+    ended = run(dragoman, 1, *arguments, "--out", one, "train.accumulate=4")
+    assert ended.code == 0, ended.said
+    assert "processes" not in ended.said
+    ours, theirs = figures(several), figures(one)
+    assert [line.get("tokens") for line in ours] == [line.get("tokens") for line in theirs]
+    for name in ("loss", "grad_norm"):
+        found, expected = ([line[name] for line in run if name in line] for run in (ours, theirs))
+        assert len(found) == STEPS
+        assert found == pytest.approx(expected, rel=1e-6)
+    assert ours[-1]["valid"]["loss"] == pytest.approx(theirs[-1]["valid"]["loss"], rel=1e-6)
+
+
+def command(folder: Path, out: Path) -> list[object]:
+    """A run in which all is random that can be."""
+    texts = ["--src", folder / "a.src", "--tgt", folder / "a.tgt", "--out", out]
+    settings = ("train.precision=fp32", "model.layer_drop=0.1", "train.max_steps=12")
+    return ["train", *texts, *SETTINGS, *settings]
+
+
+@pytest.mark.parametrize("victims", [[0], [1], [0, 1]])
+def test_killed_ranks(dragoman: CommandLine, tmp_path: Path, victims: list[int]) -> None:
+    """Where a rank is killed the others end; the run goes on with every bit of an unbroken one."""
+    reversed_digits(tmp_path, 120)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    ended = run(dragoman, 2, *command(tmp_path, whole))
+    assert ended.code == 0, ended.said
+    ranks = start(dragoman, 2, command(tmp_path, killed))
+    metrics = killed / "training" / "metrics.jsonl"
+    lines = random.randint(3, 9)
+
+    def stepped() -> bool:
+        return metrics.exists() and metrics.read_bytes().count(b"\n") >= lines
+
+    assert ranks[0].wait_until(stepped)
+    for victim in victims:
+        os.kill(ranks[victim].pid, signal.SIGKILL)
+    codes = [running.end().code for running in ranks]
+    assert codes == [-signal.SIGKILL if rank in victims else 1 for rank in range(2)]
+    if victims == [1]:
+        said = ranks[0].said().splitlines()
+        assert "another process of the run has ended" in said[-1]
+        assert "Traceback" not in ranks[0].said() + ranks[1].said()
+    ended = run(dragoman, 2, *command(tmp_path, killed))
+    assert ended.code == 0, ended.said
+    assert "this machine has" not in ended.said
+    assert_same_runs(killed, whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_rank_is_interrupted(dragoman: CommandLine, tmp_path: Path, number: int) -> None:
+    """All stop after the same step and save; the run goes on with the bits of an unbroken one."""
+    reversed_digits(tmp_path, 120)
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    assert run(dragoman, 2, *command(tmp_path, whole)).code == 0
+    ranks = start(dragoman, 2, command(tmp_path, stopped))
+    metrics = stopped / "training" / "metrics.jsonl"
+    assert ranks[0].wait_until(lambda: metrics.exists() and metrics.read_bytes().count(b"\n") > 2)
+    os.kill(ranks[1].pid, number)
+    assert [running.end().code for running in ranks] == [130, 130]
+    assert "The same command goes on from there." in ranks[0].said()
+    assert run(dragoman, 2, *command(tmp_path, stopped)).code == 0
+    assert_same_runs(stopped, whole)
+
+
+def test_another_number_of_processes(dragoman: CommandLine, tmp_path: Path) -> None:
+    """What two have saved four go on with, and one, and each says that the bits differ."""
+    reversed_digits(tmp_path, 120)
+    out = tmp_path / "run"
+    steps = ("train.max_steps=4", "train.learning_rate=1e-3", "train.schedule=constant")
+    assert run(dragoman, 2, *command(tmp_path, out), *steps).code == 0
+    for size in (4, 1, 2):
+        other = tmp_path / f"of-{size}"
+        shutil.copytree(out, other)
+        words = [*command(tmp_path, other), *steps, "train.max_steps=6"]
+        ended = run(dragoman, size, *words)
+        assert ended.code == 0, ended.said
+        assert "Going on from step 4." in ended.said
+        assert (f"has processes {size} (was 2)" in ended.said) == (size != 2)
+        assert [line["step"] for line in figures(other) if "loss" in line] == [1, 2, 3, 4, 5, 6]
+
+
+PROGRAM = """
+import os, sys, time
+from datetime import timedelta
+import dragoman
+dragoman.prepare_process()
+import torch
+from dragoman.cli.main import entry
+from dragoman.errors import InputError
+from dragoman.tasks.translate import job
+from dragoman.train import parallel
+from dragoman.data.batches import Stream
+
+failure = sys.argv.pop(1)
+loss, draw, assemble = job.TranslateJob.loss, Stream.__next__, job.read_texts
+
+def fail_in_loss(self, batch):
+    late = self.batches.epoch and os.environ.get("RANK", "1") == "1"
+    if late and failure == "hang":
+        time.sleep(14)
+    if late and failure == "memory":
+        torch.empty(1 << 55)
+    return loss(self, batch) * (float(failure) if late and failure == "nan" else 1)
+
+def fail_in_drawing(self):
+    if self.epoch and os.environ.get("RANK", "1") == "1" and failure == "data":
+        raise InputError("the file x is damaged")
+    return draw(self)
+
+def fail_in_reading(*given):
+    if os.environ.get("RANK", "1") == "1" and failure == "texts":
+        raise InputError("the file y is damaged")
+    return assemble(*given)
+
+if failure == "hang":
+    parallel.PROMPT = timedelta(seconds=9)
+job.TranslateJob.loss = fail_in_loss
+Stream.__next__ = fail_in_drawing
+job.read_texts = fail_in_reading
+entry()
+"""
+"""The command line, in which rank 1, or a process that is alone, comes to grief."""
+
+
+@pytest.mark.parametrize(
+    ("failure", "sentence", "code"),
+    [
+        ("nan", "the loss is nan, in a batch of the examples [", 1),
+        ("memory", "out of memory in a batch of ", 1),
+        pytest.param(
+            *("hang", "process 1 of 2 has not answered for 0:00:09", 1), marks=pytest.mark.slow
+        ),
+        ("data", "the file x is damaged", 2),
+        ("texts", "the file y is damaged", 2),
+    ],
+)
+def test_what_fails_on_one_rank_ends_all(
+    environment: dict[str, str], tmp_path: Path, failure: str, sentence: str, code: int
+) -> None:
+    """With the sentence and the exit code of a process that is alone; what was saved is whole."""
+    reversed_digits(tmp_path, 120)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    out = tmp_path / "run"
+    words = [*command(tmp_path, out), "train.accumulate=1", "train.save_every=1"]
+    launched = [
+        *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
+        *(program, failure),
+    ]
+    ended = subprocess.run(
+        [sys.executable, *map(str, [*launched, *words])],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line for line in ended.stderr.splitlines() if line.startswith("dragoman: ")]
+    assert len(said) == 1, ended.stderr
+    assert said[0].startswith(f"dragoman: {sentence}")
+    assert f"exitcode  : {code} " in ended.stderr
+    assert "Traceback" not in ended.stderr.partition("dragoman: ")[0]
+    saved = sorted(path.name for path in (out / "training").glob("checkpoints/step-*"))
+    if failure == "texts":
+        assert not out.exists()
+    else:
+        assert saved[-1] == f"step-{figures(out)[-1]['step']:08}"
+
+
+def launch(environment: dict[str, str], *words: object) -> "subprocess.Popen[str]":
+    """Start `dragoman train --nproc 2` as a user does."""
+    command = [sys.executable, "-m", "dragoman", *map(str, words), "--nproc", "2"]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def test_the_shorthand(dragoman: CommandLine, environment: dict[str, str], tmp_path: Path) -> None:
+    """`--nproc 2` is a run of two processes."""
+    reversed_digits(tmp_path, 120)
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    assert run(dragoman, 2, *command(tmp_path, theirs)).code == 0
+    with launch(environment, *command(tmp_path, ours)) as running:
+        _, said = running.communicate()
+    assert running.returncode == 0, said
+    assert "2 processes (gloo), 4 batches a step." in said
+    assert said.count(f"dragoman translate {ours} < FILE") == 1
+    assert_same_runs(ours, theirs)
+
+
+def test_ctrl_c_to_the_shorthand(
+    dragoman: CommandLine, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """It saves, says how to go on and exits with 130."""
+    reversed_digits(tmp_path, 120)
+    words = [*command(tmp_path, tmp_path / "run"), "train.max_steps=60", "train.save_every=20"]
+    with launch(environment, *words) as running:
+        assert running.stderr is not None
+        next(line for line in running.stderr if line.startswith("step 1:"))
+        running.send_signal(signal.SIGINT)
+        said = running.stderr.read()
+    assert running.returncode == 130, said
+    assert "The same command goes on from there." in said
+    assert "Traceback" not in said
+    ended = run(dragoman, 2, *words)
+    assert ended.code == 0, ended.said
+    assert "Going on from step" in ended.said
+
+
+def test_the_shorthand_refuses(
+    dragoman: CommandLine, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """What is wrong with a run is one sentence, and the exit code that of one process."""
+    reversed_digits(tmp_path, 120)
+    assert run(dragoman, 2, *command(tmp_path, tmp_path / "run")).code == 0
+    with launch(environment, "--quiet", *command(tmp_path, tmp_path / "run")) as running:
+        _, said = running.communicate()
+    assert running.returncode == 2, said
+    assert said.startswith(f"dragoman: the run in {tmp_path / 'run'} is finished")
+    assert said.count("\n") == 1
+
+
+def test_a_killed_process_is_named(environment: dict[str, str], tmp_path: Path) -> None:
+    """The launcher says which one, and how to go on."""
+    reversed_digits(tmp_path, 120)
+    words = [*command(tmp_path, tmp_path / "run"), "train.max_steps=100"]
+    with launch(environment, *words) as running:
+        assert running.stderr is not None
+        next(line for line in running.stderr if line.startswith("step 1:"))
+        tasks = Path(f"/proc/{running.pid}/task").glob("*/children")
+        children = [child for task in tasks for child in task.read_text().split()]
+        (victim,) = (child for child in children if variables_of(child).get("RANK") == "1")
+        os.kill(int(victim), signal.SIGKILL)
+        said = running.stderr.read()
+    assert running.returncode == 1
+    assert "process 1 of 2 was killed (SIGKILL)" in said
+    assert "Traceback" not in said
+
+
+def variables_of(process: str) -> dict[str, str]:
+    """The environment of a process."""
+    text = Path(f"/proc/{process}/environ").read_text(encoding="utf-8")
+    return dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [
+        ("0", "--nproc 0 is no number of processes"),
+        ("-3", "--nproc -3 is no number of processes"),
+        ("two", "--nproc must be a whole number, not two"),
+    ],
+)
+def test_a_number_that_makes_no_sense(
+    dragoman: CommandLine, tmp_path: Path, number: str, sentence: str
+) -> None:
+    """One sentence, and nothing is begun."""
+    ended = dragoman.run("train", "demo", "--out", tmp_path / "run", "--nproc", number)
+    assert ended.code == 2
+    assert ended.said.startswith(f"dragoman: {sentence}")
+    assert ended.said.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_processes_within_processes(dragoman: CommandLine, tmp_path: Path) -> None:
+    """`--nproc` under torchrun contradicts it."""
+    variables = {"RANK": "0", "WORLD_SIZE": "2"}
+    words = ("train", "demo", "--out", tmp_path / "run", "--nproc", "2")
+    ended = dragoman.start(words, environment=variables).end()
+    assert ended.code == 2
+    assert "leave it out" in ended.said
