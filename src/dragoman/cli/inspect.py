@@ -1,4 +1,4 @@
-"""`dragoman inspect`: what a model folder contains, and what the model does with a text."""
+"""`dragoman inspect`: what a model folder contains, what the model does with a text, two runs."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.inspect_runs import is_run, print_comparison
 from dragoman.cli.inspect_text import Choices, inspect_folder
 from dragoman.cli.output import ModelFolder, option, to_json
 from dragoman.cli.pipes import check_spares_model, lines_from, say, to_stdout
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
-    text: Annotated[str | None, typer.Argument(help="Input text; - reads standard input.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            help="Input text; - reads standard input. Or the folder of a run to compare with."
+        ),
+    ] = None,
     *,
     beam_size: Annotated[int | None, option("For translation: beam size.")] = None,
     max_tokens: Annotated[
@@ -47,6 +53,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
+    With the folder of another run in place of the TEXT (an existing folder that contains
+    training/), compare the two runs: the first step and the first setting that differ.
+
     For a translation: its alignment, the alternatives at each position, what the attention heads
     do, and the beam search. For a generated text: the same without the search. For a label: the
     attribution of each token. For tags: the tag of each word.
@@ -56,6 +65,8 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     dragoman inspect runs/en-zh "I like green tea." --png heads.png --html look.html
 
     dragoman inspect runs/shakespeare - --max-tokens 30 --json < prompt.txt
+
+    dragoman inspect runs/seed-1 runs/seed-2
     """
     choices = Choices(
         beam_size=beam_size,
@@ -66,12 +77,16 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         heads=_numbers("--heads", heads),
     )
     files = {"png": png, "html": html}
-    if text is None:
+    other = Path(text) if text is not None and is_run(text) else None
+    if text is None or other is not None:
         for name, value in {**files, **asdict(choices)}.items():
             if value is not None:
                 given = f"--{name.replace('_', '-')}"
                 raise InputError(f"{given} needs a TEXT: dragoman inspect {model} TEXT {given}.")
-        _inspect_folder(model, as_json=as_json)
+        if other is None:
+            _inspect_folder(model, as_json=as_json)
+        else:
+            print_comparison(model, other, as_json=as_json)
         return
     for name, file in files.items():
         if file is not None:
