@@ -53,12 +53,12 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
-    With the folder of another run in place of the TEXT (an existing folder that contains
-    training/), compare the two runs: the first step and the first setting that differ.
-
     For a translation: its alignment, the alternatives at each position, what the attention heads
     do, and the beam search. For a generated text: the same without the search. For a label: the
     attribution of each token. For tags: the tag of each word.
+
+    With the folder of another run in place of the TEXT (an existing folder that contains
+    training/), compare the two runs: the first step and the first setting that differ.
 
     dragoman inspect runs/en-zh
 

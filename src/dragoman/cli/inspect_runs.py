@@ -23,6 +23,7 @@ T = TypeVar("T")
 Values = Mapping[str, Any]
 FIGURES = ("loss", "grad_norm", "learning_rate", "tokens")
 """What is compared of a step in the log; of a validation it is every figure."""
+ENDS = ("last step", "ended by")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +68,14 @@ def compare_runs(one: Path, two: Path) -> dict[str, Any]:
     first = min(figures, key=lambda name: figures[name]["step"], default=None)
     end = figures[first]["step"] if first else math.inf
     same = {step for name in a for step in a[name].keys() & b.get(name, {}) if step < end}
+    beside = _differing(beside_a, beside_b)
+    known = {k: v for k, v in beside.items() if k not in ENDS and None not in v}
+    but = ", ".join(f"{k} {_both(v)}" for k, v in known.items())
     said = [
         _verdict(same, first, figures),
         f"The first setting that differs is {setting}: {_both(settings[setting])}."
         if setting
-        else "No setting differs that changes a number.",
+        else f"No setting differs that changes a number{but and ', but '}{but}.",
     ]
     early, late = sorted([(beside_a["last step"], one), (beside_b["last step"], two)])
     if early[0] != late[0]:
@@ -82,7 +86,7 @@ def compare_runs(one: Path, two: Path) -> dict[str, Any]:
         "first_step": figures[first]["step"] if first else None,
         "first_setting": setting,
         "settings": settings,
-        "beside": _differing(beside_a, beside_b),
+        "beside": beside,
         "figures": figures,
     }
 
@@ -107,7 +111,7 @@ def _read_run(folder: Path) -> tuple[Values, dict[str, dict[int, float]], Values
         for name, value in (values | {f"valid.{k}": v for k, v in line.valid.items()}).items():
             if value is not None:
                 figures.setdefault(name, {})[line.step] = value
-    beside: dict[str, Any] = {"last step": line.step, "ended by": line.stopped}
+    beside: dict[str, Any] = dict(zip(ENDS, (line.step, line.stopped), strict=True))
     for path in checkpoints(run.checkpoints)[-1:]:
         state = read_state(path)
         beside |= state.machine | {"data": state.batches.get("fingerprint")}
@@ -168,12 +172,15 @@ def _verdict(same: set[int], first: str | None, figures: Values) -> str:
         held = f"{counted(len(same), 'step')} in both logs, the last of them {max(same):,}"
         return f"The two runs are the same to the last digit: {held}."
     step, size = figures[first]["step"], figures[first]["difference"]
-    apart = "" if size is None else f" by {size:.3g}"
-    what = f"{first} differs{apart}: {_both(figures[first]['values'])}."
+    apart = "" if size is None else f"by {size:.3g} "
+    what = f"{first} {apart}({_both(figures[first]['values'])})."
     if not same:
-        return f"At step {step:,}, the first in both logs, {what}"
+        return f"The two runs differ at step {step:,}, the first in both logs: {what}"
     between = "" if step == max(same) + 1 else ", the next in both logs"
-    return f"The two runs are the same up to step {max(same):,}; at step {step:,}{between}, {what}"
+    return (
+        f"The two runs are the same up to step {max(same):,} and differ at step {step:,}{between}: "
+        f"{what}"
+    )
 
 
 def _shown(found: Values) -> Iterator[Item]:
@@ -181,11 +188,12 @@ def _shown(found: Values) -> Iterator[Item]:
     for head, differing in (("setting", "settings"), ("beside the settings", "beside")):
         rows = [(key, *map(_value, both)) for key, both in found[differing].items()]
         yield from [[(head, *found["runs"]), *rows]] if rows else []
-    rows = [
-        tuple(map(_value, (name, at["same_until"], at["step"], *at["values"], at["difference"])))
-        for name, at in found["figures"].items()
-    ]
-    head_row = ("figure", "same until", "differs at", *found["runs"], "difference")
+    rows = []
+    for name, at in found["figures"].items():
+        size = None if at["difference"] is None else f"{at['difference']:.3g}"
+        row = (at["same_until"], at["step"], *at["values"], size)
+        rows.append((name, *map(_value, row)))
+    head_row = ("figure", "same at", "differs at", *found["runs"], "by")
     yield from [[head_row, *rows]] if rows else []
 
 

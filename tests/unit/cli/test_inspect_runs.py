@@ -2,8 +2,10 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.inspect_runs import compare_runs, is_run
+from dragoman.cli.inspect_runs import compare_runs, is_run, print_comparison
 from dragoman.errors import InputError
 from dragoman.plain import to_plain
 from dragoman.settings import override_settings
@@ -130,8 +132,8 @@ def test_a_change_is_found_where_it_was_made(
     assert found["first_step"] == at
     assert found["first_setting"] is None
     assert f"at step {at:,}" in found["verdict"].lower()
-    assert f"{wanted[0]!r} and {wanted[1]!r}." in found["verdict"]
-    since = "the first in both logs" if before is None else f"the same up to step {before:,}; "
+    assert f"{wanted[0]!r} and {wanted[1]!r})." in found["verdict"]
+    since = "the first in both logs" if before is None else f"the same up to step {before:,} "
     assert since in found["verdict"]
     assert ("the next in both logs" in found["verdict"]) == (before not in {None, at - 1})
 
@@ -152,7 +154,7 @@ def test_a_loss_that_is_not_a_number_differs_from_one_that_is(compare: Compare) 
     """No size of the difference can be told."""
     found = compare(log(), [*log()[:1], step_line(10, loss=math.nan)])
     assert found["figures"]["loss"]["difference"] is None
-    assert "loss differs: 0.7 and NaN" in found["verdict"]
+    assert ": loss (0.7 and NaN)." in found["verdict"]
 
 
 def test_only_steps_in_both_logs_are_compared(compare: Compare) -> None:
@@ -162,7 +164,7 @@ def test_only_steps_in_both_logs_are_compared(compare: Compare) -> None:
     assert "2 steps in both logs, the last of them 30" in found["verdict"]
     found = compare(log((1, 10, 20, 30)), [*log((1, 15), valid=()), step_line(30, loss=1.0)])
     assert found["figures"]["loss"]["same_until"] == 1
-    assert "up to step 1; at step 30, the next in both logs" in found["verdict"]
+    assert "up to step 1 and differ at step 30, the next in both logs: loss by" in found["verdict"]
     found = compare(log((1, 2), ()), log((3, 4), ()))
     assert "No step is in both logs" in found["verdict"]
 
@@ -173,11 +175,9 @@ def test_each_figure_has_a_first_step_of_its_own(compare: Compare) -> None:
     found = compare(log(), [*two, valid_line(20, bleu=3.0, only=1.0)])
     places = {name: at["step"] for name, at in found["figures"].items()}
     assert places == {"loss": 20, "grad_norm": 10, "valid.bleu": 20}
-    assert (
-        "step 10, the next in both logs, grad_norm differs by 4.9: 0.1 and 5.0" in found["verdict"]
-    )
+    assert "step 10, the next in both logs: grad_norm by 4.9 (0.1 and 5.0)." in found["verdict"]
     found = compare(log(), [step_line(1), step_line(20, loss=2.0), valid_line(20, loss=3.0)])
-    assert ", loss differs by" in found["verdict"]
+    assert ": loss by" in found["verdict"]
 
 
 def test_the_end_that_comes_earlier_is_told(tmp_path: Path) -> None:
@@ -225,13 +225,17 @@ def test_machine_versions_and_data(tmp_path: Path) -> None:
     two = make_run(tmp_path / "b", log(), machine=MACHINE | {"torch": "2.6.0"}, data="def")
     (one / "config.json").write_text('{"dragoman": "1.0"}', encoding="utf-8")
     (two / "config.json").write_text('{"dragoman": "1.1"}', encoding="utf-8")
-    assert compare_runs(one, two)["beside"] == {
+    found = compare_runs(one, two)
+    assert found["beside"] == {
         "torch": ("2.5.1", "2.6.0"),
         "data": ("abc", "def"),
         "dragoman": ("1.0", "1.1"),
     }
+    but = "but torch 2.5.1 and 2.6.0, data abc and def, dragoman 1.0 and 1.1."
+    assert found["verdict"].endswith(but)
     found = compare_runs(one, make_run(tmp_path / "c", log()))
     assert found["beside"]["threads"] == ("1", None)
+    assert found["verdict"].endswith("No setting differs that changes a number.")
 
 
 @pytest.mark.parametrize(
@@ -280,3 +284,22 @@ def test_a_run_is_told_from_a_text(tmp_path: Path) -> None:
     assert is_run(str(run))
     assert not is_run(str(tmp_path))
     assert not any(map(is_run, ["", "-", " ", "I like tea.", "x" * 99999, "a\0b", "\ud800"]))
+
+
+def test_the_tables_leave_nothing_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a narrow terminal digits are folded; a name or a value is no markup."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "70")
+    one = make_run(tmp_path / "[b]", log(), settings("start.model=m", 'start.freeze=["encoder"]'))
+    two = make_run(tmp_path / ":x:", [step_line(1, loss=1 / 3)], machine=MACHINE)
+    print_comparison(one, two, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    cells = [re.sub(r"\x1b\[[0-9;]*m", "", line).replace("┃", "│").split("│") for line in lines]
+    columns = (
+        "".join(part.strip() for part in column) for column in zip_longest(*cells, fillvalue="")
+    )
+    text = " ".join(columns)
+    for wanted in ("0.3333333333333333", "[b]", ":x:", '["encoder"]', "cpu (AVX512)", "30 steps"):
+        assert wanted in text
