@@ -1,5 +1,6 @@
 """`dragoman inspect`: what a model folder contains, what the model does with a text, two runs."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,9 +23,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     text: Annotated[
         str | None,
-        typer.Argument(
-            help="Input text; - reads standard input. Or the folder of a run to compare with."
-        ),
+        typer.Argument(help="Input text; - reads standard input. Or a run to compare with."),
     ] = None,
     *,
     beam_size: Annotated[int | None, option("For translation: beam size.")] = None,
@@ -77,16 +76,12 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         heads=_numbers("--heads", heads),
     )
     files = {"png": png, "html": html}
-    other = Path(text) if text is not None and is_run(text) else None
-    if text is None or other is not None:
-        for name, value in {**files, **asdict(choices)}.items():
-            if value is not None:
-                given = f"--{name.replace('_', '-')}"
-                raise InputError(f"{given} needs a TEXT: dragoman inspect {model} TEXT {given}.")
-        if other is None:
+    if text is None or is_run(text):
+        _check_needs_no_text(model, {**files, **asdict(choices)})
+        if text is None:
             _inspect_folder(model, as_json=as_json)
         else:
-            print_comparison(model, other, as_json=as_json)
+            print_comparison(model, Path(text), as_json=as_json)
         return
     for name, file in files.items():
         if file is not None:
@@ -100,6 +95,14 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     with to_stdout() as write:
         for line in [to_json(inspection.to_dict())] if as_json else lines_of(inspection):
             write(line)
+
+
+def _check_needs_no_text(model: Path, options: Mapping[str, object]) -> None:
+    """Raise InputError for an option that is given and needs a TEXT."""
+    for name, value in options.items():
+        if value is not None:
+            given = f"--{name.replace('_', '-')}"
+            raise InputError(f"{given} needs a TEXT: dragoman inspect {model} TEXT {given}.")
 
 
 def _read(text: str) -> str:
