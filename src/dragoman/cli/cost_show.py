@@ -21,7 +21,7 @@ def print_items(items: Iterable[Item]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     with to_stdout() as write:
         for item in items:
             if isinstance(item, str):
@@ -30,6 +30,8 @@ def print_items(items: Iterable[Item]) -> None:
                 write("\n".join("\t".join(row) for row in item))
             else:
                 table = Table(*item[0])
+                for column in table.columns:
+                    column.overflow = "fold"  # no digit is left out
                 for column in table.columns[1:]:
                     column.justify = "right"
                 for row in item[1:]:

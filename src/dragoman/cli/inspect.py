@@ -1,11 +1,13 @@
-"""`dragoman inspect`: what a model folder contains, and what the model does with a text."""
+"""`dragoman inspect`: what a model folder contains, what the model does with a text, two runs."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.inspect_runs import is_run, print_comparison
 from dragoman.cli.inspect_text import Choices, inspect_folder
 from dragoman.cli.output import ModelFolder, option, to_json
 from dragoman.cli.pipes import check_spares_model, lines_from, say, to_stdout
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
-    text: Annotated[str | None, typer.Argument(help="Input text; - reads standard input.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Argument(help="Input text; - reads standard input. Or a run to compare with."),
+    ] = None,
     *,
     beam_size: Annotated[int | None, option("For translation: beam size.")] = None,
     max_tokens: Annotated[
@@ -51,11 +56,16 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     do, and the beam search. For a generated text: the same without the search. For a label: the
     attribution of each token. For tags: the tag of each word.
 
+    With the folder of another run in place of the TEXT (an existing folder that contains
+    training/), compare the two runs: the first step and the first setting that differ.
+
     dragoman inspect runs/en-zh
 
     dragoman inspect runs/en-zh "I like green tea." --png heads.png --html look.html
 
     dragoman inspect runs/shakespeare - --max-tokens 30 --json < prompt.txt
+
+    dragoman inspect runs/seed-1 runs/seed-2
     """
     choices = Choices(
         beam_size=beam_size,
@@ -66,12 +76,12 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         heads=_numbers("--heads", heads),
     )
     files = {"png": png, "html": html}
-    if text is None:
-        for name, value in {**files, **asdict(choices)}.items():
-            if value is not None:
-                given = f"--{name.replace('_', '-')}"
-                raise InputError(f"{given} needs a TEXT: dragoman inspect {model} TEXT {given}.")
-        _inspect_folder(model, as_json=as_json)
+    if text is None or is_run(text):
+        _check_needs_no_text(model, {**files, **asdict(choices)})
+        if text is None:
+            _inspect_folder(model, as_json=as_json)
+        else:
+            print_comparison(model, Path(text), as_json=as_json)
         return
     for name, file in files.items():
         if file is not None:
@@ -85,6 +95,14 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     with to_stdout() as write:
         for line in [to_json(inspection.to_dict())] if as_json else lines_of(inspection):
             write(line)
+
+
+def _check_needs_no_text(model: Path, options: Mapping[str, object]) -> None:
+    """Raise InputError for an option that is given and needs a TEXT."""
+    for name, value in options.items():
+        if value is not None:
+            given = f"--{name.replace('_', '-')}"
+            raise InputError(f"{given} needs a TEXT: dragoman inspect {model} TEXT {given}.")
 
 
 def _read(text: str) -> str:

@@ -152,7 +152,7 @@ class RunFolder:
 
     def _changed(self, recipe: RunRecipe) -> dict[str, tuple[Any, Any]]:
         """Old and new value of each setting that decides, where they differ."""
-        old, new = _deciding(self._begun(recipe)), _deciding(recipe)
+        old, new = deciding(self._begun(recipe)), deciding(recipe)
         keys = [key for key in sorted(old | new) if key not in UNTOLD]
         return {k: (old.get(k), new.get(k)) for k in keys if old.get(k) != new.get(k)}
 
@@ -199,15 +199,16 @@ def check_out(recipe: RunRecipe) -> None:
         )
 
 
-def _deciding(recipe: RunRecipe) -> dict[str, Any]:
+def deciding(recipe: RunRecipe) -> dict[str, Any]:
     """The settings of a recipe by dotted key, the task's own metric by its name."""
-    return dict(_flat(to_plain(recipe))) | {"train.metric": recipe.metric}
+    return dict(flat(to_plain(recipe))) | {"train.metric": recipe.metric}
 
 
-def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted key and the value of each setting."""
     for key, value in data.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from flat(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
 

@@ -12,6 +12,7 @@ import torch
 import typer
 from tests.system.cli.command import LINES, Run, write
 from tests.system.cli.test_wrong_input import assert_refused
+from tests.unit.cli.test_inspect_runs import log, make_run
 
 import dragoman
 from dragoman.cli import app
@@ -162,6 +163,26 @@ def test_wrong_usage_is_exit_code_2(run: Run, arguments: list[str]) -> None:
     done = run(*arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err
+
+
+def test_a_second_argument_is_a_run_or_a_text(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run is an existing folder with training/ in it; runs have no options but `--json`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "the cat").mkdir()
+    text = run("inspect", model, "the cat", "--json")
+    assert (text.code, json.loads(text.out)["src"]["text"]) == (0, "the cat")
+    one, two = make_run(tmp_path / "a", log()), make_run(tmp_path / "the cat", log()[:2])
+    done = run("inspect", one, "the cat")
+    assert (done.code, done.err) == (0, "")
+    assert done.lines[0].endswith(f"the cat ends at step 10, {one} at step 30.")
+    found = json.loads(run("inspect", one, two, "--json").out)
+    assert (found["first_step"], found["beside"]["last step"]) == (None, [30, 10])
+    assert_refused(run("inspect", model, "the cat"), "is not the folder of a run")
+    assert_refused(run("inspect", one, "the cat", "--beam-size", "2"), "--beam-size needs a TEXT")
+    (two / "training" / "metrics.jsonl").write_text("{\n", encoding="utf-8")
+    assert_refused(run("inspect", one, "the cat"), "metrics.jsonl, line 1 is damaged")
 
 
 def too_large() -> None:

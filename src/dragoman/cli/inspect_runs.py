@@ -1,0 +1,208 @@
+"""What `dragoman inspect RUN_A RUN_B` compares: settings, machines, and the figures of the logs.
+
+The logs hold every `train.log_every`-th step, so a difference is known to arise after the last
+step that is the same in both and not later than the next step that both hold.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from dragoman.cli.cost_show import Item, print_items
+from dragoman.cli.output import to_json
+from dragoman.errors import InputError
+from dragoman.wording import counted
+
+T = TypeVar("T")
+Values = Mapping[str, Any]
+FIGURES = ("loss", "grad_norm", "learning_rate", "tokens")
+"""What is compared of a step in the log; of a validation it is every figure."""
+ENDS = ("last step", "ended by")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """What is compared of a line of `metrics.jsonl`."""
+
+    step: int
+    loss: float | None = None
+    grad_norm: float | None = None
+    learning_rate: float | None = None
+    tokens: int | None = None
+    valid: dict[str, float] = field(default_factory=dict)
+    stopped: str | None = None
+
+
+def is_run(text: str) -> bool:
+    """Whether an argument is the folder of a run and no text: it contains the folder training/."""
+    return text not in ("", "-") and os.path.isdir(f"{text}/training")  # noqa: PTH112 -- any text
+
+
+def print_comparison(one: Path, two: Path, *, as_json: bool) -> None:
+    """Print what differs between two runs: the verdict, then a table of each kind."""
+    found = compare_runs(one, two)
+    print_items([to_json(found)] if as_json else _shown(found))
+
+
+def compare_runs(one: Path, two: Path) -> dict[str, Any]:
+    """Return what differs between two runs, to the last digit; `docs/formats.md` has the keys.
+
+    Raises InputError for a folder that is no run, a run without a step and a damaged file.
+    """
+    from dragoman.train.runfolder import UNTOLD
+
+    try:
+        (recipe_a, a, beside_a), (recipe_b, b, beside_b) = _read_run(one), _read_run(two)
+    except OSError as error:
+        raise InputError(f"{error.filename} cannot be read: {error.strerror}.") from error
+    settings = _differing(*_settings(recipe_a, recipe_b))
+    settings.pop("out", None)
+    setting = next((key for key in settings if key not in UNTOLD), None)
+    figures = {name: found for name in a if (found := _first(a[name], b.get(name, {})))}
+    first = min(figures, key=lambda name: figures[name]["step"], default=None)
+    end = figures[first]["step"] if first else math.inf
+    same = {step for name in a for step in a[name].keys() & b.get(name, {}) if step < end}
+    beside = _differing(beside_a, beside_b)
+    known = {k: v for k, v in beside.items() if k not in ENDS and None not in v}
+    but = ", ".join(f"{k} {_both(v)}" for k, v in known.items())
+    said = [
+        _verdict(same, first, figures),
+        f"The first setting that differs is {setting}: {_both(settings[setting])}."
+        if setting
+        else f"No setting differs that changes a number{but and ', but '}{but}.",
+    ]
+    early, late = sorted([(beside_a["last step"], one), (beside_b["last step"], two)])
+    if early[0] != late[0]:
+        said.append(f"{early[1]} ends at step {early[0]:,}, {late[1]} at step {late[0]:,}.")
+    return {
+        "runs": [str(one), str(two)],
+        "verdict": " ".join(said),
+        "first_step": figures[first]["step"] if first else None,
+        "first_setting": setting,
+        "settings": settings,
+        "beside": beside,
+        "figures": figures,
+    }
+
+
+def _read_run(folder: Path) -> tuple[Values, dict[str, dict[int, float]], Values]:
+    """A run's recipe; its figures by step (`valid.` begins those of validations); the rest."""
+    from dragoman.train.checkpoint import checkpoints, read_state
+    from dragoman.train.runfolder import RECIPE, RunFolder
+
+    run = RunFolder(folder)
+    recipe, config = run.training / RECIPE, folder / "config.json"
+    if not recipe.is_file():
+        wrong = f"{folder} is not the folder of a run: there is no {recipe}"
+        raise InputError(f"{wrong}; give two folders that dragoman train has written.")
+    lines = run.metrics.read_bytes().split(b"\n")[:-1] if run.metrics.is_file() else []
+    if not lines:  # what follows the last line feed is being written
+        raise InputError(f"There is no step in {run.metrics}; give a run that has taken some.")
+    figures: dict[str, dict[int, float]] = {name: {} for name in FIGURES}
+    for number, text in enumerate(lines, start=1):
+        line = _read(f"{run.metrics}, line {number}", text, LogLine)
+        values = {name: getattr(line, name) for name in FIGURES}
+        for name, value in (values | {f"valid.{k}": v for k, v in line.valid.items()}).items():
+            if value is not None:
+                figures.setdefault(name, {})[line.step] = value
+    beside: dict[str, Any] = dict(zip(ENDS, (line.step, line.stopped), strict=True))
+    for path in checkpoints(run.checkpoints)[-1:]:
+        state = read_state(path)
+        beside |= state.machine | {"data": state.batches.get("fingerprint")}
+    if config.is_file():
+        beside["dragoman"] = _read(config, config.read_bytes(), dict[str, Any]).get("dragoman")
+    return _read(recipe, recipe.read_bytes(), dict[str, Any]), figures, beside
+
+
+def _read(name: object, text: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(json.loads(text), kind)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{name} is damaged ({error}); restore it, or give another run."
+        ) from error
+
+
+def _settings(one: Values, two: Values) -> list[Values]:
+    """The settings of two recipes by dotted key, in the order of their fields, with defaults.
+
+    They are as written where a task is not known here or a setting is of another version.
+    """
+    from dragoman.settings import parse_settings
+    from dragoman.tasks.task import TASKS, find_task
+    from dragoman.train.runfolder import deciding, flat
+
+    try:
+        kinds = [find_task(str(data.get("task", next(iter(TASKS))))).recipe for data in (one, two)]
+        both = zip(kinds, (one, two), strict=True)
+        return [deciding(parse_settings(kind, data, "the recipe")) for kind, data in both]
+    except InputError:
+        return [dict(flat(data)) for data in (one, two)]
+
+
+def _differing(one: Values, two: Values) -> dict[str, tuple[Any, Any]]:
+    """Both values of each key that differs; None for a key that is missing."""
+    pairs = {key: (one.get(key), two.get(key)) for key in (*one, *two)}
+    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _first(one: Mapping[int, float], two: Mapping[int, float]) -> dict[str, Any] | None:
+    """Where a figure first differs, of the steps that both logs hold; NaN equals itself."""
+    before = None
+    for step in sorted(one.keys() & two):
+        x, y = one[step], two[step]
+        if x != y and not (math.isnan(x) and math.isnan(y)):
+            size = abs(x - y) if math.isfinite(x - y) else None
+            return {"same_until": before, "step": step, "values": (x, y), "difference": size}
+        before = step
+    return None
+
+
+def _verdict(same: set[int], first: str | None, figures: Values) -> str:
+    """The sentence about the steps; those that are the same end before the first that differs."""
+    if first is None and not same:
+        return "No step is in both logs, so no figure can be compared."
+    if first is None:
+        held = f"{counted(len(same), 'step')} in both logs, the last of them {max(same):,}"
+        return f"The two runs are the same to the last digit: {held}."
+    step, size = figures[first]["step"], figures[first]["difference"]
+    apart = "" if size is None else f"by {size:.3g} "
+    what = f"{first} {apart}({_both(figures[first]['values'])})."
+    if not same:
+        return f"The two runs differ at step {step:,}, the first in both logs: {what}"
+    between = "" if step == max(same) + 1 else ", the next in both logs"
+    return (
+        f"The two runs are the same up to step {max(same):,} and differ at step {step:,}{between}: "
+        f"{what}"
+    )
+
+
+def _shown(found: Values) -> Iterator[Item]:
+    yield found["verdict"]
+    for head, differing in (("setting", "settings"), ("beside the settings", "beside")):
+        rows = [(key, *map(_value, both)) for key, both in found[differing].items()]
+        yield from [[(head, *found["runs"]), *rows]] if rows else []
+    rows = []
+    for name, at in found["figures"].items():
+        size = None if at["difference"] is None else f"{at['difference']:.3g}"
+        row = (at["same_until"], at["step"], *at["values"], size)
+        rows.append((name, *map(_value, row)))
+    head_row = ("figure", "same at", "differs at", *found["runs"], "by")
+    yield from [[head_row, *rows]] if rows else []
+
+
+def _both(values: tuple[object, object]) -> str:
+    return " and ".join(map(_value, values))
+
+
+def _value(value: object) -> str:
+    """As JSON writes it, with all digits of a number; text as it is, - for None."""
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,307 @@
+"""Two runs are compared to the last digit, from made folders."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.cli.inspect_runs import compare_runs, is_run, print_comparison
+from dragoman.errors import InputError
+from dragoman.plain import to_plain
+from dragoman.settings import override_settings
+from dragoman.tasks.generate.recipe import GenerateRecipe
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.train.checkpoint import SavedState
+from dragoman.train.config import TrainConfig
+from dragoman.train.loop import Progress
+
+RECIPE = to_plain(
+    TranslateRecipe(
+        data=DataConfig(src="a", tgt="b"), out="runs/a", train=TrainConfig(max_steps=100)
+    )
+)
+MACHINE = {"device": "cpu (AVX512)", "precision": "fp32", "threads": "1", "torch": "2.5.1"}
+Line = dict[str, Any]
+
+
+def step_line(step: int, **values: float) -> Line:
+    """A line of the log of a run; the figures depend on the step alone."""
+    line = {"step": step, "loss": 7.0 / step, "grad_norm": 1.0 / step, "learning_rate": 1e-5 * step}
+    return line | {"tokens": 100 * step, "tokens_per_second": 3.0, "seconds": 0.1} | values
+
+
+def valid_line(step: int, **values: float) -> Line:
+    """A validation."""
+    return {
+        "step": step,
+        "seconds": 0.2,
+        "valid": {"loss": 8.0 / step, "bleu": 1.5 * step} | values,
+    }
+
+
+def log(steps: Sequence[int] = (1, 10, 20, 30), valid: Sequence[int] = (20, 30)) -> list[Line]:
+    """The log of a run that came to its end."""
+    lines = [step_line(step) for step in steps] + [valid_line(step) for step in valid]
+    lines.sort(key=lambda line: line["step"])
+    return [*lines, {"step": lines[-1]["step"], "seconds": 1.0, "stopped": "30 steps"}]
+
+
+def settings(*overrides: str) -> dict[str, Any]:
+    """A recipe's settings, as a run writes them."""
+    recipe = TranslateRecipe(
+        data=DataConfig(src="a", tgt="b"), out="runs/a", train=TrainConfig(max_steps=100)
+    )
+    return to_plain(override_settings(recipe, overrides))
+
+
+def make_run(
+    folder: Path,
+    lines: Sequence[Line],
+    recipe: Mapping[str, Any] = RECIPE,
+    machine: Mapping[str, str] | None = None,
+    data: str = "abc",
+) -> Path:
+    """Write the folder of a run; its checkpoint has no tensors."""
+    training = folder / "training"
+    training.mkdir(parents=True, exist_ok=True)
+    (training / "recipe.json").write_text(json.dumps(recipe, sort_keys=True), encoding="utf-8")
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (training / "metrics.jsonl").write_text(text, encoding="utf-8")
+    if machine is not None:
+        state = SavedState(
+            progress=Progress(step=5), batches={"fingerprint": data}, machine=dict(machine)
+        )
+        path = training / "checkpoints" / "step-00000005"
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "state.json").write_text(json.dumps(to_plain(state)), encoding="utf-8")
+    return folder
+
+
+Compare = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def compare(tmp_path: Path) -> Compare:
+    """Compares the logs of two runs that are alike otherwise."""
+
+    def made(one: Sequence[Line], two: Sequence[Line]) -> dict[str, Any]:
+        return compare_runs(make_run(tmp_path / "a", one), make_run(tmp_path / "b", two))
+
+    return made
+
+
+@given(
+    logged=st.lists(
+        st.integers(1, 1009) | st.integers(1, 9), min_size=1, max_size=12, unique=True
+    ).map(sorted),
+    name=st.sampled_from(["loss", "grad_norm", "learning_rate", "tokens", "valid.loss"]),
+    drawn=st.data(),
+)
+def test_a_change_is_found_where_it_was_made(
+    tmp_path_factory: pytest.TempPathFactory, logged: list[int], name: str, drawn: st.DataObject
+) -> None:
+    """Of any log, any figure and any step, though only its last digit changes."""
+    folder = tmp_path_factory.mktemp("runs")
+    at = drawn.draw(st.sampled_from(logged))
+    one, wanted = log(logged, logged), (0.0, 0.0)
+    two = json.loads(json.dumps(one))
+    for line in two:
+        values = line.get("valid", {}) if name == "valid.loss" else line
+        key = name.removeprefix("valid.")
+        if key in values and line["step"] >= at:
+            changed = values[key]
+            values[key] = changed + 1 if key == "tokens" else math.nextafter(changed, math.inf)
+            if line["step"] == at:
+                wanted = (changed, values[key])
+    found = compare_runs(make_run(folder / "a", one), make_run(folder / "b", two))
+    before = max((step for step in logged if step < at), default=None)
+    assert found["figures"] == {
+        name: {
+            "same_until": before,
+            "step": at,
+            "values": wanted,
+            "difference": wanted[1] - wanted[0],
+        }
+    }
+    assert found["first_step"] == at
+    assert found["first_setting"] is None
+    assert f"at step {at:,}" in found["verdict"].lower()
+    assert f"{wanted[0]!r} and {wanted[1]!r})." in found["verdict"]
+    since = "the first in both logs" if before is None else f"the same up to step {before:,} "
+    assert since in found["verdict"]
+    assert ("the next in both logs" in found["verdict"]) == (before not in {None, at - 1})
+
+
+def test_the_same_run_is_the_same(compare: Compare) -> None:
+    """Whatever the clock said, and though a loss be NaN in both; the steps are counted."""
+    one = [*log(), step_line(40, loss=math.nan)]
+    two = [line | {"seconds": 9.0, "tokens_per_second": 8.0} for line in one]
+    found = compare(one, two)
+    assert found["verdict"] == (
+        "The two runs are the same to the last digit: 5 steps in both logs, the last of them 40. "
+        "No setting differs that changes a number."
+    )
+    assert (found["settings"], found["beside"], found["figures"]) == ({}, {}, {})
+
+
+def test_a_loss_that_is_not_a_number_differs_from_one_that_is(compare: Compare) -> None:
+    """No size of the difference can be told."""
+    found = compare(log(), [*log()[:1], step_line(10, loss=math.nan)])
+    assert found["figures"]["loss"]["difference"] is None
+    assert ": loss (0.7 and NaN)." in found["verdict"]
+
+
+def test_only_steps_in_both_logs_are_compared(compare: Compare) -> None:
+    """Where `log_every` and `validate_every` differ, the others say nothing."""
+    found = compare(log((1, 10, 20, 30)), log((1, 15, 30), valid=(30,)))
+    assert found["figures"] == {}
+    assert "2 steps in both logs, the last of them 30" in found["verdict"]
+    found = compare(log((1, 10, 20, 30)), [*log((1, 15), valid=()), step_line(30, loss=1.0)])
+    assert found["figures"]["loss"]["same_until"] == 1
+    assert "up to step 1 and differ at step 30, the next in both logs: loss by" in found["verdict"]
+    found = compare(log((1, 2), ()), log((3, 4), ()))
+    assert "No step is in both logs" in found["verdict"]
+
+
+def test_each_figure_has_a_first_step_of_its_own(compare: Compare) -> None:
+    """The verdict names the earliest; at one step a figure of training goes before the others."""
+    two = [step_line(1), step_line(10, grad_norm=5.0), step_line(20, loss=2.0)]
+    found = compare(log(), [*two, valid_line(20, bleu=3.0, only=1.0)])
+    places = {name: at["step"] for name, at in found["figures"].items()}
+    assert places == {"loss": 20, "grad_norm": 10, "valid.bleu": 20}
+    assert "step 10, the next in both logs: grad_norm by 4.9 (0.1 and 5.0)." in found["verdict"]
+    found = compare(log(), [step_line(1), step_line(20, loss=2.0), valid_line(20, loss=3.0)])
+    assert ": loss by" in found["verdict"]
+
+
+def test_the_end_that_comes_earlier_is_told(tmp_path: Path) -> None:
+    """With the reasons; a run that goes on has none, and its last line may be half written."""
+    one = make_run(tmp_path / "a", log())
+    two = make_run(tmp_path / "b", log()[:3])
+    with (two / "training" / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"step": 99, "lo')
+    found = compare_runs(one, two)
+    assert found["beside"] == {"last step": (30, 20), "ended by": ("30 steps", None)}
+    assert found["verdict"].endswith(f"{two} ends at step 20, {one} at step 30.")
+
+
+def test_settings_in_the_order_of_the_recipe_with_defaults(tmp_path: Path) -> None:
+    """The first that can change a number is named; a missing key has its default; not `out`."""
+    one = settings("out=x", "description=Other", "batch.max_tokens=999", "model.dropout=0.25")
+    two = settings("train.seed=7", "train.log_every=3")
+    del two["train"]["average_last"], two["train"]["metric"]
+    one["train"]["metric"] = "bleu"
+    found = compare_runs(make_run(tmp_path / "a", log(), one), make_run(tmp_path / "b", log(), two))
+    assert list(found["settings"]) == [
+        *("description", "model.dropout", "train.seed", "train.log_every", "batch.max_tokens")
+    ]
+    assert found["first_setting"] == "model.dropout"
+    assert found["settings"]["train.seed"] == (1, 7)
+    assert "The first setting that differs is model.dropout: 0.25 and 0.1." in found["verdict"]
+
+
+def test_runs_of_two_tasks(tmp_path: Path) -> None:
+    """Each has the defaults of its own task; a task of one's own is read as it is written."""
+    other = to_plain(replace(GenerateRecipe(), out="b"))
+    one, two = make_run(tmp_path / "a", log()), make_run(tmp_path / "b", log(), other)
+    found = compare_runs(one, two)
+    assert found["settings"]["task"] == ("translate", "generate")
+    assert found["first_setting"] == "task"
+    make_run(two, log(), RECIPE | {"task": "my.own", "train": {"seed": 3}})
+    found = compare_runs(one, two)
+    assert found["settings"]["train.seed"] == (1, 3)
+    assert found["settings"]["task"] == ("translate", "my.own")
+
+
+def test_machine_versions_and_data(tmp_path: Path) -> None:
+    """Those that differ are listed; a run without a checkpoint has none."""
+    one = make_run(tmp_path / "a", log(), machine=MACHINE)
+    two = make_run(tmp_path / "b", log(), machine=MACHINE | {"torch": "2.6.0"}, data="def")
+    (one / "config.json").write_text('{"dragoman": "1.0"}', encoding="utf-8")
+    (two / "config.json").write_text('{"dragoman": "1.1"}', encoding="utf-8")
+    found = compare_runs(one, two)
+    assert found["beside"] == {
+        "torch": ("2.5.1", "2.6.0"),
+        "data": ("abc", "def"),
+        "dragoman": ("1.0", "1.1"),
+    }
+    but = "but torch 2.5.1 and 2.6.0, data abc and def, dragoman 1.0 and 1.1."
+    assert found["verdict"].endswith(but)
+    found = compare_runs(one, make_run(tmp_path / "c", log()))
+    assert found["beside"]["threads"] == ("1", None)
+    assert found["verdict"].endswith("No setting differs that changes a number.")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[]",
+        b"\xff",
+        b"null",
+        b"",
+        b'{"loss": 1.0}',
+        b'{"step": 1, "loss": "a"}',
+        b"[" * 99999,
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
+    """By file and number."""
+    one, two = make_run(tmp_path / "a", log()), make_run(tmp_path / "b", log()[:2])
+    with (two / "training" / "metrics.jsonl").open("ab") as file:
+        file.write(line + b"\n" + b'{"step": 40}\n')
+    for runs in ((one, two), (two, one)):
+        with pytest.raises(InputError, match=r"metrics.jsonl, line 3 is damaged \("):
+            compare_runs(*runs)
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    """A folder without a recipe, one without a step, files that cannot be read."""
+    run, other = make_run(tmp_path / "a", log()), tmp_path / "b"
+    with pytest.raises(InputError, match="b is not the folder of a run"):
+        compare_runs(run, other)
+    make_run(other, [])
+    with pytest.raises(InputError, match=r"There is no step in .*metrics.jsonl"):
+        compare_runs(other, run)
+    (other / "training" / "metrics.jsonl").unlink()
+    with pytest.raises(InputError, match=r"There is no step in .*metrics.jsonl"):
+        compare_runs(run, other)
+    make_run(other, log())
+    (other / "training" / "recipe.json").write_text("[1]", encoding="utf-8")
+    with pytest.raises(InputError, match=r"recipe.json is damaged"):
+        compare_runs(run, other)
+
+
+def test_a_run_is_told_from_a_text(tmp_path: Path) -> None:
+    """By its folder training/; nothing else about a text matters, however long it is."""
+    run = make_run(tmp_path / "a", log())
+    assert is_run(str(run))
+    assert not is_run(str(tmp_path))
+    assert not any(map(is_run, ["", "-", " ", "I like tea.", "x" * 99999, "a\0b", "\ud800"]))
+
+
+def test_the_tables_leave_nothing_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a narrow terminal digits are folded; a name or a value is no markup."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "70")
+    one = make_run(tmp_path / "[b]", log(), settings("start.model=m", 'start.freeze=["encoder"]'))
+    two = make_run(tmp_path / ":x:", [step_line(1, loss=1 / 3)], machine=MACHINE)
+    print_comparison(one, two, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    cells = [re.sub(r"\x1b\[[0-9;]*m", "", line).replace("┃", "│").split("│") for line in lines]
+    columns = (
+        "".join(part.strip() for part in column) for column in zip_longest(*cells, fillvalue="")
+    )
+    text = " ".join(columns)
+    for wanted in ("0.3333333333333333", "[b]", ":x:", '["encoder"]', "cpu (AVX512)", "30 steps"):
+        assert wanted in text
