@@ -32,8 +32,9 @@ from torch.nn.parallel import DistributedDataParallel
 from dragoman.data.batches import Stream
 from dragoman.errors import DragomanError, InputError
 from dragoman.train.checkpoint import random_state, set_random_state
+from dragoman.train.config import TrainConfig
 from dragoman.train.job import BatchT, Job
-from dragoman.train.loop import Interrupt, Progress
+from dragoman.train.loop import Interrupt, Progress, stop_rule
 from dragoman.train.step import OUT_OF_MEMORY, Stepper, first_examples, within_memory
 
 PROMPT = timedelta(minutes=10)
@@ -186,16 +187,22 @@ class World:
             too_large=too_large,
         )
 
-    def stop_rule(self, rule: StopRule, interrupt: Interrupt) -> StopRule:
-        """Return a rule that judges the progress of rank 0, and an interrupt of any rank."""
+    def stop_rule(self, config: TrainConfig, interrupt: Interrupt) -> StopRule:
+        """Return a rule that judges the progress of rank 0, and an interrupt of any rank.
+
+        An interrupt that comes while ranks tell each other counts in the next step, for all.
+        """
+        if self.size == 1:
+            return stop_rule(config, interrupt)
+        limit = stop_rule(config, Interrupt())
 
         def reason(progress: Progress) -> str | None:
             told = self.gather((interrupt.pressed, progress.to_dict()), patient=True)
             for name, value in told[0][1].items():
                 setattr(progress, name, value)
-            return "interrupted" if any(pressed for pressed, _ in told) else rule(progress)
+            return "interrupted" if any(pressed for pressed, _ in told) else limit(progress)
 
-        return rule if self.size == 1 else reason
+        return reason
 
     def describe(self, accumulate: int, device: torch.device) -> str:
         """Return how many processes there are, by what they speak, and the batches of a step."""

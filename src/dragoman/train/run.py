@@ -29,7 +29,7 @@ from dragoman.train.checkpoint import (
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
 from dragoman.train.job import Check, Job, Say, Validation, is_better, unchecked
-from dragoman.train.loop import Interrupt, Observer, Progress, Saver, Validator, fit, stop_rule
+from dragoman.train.loop import Interrupt, Observer, Progress, Saver, Validator, fit
 from dragoman.train.optimizer import (
     learning_rate,
     load_optimizer_tensors,
@@ -135,7 +135,7 @@ def run_job(
         reason = fit(
             progress,
             parts.take_step,
-            world.stop_rule(stop_rule(config, interrupt), interrupt),
+            world.stop_rule(config, interrupt),
             [*reporters, validator, saver] if world.leads else [saver],
             started=started,
         )

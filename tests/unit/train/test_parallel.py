@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dragoman.data.batches import Stream
 from dragoman.errors import DragomanError, InputError
+from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Interrupt, Progress
 from dragoman.train.parallel import ALONE, World
 
@@ -104,8 +105,8 @@ def test_random_states_of_several() -> None:
 
 def test_one_process_is_what_it_was() -> None:
     """It draws, stops, fails and computes without a word of others."""
-    rule, interrupt = (lambda _: "enough"), Interrupt()
-    assert ALONE.stop_rule(rule, interrupt) is rule
+    rule = ALONE.stop_rule(TrainConfig(max_steps=4), Interrupt())
+    assert [rule(Progress(step=step)) for step in (3, 4)] == [None, "4 steps"]
     assert ALONE.describe(3, torch.device("cpu")) == ""
     assert ALONE.device(torch.device("cuda:1")) == torch.device("cuda:1")
     assert ALONE.gather("x") == ["x"]
@@ -147,7 +148,25 @@ def test_what_others_say_counts() -> None:
     with pytest.raises(DragomanError, match="there"):
         Answers(None, DragomanError("there")).together(lambda: 1)
     other = Progress(step=4).to_dict()
-    rule = Answers((False, other), (True, other)).stop_rule(lambda _: None, Interrupt())
+    config = TrainConfig(max_steps=4)
+    rule = Answers((False, other), (True, other)).stop_rule(config, Interrupt())
     assert rule(Progress(step=4)) == "interrupted"
-    rule = Answers((False, other), (False, other)).stop_rule(lambda _: "enough", Interrupt())
-    assert rule(Progress(step=4)) == "enough"
+    rule = Answers((False, other), (False, other)).stop_rule(config, Interrupt())
+    assert rule(Progress(step=4)) == "4 steps"
+
+
+def test_an_interrupt_while_ranks_tell_each_other_waits_for_the_next_step() -> None:
+    """The others have been told that there is none: one rank may not stop by itself."""
+    interrupt = Interrupt()
+
+    class Late(Answers):
+        def gather(self, value: object, *, patient: bool = False) -> list[object]:  # type: ignore[override]
+            """Be interrupted when the value is on its way."""
+            told = super().gather(value, patient=patient)
+            interrupt.pressed = True
+            return told
+
+    other = (False, Progress(step=3).to_dict())
+    rule = Late(other, other).stop_rule(TrainConfig(max_steps=4), interrupt)
+    assert rule(Progress(step=3)) is None
+    assert rule(Progress(step=3)) == "interrupted"
