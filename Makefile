@@ -20,7 +20,7 @@ PLAIN_TESTS := tests/parity tests/property/test_neighbours.py tests/property/tes
 	tests/unit/nn/test_products.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-cpus mutants check format bench bench-decode docs clean
+.PHONY: help install demo test test-cpus mutants check format bench bench-train bench-decode docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -72,6 +72,16 @@ $(PEERS)/.installed: pyproject.toml constraints.txt
 
 bench-decode: $(PEERS)/.installed ## decoding against CTranslate2 and Hugging Face, which have an environment of their own
 	$(PEERS)/bin/python -m benchmarks decode-peers
+
+# JoeyNMT's own requirements ask for older libraries than it runs with: here is what it imports.
+$(PEERS)/.joeynmt: $(PEERS)/.installed
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		importlib_metadata matplotlib sentencepiece 'setuptools<81' subword-nmt tensorboard
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps joeynmt==2.3.0
+	@touch $@
+
+bench-train: $(PEERS)/.joeynmt ## training against torch, Hugging Face and JoeyNMT
+	$(PEERS)/bin/python -m benchmarks train-peers
 
 docs: $(STAMP) ## pages made from the code, the site in build/site, and every experiment of the walk
 	$(BIN)/python docs/make.py

@@ -8,6 +8,7 @@ from dragoman import prepare_process
 
 BENCHMARKS = {
     "training": "tokens/s of a training step, against torch.nn.Transformer",
+    "train-peers": "tokens/s and memory of training, against torch, Hugging Face and JoeyNMT",
     "decoding": "tokens/s of decoding, against Hugging Face's MarianMT class",
     "decode-peers": "tokens/s of decoding, against CTranslate2 and Hugging Face, same weights",
     "translate-peers": "whole commands on a file of text, against a script with CTranslate2",

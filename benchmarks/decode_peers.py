@@ -10,20 +10,19 @@ ids: the share of rows in which they do is told.
 import argparse
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from time import sleep
-from typing import IO, Any, cast
+from typing import Any
 
 import torch
 
 from benchmarks.decoding import SIZE
 from benchmarks.paired import BUILT, Figures, environment, save
+from benchmarks.processes import running
 from dragoman.models import EncoderDecoder
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import FolderConfig, read_config, save_model
@@ -57,46 +56,6 @@ QUIET = 0.3
 """Seconds after which the threads of the engine before no longer spin."""
 CELLS = ("1x1", "1x5", "16x1", "16x5", "64x1", "64x5")
 LENGTH = 32
-
-
-class Engine:
-    """A running process of `benchmarks.engines`."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
-        self._stdin, self._stdout = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
-        self.start = self._answer()["start"]
-        self.ids: list[list[int]] = []
-        """What it wrote last."""
-
-    def rate(self, cell: str, chosen: argparse.Namespace) -> float:
-        """Return the tokens per second of `ROWSxBEAM`."""
-        rows, beam = map(int, cell.split("x"))
-        asked = {name: getattr(chosen, name) for name in ("length", "output", "seconds")}
-        print(json.dumps({"rows": rows, "beam": beam, **asked}), file=self._stdin, flush=True)
-        found = self._answer()
-        self.ids = found["ids"]
-        return float(found["tokens"] / found["seconds"])
-
-    def peak(self) -> int:
-        """End it; return the most memory that it held, in bytes."""
-        self._stdin.close()
-        return int(self._answer()["peak"])
-
-    def _answer(self) -> dict[str, Any]:
-        return dict(json.loads(self._stdout.readline() or "{}"))
-
-
-@contextmanager
-def running(name: str, mode: str, folder: Path, threads: int) -> Iterator[Engine]:
-    """Start an engine, and leave no process behind."""
-    command = [sys.executable, "-m", "benchmarks.engines", name, mode, str(folder), str(threads)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-        try:
-            yield Engine(process)
-        finally:
-            process.kill()
 
 
 def made_up_tokenizer(vocab_size: int, scratch: Path) -> Tokenizer:
@@ -136,6 +95,13 @@ def folders_of(model: str, scratch: Path) -> dict[str, Path]:
     return folders
 
 
+def asked_of(cell: str, chosen: argparse.Namespace) -> dict[str, Any]:
+    """What an engine is asked to decode for `ROWSxBEAM`."""
+    rows, beam = map(int, cell.split("x"))
+    asked = {name: getattr(chosen, name) for name in ("length", "output", "seconds")}
+    return {"rows": rows, "beam": beam, **asked}
+
+
 def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
     """Run all engines in turn."""
     import ctranslate2
@@ -145,7 +111,7 @@ def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
     with ExitStack() as stack:
         engines = {
             f"{name} {mode}": stack.enter_context(
-                running(name, mode, folders[name], chosen.threads)
+                running("benchmarks.engines", [name, mode, str(folders[name]), str(chosen.threads)])
             )
             for name, modes in MODES.items()
             for mode in (*modes, *(["int8+shortlist"] if name == "dragoman" and translates else []))
@@ -154,10 +120,13 @@ def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
         figures["start"] = {name: engine.start for name, engine in engines.items()}
         for cell in chosen.cells:
             rates: dict[str, list[float]] = {name: [] for name in engines}
+            ids: dict[str, list[list[int]]] = {}
             for _ in range(chosen.rounds + 1):
                 for name, engine in engines.items():
                     sleep(QUIET)
-                    rates[name].append(engine.rate(cell, chosen))
+                    answer = engine.ask(asked_of(cell, chosen))
+                    rates[name].append(answer["tokens"] / answer["seconds"])
+                    ids[name] = answer["ids"]
             found = {name: statistics.median(each[1:]) for name, each in rates.items()}
             best = {
                 kind: max(
@@ -168,7 +137,7 @@ def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
                 for kind in MODES
             }
             ratios = {kind: best["dragoman"] / best[kind] for kind in MODES if kind != "dragoman"}
-            exact = zip(*(engines[name].ids for name in EXACT), strict=True)
+            exact = zip(*(ids[name] for name in EXACT), strict=True)
             same = statistics.mean(all(row == rows[0] for row in rows) for rows in exact)
             if SHORTLISTED in found:
                 ratios["ctranslate2, with a shortlist"] = found[SHORTLISTED] / best["ctranslate2"]

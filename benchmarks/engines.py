@@ -10,13 +10,14 @@ input comes `{"peak": bytes}`.
 """
 
 import json
-import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from time import perf_counter
 from typing import Any
+
+from benchmarks.processes import serve
 
 Decode = Callable[[int, int, int, int], list[list[int]]]
 """Decodes for rows, beam size, length and output; returns the ids of the best results."""
@@ -105,32 +106,22 @@ def huggingface(folder: Path, mode: str, threads: int) -> Decode:
     return decode
 
 
-def _peak() -> int:
-    """The most memory that this process held, in bytes; `ru_maxrss` begins with its parent's."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        lines = dict(line.split(":", 1) for line in status.read_text("utf-8").splitlines())
-        return 1024 * int(lines["VmHWM"].split()[0])
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 def main() -> None:
     """Answer until the input ends."""
     engine, mode, folder, threads = sys.argv[1:]
     begun = perf_counter()
     decode = globals()[engine](Path(folder), mode, int(threads))
-    print(json.dumps({"start": perf_counter() - begun}), flush=True)
-    for line in sys.stdin:
-        asked = json.loads(line)
+
+    def answer(asked: dict[str, Any]) -> dict[str, Any]:
         case = asked["rows"], asked["beam"], asked["length"], asked["output"]
         decode(*case)  # the engine before has taken the caches
         tokens, start = 0, perf_counter()
         while not tokens or perf_counter() - start < asked["seconds"]:
             ids = decode(*case)
             tokens += sum(map(len, ids))
-        found = {"tokens": tokens, "seconds": perf_counter() - start, "ids": ids}
-        print(json.dumps(found), flush=True)
-    print(json.dumps({"peak": _peak()}), flush=True)
+        return {"tokens": tokens, "seconds": perf_counter() - start, "ids": ids}
+
+    serve(perf_counter() - begun, answer)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from dragoman.train.optimizer import make_optimizer
 from dragoman.train.step import Stepper
 
 LENGTHS = (12, 16, 20, 28)  # as in image captions
+POSITIONS = 64
 
 
 class PeerModel(nn.Module):
@@ -33,7 +34,7 @@ class PeerModel(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(config.src_vocab_size, config.d_model)
         nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
-        self.register_buffer("table", sinusoidal_table(max(LENGTHS) + 1, config.d_model).float())
+        self.register_buffer("table", sinusoidal_table(POSITIONS, config.d_model).float())
         self.dropout = nn.Dropout(config.dropout)
         self.transformer = nn.Transformer(
             config.d_model,
@@ -46,14 +47,16 @@ class PeerModel(nn.Module):
             norm_first=config.norm_position == "pre",
         )
 
-    def forward(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
-        """The logits of every target position."""
+    def forward(self, src_BS: Tensor, tgt_BT: Tensor, pad_BS: Tensor | None = None) -> Tensor:
+        """The logits of every target position; `pad` marks the padding of sources."""
         length = tgt_BT.shape[1]
         hidden = self.transformer(
             self._embed(src_BS),
             self._embed(tgt_BT),
             tgt_mask=~causal_mask(length, length, tgt_BT.device),
             tgt_is_causal=True,
+            src_key_padding_mask=pad_BS,
+            memory_key_padding_mask=pad_BS,
         )
         return F.linear(hidden, self.embedding.weight)
 

@@ -32,6 +32,7 @@ TINY = {
         *("--d-model=128", "--layers=1", "--decoder-layers=1", "--vocab=64"),
         *("--max-tokens=64", "--rounds=1", "--precision=fp32"),
     ),
+    "train-peers": ("tiny", "--modes", "fp32", "--rounds=1", "--batches=1", "--threads=1"),
     "decoding": ("--batch=2", "--beam", "1", "2", "--length=3", "--rounds=1"),
     "decode-peers": (
         *("tiny", "llama", "--cells", "1x1", "--rounds=1", "--seconds=0", "--length=3"),

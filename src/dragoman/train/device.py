@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 
 from dragoman.errors import InputError
+from dragoman.nn.cpu.native import native
 from dragoman.nn.cpu.products import has_bf16_units
 from dragoman.train.config import PrecisionSetting
 from dragoman.wording import counted
@@ -65,6 +66,7 @@ def machine_of(device: torch.device, precision: str, processes: int = 1) -> dict
     return {
         "device": name,
         "precision": precision,
+        "loops": "torch" if native() is None else "compiled",
         "threads": str(torch.get_num_threads()),
         "processes": str(processes),
         "torch": torch.__version__,

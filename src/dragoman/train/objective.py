@@ -5,7 +5,6 @@ The target distribution puts `1 - eps` on the right token and spreads `eps` even
 position is
 
     log sum_v exp(z_v)  -  (1 - eps) z_y  -  eps / V * sum_v z_v
-    gradient in z:  softmax(z) - (1 - eps) onehot(y) - eps / V
 
 Losses are sums over tokens. The step divides by the tokens of the whole step.
 """
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Documents
+from dragoman.nn.cpu.cross_entropy import cross_entropy, cross_entropy_with_gradient
 
 CHUNK = 512  # positions whose logits exist at a time
 
@@ -125,7 +125,7 @@ def _validation_loss(
     with torch.autocast(hidden_MD.device.type, enabled=False):
         project = partial(F.linear, weight=weight, bias=bias)
         for logits, targets in _in_chunks(project, hidden_MD, targets_M):
-            loss += _loss(_log_probs(logits), targets, smoothing)
+            loss += cross_entropy(logits, targets, smoothing)
     return loss
 
 
@@ -166,9 +166,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         with torch.autocast(hidden_MD.device.type, enabled=False):
             for start in range(0, len(targets_M), CHUNK):
                 part = slice(start, start + CHUNK)
-                part_loss, grad = _loss_and_gradient(
-                    F.linear(hidden_MD[part], weight, bias), targets_M[part], smoothing
-                )
+                logits = F.linear(hidden_MD[part], weight, bias)
+                part_loss, grad = cross_entropy_with_gradient(logits, targets_M[part], smoothing)
                 loss += part_loss
                 grad_hidden[part] = grad @ weight
                 grad_weight += grad.T @ hidden_MD[part]
@@ -186,27 +185,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return by_hidden, grad_weight * scale, by_bias, None, None
 
 
-def _loss_and_gradient(
-    logits_MV: Tensor, targets_M: Tensor, smoothing: float
-) -> tuple[Tensor, Tensor]:
-    """Return the summed loss and its gradient in the logits, in their own dtype."""
-    log_probs_MV = _log_probs(logits_MV)
-    loss = _loss(log_probs_MV, targets_M, smoothing)
-    grad_MV = log_probs_MV.exp_().sub_(smoothing / logits_MV.shape[1])
-    right_M1 = targets_M[:, None]
-    grad_MV.scatter_add_(1, right_M1, torch.full_like(right_M1, smoothing - 1, dtype=grad_MV.dtype))
-    return loss, grad_MV.to(logits_MV.dtype)
-
-
-def _loss(log_probs_MV: Tensor, targets_M: Tensor, smoothing: float) -> Tensor:
-    right = log_probs_MV.gather(1, targets_M[:, None]).sum()
-    return -(1 - smoothing) * right - smoothing / log_probs_MV.shape[1] * log_probs_MV.sum()
-
-
-def _log_probs(logits_MV: Tensor) -> Tensor:
-    return logits_MV.to(_precise(logits_MV.dtype)).log_softmax(dim=1)
-
-
 def _in_dtype_of(
     hidden_MD: Tensor, weight_VD: Tensor, bias_V: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
@@ -214,8 +192,5 @@ def _in_dtype_of(
 
 
 def _zero(hidden_MD: Tensor) -> Tensor:
-    return torch.zeros((), dtype=_precise(hidden_MD.dtype), device=hidden_MD.device)
-
-
-def _precise(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype is torch.float64 else torch.float32
+    dtype = torch.float64 if hidden_MD.dtype is torch.float64 else torch.float32
+    return torch.zeros((), dtype=dtype, device=hidden_MD.device)

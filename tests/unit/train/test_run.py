@@ -241,7 +241,7 @@ def test_checkpointing_changes_no_bit(recipe: TranslateRecipe) -> None:
     assert figures(again) == figures(recipe)
 
 
-@pytest.mark.parametrize("differs", ["device", "precision", "threads", "torch", None])
+@pytest.mark.parametrize("differs", ["device", "precision", "loops", "threads", "torch", None])
 def test_another_machine_is_told(recipe: TranslateRecipe, differs: str | None) -> None:
     """What the bits depend on is saved; where it differs that is said, and the run goes on.
 

@@ -1,4 +1,5 @@
-/* The loops of decoding for which PyTorch needs several operators, each with a pass over memory.
+/* The loops of decoding and of training for which PyTorch needs several operators, each with a pass
+   over memory.
 
    Compiled by `native.py` on first use where there is a C compiler; without one PyTorch computes the
    same. All rows are independent: what a row gives does not depend on how many there are, nor on the
@@ -15,6 +16,7 @@
 
 #define ENOUGH 100000 /* numbers below which waking a second thread costs more than it saves */
 #define MANY_PRODUCTS 16000000 /* of integers: the same */
+#define PART 16384 /* numbers of a long row that a thread takes at a time */
 
 /* e^x for x <= 0, relative error below 3e-7: 2^n e^r with |r| <= ln(2)/2, e^r by Taylor's series. */
 static inline float exponential(float x) {
@@ -356,6 +358,82 @@ void log_softmax(const float *x, float *out, long rows, long columns) {
 #pragma omp simd
         for (long i = 0; i < columns; i++) to[i] = from[i] - largest - total;
     }
+}
+
+/* Number i of a row of float32, or of bfloat16 if `half`: the upper half of a float32, rounded to the
+   nearest, and to the even one of two. */
+static inline __attribute__((always_inline)) float load(const void *row, long i, const int half) {
+    if (!half) return ((const float *)row)[i];
+    union { uint32_t bits; float number; } x = {.bits = (uint32_t)((const uint16_t *)row)[i] << 16};
+    return x.number;
+}
+static inline __attribute__((always_inline)) void
+store(void *row, long i, float number, const int half) {
+    union { float number; uint32_t bits; } x = {.number = number};
+    uint16_t rounded = number == number ? (x.bits + 0x7FFF + (x.bits >> 16 & 1)) >> 16 : 0x7FC0;
+    if (half) ((uint16_t *)row)[i] = rounded;
+    else ((float *)row)[i] = number;
+}
+
+static inline __attribute__((always_inline)) void
+drop_part(const void *x, const uint8_t *random, void *out, long start, long end, int threshold,
+          float scale, const int half) {
+#pragma omp simd
+    for (long i = start; i < end; i++)
+        store(out, i, load(x, i, half) * (random[i] >= threshold ? scale : 0.0f), half);
+}
+
+/* out = x * (random >= threshold) * scale; x and out are bfloat16 if `half`. */
+void drop(const void *x, const uint8_t *random, void *out, long count, int threshold, float scale,
+          int half) {
+#pragma omp parallel for if (count > ENOUGH)
+    for (long start = 0; start < count; start += PART) {
+        long end = start + PART < count ? start + PART : count;
+        if (half) drop_part(x, random, out, start, end, threshold, scale, 1);
+        else drop_part(x, random, out, start, end, threshold, scale, 0);
+    }
+}
+
+static inline __attribute__((always_inline)) float
+cross_entropy_row(void *row, long target, long columns, float smoothing, int gradient,
+                  const int half) {
+    float largest = -INFINITY, total = 0.0f, sum = 0.0f, share = smoothing / columns;
+    float right = load(row, target, half);
+#pragma omp simd reduction(max : largest) reduction(+ : sum)
+    for (long i = 0; i < columns; i++) {
+        float logit = load(row, i, half);
+        largest = logit > largest ? logit : largest;
+        sum += logit;
+    }
+#pragma omp simd reduction(+ : total)
+    for (long i = 0; i < columns; i++) total += exponential(load(row, i, half) - largest);
+    if (gradient) {
+        float scale = 1.0f / total;
+#pragma omp simd
+        for (long i = 0; i < columns; i++)
+            store(row, i, exponential(load(row, i, half) - largest) * scale - share, half);
+        store(row, target, exponential(right - largest) * scale - share - (1.0f - smoothing), half);
+    }
+    return largest + logf(total) - (1.0f - smoothing) * right - share * sum;
+}
+
+/* loss[n] = log sum_v exp(z_v) - (1 - smoothing) z_y - smoothing / columns sum_v z_v for each row z of
+   x (N, columns), whose target is y; if `gradient`, z becomes softmax(z) - smoothing / columns, less
+   1 - smoothing at y. x is bfloat16 if `half`. NaN where a row has NaN or infinity. Returns how many
+   targets are no column; their rows are left alone. */
+int cross_entropy(void *x, const int64_t *targets, float *loss, long rows, long columns,
+                  float smoothing, int gradient, int half) {
+    int wrong = 0;
+#pragma omp parallel for reduction(+ : wrong) if (rows * columns > ENOUGH)
+    for (long n = 0; n < rows; n++)
+        if (targets[n] < 0 || targets[n] >= columns) wrong++;
+        else if (half)
+            loss[n] = cross_entropy_row((uint16_t *)x + n * columns, targets[n], columns, smoothing,
+                                        gradient, 1);
+        else
+            loss[n] = cross_entropy_row((float *)x + n * columns, targets[n], columns, smoothing,
+                                        gradient, 0);
+    return wrong;
 }
 
 #define CHUNK 64

@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
 SOURCE = Path(__file__).with_name("native.c")
 FLAGS = ("-O3", "-march=native", "-std=c11", "-fPIC", "-ffp-contract=off", "-fno-math-errno")
@@ -40,6 +41,12 @@ def native() -> Functions | None:
         return _loaded()
 
 
+def native_for(x: Tensor, *dtypes: torch.dtype) -> Functions | None:
+    """Return them if they can read this tensor: contiguous, on the CPU, of one of these types."""
+    readable = x.device.type == "cpu" and x.dtype in dtypes and x.is_contiguous()
+    return native() if readable else None
+
+
 @cache
 def _loaded() -> Functions | None:
     compiler = shutil.which(os.environ.get("CC", "cc"))
@@ -56,6 +63,11 @@ def _loaded() -> Functions | None:
     functions.gate.argtypes = (at, at, size, size)
     functions.attend.argtypes = (at, at, at, at, at, size, at)
     functions.log_softmax.argtypes = (at, at, size, size)
+    functions.drop.argtypes = (at, at, at, size, ctypes.c_int, ctypes.c_float, ctypes.c_int)
+    functions.cross_entropy.argtypes = (
+        *(at, at, at, size, size),
+        *(ctypes.c_float, ctypes.c_int, ctypes.c_int),
+    )
     functions.top.argtypes = (at, size, at, at, size, size)
     return functions
 

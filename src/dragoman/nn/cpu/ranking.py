@@ -8,7 +8,7 @@ wins, always, so that neither the batch nor the device can change a result.
 import torch
 from torch import Tensor
 
-from dragoman.nn.cpu.native import Functions, native
+from dragoman.nn.cpu.native import native_for
 
 IMPOSSIBLE = float("-inf")
 """The log-probability of what must not happen: a forbidden token, a closed row."""
@@ -24,7 +24,7 @@ def top_tokens(log_probs_NV: Tensor, k: int, chunk: int = CHUNK) -> tuple[Tensor
     other's. Only those k chunks are ranked. This is twice as fast as `torch.topk` over a
     vocabulary of 8,000 on a CPU. NaN is not handled (`search` rejects it), only survived.
     """
-    functions = _compiled_for(log_probs_NV)
+    functions = native_for(log_probs_NV, torch.float32)
     if functions is not None:
         values_Nk = log_probs_NV.new_empty(len(log_probs_NV), k)
         tokens_Nk = log_probs_NV.new_empty(values_Nk.shape, dtype=torch.int64)
@@ -95,14 +95,8 @@ class LogSoftmax:
         space_NV = self._space_NV[: len(logits_NV)]
         if logits_NV.dtype is not torch.float32:  # torch would convert into fresh memory
             logits_NV = space_NV.copy_(logits_NV)
-        functions = _compiled_for(logits_NV)
+        functions = native_for(logits_NV, torch.float32)
         if functions is None:
             return torch.log_softmax(logits_NV, dim=1, out=space_NV)
         functions.log_softmax(logits_NV.data_ptr(), space_NV.data_ptr(), *logits_NV.shape)
         return space_NV
-
-
-def _compiled_for(x_NV: Tensor) -> Functions | None:
-    """The functions of `native.c`, if they can read this tensor."""
-    readable = x_NV.device.type == "cpu" and x_NV.dtype is torch.float32 and x_NV.is_contiguous()
-    return native() if readable else None
