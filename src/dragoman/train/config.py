@@ -49,6 +49,9 @@ class TrainConfig:
     """Label smoothing: the probability that is spread evenly over the vocabulary."""
     activation_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, more time."""
+    max_skipped: Count = 10
+    """Number of steps in a row without a finite loss and gradient that ends the run; others are
+    skipped."""
     accumulate: Count = 1
     """Number of batches per optimizer step (gradient accumulation)."""
     validate_every: Count = 500

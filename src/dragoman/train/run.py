@@ -23,13 +23,23 @@ from dragoman.train.checkpoint import (
     average_weights,
     checkpoints,
     load_checkpoint,
+    random_state,
     readable,
     save_checkpoint,
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
+from dragoman.train.diagnosis import find_not_finite, replayed
 from dragoman.train.job import Check, Job, Say, Validation, is_better, unchecked
-from dragoman.train.loop import Interrupt, Observer, Progress, Saver, Validator, fit
+from dragoman.train.loop import (
+    Interrupt,
+    Observer,
+    Progress,
+    Saver,
+    SkipLimit,
+    Validator,
+    fit,
+)
 from dragoman.train.optimizer import (
     learning_rate,
     load_optimizer_tensors,
@@ -41,7 +51,14 @@ from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import ConsoleReport, MetricsFile, end_card, model_card, tensorboard
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import check_start, copy_weights
-from dragoman.train.step import OUT_OF_MEMORY, Stepper, StepResult, within_memory
+from dragoman.train.step import (
+    OUT_OF_MEMORY,
+    Skipped,
+    Stepper,
+    StepResult,
+    examples_of,
+    within_memory,
+)
 from dragoman.wording import counted
 
 
@@ -72,7 +89,7 @@ def run_recipe(
     made. A run limited by steps that is killed at any moment, and gone on with, ends with the bits
     of one that was not; under `max_minutes` the falling learning rate follows the clock.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
-    for a loss that is not finite, a full disk and a lack of memory; the checkpoints written before
+    for losses that are not finite, a full disk and a lack of memory; the checkpoints written before
     stay whole.
     """
     started = time.monotonic()
@@ -128,6 +145,7 @@ def run_job(
     saver = Saver(
         every=config.save_every, save=lambda: parts.save(progress), last_step=progress.step
     )
+    skips = SkipLimit(limit=config.max_skipped, stop=world.stop)
     interrupt = Interrupt()
     with interrupt.listen(), closing(display):
         if world.leads and recipe.start.model is not None and progress.step == 0:
@@ -136,7 +154,7 @@ def run_job(
             progress,
             parts.take_step,
             world.stop_rule(config, interrupt),
-            [*reporters, validator, saver] if world.leads else [saver],
+            [*reporters, validator, saver, skips] if world.leads else [saver, skips],
             started=started,
         )
         interrupted = reason == "interrupted" or any(world.gather(interrupt.pressed, patient=True))
@@ -206,15 +224,30 @@ class Parts:
             world=world,
         )
 
-    def take_step(self, progress: Progress) -> StepResult:
+    def take_step(self, progress: Progress) -> StepResult | Skipped:
         """Draw the batches of one step and learn from them."""
         config = self.recipe.train
         draw = partial(self.world.draw, self.job.batches, config.accumulate)
         group = [batch.to(self.device) for batch in self.world.together(draw)]
         done = progress.done(config)
         rate = learning_rate(config, progress.step + 1, done, self.job.config.model.d_model)
+        before = random_state()
         with within_memory(lambda: self.too_large(group)):
-            return self.stepper(group, rate)
+            result = self.stepper(group, rate)
+        if isinstance(result, Skipped):
+            with replayed(before):
+                return self.diagnose(result, group)
+        return result
+
+    def diagnose(self, skipped: Skipped, batches: Sequence[Any]) -> Skipped:
+        """Run the batches of all ranks again, each by itself, and say which is at fault."""
+        find = partial(find_not_finite, self.job, batches, self.stepper.precision)
+        found = self.world.together(find, lambda: self.too_large(batches))
+        mine = None if found is None else (examples_of(found[0]), found[1])
+        told = self.world.gather((mine, examples_of(*batches)))
+        everything = tuple(number for _, numbers in told for number in numbers)
+        examples, where = next((each for each, _ in told if each), (everything, ""))
+        return replace(skipped, examples=examples, where=where)
 
     def measure(self) -> Validation:
         """Validate the model as it is now."""
