@@ -175,8 +175,8 @@ class SkipLimit(Observer):
         more = f", the last of {self.limit:,} steps in a row that were skipped"
         self.stop(
             DragomanError(
-                f"{skipped}{more if self.limit > 1 else ''}; the weights are as they were before it: lower "
-                "train.learning_rate, lengthen train.warmup_steps, or look at those examples"
+                f"{skipped}{more if self.limit > 1 else ''}; the weights are as they were before "
+                "it: lower train.learning_rate, lengthen train.warmup_steps, or look at those examples"
             )
         )
 

@@ -26,6 +26,7 @@ from dragoman.train.checkpoint import (
     random_state,
     readable,
     save_checkpoint,
+    set_random_state,
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
@@ -128,8 +129,9 @@ def run_job(
     """Run a job, as `recipe.train` says, in an open folder; `started` is when the clock began."""
     config = recipe.train
     parts = world.together(lambda: Parts.around(job, recipe, folder, console, world))
-    progress = world.in_turn(lambda: parts.resume(console))
     parts = replace(parts, stepper=world.stepper(parts.stepper, job, parts.too_large))
+    parts.rehearse()
+    progress = world.in_turn(lambda: parts.resume(console))
     display = ConsoleReport(console, config)
     reporters: list[Observer] = [display]
     if world.leads:
@@ -223,6 +225,20 @@ class Parts:
             machine=machine_of(device, precision, world.size),
             world=world,
         )
+
+    def rehearse(self) -> None:
+        """Take steps with the largest batches, before anything is resumed, and undo them.
+
+        So what takes too much memory is known at once. Without a learning rate the weights stay;
+        the optimizer, which had no state, makes it in the first step and has it in the second.
+        """
+        before = random_state()
+        for batch in self.world.together(self.job.batches.largest):
+            group = [batch.to(self.device)] * min(2, self.recipe.train.accumulate)
+            with within_memory(lambda: self.too_large(group)):  # noqa: B023 (called at once)
+                self.stepper(group, 0.0)
+        self.optimizer.state.clear()
+        set_random_state(before)
 
     def take_step(self, progress: Progress) -> StepResult | Skipped:
         """Draw the batches of one step and learn from them."""
