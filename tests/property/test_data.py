@@ -24,9 +24,12 @@ def test_a_plan_holds_each_pair_once_within_the_budget(
         cost <= budget or len(batch) == 1 for cost, batch in zip(costs, batches, strict=True)
     )
     assert plan.num_padded == sum(costs)
-    assert plan.num_tokens == src.sum() + tgt@given(lengths=lengths.filter(bool), budget=st.integers(1, 500), seed=st.integers(0, 99))
+    assert plan.num_tokens == src.sum() + tgt.sum()
+
+
+@given(lengths=lengths.filter(bool), budget=st.integers(1, 500), seed=st.integers(0, 99))
 def test_the_largest_batches(lengths: list[tuple[int, int]], budget: int, seed: int) -> None:
-    """They have the most places, and the most pairs of places, of all; the stream stays."""
+    """One of an epoch has the most places of all, the other the most pairs of places."""
     src, tgt = np.array(lengths, dtype=np.int64).T
     plan = plan_batches(src, tgt, budget, np.random.default_rng(seed))
     sizes = [(len(plan[k]), int(src[plan[k]].max() + tgt[plan[k]].max())) for k in range(len(plan))]
@@ -34,12 +37,9 @@ def test_the_largest_batches(lengths: list[tuple[int, int]], budget: int, seed: 
         costs = [rows * width**power for rows, width in sizes]
         assert costs[batch] == max(costs)
     order = np.random.default_rng(seed).permutation(len(plan))
-    epoch = Planned(rows=np.arange(len(lengths)), plan=plan, order=order, collate=lambda rows: rows)
+    epoch = Planned(rows=np.arange(len(src)), plan=plan, order=order, collate=lambda rows: rows)
     made = [epoch[number].tolist() for number in epoch.largest]
     assert made == [sorted(plan[batch].tolist()) for batch in plan.largest]
-
-
-.sum()
 
 
 @given(rows=st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=20), data=st.data())

@@ -83,7 +83,7 @@ class Plan:
     @property
     def padding(self) -> float:
         """The share of padding in all tokens."""
-        return 1.0 - self.num_tokens / max(1, self.num_padded)
+        return 1.0 - self.num_tokens / self.num_padded if len(self) else 0.0
 
 
 def plan_batches(

@@ -62,6 +62,8 @@ class TrainConfig:
     """Metric that selects the best checkpoint: loss, or a score once it is above 1."""
     save_every: Count = 500
     """Number of steps between checkpoints."""
+    ema: BelowOne | None = None
+    """Decay of a moving average of the weights, such as 0.999; the model where it is better."""
     average_last: Count = 5
     """Number of last checkpoints that are averaged at the end; 1 disables averaging."""
     log_every: Count = 50

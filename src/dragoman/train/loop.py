@@ -176,7 +176,8 @@ class SkipLimit(Observer):
         self.stop(
             DragomanError(
                 f"{skipped}{more if self.limit > 1 else ''}; the weights are as they were before "
-                "it: lower train.learning_rate, lengthen train.warmup_steps, or look at those examples"
+                "it: lower train.learning_rate, lengthen train.warmup_steps, or look at those "
+                "examples"
             )
         )
 

@@ -23,6 +23,7 @@ from dragoman.train.checkpoint import (
     average_weights,
     checkpoints,
     load_checkpoint,
+    moving_average,
     random_state,
     readable,
     save_checkpoint,
@@ -46,6 +47,7 @@ from dragoman.train.optimizer import (
     load_optimizer_tensors,
     make_optimizer,
     optimizer_tensors,
+    update_averages,
 )
 from dragoman.train.parallel import ALONE, World, join_world
 from dragoman.train.recipe import RunRecipe
@@ -250,6 +252,8 @@ class Parts:
         before = random_state()
         with within_memory(lambda: self.too_large(group)):
             result = self.stepper(group, rate)
+        if isinstance(result, StepResult) and config.ema is not None:
+            update_averages(self.optimizer, config.ema, progress.step + 1)
         if isinstance(result, Skipped):
             with replayed(before):
                 return self.diagnose(result, group)
@@ -326,20 +330,28 @@ class Parts:
         return progress
 
     def finish(self, progress: Progress, console: Console) -> None:
-        """Put the average of the last checkpoints into the folder where it is the better model.
+        """Put an average of weights into the folder where it is the better model.
 
         The card then no longer says that the run is unfinished.
         """
-        last = checkpoints(self.folder.checkpoints)[-self.recipe.train.average_last :]
+        train = self.recipe.train
+        last = checkpoints(self.folder.checkpoints)[-train.average_last :]
+        averages: dict[str, Callable[[], Mapping[str, Tensor]]] = {}
         if len(last) > 1:
-            _set_weights(self.job.model, average_weights(last))
+            averages[f"average of the last {len(last)} checkpoints"] = lambda: average_weights(last)
+        if train.ema is not None:
+            averages["moving average of the weights"] = lambda: moving_average(last[-1])
+        best = f"step {progress.best_step:,}"
+        for name, weights in averages.items():
+            _set_weights(self.job.model, weights())
             averaged = self.measure()
             better = is_better(averaged.to_dict(), progress.best, self.recipe.metric)
             console.print(
-                f"The average of the last {len(last)} checkpoints: {averaged}; "
-                + ("it is the model." if better else f"step {progress.best_step:,} is better.")
+                f"The {name}: {averaged}; "
+                + ("it is the model." if better else f"{best} is better.")
             )
             if better:
+                best = f"the {name}"
                 progress.best = averaged.to_dict()
                 self.export(averaged, progress)
         end_card(self.folder.path)

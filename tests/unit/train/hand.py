@@ -62,6 +62,7 @@ TRAIN = TrainConfig(
     validate_limit=3,
     metric="loss",
     save_every=3,
+    ema=0.9,
     average_last=1,
     log_every=1,
 )
