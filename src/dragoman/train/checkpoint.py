@@ -50,6 +50,8 @@ class SavedState:
     """Where the data stands."""
     recipe: dict[str, Any] = field(default_factory=dict)
     """The settings of the run, in case `recipe.json` is damaged; empty in old checkpoints."""
+    scaler: dict[str, int | float] = field(default_factory=dict)
+    """The state of loss scaling in fp16; else empty."""
     machine: dict[str, str] = field(default_factory=dict)
     """What the bits depend on beside the settings; empty in old checkpoints."""
 

@@ -6,7 +6,7 @@ from typing import Literal
 from dragoman.errors import InputError
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, check_ranges
 
-PrecisionSetting = Literal["auto", "fp32", "bf16"]
+PrecisionSetting = Literal["auto", "fp32", "bf16", "fp16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,8 @@ class TrainConfig:
     device: str = "auto"
     """Device: cpu, cuda, cuda:1, or auto, which takes a GPU if there is one."""
     precision: PrecisionSetting = "auto"
-    """fp32, bf16 (autocast; weights stay in fp32), or auto: bf16 if the device computes it fast."""
+    """fp32, bf16 or fp16 with loss scaling (autocast; weights stay in fp32), or auto: bf16 if the
+    device computes it fast, fp16 on other GPUs."""
     deterministic: bool = False
     """Use deterministic algorithms only: reproducible to the bit on a GPU, but slower."""
     optimizer: Literal["adam", "adamw"] = "adam"

@@ -125,6 +125,8 @@ def fit(
     while (reason := stop_reason(progress)) is None:
         result = take_step(progress)
         progress.seconds = before + time.monotonic() - started
+        if isinstance(result, Skipped) and result.expected:
+            continue
         if isinstance(result, Skipped):
             progress.skipped += 1
             progress.skipped_in_row += 1

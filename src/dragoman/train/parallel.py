@@ -182,6 +182,7 @@ class World:
             loss=wrapped,
             precision=stepper.precision,
             clip_norm=stepper.clip_norm,
+            scaler=stepper.scaler,
             world=self,
             too_large=too_large,
         )
@@ -284,12 +285,12 @@ class SharedStepper(Stepper[BatchT]):
         def begin() -> Tensor:
             with wrapped.no_sync():
                 for batch in batches[:-1]:
-                    forward(batch).backward()
+                    self.scaled(forward(batch)).backward()
             return forward(batches[-1])
 
         last = self.world.together(begin, lambda: self.too_large(batches))
         with self.world.connected():
-            last.backward()
+            self.scaled(last).backward()
         mine = sum(torch.stack(means).tolist()) / self.world.size
         return sum(self.world.gather(mine)), num_tokens
 

@@ -27,7 +27,6 @@ from dragoman.train.checkpoint import (
     random_state,
     readable,
     save_checkpoint,
-    set_random_state,
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
@@ -42,6 +41,7 @@ from dragoman.train.loop import (
     Validator,
     fit,
 )
+from dragoman.train.memory import rehearse, too_large
 from dragoman.train.optimizer import (
     learning_rate,
     load_optimizer_tensors,
@@ -216,6 +216,7 @@ class Parts:
             loss=job.loss,
             precision=partial(autocast, precision, device),
             clip_norm=config.clip_norm,
+            scaler=torch.amp.GradScaler(device.type) if precision == "fp16" else None,
         )
         return cls(
             recipe=recipe,
@@ -229,18 +230,9 @@ class Parts:
         )
 
     def rehearse(self) -> None:
-        """Take steps with the largest batches, before anything is resumed, and undo them.
-
-        So what takes too much memory is known at once. Without a learning rate the weights stay;
-        the optimizer, which had no state, makes it in the first step and has it in the second.
-        """
-        before = random_state()
-        for batch in self.world.together(self.job.batches.largest):
-            group = [batch.to(self.device)] * min(2, self.recipe.train.accumulate)
-            with within_memory(lambda: self.too_large(group)):  # noqa: B023 (called at once)
-                self.stepper(group, 0.0)
-        self.optimizer.state.clear()
-        set_random_state(before)
+        """Take and undo steps with the largest batches, before anything is resumed."""
+        largest = self.world.together(self.job.batches.largest)
+        rehearse(self.stepper, [batch.to(self.device) for batch in largest], self.recipe)
 
     def take_step(self, progress: Progress) -> StepResult | Skipped:
         """Draw the batches of one step and learn from them."""
@@ -254,7 +246,7 @@ class Parts:
             result = self.stepper(group, rate)
         if isinstance(result, StepResult) and config.ema is not None:
             update_averages(self.optimizer, config.ema, progress.step + 1)
-        if isinstance(result, Skipped):
+        if isinstance(result, Skipped) and not result.expected:
             with replayed(before):
                 return self.diagnose(result, group)
         return result
@@ -294,6 +286,7 @@ class Parts:
             batches=self.job.batches.state_dict(),
             recipe=to_plain(self.recipe),
             machine=self.machine,
+            scaler=self.stepper.scaler.state_dict() if self.stepper.scaler else {},
         )
         tensors: Tensors = {
             "weights": dict(model.named_parameters()),
@@ -317,6 +310,8 @@ class Parts:
             load_optimizer_tensors(self.optimizer, self.job.model, tensors["optimizer"])
             self.job.batches.load_state_dict(state.batches)
             self.world.set_random_states(tensors["random"])
+            if self.stepper.scaler is not None and state.scaler:
+                self.stepper.scaler.load_state_dict(state.scaler)
         console.print(f"Going on from step {progress.step:,}.")
         changed = [f"{k} {v} (was {before[k]})" for k, v in now.items() if v != before.get(k, v)]
         if changed:
@@ -363,26 +358,7 @@ class Parts:
 
     def too_large(self, batches: Sequence[Batch]) -> str:
         """What to do where a step with these batches, or a validation, has no memory."""
-        limits = to_plain(self.recipe).get("batch", {})
-        given = [f"batch.{k} ({limits[k]:,})" for k in ("max_tokens", "rows") if k in limits]
-        advice = f"lower {' and '.join(given) or 'the size of batches'} in a new run"
-        if not batches:
-            return (
-                f"out of memory during validation: {advice}; the checkpoints of this one are whole"
-            )
-        largest = max(batches, key=lambda batch: batch.num_tokens)
-        size = (
-            f"{counted(len(largest.indices), 'example')} and {counted(largest.num_tokens, 'token')}"
-        )
-        more = ""
-        if not self.recipe.train.activation_checkpointing:
-            more = (
-                ", or add train.activation_checkpointing=true to the same command, which goes on "
-                "from the last checkpoint with less memory, slower, and to the same end"
-            )
-        return (
-            f"out of memory in a batch of {size}: {advice} (train.accumulate makes up for it){more}"
-        )
+        return too_large(self.recipe, batches)
 
 
 def _parameters(model: nn.Module) -> str:

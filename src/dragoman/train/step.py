@@ -41,6 +41,8 @@ class Skipped:
     num_tokens: int
     examples: tuple[int, ...] = ()
     """The numbers, from 1, of the examples of the batch at fault, or of all where none is found."""
+    expected: bool = False
+    """Whether the scale of the loss was too large, as loss scaling finds out now and then."""
     where: str = ""
     """The first number at fault when the batches ran again; empty where there was none."""
 
@@ -72,25 +74,39 @@ class Stepper(Generic[BatchT]):
     precision: Callable[[], AbstractContextManager[object]]
     """Makes the autocast context of the forward pass."""
     clip_norm: float | None
+    scaler: torch.amp.GradScaler | None = None
+    """Scales the loss in fp16, whose small gradients would be 0 (Micikevicius et al., 2018)."""
 
     def __call__(self, batches: Sequence[BatchT], learning_rate: float) -> StepResult | Skipped:
         """Take one step; weights and optimizer stay where the loss or gradient is not finite."""
         loss, num_tokens = self.accumulate(batches)
+        scale = 1.0
+        if self.scaler is not None:
+            scale = self.scaler.get_scale()
+            self.scaler.unscale_(self.optimizer)
         limit = float("inf") if self.clip_norm is None else self.clip_norm
         grad_norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), limit))
-        if not (math.isfinite(loss) and math.isfinite(grad_norm)):
-            self.optimizer.zero_grad()
-            return Skipped(loss=loss, grad_norm=grad_norm, num_tokens=num_tokens)
+        finite = math.isfinite(loss) and math.isfinite(grad_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        self.optimizer.step()
+        if finite:
+            self.optimizer.step()
+        if self.scaler is not None:
+            self.scaler.update()
         self.optimizer.zero_grad()
+        if not finite:
+            expected = scale > 1 and math.isfinite(loss)
+            return Skipped(loss=loss, grad_norm=grad_norm, num_tokens=num_tokens, expected=expected)
         return StepResult(
             loss=loss,
             grad_norm=grad_norm,
             learning_rate=learning_rate,
             num_tokens=num_tokens,
         )
+
+    def scaled(self, mean: Tensor) -> Tensor:
+        """Return what the gradients are taken of."""
+        return mean if self.scaler is None else self.scaler.scale(mean)
 
     def accumulate(self, batches: Sequence[BatchT]) -> tuple[float, int]:
         """Compute the gradients of the mean loss; return that loss and the number of tokens."""
@@ -100,7 +116,7 @@ class Stepper(Generic[BatchT]):
             with self.precision():
                 summed = self.loss(batch)
             mean = summed / num_targets
-            mean.backward()
+            self.scaled(mean).backward()
             means.append(mean.detach())
         loss = sum(torch.stack(means).tolist())  # read once: on a GPU this waits
         return loss, sum(batch.num_tokens for batch in batches)
