@@ -85,7 +85,7 @@ def check_states(recipe: RunRecipe, limit: int | None) -> None:
     """
     parts = count_parameters(work_of(recipe).config)
     parameters = sum(count for name, count in parts.items() if name in STACKS)
-    copies = 1 if recipe.start.freeze else STATES
+    copies = 1 if recipe.start.freeze else STATES + (recipe.train.ema is not None)
     needed = copies * FLOAT * parameters
     if limit is not None and needed > limit:
         raise InputError(

@@ -51,7 +51,7 @@ def test_scaling_changes_no_step() -> None:
 def test_an_overflow_is_expected() -> None:
     """The scale is halved until the gradient fits; at a scale of 1 it is a failure."""
     stepper = half(2.0**40)
-    batch, results = make_batch(random_pairs(3)), []
+    batch, results = make_batch(random_pairs(3)), list[StepResult | Skipped]()
     while not results or isinstance(results[-1], Skipped):
         results.append(stepper([batch], 1e-2))
     assert 10 < len(results) < 40
