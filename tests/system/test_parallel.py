@@ -237,6 +237,17 @@ entry()
 """The command line, in which rank 1, or a process that is alone, comes to grief."""
 
 
+def run_broken(
+    environment: dict[str, str], folder: Path, failure: str, *words: object
+) -> "subprocess.CompletedProcess[str]":
+    """Run it in two processes of torchrun."""
+    program = folder / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    launched = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program]
+    arguments = [sys.executable, *map(str, [*launched, failure, *words])]
+    return subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(
     ("failure", "sentence", "code"),
     [
@@ -255,21 +266,9 @@ def test_what_fails_on_one_rank_ends_all(
 ) -> None:
     """With the sentence and the exit code of a process that is alone; what was saved is whole."""
     reversed_digits(tmp_path, 120)
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
     out = tmp_path / "run"
     words = [*command(tmp_path, out), "train.accumulate=1", "train.save_every=1"]
-    launched = [
-        *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
-        *(program, failure),
-    ]
-    ended = subprocess.run(
-        [sys.executable, *map(str, [*launched, *words])],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = run_broken(environment, tmp_path, failure, *words)
     said = [line for line in ended.stderr.splitlines() if line.startswith("dragoman: ")]
     assert len(said) == (2 if failure == "backward" else 1), ended.stderr  # of both processes
     assert said[0].startswith(f"dragoman: {sentence}")
@@ -287,18 +286,9 @@ def test_all_skip_what_is_not_finite_on_one_rank(
 ) -> None:
     """The step counts on none, rank 0 writes down whose example it was, and the run goes on."""
     reversed_digits(tmp_path, 120)
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
     out = tmp_path / "run"
     words = [*command(tmp_path, out), "train.accumulate=1"]
-    launched = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program]
-    said = subprocess.run(
-        [sys.executable, *map(str, [*launched, "once", *words])],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stderr
+    said = run_broken(environment, tmp_path, "once", *words).stderr
     assert said.count("a step after step 0 was skipped: the loss is nan, in a batch") == 1
     skips = [line["skipped"] for line in figures(out) if "skipped" in line]
     assert [(skip["total"], skip["where"]) for skip in skips] == [(1, "in the loss")]
