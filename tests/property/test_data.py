@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data.batches import plan_batches
+from dragoman.data.batches import Planned, plan_batches
 from dragoman.data.dataset import Ragged
 
 lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=120)
@@ -25,6 +25,21 @@ def test_a_plan_holds_each_pair_once_within_the_budget(
     )
     assert plan.num_padded == sum(costs)
     assert plan.num_tokens == src.sum() + tgt.sum()
+
+
+@given(lengths=lengths.filter(bool), budget=st.integers(1, 500), seed=st.integers(0, 99))
+def test_the_largest_batches(lengths: list[tuple[int, int]], budget: int, seed: int) -> None:
+    """One of an epoch has the most places of all, the other the most pairs of places."""
+    src, tgt = np.array(lengths, dtype=np.int64).T
+    plan = plan_batches(src, tgt, budget, np.random.default_rng(seed))
+    sizes = [(len(plan[k]), int(src[plan[k]].max() + tgt[plan[k]].max())) for k in range(len(plan))]
+    for power, batch in enumerate(plan.largest, start=1):
+        costs = [rows * width**power for rows, width in sizes]
+        assert costs[batch] == max(costs)
+    order = np.random.default_rng(seed).permutation(len(plan))
+    epoch = Planned(rows=np.arange(len(src)), plan=plan, order=order, collate=lambda rows: rows)
+    made = [epoch[number].tolist() for number in epoch.largest]
+    assert made == [sorted(plan[batch].tolist()) for batch in plan.largest]
 
 
 @given(rows=st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=20), data=st.data())

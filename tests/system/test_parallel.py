@@ -209,7 +209,13 @@ def fail_in_loss(self, batch):
         time.sleep(14)
     if late and failure == "memory":
         torch.empty(1 << 55)
-    return loss(self, batch) * (float(failure) if late and failure == "nan" else 1)
+    once = failure == "once" and os.environ["RANK"] == "1" and self.batches.position == 2
+    once = once and not self.batches.epoch
+    if late and failure == "backward":
+        def run_out(gradient):
+            raise torch.OutOfMemoryError("out of memory")
+        self.model.src_embedding.weight.register_hook(run_out)
+    return loss(self, batch) * (float("nan") if once or late and failure == "nan" else 1)
 
 def fail_in_drawing(self):
     if self.epoch and os.environ.get("RANK", "1") == "1" and failure == "data":
@@ -231,11 +237,23 @@ entry()
 """The command line, in which rank 1, or a process that is alone, comes to grief."""
 
 
+def run_broken(
+    environment: dict[str, str], folder: Path, failure: str, *words: object
+) -> "subprocess.CompletedProcess[str]":
+    """Run it in two processes of torchrun."""
+    program = folder / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    launched = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program]
+    arguments = [sys.executable, *map(str, [*launched, failure, *words])]
+    return subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(
     ("failure", "sentence", "code"),
     [
         ("nan", "the loss is nan, in a batch of the examples [", 1),
         ("memory", "out of memory in a batch of ", 1),
+        ("backward", "out of memory in a batch of ", 1),
         pytest.param(
             *("hang", "process 1 of 2 has not answered for 0:00:09", 1), marks=pytest.mark.slow
         ),
@@ -248,23 +266,11 @@ def test_what_fails_on_one_rank_ends_all(
 ) -> None:
     """With the sentence and the exit code of a process that is alone; what was saved is whole."""
     reversed_digits(tmp_path, 120)
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
     out = tmp_path / "run"
     words = [*command(tmp_path, out), "train.accumulate=1", "train.save_every=1"]
-    launched = [
-        *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
-        *(program, failure),
-    ]
-    ended = subprocess.run(
-        [sys.executable, *map(str, [*launched, *words])],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = run_broken(environment, tmp_path, failure, *words)
     said = [line for line in ended.stderr.splitlines() if line.startswith("dragoman: ")]
-    assert len(said) == 1, ended.stderr
+    assert len(said) == (2 if failure == "backward" else 1), ended.stderr  # of both processes
     assert said[0].startswith(f"dragoman: {sentence}")
     assert f"exitcode  : {code} " in ended.stderr
     assert "Traceback" not in ended.stderr.partition("dragoman: ")[0]
@@ -273,6 +279,21 @@ def test_what_fails_on_one_rank_ends_all(
         assert not out.exists()
     else:
         assert saved[-1] == f"step-{figures(out)[-1]['step']:08}"
+
+
+def test_all_skip_what_is_not_finite_on_one_rank(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """The step counts on none, rank 0 writes down whose example it was, and the run goes on."""
+    reversed_digits(tmp_path, 120)
+    out = tmp_path / "run"
+    words = [*command(tmp_path, out), "train.accumulate=1"]
+    said = run_broken(environment, tmp_path, "once", *words).stderr
+    assert said.count("a step after step 0 was skipped: the loss is nan, in a batch") == 1
+    skips = [line["skipped"] for line in figures(out) if "skipped" in line]
+    assert [(skip["total"], skip["where"]) for skip in skips] == [(1, "in the loss")]
+    assert skips[0]["examples"]
+    assert [line["step"] for line in figures(out) if "loss" in line] == list(range(1, 13))
 
 
 def launch(environment: dict[str, str], *words: object) -> "subprocess.Popen[str]":

@@ -14,6 +14,7 @@ import numpy as np
 from dragoman.cost.counting import MOMENTS, TrainingMemory, forward_pass, step_of
 from dragoman.cost.decoding import cache_of, decoding_memory
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, VALIDATED
+from dragoman.cost.machine import counted_as
 from dragoman.cost.recipes import work_of, workload_of
 from dragoman.data.batches import Stream
 from dragoman.decode import schedule
@@ -84,7 +85,7 @@ def check_states(recipe: RunRecipe, limit: int | None) -> None:
     """
     parts = count_parameters(work_of(recipe).config)
     parameters = sum(count for name, count in parts.items() if name in STACKS)
-    copies = 1 if recipe.start.freeze else STATES
+    copies = 1 if recipe.start.freeze else STATES + (recipe.train.ema is not None)
     needed = copies * FLOAT * parameters
     if limit is not None and needed > limit:
         raise InputError(
@@ -110,7 +111,7 @@ def check_batches(
     device = choose_device(train.device)
     if limit is None or device.type != "cpu" or recipe.start.freeze:
         return
-    precision = choose_precision(train.precision, device)
+    precision = counted_as(choose_precision(train.precision, device))
     workload, real = workload_of(recipe), work_of(replace(recipe, model=config), work.length)
     shapes, lengths = list[Shape](), list[int]()
     for batch in islice(validation, LOOKED_AT):

@@ -17,7 +17,7 @@ the layers again. With all matrices of a layer `N`, that is the `6 N` for each t
 al. (2020), plus the scores, which grow with the length.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -143,7 +143,7 @@ def step_of(
     train = work.recipe.train
     if activation_checkpointing is None:
         activation_checkpointing = train.activation_checkpointing
-    return training_step(
+    step = training_step(
         workload_of(work.recipe),
         work.config,
         shape or work.shape,
@@ -151,6 +151,11 @@ def step_of(
         activation_checkpointing=activation_checkpointing,
         accumulate=train.accumulate,
     )
+    if train.ema is None:
+        return step
+    memory, average = step.memory, step.memory.weights
+    optimizer, total = memory.optimizer + average, memory.total + average
+    return replace(step, memory=replace(memory, optimizer=optimizer, total=total))
 
 
 @lru_cache(maxsize=64)

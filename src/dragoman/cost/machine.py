@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -20,7 +20,7 @@ from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure, Price
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.models.plan import Planner
 from dragoman.nn import Rotary, inference, row_invariant_products
-from dragoman.nn.cpu.products import Precision
+from dragoman.nn.cpu.products import HALVES, Precision
 from dragoman.train.config import PrecisionSetting as AnyPrecision
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
@@ -84,8 +84,8 @@ def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rat
     return Rates(
         device=device.name,
         how=f"assumed: {products * assumed.training.value:.0%} of the peak rate in training",
-        precision=chosen,
-        training=device.peak(chosen) * products * assumed.training.value,
+        precision=counted_as(chosen),
+        training=device.peak(counted_as(chosen)) * products * assumed.training.value,
         decoding=device.peak("fp32") * products * assumed.decoding.value,
         reading=device.bandwidth_gb.value * GIGA * assumed.decoding.value,
         layer_seconds=assumed.layer_seconds.value,
@@ -108,8 +108,7 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
     rent = _rent(table, known)
     price = rent or table.here.price_per_kwh
     chosen = choose_precision(precision, torch_device)
-    dtype = torch.float32 if chosen == "fp32" else torch.bfloat16
-    product = _product_rate(torch_device, dtype)
+    product = _product_rate(torch_device, HALVES.get(chosen, torch.float32))
     with row_invariant_products():  # as decoding multiplies: maybe by another library
         single = _product_rate(torch_device, torch.float32)
     if torch_device.type == "cpu":
@@ -118,7 +117,7 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
         device=f"this machine ({name})",
         how=f"measured: products in {chosen} at {product / GIGA:,.0f} GFLOP/s; assumed: training "
         f"reaches {assumed.training.value:.0%} of that",
-        precision=chosen,
+        precision=counted_as(chosen),
         training=product * assumed.training.value,
         decoding=single * assumed.decoding.value,
         reading=_read_rate(torch_device) * assumed.decoding.value,
@@ -129,6 +128,11 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
         price_per_kwh=_value(table.here.price_per_kwh),
         currency=price.currency if price else None,
     )
+
+
+def counted_as(precision: Literal["fp32", "bf16", "fp16"]) -> Precision:
+    """Return which of the two that are counted has numbers as wide."""
+    return "bf16" if precision == "fp16" else precision
 
 
 def memory_limit(device: torch.device, system: Path = SYSTEM) -> int | None:

@@ -175,6 +175,7 @@ class _RandomBatches:
     work: Work
     seed: int = 0
     padding: float = 0.0
+    largest: tuple[int, ...] = (0,)
 
     @property
     def fingerprint(self) -> str:

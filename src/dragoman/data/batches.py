@@ -16,7 +16,7 @@ positions.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -60,8 +60,19 @@ class Plan:
     bounds: npt.NDArray[np.int64]
     num_tokens: int
     """Source and target tokens of all pairs."""
-    num_padded: int
-    """The same with padding."""
+    widths: npt.NDArray[np.int64]
+    """The longest source of each batch with its longest target."""
+
+    @property
+    def num_padded(self) -> int:
+        """The same with padding."""
+        return int(np.diff(self.bounds) @ self.widths)
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """The batch with most places, and that with most pairs of them: attention takes those."""
+        places = np.diff(self.bounds) * self.widths
+        return int(places.argmax()), int((places * self.widths).argmax())
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -72,7 +83,7 @@ class Plan:
     @property
     def padding(self) -> float:
         """The share of padding in all tokens."""
-        return 1.0 - self.num_tokens / self.num_padded if self.num_padded else 0.0
+        return 1.0 - self.num_tokens / self.num_padded if len(self) else 0.0
 
 
 def plan_batches(
@@ -113,17 +124,18 @@ def _cut(
 ) -> Plan:
     """Cut the ordered pairs greedily; the first batch has a budget of its own."""
     budget, later_budget = budgets
-    bounds, num_padded = [0], 0
+    bounds, widths = [0], []
     while (start := bounds[-1]) < len(order):
         most = max(1, budget // int(src[start] + tgt[start]))
         width = np.maximum.accumulate(src[start : start + most])
         width += np.maximum.accumulate(tgt[start : start + most])
         cost = width * np.arange(1, len(width) + 1)
         count = max(1, int(np.searchsorted(cost, budget, side="right")))
-        num_padded += int(cost[count - 1])
+        widths.append(int(width[count - 1]))
         bounds.append(start + count)
         budget = later_budget
-    return Plan(order, np.array(bounds), int(src.sum() + tgt.sum()), num_padded)
+    num_tokens = int(src.sum() + tgt.sum())
+    return Plan(order, np.array(bounds), num_tokens, np.array(widths, np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +168,10 @@ class Epoch(Protocol[BatchT_co]):
     @property
     def padding(self) -> float:
         """The share of padding in all tokens."""
+
+    @property
+    def largest(self) -> Sequence[int]:
+        """The numbers of the batches that take most memory."""
 
     def __len__(self) -> int:
         """Return the number of batches."""
@@ -208,6 +224,11 @@ class Stream(Iterator[BatchT]):
         """The share of padding in the tokens of the present epoch."""
         return self._drawn.padding
 
+    def largest(self) -> list[BatchT]:
+        """Make the batches of the present epoch that take most memory; the stream stays."""
+        drawn = self._drawn
+        return [drawn[number] for number in drawn.largest] if len(drawn) else []
+
     def state_dict(self) -> dict[str, Any]:
         """Return where the stream is: plain numbers and a text, fit for JSON."""
         return {
@@ -257,6 +278,12 @@ class Planned(Generic[BatchT]):
     def padding(self) -> float:
         """The share of padding in all tokens."""
         return self.plan.padding
+
+    @property
+    def largest(self) -> list[int]:
+        """The numbers of the batches that take most memory."""
+        place = np.argsort(self.order)
+        return [int(place[batch]) for batch in self.plan.largest]
 
     def __len__(self) -> int:
         return len(self.plan)

@@ -28,6 +28,7 @@ from torch import Tensor
 from dragoman.errors import DragomanError, InputError, is_out_of_memory
 from dragoman.files.writing import rename_durably
 from dragoman.train.loop import Progress
+from dragoman.train.optimizer import AVERAGE
 
 FORMAT = 1
 
@@ -49,6 +50,8 @@ class SavedState:
     """Where the data stands."""
     recipe: dict[str, Any] = field(default_factory=dict)
     """The settings of the run, in case `recipe.json` is damaged; empty in old checkpoints."""
+    scaler: dict[str, int | float] = field(default_factory=dict)
+    """The state of loss scaling in fp16; else empty."""
     machine: dict[str, str] = field(default_factory=dict)
     """What the bits depend on beside the settings; empty in old checkpoints."""
 
@@ -167,6 +170,15 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
         for name, weight in weights.items():
             total[name] = weight.double() + total[name] if name in total else weight.double()
     return {name: (weight / len(paths)).float() for name, weight in total.items()}
+
+
+def moving_average(path: Path) -> dict[str, Tensor]:
+    """Return the moving average of the weights in a checkpoint that can be resumed."""
+    with readable(path):
+        state = load_file(path / "optimizer.safetensors")
+        ending = f"/{AVERAGE}"
+        averages = {n.removesuffix(ending): t for n, t in state.items() if n.endswith(ending)}
+        return load_file(path / "weights.safetensors") | averages
 
 
 def random_state() -> dict[str, Tensor]:

@@ -6,7 +6,7 @@ from typing import Literal
 from dragoman.errors import InputError
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, check_ranges
 
-PrecisionSetting = Literal["auto", "fp32", "bf16"]
+PrecisionSetting = Literal["auto", "fp32", "bf16", "fp16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,8 @@ class TrainConfig:
     device: str = "auto"
     """Device: cpu, cuda, cuda:1, or auto, which takes a GPU if there is one."""
     precision: PrecisionSetting = "auto"
-    """fp32, bf16 (autocast; weights stay in fp32), or auto: bf16 if the device computes it fast."""
+    """fp32, bf16 or fp16 with loss scaling (autocast; weights stay in fp32), or auto: bf16 if the
+    device computes it fast, fp16 on other GPUs."""
     deterministic: bool = False
     """Use deterministic algorithms only: reproducible to the bit on a GPU, but slower."""
     optimizer: Literal["adam", "adamw"] = "adam"
@@ -49,6 +50,9 @@ class TrainConfig:
     """Label smoothing: the probability that is spread evenly over the vocabulary."""
     activation_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, more time."""
+    max_skipped: Count = 10
+    """Number of steps in a row without a finite loss and gradient that ends the run; others are
+    skipped."""
     accumulate: Count = 1
     """Number of batches per optimizer step (gradient accumulation)."""
     validate_every: Count = 500
@@ -59,6 +63,8 @@ class TrainConfig:
     """Metric that selects the best checkpoint: loss, or a score once it is above 1."""
     save_every: Count = 500
     """Number of steps between checkpoints."""
+    ema: BelowOne | None = None
+    """Decay of a moving average of the weights, such as 0.999; the model where it is better."""
     average_last: Count = 5
     """Number of last checkpoints that are averaged at the end; 1 disables averaging."""
     log_every: Count = 50

@@ -41,17 +41,19 @@ def _usable_gpus() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
-def choose_precision(name: PrecisionSetting, device: torch.device) -> Literal["fp32", "bf16"]:
+def choose_precision(
+    name: PrecisionSetting, device: torch.device
+) -> Literal["fp32", "bf16", "fp16"]:
     """Return the precision of the forward and backward pass.
 
     `auto` takes bf16 where its products are faster than those of float32: GPUs from Ampere on, and
     processors with bf16 instructions (AVX-512 BF16, AMX: two to eight times as fast, measured).
-    Elsewhere bf16 is emulated and slower.
+    Elsewhere bf16 is emulated and slower; GPUs then have fp16, with loss scaling.
     """
     if name != "auto":
         return name
     if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
     if device.type == "cpu" and has_bf16_units():
         return "bf16"
     return "fp32"

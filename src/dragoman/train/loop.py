@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
+from dragoman.errors import DragomanError
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation, is_better
-from dragoman.train.step import StepResult
+from dragoman.train.step import Skipped, StepResult
 from dragoman.wording import counted
 
 
@@ -31,11 +32,18 @@ class Progress:
     validated_step: int = 0
     stale: int = 0
     """Validations since the best one."""
+    skipped: int = 0
+    """Steps that were not taken, since their loss or gradient was not finite."""
+    skipped_in_row: int = 0
+    """Those of them since the last step that was taken."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for values that no run has saved."""
-        counts = (self.step, self.tokens, self.best_step, self.validated_step, self.stale)
-        if min(counts) < 0 or not 0.0 <= self.seconds < math.inf:
+        counts = [self.step, self.tokens, self.best_step, self.validated_step, self.stale]
+        if (
+            min(*counts, self.skipped, self.skipped_in_row) < 0
+            or not 0.0 <= self.seconds < math.inf
+        ):
             raise ValueError(f"no run stands at {self}")
 
     def done(self, config: TrainConfig) -> float:
@@ -54,6 +62,9 @@ class Observer:
 
     def stepped(self, progress: Progress, result: StepResult) -> None:
         """A step was taken."""
+
+    def skipped(self, progress: Progress, skipped: Skipped) -> None:
+        """A step was not taken."""
 
     def validated(self, progress: Progress, validation: Validation) -> None:
         """A validation was made."""
@@ -98,7 +109,7 @@ class Interrupt:
 
 def fit(
     progress: Progress,
-    take_step: Callable[[Progress], StepResult],
+    take_step: Callable[[Progress], StepResult | Skipped],
     stop_reason: Callable[[Progress], str | None],
     observers: Sequence[Observer],
     *,
@@ -107,16 +118,27 @@ def fit(
     """Take steps until there is a reason to stop, and return the reason.
 
     `started` is the moment (`time.monotonic`) from which this part of the run is timed; the time
-    of earlier parts is in `progress`.
+    of earlier parts is in `progress`. A step that was skipped is none: it has no number, moves no
+    schedule and is followed by no validation and no checkpoint.
     """
     before = progress.seconds
     while (reason := stop_reason(progress)) is None:
         result = take_step(progress)
-        progress.step += 1
-        progress.tokens += result.num_tokens
         progress.seconds = before + time.monotonic() - started
+        if isinstance(result, Skipped) and result.expected:
+            continue
+        if isinstance(result, Skipped):
+            progress.skipped += 1
+            progress.skipped_in_row += 1
+        else:
+            progress.step += 1
+            progress.tokens += result.num_tokens
+            progress.skipped_in_row = 0
         for observer in observers:
-            observer.stepped(progress, result)
+            if isinstance(result, Skipped):
+                observer.skipped(progress, result)
+            else:
+                observer.stepped(progress, result)
             progress.seconds = before + time.monotonic() - started
     for observer in observers:
         observer.stopped(progress, reason)
@@ -139,6 +161,27 @@ def stop_rule(config: TrainConfig, interrupt: Interrupt) -> Callable[[Progress],
         return None
 
     return reason
+
+
+@dataclass(slots=True, kw_only=True)
+class SkipLimit(Observer):
+    """Ends the run where so many steps in a row were skipped."""
+
+    limit: int
+    stop: Callable[[DragomanError], NoReturn]
+
+    def skipped(self, progress: Progress, skipped: Skipped) -> None:
+        """Say what was wrong with the last of them."""
+        if progress.skipped_in_row < self.limit:
+            return
+        more = f", the last of {self.limit:,} steps in a row that were skipped"
+        self.stop(
+            DragomanError(
+                f"{skipped}{more if self.limit > 1 else ''}; the weights are as they were before "
+                "it: lower train.learning_rate, lengthen train.warmup_steps, or look at those "
+                "examples"
+            )
+        )
 
 
 @dataclass(slots=True, kw_only=True)

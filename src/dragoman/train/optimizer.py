@@ -55,6 +55,28 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
     )
 
 
+AVERAGE = "ema"
+"""The name of a parameter's moving average in the state of the optimizer."""
+
+
+@torch.no_grad()
+def update_averages(optimizer: torch.optim.Optimizer, decay: float, step: int) -> None:
+    """Move the average of each weight after step `step`, the first being 1.
+
+    `e = d e + (1 - d) w` with `d = min(decay, (step - 1) / (step + 8))`: it begins at the weights
+    of the first step, and reaches back over a ninth of a young run. The averages are part of the
+    optimizer's state, so they are saved and resumed with it. A weight without a gradient so far has
+    no state; it stands for its own average.
+    """
+    averages, weights = [], []
+    for weight, state in optimizer.state.items():
+        if AVERAGE not in state:
+            state[AVERAGE] = weight.detach().clone()
+        averages.append(state[AVERAGE])
+        weights.append(weight)
+    torch._foreach_lerp_(averages, weights, 1 - min(decay, (step - 1) / (step + 8)))
+
+
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """Return the state as `name of the parameter / name of the moment`, ready for safetensors."""
     return {

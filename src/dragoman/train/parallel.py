@@ -12,7 +12,6 @@ where :math:`\ell_i` sums the losses of batch `i` and :math:`T` counts the targe
 alone validates, writes and reports; what fails on one rank ends all, with one sentence.
 """
 
-import math
 import os
 import signal
 import sys
@@ -35,7 +34,7 @@ from dragoman.train.checkpoint import random_state, set_random_state
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import BatchT, Job
 from dragoman.train.loop import Interrupt, Progress, stop_rule
-from dragoman.train.step import OUT_OF_MEMORY, Stepper, first_examples, within_memory
+from dragoman.train.step import OUT_OF_MEMORY, Stepper, within_memory
 
 PROMPT = timedelta(minutes=10)
 """How long a rank waits for the others within a step."""
@@ -183,6 +182,7 @@ class World:
             loss=wrapped,
             precision=stepper.precision,
             clip_norm=stepper.clip_norm,
+            scaler=stepper.scaler,
             world=self,
             too_large=too_large,
         )
@@ -285,22 +285,14 @@ class SharedStepper(Stepper[BatchT]):
         def begin() -> Tensor:
             with wrapped.no_sync():
                 for batch in batches[:-1]:
-                    forward(batch).backward()
+                    self.scaled(forward(batch)).backward()
             return forward(batches[-1])
 
         last = self.world.together(begin, lambda: self.too_large(batches))
         with self.world.connected():
-            last.backward()
+            self.scaled(last).backward()
         mine = sum(torch.stack(means).tolist()) / self.world.size
-        loss = sum(self.world.gather(mine))
-        if not math.isfinite(loss):
-            self.stop("loss", loss, [] if math.isfinite(mine) else first_examples(batches))
-        return loss, num_tokens
-
-    def stop(self, what: str, value: float, examples: Sequence[int]) -> NoReturn:
-        """End all ranks; the examples are those that any rank has given."""
-        told = [number for mine in self.world.gather(examples) for number in mine]
-        self.world.together(lambda: Stepper.stop(self, what, value, told))
+        return sum(self.world.gather(mine)), num_tokens
 
 
 def launched() -> tuple[int, int]:

@@ -5,6 +5,7 @@ import math
 import platform
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart, Validation
 from dragoman.train.loop import Observer, Progress
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.step import StepResult
+from dragoman.train.step import Skipped, StepResult
 from dragoman.version import __version__
 from dragoman.wording import clock, counted
 
@@ -76,6 +77,12 @@ class ConsoleReport(Observer):
             self._last_line = time.monotonic()
             self._console.print(self._line(progress, result, self._speed.read(progress)))
 
+    def skipped(self, progress: Progress, skipped: Skipped) -> None:
+        """Print why a step was skipped."""
+        self._console.print(
+            f"Warning: a step after step {progress.step:,} was skipped: {skipped}.", markup=False
+        )
+
     def validated(self, progress: Progress, validation: Validation) -> None:
         """Print the validation as a line that stays."""
         self._validation = str(validation)
@@ -121,7 +128,7 @@ class ConsoleReport(Observer):
 
 
 class MetricsFile(Observer):
-    """One JSON object a line: `{"step": ..., "loss": ...}` or `{"step": ..., "valid": {...}}`."""
+    """One JSON object a line, `{"step": ..., "loss": ...}` or `valid` or `skipped` for `loss`."""
 
     def __init__(self, path: Path, config: TrainConfig, progress: Progress) -> None:
         self._path = path
@@ -144,6 +151,11 @@ class MetricsFile(Observer):
                     "seconds": progress.seconds,
                 }
             )
+
+    def skipped(self, progress: Progress, skipped: Skipped) -> None:
+        """Write why a step was skipped, with all examples, and how many were up to now."""
+        values = {"total": progress.skipped, **asdict(skipped)}
+        self._write({"step": progress.step, "seconds": progress.seconds, "skipped": values})
 
     def validated(self, progress: Progress, validation: Validation) -> None:
         """Write what the validation found."""
@@ -204,6 +216,8 @@ def _cut_after(path: Path, progress: Progress) -> None:
     def stays(line: str) -> bool:
         try:
             values = json.loads(line)
+            if "skipped" in values:
+                return bool(values["skipped"]["total"] <= progress.skipped)
             if values["step"] < progress.step or "loss" in values:
                 return bool(values["step"] <= progress.step)
             return "valid" in values and 0 < values["step"] == progress.validated_step

@@ -23,25 +23,45 @@ from dragoman.train.checkpoint import (
     average_weights,
     checkpoints,
     load_checkpoint,
+    moving_average,
+    random_state,
     readable,
     save_checkpoint,
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
+from dragoman.train.diagnosis import find_not_finite, replayed
 from dragoman.train.job import Check, Job, Say, Validation, is_better, unchecked
-from dragoman.train.loop import Interrupt, Observer, Progress, Saver, Validator, fit
+from dragoman.train.loop import (
+    Interrupt,
+    Observer,
+    Progress,
+    Saver,
+    SkipLimit,
+    Validator,
+    fit,
+)
+from dragoman.train.memory import rehearse, too_large
 from dragoman.train.optimizer import (
     learning_rate,
     load_optimizer_tensors,
     make_optimizer,
     optimizer_tensors,
+    update_averages,
 )
 from dragoman.train.parallel import ALONE, World, join_world
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import ConsoleReport, MetricsFile, end_card, model_card, tensorboard
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import check_start, copy_weights
-from dragoman.train.step import OUT_OF_MEMORY, Stepper, StepResult, within_memory
+from dragoman.train.step import (
+    OUT_OF_MEMORY,
+    Skipped,
+    Stepper,
+    StepResult,
+    examples_of,
+    within_memory,
+)
 from dragoman.wording import counted
 
 
@@ -72,7 +92,7 @@ def run_recipe(
     made. A run limited by steps that is killed at any moment, and gone on with, ends with the bits
     of one that was not; under `max_minutes` the falling learning rate follows the clock.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
-    for a loss that is not finite, a full disk and a lack of memory; the checkpoints written before
+    for losses that are not finite, a full disk and a lack of memory; the checkpoints written before
     stay whole.
     """
     started = time.monotonic()
@@ -111,8 +131,9 @@ def run_job(
     """Run a job, as `recipe.train` says, in an open folder; `started` is when the clock began."""
     config = recipe.train
     parts = world.together(lambda: Parts.around(job, recipe, folder, console, world))
-    progress = world.in_turn(lambda: parts.resume(console))
     parts = replace(parts, stepper=world.stepper(parts.stepper, job, parts.too_large))
+    parts.rehearse()
+    progress = world.in_turn(lambda: parts.resume(console))
     display = ConsoleReport(console, config)
     reporters: list[Observer] = [display]
     if world.leads:
@@ -128,6 +149,7 @@ def run_job(
     saver = Saver(
         every=config.save_every, save=lambda: parts.save(progress), last_step=progress.step
     )
+    skips = SkipLimit(limit=config.max_skipped, stop=world.stop)
     interrupt = Interrupt()
     with interrupt.listen(), closing(display):
         if world.leads and recipe.start.model is not None and progress.step == 0:
@@ -136,7 +158,7 @@ def run_job(
             progress,
             parts.take_step,
             world.stop_rule(config, interrupt),
-            [*reporters, validator, saver] if world.leads else [saver],
+            [*reporters, validator, saver, skips] if world.leads else [saver, skips],
             started=started,
         )
         interrupted = reason == "interrupted" or any(world.gather(interrupt.pressed, patient=True))
@@ -194,6 +216,7 @@ class Parts:
             loss=job.loss,
             precision=partial(autocast, precision, device),
             clip_norm=config.clip_norm,
+            scaler=torch.amp.GradScaler(device.type) if precision == "fp16" else None,
         )
         return cls(
             recipe=recipe,
@@ -206,15 +229,37 @@ class Parts:
             world=world,
         )
 
-    def take_step(self, progress: Progress) -> StepResult:
+    def rehearse(self) -> None:
+        """Take and undo steps with the largest batches, before anything is resumed."""
+        largest = self.world.together(self.job.batches.largest)
+        rehearse(self.stepper, [batch.to(self.device) for batch in largest], self.recipe)
+
+    def take_step(self, progress: Progress) -> StepResult | Skipped:
         """Draw the batches of one step and learn from them."""
         config = self.recipe.train
         draw = partial(self.world.draw, self.job.batches, config.accumulate)
         group = [batch.to(self.device) for batch in self.world.together(draw)]
         done = progress.done(config)
         rate = learning_rate(config, progress.step + 1, done, self.job.config.model.d_model)
+        before = random_state()
         with within_memory(lambda: self.too_large(group)):
-            return self.stepper(group, rate)
+            result = self.stepper(group, rate)
+        if isinstance(result, StepResult) and config.ema is not None:
+            update_averages(self.optimizer, config.ema, progress.step + 1)
+        if isinstance(result, Skipped) and not result.expected:
+            with replayed(before):
+                return self.diagnose(result, group)
+        return result
+
+    def diagnose(self, skipped: Skipped, batches: Sequence[Any]) -> Skipped:
+        """Run the batches of all ranks again, each by itself, and say which is at fault."""
+        find = partial(find_not_finite, self.job, batches, self.stepper.precision)
+        found = self.world.together(find, lambda: self.too_large(batches))
+        mine = None if found is None else (examples_of(found[0]), found[1])
+        told = self.world.gather((mine, examples_of(*batches)))
+        everything = tuple(number for _, numbers in told for number in numbers)
+        examples, where = next((each for each, _ in told if each), (everything, ""))
+        return replace(skipped, examples=examples, where=where)
 
     def measure(self) -> Validation:
         """Validate the model as it is now."""
@@ -241,6 +286,7 @@ class Parts:
             batches=self.job.batches.state_dict(),
             recipe=to_plain(self.recipe),
             machine=self.machine,
+            scaler=self.stepper.scaler.state_dict() if self.stepper.scaler else {},
         )
         tensors: Tensors = {
             "weights": dict(model.named_parameters()),
@@ -264,6 +310,8 @@ class Parts:
             load_optimizer_tensors(self.optimizer, self.job.model, tensors["optimizer"])
             self.job.batches.load_state_dict(state.batches)
             self.world.set_random_states(tensors["random"])
+            if self.stepper.scaler is not None and state.scaler:
+                self.stepper.scaler.load_state_dict(state.scaler)
         console.print(f"Going on from step {progress.step:,}.")
         changed = [f"{k} {v} (was {before[k]})" for k, v in now.items() if v != before.get(k, v)]
         if changed:
@@ -277,20 +325,28 @@ class Parts:
         return progress
 
     def finish(self, progress: Progress, console: Console) -> None:
-        """Put the average of the last checkpoints into the folder where it is the better model.
+        """Put an average of weights into the folder where it is the better model.
 
         The card then no longer says that the run is unfinished.
         """
-        last = checkpoints(self.folder.checkpoints)[-self.recipe.train.average_last :]
+        train = self.recipe.train
+        last = checkpoints(self.folder.checkpoints)[-train.average_last :]
+        averages: dict[str, Callable[[], Mapping[str, Tensor]]] = {}
         if len(last) > 1:
-            _set_weights(self.job.model, average_weights(last))
+            averages[f"average of the last {len(last)} checkpoints"] = lambda: average_weights(last)
+        if train.ema is not None:
+            averages["moving average of the weights"] = lambda: moving_average(last[-1])
+        best = f"step {progress.best_step:,}"
+        for name, weights in averages.items():
+            _set_weights(self.job.model, weights())
             averaged = self.measure()
             better = is_better(averaged.to_dict(), progress.best, self.recipe.metric)
             console.print(
-                f"The average of the last {len(last)} checkpoints: {averaged}; "
-                + ("it is the model." if better else f"step {progress.best_step:,} is better.")
+                f"The {name}: {averaged}; "
+                + ("it is the model." if better else f"{best} is better.")
             )
             if better:
+                best = f"the {name}"
                 progress.best = averaged.to_dict()
                 self.export(averaged, progress)
         end_card(self.folder.path)
@@ -302,26 +358,7 @@ class Parts:
 
     def too_large(self, batches: Sequence[Batch]) -> str:
         """What to do where a step with these batches, or a validation, has no memory."""
-        limits = to_plain(self.recipe).get("batch", {})
-        given = [f"batch.{k} ({limits[k]:,})" for k in ("max_tokens", "rows") if k in limits]
-        advice = f"lower {' and '.join(given) or 'the size of batches'} in a new run"
-        if not batches:
-            return (
-                f"out of memory during validation: {advice}; the checkpoints of this one are whole"
-            )
-        largest = max(batches, key=lambda batch: batch.num_tokens)
-        size = (
-            f"{counted(len(largest.indices), 'example')} and {counted(largest.num_tokens, 'token')}"
-        )
-        more = ""
-        if not self.recipe.train.activation_checkpointing:
-            more = (
-                ", or add train.activation_checkpointing=true to the same command, which goes on "
-                "from the last checkpoint with less memory, slower, and to the same end"
-            )
-        return (
-            f"out of memory in a batch of {size}: {advice} (train.accumulate makes up for it){more}"
-        )
+        return too_large(self.recipe, batches)
 
 
 def _parameters(model: nn.Module) -> str:

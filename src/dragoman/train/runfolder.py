@@ -26,6 +26,7 @@ UNTOLD = (
     "data.root",
     "train.activation_checkpointing",
     "train.log_every",
+    "train.max_skipped",
 )
 """Settings that change no number."""
 

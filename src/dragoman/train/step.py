@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Generic, NoReturn
+from typing import Generic
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,33 @@ class StepResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A step that was not taken, since its loss or its gradient is not finite."""
+
+    loss: float
+    grad_norm: float
+    num_tokens: int
+    examples: tuple[int, ...] = ()
+    """The numbers, from 1, of the examples of the batch at fault, or of all where none is found."""
+    expected: bool = False
+    """Whether the scale of the loss was too large, as loss scaling finds out now and then."""
+    where: str = ""
+    """The first number at fault when the batches ran again; empty where there was none."""
+
+    @property
+    def what(self) -> str:
+        """Which of the two is not finite."""
+        if math.isfinite(self.loss):
+            return f"the gradient norm is {self.grad_norm}"
+        return f"the loss is {self.loss}"
+
+    def __str__(self) -> str:
+        shown = f"{[*self.examples[:5]]}" + (" ..." if len(self.examples) > 5 else "")
+        first = f", first {self.where}" if self.where else ""
+        return f"{self.what}, in a batch of the examples {shown}{first}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stepper(Generic[BatchT]):
     """`step(batches, rate)`: the gradient of the mean loss over all targets of all batches.
 
@@ -47,25 +74,39 @@ class Stepper(Generic[BatchT]):
     precision: Callable[[], AbstractContextManager[object]]
     """Makes the autocast context of the forward pass."""
     clip_norm: float | None
+    scaler: torch.amp.GradScaler | None = None
+    """Scales the loss in fp16, whose small gradients would be 0 (Micikevicius et al., 2018)."""
 
-    def __call__(self, batches: Sequence[BatchT], learning_rate: float) -> StepResult:
-        """Take one step. A loss or gradient that is not finite stops before the weights move."""
+    def __call__(self, batches: Sequence[BatchT], learning_rate: float) -> StepResult | Skipped:
+        """Take one step; weights and optimizer stay where the loss or gradient is not finite."""
         loss, num_tokens = self.accumulate(batches)
+        scale = 1.0
+        if self.scaler is not None:
+            scale = self.scaler.get_scale()
+            self.scaler.unscale_(self.optimizer)
         limit = float("inf") if self.clip_norm is None else self.clip_norm
         grad_norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), limit))
-        for what, value in (("loss", loss), ("gradient norm", grad_norm)):
-            if not math.isfinite(value):
-                self.stop(what, value, first_examples(batches))
+        finite = math.isfinite(loss) and math.isfinite(grad_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        self.optimizer.step()
+        if finite:
+            self.optimizer.step()
+        if self.scaler is not None:
+            self.scaler.update()
         self.optimizer.zero_grad()
+        if not finite:
+            expected = scale > 1 and math.isfinite(loss)
+            return Skipped(loss=loss, grad_norm=grad_norm, num_tokens=num_tokens, expected=expected)
         return StepResult(
             loss=loss,
             grad_norm=grad_norm,
             learning_rate=learning_rate,
             num_tokens=num_tokens,
         )
+
+    def scaled(self, mean: Tensor) -> Tensor:
+        """Return what the gradients are taken of."""
+        return mean if self.scaler is None else self.scaler.scale(mean)
 
     def accumulate(self, batches: Sequence[BatchT]) -> tuple[float, int]:
         """Compute the gradients of the mean loss; return that loss and the number of tokens."""
@@ -75,23 +116,15 @@ class Stepper(Generic[BatchT]):
             with self.precision():
                 summed = self.loss(batch)
             mean = summed / num_targets
-            mean.backward()
+            self.scaled(mean).backward()
             means.append(mean.detach())
         loss = sum(torch.stack(means).tolist())  # read once: on a GPU this waits
         return loss, sum(batch.num_tokens for batch in batches)
 
-    def stop(self, what: str, value: float, examples: Sequence[int]) -> NoReturn:
-        """Raise DragomanError: the loss or the gradient norm of these examples is not finite."""
-        raise DragomanError(
-            f"the {what} is {value}, in a batch of the examples {examples} ...; the weights are as "
-            "they were before it: lower train.learning_rate, lengthen train.warmup_steps, or look "
-            "at those examples"
-        )
 
-
-def first_examples(batches: Sequence[Batch]) -> list[int]:
-    """Return the numbers, from 1, of the first examples of each batch."""
-    return [int(i) + 1 for batch in batches for i in batch.indices[:5]]
+def examples_of(*batches: Batch) -> tuple[int, ...]:
+    """Return the numbers of the examples of these batches, from 1."""
+    return tuple(int(i) + 1 for batch in batches for i in batch.indices)
 
 
 @contextmanager

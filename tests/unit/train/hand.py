@@ -56,11 +56,13 @@ TRAIN = TrainConfig(
     label_smoothing=0.3,
     activation_checkpointing=True,
     deterministic=True,
+    max_skipped=3,
     accumulate=2,
     validate_every=3,
     validate_limit=3,
     metric="loss",
     save_every=3,
+    ema=0.9,
     average_last=1,
     log_every=1,
 )

@@ -7,7 +7,7 @@ task's files (`told.py`): nothing of `train` but the recipes that say what is to
 import copy
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class Learnt:
 
     start: nn.Module
     model: nn.Module
+    average: nn.Module
     losses: list[float]
     norms: list[float]
 
@@ -37,7 +38,7 @@ def learn(hand: Hand, rates: Sequence[float], *, bf16: bool) -> Learnt:
     """Take a step at each of these rates, with two batches and the settings of `TRAIN`."""
     torch.manual_seed(SEED)
     model = hand.build().train()
-    learned = Learnt(copy.deepcopy(model), model, [], [])
+    learned = Learnt(copy.deepcopy(model), model, copy.deepcopy(model), [], [])
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() <= 1]
     groups = [
@@ -45,7 +46,7 @@ def learn(hand: Hand, rates: Sequence[float], *, bf16: bool) -> Learnt:
         {"params": vectors, "weight_decay": 0.0},
     ]
     optimizer = torch.optim.AdamW(groups, betas=(0.7, 0.9), eps=1e-2, foreach=False)
-    for rate in rates:
+    for number, rate in enumerate(rates, start=1):
         summed, count = torch.zeros(()), 0
         for part in (next(hand.batches), next(hand.batches)):
             with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
@@ -59,6 +60,9 @@ def learn(hand: Hand, rates: Sequence[float], *, bf16: bool) -> Learnt:
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.step()
+        keep = min(0.9, (number - 1) / (number + 8))
+        for average, weight in zip(learned.average.parameters(), model.parameters(), strict=True):
+            average.data = keep * average.data + (1 - keep) * weight.data
     return learned
 
 
@@ -68,10 +72,10 @@ def cross_entropy(logits_MV: Tensor, targets_M: Tensor, smoothing: float = 0.0) 
 
 
 @torch.no_grad()
-def validate(hand: Hand, weights: Path, *, bf16: bool) -> tuple[nn.Module, float]:
+def validate(hand: Hand, saved: Mapping[str, Tensor], *, bf16: bool) -> tuple[nn.Module, float]:
     """The model with saved weights, and its mean loss on what is held out, without smoothing."""
     model = hand.build().eval()
-    parameters, saved = dict(model.named_parameters()), load_file(weights)
+    parameters = dict(model.named_parameters())
     assert set(parameters) == set(saved)
     for name, parameter in parameters.items():
         parameter.copy_(saved[name])
@@ -114,8 +118,8 @@ def test_a_run_is_the_loop(task: str, precision: PrecisionSetting, tmp_path: Pat
 
     hand = case.open()
     alike, other = learn(hand, rates, bf16=bf16), learn(case.open(), rates, bf16=not bf16)
-    checkpoint = folder / "training" / "checkpoints" / "step-00000004" / "weights.safetensors"
-    last, loss = validate(hand, checkpoint, bf16=bf16)
+    checkpoint = folder / "training" / "checkpoints" / "step-00000004"
+    last, loss = validate(hand, load_file(checkpoint / "weights.safetensors"), bf16=bf16)
     moved, off = distance(alike.model, alike.start), distance(last, alike.model)
     assert distance(last, other.model) > 1e-3 * moved
     assert off < (0.75 * distance(last, other.model) if bf16 else 1e-5 * moved)
@@ -125,8 +129,13 @@ def test_a_run_is_the_loop(task: str, precision: PrecisionSetting, tmp_path: Pat
     assert min(alike.norms) > 0.2  # twice what the gradients are clipped to
 
     assert valid[4] == pytest.approx(loss, rel=5e-7)
-    _, best = validate(hand, folder / "model.safetensors", bf16=bf16)
-    assert min(valid.values()) == pytest.approx(best, rel=5e-7)
+    state = load_file(checkpoint / "optimizer.safetensors").items()
+    averages = {name.removesuffix("/ema"): each for name, each in state if "/ema" in name}
+    average, averaged = validate(hand, averages, bf16=bf16)
+    off = distance(average, alike.average)
+    assert off < (0.75 * distance(average, other.average) if bf16 else 1e-5 * moved)
+    _, best = validate(hand, load_file(folder / "model.safetensors"), bf16=bf16)
+    assert min(averaged, *valid.values()) == pytest.approx(best, rel=5e-7)
     config = json.loads((folder / "config.json").read_text("utf-8"))
     assert {key: config[key] for key in case.written} == case.written
 

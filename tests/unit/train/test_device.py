@@ -69,8 +69,8 @@ def test_a_precision_that_was_asked_for(device: str) -> None:
 @pytest.mark.parametrize(
     ("supported", "chosen"),
     [
-        ({True: False, False: False}, "fp32"),
-        ({True: True, False: False}, "fp32"),
+        ({True: False, False: False}, "fp16"),
+        ({True: True, False: False}, "fp16"),
         ({True: True, False: True}, "bf16"),
     ],
     ids=["none", "emulated", "native"],

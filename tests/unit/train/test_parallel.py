@@ -39,6 +39,7 @@ class Epoch:
     source: Numbers
     numbers: range
     padding: float = 0.0
+    largest: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -28,6 +28,7 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 Precision = Literal["fp32", "bf16"]
 Arithmetic = Literal["fp32", "bf16", "int8"]  # of decoding; what int8 is not for is fp32
 
+HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 SMALL_PRODUCT = 16**3  # multiplications up to which PyTorch does not ask oneDNN
 LONG_ROW = 1024  # columns beyond which oneDNN sums a lone row in another order
 TRIED = ((32, 256), (64, 64), (128, 512), (512, 512), (2048, 96))  # columns and rows of matrices
@@ -99,14 +100,14 @@ def rows_are_independent(precision: Precision) -> bool:
     return True
 
 
-def autocast(precision: Arithmetic, device: torch.device) -> torch.autocast:
+def autocast(precision: Arithmetic | Literal["fp16"], device: torch.device) -> torch.autocast:
     """Return the context in which products on `device` run in `precision`.
 
-    `bf16` rounds the factors of products to bfloat16 and keeps weights in float32; any other
-    switches an autocast around it off.
+    `bf16` rounds the factors of products to bfloat16 and keeps weights in float32, and so does
+    `fp16` with float16; any other switches an autocast around it off.
     """
-    if precision == "bf16":
-        return torch.autocast(device.type, dtype=torch.bfloat16)
+    if precision in HALVES:
+        return torch.autocast(device.type, dtype=HALVES[precision])
     return torch.autocast(device.type, enabled=False)
 
 

@@ -206,6 +206,11 @@ class _Windows:
         return 1.0 - int(self.lengths.sum()) / max(1, len(self) * self._room)
 
     @property
+    def largest(self) -> tuple[int, ...]:
+        """The first: all have the same room, but for the last, which may have less."""
+        return (0,)
+
+    @property
     def _room(self) -> int:
         """The width of a row of packed documents: the same for all, so a lone one is not filled."""
         full = self.config.rows * self.config.length

@@ -169,6 +169,10 @@ class _Hiding:
     def padding(self) -> float:
         return self.texts.padding
 
+    @property
+    def largest(self) -> list[int]:
+        return self.texts.largest
+
     def __len__(self) -> int:
         return len(self.texts)
 

@@ -48,6 +48,17 @@ def assert_consistent(batch: LanguageBatch) -> None:
     assert not (batch.targets_BL == BOS).any()
 
 
+@pytest.mark.parametrize("packing", ["stream", "documents"])
+@pytest.mark.parametrize("rows", [1, 4, 1000])
+def test_the_largest_batch(packing: Literal["stream", "documents"], rows: int) -> None:
+    """It has as many places as any of the epoch."""
+    config = PackConfig(length=16, rows=rows, packing=packing)
+    stream = Stream(PackedBatches(made(), config), seed=1)
+    (largest,) = stream.largest()
+    sizes = [batch.inputs_BL.numel() for batch in epoch_of(stream)]
+    assert largest.inputs_BL.numel() == max(sizes)
+
+
 def test_stream_windows_are_shifted_pairs() -> None:
     """Targets are what follows in the stream, but for bos, which nothing predicts."""
     dataset, config = made(), PackConfig(length=16, rows=4)

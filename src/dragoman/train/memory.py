@@ -1,0 +1,49 @@
+"""Whether a run has memory enough: its largest batches come first, and what to do where not."""
+
+from collections.abc import Sequence
+
+from dragoman.data.batches import Batch
+from dragoman.plain import to_plain
+from dragoman.train.checkpoint import random_state, set_random_state
+from dragoman.train.job import BatchT
+from dragoman.train.recipe import RunRecipe
+from dragoman.train.step import Stepper, within_memory
+from dragoman.wording import counted
+
+
+def rehearse(stepper: Stepper[BatchT], largest: Sequence[BatchT], recipe: RunRecipe) -> None:
+    """Take a step with each of these batches, so that a lack of memory is known, and undo it.
+
+    The optimizer has no state yet: it makes it in the first step and has it in the second. Without
+    a learning rate the weights stay. Raises DragomanError where there is no memory.
+    """
+    before, scaler = random_state(), stepper.scaler
+    scaling = {} if scaler is None else scaler.state_dict()
+    if scaler is not None:
+        scaler.load_state_dict(scaling | {"scale": 1.0})  # so that nothing is skipped
+    for batch in largest:
+        group = [batch] * min(2, recipe.train.accumulate)
+        with within_memory(lambda: too_large(recipe, group)):  # noqa: B023 (called at once)
+            stepper(group, 0.0)
+    stepper.optimizer.state.clear()
+    set_random_state(before)
+    if scaler is not None:
+        scaler.load_state_dict(scaling)
+
+
+def too_large(recipe: RunRecipe, batches: Sequence[Batch]) -> str:
+    """What to do where a step with these batches, or a validation, has no memory."""
+    limits = to_plain(recipe).get("batch", {})
+    given = [f"batch.{k} ({limits[k]:,})" for k in ("max_tokens", "rows") if k in limits]
+    advice = f"lower {' and '.join(given) or 'the size of batches'} in a new run"
+    if not batches:
+        return f"out of memory during validation: {advice}; the checkpoints of this one are whole"
+    largest = max(batches, key=lambda batch: batch.num_tokens)
+    size = f"{counted(len(largest.indices), 'example')} and {counted(largest.num_tokens, 'token')}"
+    more = ""
+    if not recipe.train.activation_checkpointing:
+        more = (
+            ", or add train.activation_checkpointing=true to the same command, which goes on "
+            "from the last checkpoint with less memory, slower, and to the same end"
+        )
+    return f"out of memory in a batch of {size}: {advice} (train.accumulate makes up for it){more}"

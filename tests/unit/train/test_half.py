@@ -1,0 +1,106 @@
+"""Training in fp16: the loss is scaled, an overflow is no failure, and the scale is resumed."""
+
+import json
+import math
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.unit.train.made import CONFIG, make_batch, make_model, make_stepper, random_pairs
+from tests.unit.train.runs import exported, figures, interrupt, run, same, saved
+from torch import nn
+
+from dragoman.nn.cpu.products import autocast
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.train.memory import rehearse
+from dragoman.train.step import Skipped, Stepper, StepResult
+
+CPU = torch.device("cpu")
+
+
+def half(scale: float, model: nn.Module | None = None) -> Stepper:  # type: ignore[type-arg]
+    """Takes steps in fp16, whose loss is at first scaled by this."""
+    stepper = make_stepper(model or make_model(dtype=torch.float32))  # type: ignore[arg-type]
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+    return replace(stepper, precision=partial(autocast, "fp16", CPU), scaler=scaler)
+
+
+def test_scaling_changes_no_step() -> None:
+    """Weights and norm are those of fp32 but for the rounding of fp16; the products are in it."""
+    model = make_model(dtype=torch.float32)
+    before = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
+    batch, dtypes = make_batch(random_pairs(9)), set()
+    twin = make_model(dtype=torch.float32)
+    twin.load_state_dict(model.state_dict())
+    model.get_submodule("decoder.layers.0.ffn.down").register_forward_hook(
+        lambda *given: dtypes.add(given[2].dtype)
+    )
+    config = replace(CONFIG, clip_norm=0.01, eps=1e-3)
+    one, two = half(2.0**12, model), make_stepper(twin, config)
+    one = replace(one, optimizer=make_stepper(model, config).optimizer, clip_norm=0.01)
+    ours, theirs = one([batch], 1e-2), two([batch], 1e-2)
+    assert isinstance(ours, StepResult)
+    assert dtypes == {torch.float16}
+    assert ours.grad_norm == pytest.approx(theirs.grad_norm, rel=1e-2)
+    moved = [nn.utils.parameters_to_vector(m.parameters()) - before for m in (model, twin)]
+    assert (moved[0] - moved[1]).norm() < 0.05 * moved[1].norm()
+
+
+def test_an_overflow_is_expected() -> None:
+    """The scale is halved until the gradient fits; at a scale of 1 it is a failure."""
+    stepper = half(2.0**40)
+    batch, results = make_batch(random_pairs(3)), list[StepResult | Skipped]()
+    while not results or isinstance(results[-1], Skipped):
+        results.append(stepper([batch], 1e-2))
+    assert 10 < len(results) < 40
+    assert all(result.expected for result in results[:-1])  # type: ignore[union-attr]
+    assert stepper.scaler is not None
+    assert stepper.scaler.get_scale() == 2.0 ** (41 - len(results))
+    stepper.model.get_parameter("decoder.layers.0.ffn.up.weight").register_hook(
+        lambda gradient: gradient * math.nan
+    )
+    for scale in (2.0, 1.0):
+        stepper.scaler.update(scale)
+        skipped = stepper([batch], 1e-2)
+        assert isinstance(skipped, Skipped)
+        assert skipped.expected == (scale > 1)
+
+
+def test_the_rehearsal_leaves_the_scale(recipe: TranslateRecipe) -> None:
+    """It takes its steps at a scale of 1, which makes the optimizer's state."""
+    stepper, seen = half(2.0**40), []
+    stepper.optimizer.register_step_post_hook(
+        lambda *_: seen.append(stepper.scaler.get_scale())  # type: ignore[union-attr]
+    )
+    before = stepper.scaler.state_dict()  # type: ignore[union-attr]
+    rehearse(stepper, [make_batch(random_pairs(3))], recipe)
+    assert seen == [1.0]
+    assert stepper.scaler.state_dict() == before  # type: ignore[union-attr]
+    assert not stepper.optimizer.state
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_interrupted(recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """A run in fp16 that stops and goes on has the bits and the scale of one that never did."""
+    made = partial(torch.amp.GradScaler, init_scale=2.0**30, growth_interval=2)
+    monkeypatch.setattr(torch.amp, "GradScaler", made)
+    recipe = replace(recipe, train=replace(recipe.train, precision="fp16"))
+    whole, bleu = replace(recipe, out=recipe.out + "-whole"), [10, 30, 20, 31]
+    result, said = run(whole, *bleu)
+    assert "cpu in fp16" in said
+    assert (result.progress.step, result.progress.skipped) == (6, 0)
+    assert interrupt(recipe, at, bleu).interrupted
+    run(recipe, *bleu[at // 2 :])
+    scales = []
+    for ours, theirs in zip(saved(recipe), saved(whole), strict=True):
+        for path in ours.glob("*.safetensors"):
+            assert same(load_file(path), load_file(theirs / path.name)), path
+        scales += [
+            json.loads((p / "state.json").read_text("utf-8"))["scaler"] for p in (ours, theirs)
+        ]
+    assert scales[::2] == scales[1::2]
+    assert 1 < scales[0]["scale"] < 2.0**30
+    assert same(exported(recipe), exported(whole))
+    assert figures(recipe) == figures(whole)

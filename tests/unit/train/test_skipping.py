@@ -1,0 +1,190 @@
+"""Steps without a finite loss or gradient: skipped, explained, and no part of the run."""
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.unit.train.made import make_batch, make_model, no_autocast, random_pairs
+from tests.unit.train.runs import change, exported, figures, interrupt, run, same, saved
+from torch import Tensor
+
+from dragoman.data.batches import Stream
+from dragoman.errors import DragomanError
+from dragoman.tasks.translate.batches import PairBatch
+from dragoman.tasks.translate.job import TranslateJob
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.train.diagnosis import find_not_finite
+
+
+@pytest.fixture
+def recipe(recipe: TranslateRecipe) -> TranslateRecipe:
+    """With enough batches in the first epoch."""
+    return replace(recipe, batch=replace(recipe.batch, max_tokens=50))
+
+
+BAD = (2, 3, 5)
+"""Draws whose loss is not finite, from 0."""
+
+
+@contextmanager
+def broken(*draws: int, factor: float = math.nan) -> Iterator[None]:
+    """The losses of the batches that a stream draws at these places are not finite."""
+    loss, draw = TranslateJob.loss, Stream.__next__
+
+    def drawn(stream: Stream[PairBatch]) -> PairBatch:
+        batch = draw(stream)
+        bad = stream.epoch == 0 and stream.position - 1 in draws
+        return replace(batch, num_tokens=-batch.num_tokens) if bad else batch
+
+    def lost(job: TranslateJob, batch: PairBatch) -> Tensor:
+        return loss(job, batch) * (factor if batch.num_tokens < 0 else 1.0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stream, "__next__", drawn)
+        patch.setattr(TranslateJob, "loss", lost)
+        yield
+
+
+def skips(recipe: TranslateRecipe) -> list[dict[str, Any]]:
+    """What metrics.jsonl says of skipped steps."""
+    text = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")
+    return [line for line in map(json.loads, text.splitlines()) if "skipped" in line]
+
+
+def test_a_skipped_step_leaves_no_trace(recipe: TranslateRecipe) -> None:
+    """The run is that of a stream without the batches at fault: steps, rates, weights, moments.
+
+    Without dropout, whose masks would be others.
+    """
+    recipe = replace(recipe, model=replace(recipe.model, dropout=0.0))
+    other = replace(recipe, out=recipe.out + "-without")
+    with broken(*BAD):
+        result, said = run(recipe, 1, 2, 3, 4)
+    assert (result.progress.step, result.progress.skipped) == (6, 3)
+    assert said.count("was skipped: the loss is nan, in a batch of the examples [") == 3
+    draw = Stream.__next__
+
+    def without(stream: Stream[Any]) -> object:
+        while True:
+            batch = draw(stream)
+            if count.pop(0) not in BAD:
+                return batch
+
+    count = list(range(100))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stream, "__next__", without)
+        run(other, 1, 2, 3, 4)
+    for ours, theirs in zip(saved(recipe), saved(other), strict=True):
+        for name in ("weights", "optimizer"):
+            path = f"{name}.safetensors"
+            assert (ours / path).exists() == (theirs / path).exists()
+            if (ours / path).exists():
+                assert same(load_file(ours / path), load_file(theirs / path))
+    assert [line for line in figures(recipe) if line[1] is not None or line[3] != "None"] == (
+        figures(other)
+    )
+
+
+@pytest.mark.parametrize("at", [2, 3, 5])
+def test_interrupted_after_a_skip(recipe: TranslateRecipe, at: int) -> None:
+    """A run that stops and goes on around skipped steps has the bits and the log of another."""
+    whole = replace(recipe, out=recipe.out + "-whole")
+    bleu = [10, 30, 20, 31]
+    with broken(*BAD):
+        run(whole, *bleu)
+        assert interrupt(recipe, at, bleu).interrupted
+        result, _ = run(recipe, *bleu[at // 2 :])
+    assert result.progress.skipped == 3
+    for ours, theirs in zip(saved(recipe), saved(whole), strict=True):
+        for path in ours.glob("*.safetensors"):
+            assert same(load_file(path), load_file(theirs / path.name)), path
+    assert same(exported(recipe), exported(whole))
+    assert figures(recipe) == figures(whole)
+    assert [line["skipped"] for line in skips(recipe)] == [line["skipped"] for line in skips(whole)]
+    assert [line["skipped"]["total"] for line in skips(recipe)] == [1, 2, 3]
+    assert [line["step"] for line in skips(recipe)] == [2, 2, 3]
+
+
+def test_a_killed_run_skips_again(recipe: TranslateRecipe) -> None:
+    """What a run skipped after its last checkpoint is skipped and told once when it goes on."""
+    whole = replace(recipe, out=recipe.out + "-whole")
+    with broken(*BAD):
+        run(whole, 1, 2, 3, 4)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("dragoman.train.loop.SkipLimit.skipped", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                run(recipe, 1, 2, 3, 4)
+        assert [line["step"] for line in skips(recipe)] == [2]
+        run(recipe, 2, 3, 4)
+    assert same(exported(recipe), exported(whole))
+    assert figures(recipe) == figures(whole)
+
+
+@pytest.mark.parametrize(("limit", "more"), [(1, ""), (2, ", the last of 2 steps in a row")])
+def test_too_many_in_a_row(recipe: TranslateRecipe, limit: int, more: str) -> None:
+    """They end the run in one sentence; as many with a step between them do not."""
+    with broken(0, 2, 4):
+        run(change(replace(recipe, out=recipe.out + "-spread"), max_skipped=2), 1, 2, 3, 4)
+    with (
+        broken(*BAD, factor=math.inf),
+        pytest.raises(DragomanError, match=r"the loss is inf, in a batch of the examples \[") as e,
+    ):
+        run(change(recipe, max_skipped=limit), 1, 2, 3, 4)
+    assert f"], first in the loss{more}" in str(e.value)
+    assert "the weights are as they were before it" in str(e.value)
+    assert [path.name[-1] for path in saved(recipe)] == ["2"]
+    assert skips(recipe)[-1]["skipped"]["total"] == limit
+
+
+class MadeJob:
+    """A model with a loss of our own."""
+
+    def __init__(self) -> None:
+        self.model = make_model()
+
+    def loss(self, batch: PairBatch) -> Tensor:
+        """The sum of the logits."""
+        logits_BTV: Tensor = self.model(batch.src_BS, batch.tgt_in_BT)
+        return logits_BTV.sum()
+
+
+def test_the_first_place_is_named() -> None:
+    """Forward before backward, the innermost module first, and the one batch of several."""
+    fine, other = make_batch(random_pairs(3)), make_batch([([7], [8])], first=9)
+
+    def find(job: MadeJob) -> tuple[tuple[int, ...], str] | None:
+        hooks = hooks_of(job)
+        found = find_not_finite(job, [fine, other], no_autocast)  # type: ignore[arg-type]
+        assert all(weight.grad is None for weight in job.model.parameters())
+        assert hooks_of(job) == hooks
+        return found and (tuple(found[0].indices), found[1])
+
+    assert find(MadeJob()) is None
+    name = "decoder.layers.0.ffn.down"
+    job = MadeJob()
+    with torch.no_grad():
+        job.model.get_parameter(f"{name}.weight")[0, 0] = torch.inf
+    assert find(job) == ((0, 1, 2), f"in what {name} returns")
+    job = MadeJob()
+    job.model.get_parameter(f"{name}.weight").register_hook(lambda gradient: gradient * torch.nan)
+    assert find(job) == ((0, 1, 2), f"in the gradient of {name}.weight")
+    job = MadeJob()
+
+    def spoil(_: object, __: object, output: Tensor) -> None:
+        if len(output) == 1:
+            output.register_hook(lambda gradient: gradient * torch.inf)
+
+    job.model.get_submodule(name).register_forward_hook(spoil)
+    assert find(job) == ((9,), f"in the gradient of what {name} returns")
+
+
+def hooks_of(job: MadeJob) -> list[int]:
+    """How many hooks each module has."""
+    return [len(module._forward_hooks) for module in job.model.modules()]
