@@ -21,6 +21,7 @@ from dragoman.convert.probe import Answer, Answers, labels_of, plain_generator, 
 from dragoman.convert.shapes import Shape, decoder, encoder
 from dragoman.errors import DragomanError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
+from dragoman.models.config import ModelConfig
 from dragoman.models.defaults import GenerationDefaults
 from dragoman.tasks.folders import Folder
 from dragoman.text.tokenizer import MASK
@@ -47,7 +48,7 @@ class HuggingFace:
         shape = _shape(folder)
         make = getattr(transformers, shape.model)
         model = make(make.config_class(**shape.config)).eval()
-        fill(model.state_dict(), shape, folder)
+        fill(model.state_dict(), shape, folder.model.state_dict(), folder.config.model)
         if shape.generation:
             model.generation_config = transformers.GenerationConfig(**shape.generation)
         try:
@@ -93,16 +94,20 @@ class HuggingFace:
         return read if isinstance(folder.config.model, EncoderOnlyConfig) else write
 
 
-def fill(theirs: Mapping[str, Tensor], shape: Shape, folder: Folder) -> None:
-    """Put the weights of a folder into a state dict of theirs; what ours lacks becomes zero."""
+def fill(
+    theirs: Mapping[str, Tensor], shape: Shape, weights: Mapping[str, Tensor], config: ModelConfig
+) -> None:
+    """Put the weights of a config's model into a state dict of theirs; what ours lacks is zero."""
+    family = shape.family
     for name, tensor in theirs.items():
-        if "embed_positions" not in name:  # sines and cosines, which no weights hold
+        computed = "embed_positions" in name and name.removeprefix(family.prefix) in family.ignored
+        if not computed:  # sines and cosines, which no weights hold
             tensor.zero_()
-    state = shape.weights(folder.model.state_dict())
-    shape.family.restore(state, folder.config.model, theirs)
-    shared = theirs.get(f"{shape.family.prefix}{shape.family.shared}.weight")
-    if shared is not None:
-        shared.copy_(state["src_embedding.weight"])  # also where nothing shares it
+    state = shape.weights(weights)
+    family.restore(state, config, theirs)
+    unshared = theirs.get(f"{family.prefix}{family.shared}.weight")
+    if unshared is not None:
+        unshared.copy_(state["src_embedding.weight"])
 
 
 def _shape(folder: Folder) -> Shape:
