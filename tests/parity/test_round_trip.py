@@ -7,8 +7,9 @@ import pytest
 import torch
 import transformers
 from tests.parity.foreign import config_file, make_theirs
-from tests.parity.test_foreign_files import BART, BERT, GPT2, LLAMA, MARIAN, MANY_HEADS, SMALL
+from tests.parity.test_foreign_files import BART, BERT, GPT2, LLAMA, MANY_HEADS, MARIAN, SMALL
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from dragoman.convert.huggingface import fill
 from dragoman.convert.shapes import returned
@@ -40,7 +41,7 @@ CASES = {name: (kind.__name__, keys) for name, (kind, _, keys) in SMALL.items()}
 UNUSED = {"pooler.dense.weight", "pooler.dense.bias"}  # of a bare BERT
 
 
-def make(case: str) -> Any:
+def make(case: str) -> PreTrainedModel:
     """A model of theirs with random weights."""
     name, keys = CASES[case]
     kind = getattr(transformers, name)

@@ -73,13 +73,22 @@ def test_two_tokenizers_are_not_one(tmp_path: Path) -> None:
         convert(tmp_path / "model", tmp_path / "out", "huggingface")
 
 
-@pytest.mark.parametrize(("to", "name"), [("huggingface", "transformers"), ("ctranslate2",) * 2])
+@pytest.mark.parametrize(
+    ("to", "name", "extra"),
+    [
+        ("huggingface", "transformers", "export"),
+        ("ctranslate2", "ctranslate2", "export"),
+        ("onnx", "onnxruntime", "onnx"),
+    ],
+)
 def test_a_missing_package_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: TargetName, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: TargetName, name: str, extra: str
 ) -> None:
     """It names the extra to install."""
     monkeypatch.setattr(limits, "find_spec", lambda asked: None if asked == name else 1)
-    with pytest.raises(InputError, match=rf"{name}.*not installed: pip install 'dragoman\[export"):
+    with pytest.raises(
+        InputError, match=rf"{name}.*not installed: pip install 'dragoman\[{extra}\]"
+    ):
         convert(save_translator(tmp_path / "model"), tmp_path / "out", to)
 
 
