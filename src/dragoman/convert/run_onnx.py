@@ -59,11 +59,11 @@ class Model:
             found, logits = self._write("model", ids, {"mask": mask}, limit or config["max_tokens"])
             text = self._text([*ids, *found]).removeprefix(config["opening"])
             return Answer(text, found, logits)
-        limit = limit or int(config["max_length_factor"] * len(ids) + config["max_length_constant"])
+        longest = int(config["max_length_factor"] * (len(ids) - 1)) + config["max_length_constant"]
         encoder = self.graphs["encoder"]
         names = [output.name for output in encoder.get_outputs()]
         memory = dict(zip(names, encoder.run(names, {"ids": np.array([ids])}), strict=True))
-        found, logits = self._write("decoder", [config["bos_id"]], memory, limit)
+        found, logits = self._write("decoder", [config["bos_id"]], memory, limit or longest)
         return Answer(self._text(found), found, logits)
 
     def _write(
