@@ -80,8 +80,10 @@ def own_program(folder: Path, lines: Sequence[str]) -> str:
     """What run.py writes for lines; and the page's example runs, without PyTorch."""
     command, given = [sys.executable, "run.py"], "\n".join(lines).encode()
     done = subprocess.run(command, cwd=folder, input=given, capture_output=True, check=True)
-    (example,) = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    page = (folder / "README.md").read_text()
+    example = "".join(re.findall(r"^    ((?:from|print).*\n)", page, re.MULTILINE))
     example += "import sys\nassert not {'torch', 'dragoman'} & set(sys.modules)\n"
+    assert "Model(" in example
     subprocess.run([sys.executable, "-c", example], cwd=folder, check=True, capture_output=True)
     return done.stdout.decode()
 

@@ -165,12 +165,9 @@ in the file `.data` beside it. Batches and lengths are free.
 
 `{program}` decodes greedily, one line at a time, with these packages alone. From Python:
 
-```python
-from run import Model
+    from run import Model
 
-model = Model(".")
-print(model.answer("A sentence.").text)
-```
+    print(Model(".").answer("A sentence.").text)
 
 `config.json` has what a program of your own needs: the ids before and after a text, the ids that
 are never written (set their logits to minus infinity), labels and limits.
