@@ -8,7 +8,7 @@ import torch
 from tests.unit.models.small import distance, stir
 from tests.unit.tasks.tiny import DECODING, make_config, make_tokenizer, random_lines
 
-from dragoman.convert.huggingface import sines_before_cosines
+from dragoman.convert.marian import sines_before_cosines
 from dragoman.convert.targets import TargetName, convert
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import FolderConfig, save_model

@@ -19,31 +19,39 @@ def convert(
     ],
     *,
     to: Annotated[
-        Literal["huggingface", "ctranslate2", "int8"],
+        Literal["huggingface", "ctranslate2", "onnx", "int8"],
         option("The library to convert for, or int8: our own folder, with 8-bit weights."),
     ],
     probe: Annotated[
         Path | None,
         option(
-            "Source lines that both sides translate: another library must do so alike (default: "
-            "some made up), for int8 the translations that change are counted."
+            "Lines that both sides translate, continue or read: another library must do so alike "
+            "(default: some made up), for int8 the translations that change are counted."
         ),
     ] = None,
     references: Annotated[
         Path | None,
         option("Reference translations of the probe, for BLEU before and after; with --to int8."),
     ] = None,
+    shard_size: Annotated[
+        str | None,
+        option("Size of a file of weights at most, such as 5GB; with --to huggingface."),
+    ] = None,
 ) -> None:
-    """Write a translator for another library, if it then computes the same; or any model in 8 bits.
+    """Write a model for another library, if it then computes the same; or in 8 bits.
 
     dragoman convert runs/en-zh en-zh-hf --to huggingface
 
     dragoman convert runs/en-zh en-zh-ct2 --to ctranslate2 --probe dev.en
 
+    dragoman convert runs/en-zh en-zh-onnx --to onnx
+
     dragoman convert runs/en-zh en-zh-int8 --to int8 --probe dev.en --references dev.zh
     """
     if references is not None and (to != "int8" or probe is None):
         raise InputError("--references goes with --to int8 and --probe; add them, or leave it out")
+    if shard_size is not None and to == "int8":
+        raise InputError("--shard-size goes with --to huggingface; leave it out")
     sentences = None if probe is None else list(read_lines(probe))
     if to == "int8":
         from dragoman.convert.eight_bits import quantize
@@ -57,10 +65,11 @@ def convert(
             say(f"The translation that changed most is that of line {number}:")
             say(f"  before: {before}\n  after:  {after}")
         return
+    from dragoman.convert.targets import TARGETS
     from dragoman.convert.targets import convert as convert_model
 
-    proof = convert_model(model, out, to, sentences)
+    proof = convert_model(model, out, to, sentences, shard_size=shard_size)
     say(
-        f"{out} holds the model for {to}: {counted(proof.sentences, 'sentence')} of the probe "
-        f"translated alike, logits within {proof.worst:.1e}."
+        f"{out} holds the model for {TARGETS[to].name}: {counted(proof.sentences, 'sentence')} of "
+        f"the probe answered alike, logits within {proof.worst:.1e}."
     )

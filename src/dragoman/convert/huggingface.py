@@ -1,63 +1,43 @@
-"""A model as a Marian-shaped folder, which Hugging Face's transformers loads.
+"""A model as a folder that Hugging Face's transformers loads by its `Auto` classes.
 
-Marian (Junczys-Dowmunt et al., 2018) is the paper's model; `models/foreign` reads such folders, and
-its tables serve here in the other direction. Pegasus (Zhang et al., 2020) is in transformers the
-same with pre-norm, under the same names, so that pre-norm models become it. This file alone imports
-transformers.
+Which class a model becomes, and what of it that class cannot express, say `marian` for translators
+and `shapes` for the others; here its weights are filled in and the folder is written. This file
+alone imports transformers.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from tokenizers.processors import TemplateProcessing
 from torch import Tensor
 
-from dragoman.convert.limits import check_installed, check_limits, common_limits, num_positions
-from dragoman.convert.probe import Answer, Answers
-from dragoman.errors import DragomanError, InputError
-from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.models.foreign.bart import MARIAN
-from dragoman.models.foreign.reading import ACTIVATIONS
-from dragoman.models.foreign.weights import invert
-from dragoman.nn import Sinusoidal
+from dragoman.convert.limits import check_installed, num_positions
+from dragoman.convert.marian import marian
+from dragoman.convert.probe import Answer, Answers, labels_of, plain_generator, read_answer
+from dragoman.convert.shapes import Shape, decoder, encoder
+from dragoman.errors import DragomanError
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
+from dragoman.models.config import ModelConfig
+from dragoman.models.defaults import GenerationDefaults
 from dragoman.tasks.folders import Folder
-from dragoman.tasks.translate.translator import Translator
-
-WRITES_THE_STREAM = {"out_proj", "down", "norm", "final_norm"}
-"""Modules whose outputs are channels of the residual stream; all others read them."""
-HEADLESS = ("lm_head.", "final_logits_bias")
-"""Their names without the prefix of the model."""
+from dragoman.text.tokenizer import MASK
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HuggingFace:
     """The target "huggingface"."""
 
-    name = "Hugging Face's Marian or Pegasus"
+    shard_size: str = "50GB"
+    """How large a file of weights is at most; where there are several, an index lists them."""
+    name = "Hugging Face"
 
     def check(self, folder: Folder) -> None:
-        """Raise InputError for what neither can express, or without transformers."""
-        config = cast("EncoderDecoderConfig", folder.config.model)
-        limits = {
-            **common_limits(config),
-            "tgt_vocab_size": lambda size: (
-                config.norm_position == "post" or size == config.src_vocab_size
-            ),
-            "norm": ("layer",),
-            "norm_eps": (1e-5,),
-            "embedding_norm": (False,),
-            "gated": (False,),
-            "activation": tuple(ACTIVATIONS.values()),
-            "positions": (Sinusoidal(), Sinusoidal(layout="halves")),
-        }
-        check_limits(config, limits, self.name)
-        if folder.src_tokenizer is not folder.tgt_tokenizer:
-            raise InputError(
-                "tokenizer.src.json and tokenizer.tgt.json cannot be one tokenizer of "
-                "transformers; convert a model that is trained with tokenizer.joint = true"
-            )
+        """Raise InputError for what no class can express, or without transformers."""
+        _shape(folder)
         check_installed("transformers")
 
     def write(self, folder: Folder, out: Path) -> None:
@@ -65,43 +45,113 @@ class HuggingFace:
         import transformers
 
         _be_quiet()
-        if cast("EncoderDecoderConfig", folder.config.model).norm_position == "pre":
-            make, config = transformers.PegasusForConditionalGeneration, transformers.PegasusConfig
-        else:
-            make, config = transformers.MarianMTModel, transformers.MarianConfig
-        model = make(config(**_hf_config(folder))).eval()
-        model.load_state_dict(_hf_weights(folder, model.state_dict()))
-        model.generation_config = transformers.GenerationConfig(**_generation(folder))
+        shape = _shape(folder)
+        make = getattr(transformers, shape.model)
+        model = make(make.config_class(**shape.config)).eval()
+        fill(model.state_dict(), shape, folder.model.state_dict(), folder.config.model)
+        if shape.generation:
+            model.generation_config = transformers.GenerationConfig(**shape.generation)
         try:
-            model.save_pretrained(out)
+            model.save_pretrained(out, max_shard_size=self.shard_size)
         except SafetensorError as error:  # a full disk
             raise DragomanError(f"writing the weights to {out} failed: {error}") from error
         _hf_tokenizer(folder).save_pretrained(out)
 
-    def open(self, folder: Folder, out: Path) -> Answers:  # noqa: ARG002 (the protocol's form)
+    def open(self, folder: Folder, out: Path) -> Answers:
         """Load the folder by the classes that users call."""
-        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+        from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(out, local_files_only=True)
-        model = AutoModelForSeq2SeqLM.from_pretrained(out, local_files_only=True).eval()
-        first, end = model.config.decoder_start_token_id, model.config.eos_token_id
+        model = _auto_class(folder).from_pretrained(out, local_files_only=True).eval()
+        generation = folder.config.generation or GenerationDefaults()
+        opening, labels = generation.opening or "", labels_of(folder)
 
-        def answer(text: str, limit: int) -> Answer:
-            inputs = tokenizer(text, return_tensors="pt")
+        def write(text: str, limit: int) -> Answer:
+            inputs = tokenizer(opening + text, return_tensors="pt")
             found = model.generate(
                 **inputs,
                 num_beams=1,
+                do_sample=False,
                 max_length=None,
                 max_new_tokens=limit,
                 output_logits=True,
                 return_dict_in_generate=True,
             )
             (sequence,) = found.sequences.tolist()
-            ids = tuple(id_ for id_ in sequence if id_ not in (first, end))
-            written = tokenizer.decode(sequence, skip_special_tokens=True)
+            first = 1 if model.config.is_encoder_decoder else inputs.input_ids.shape[1]
+            ids = tuple(id_ for id_ in sequence[first:] if id_ != tokenizer.eos_token_id)
+            written = tokenizer.decode(sequence, skip_special_tokens=True).removeprefix(opening)
             return Answer(text=written, ids=ids, logits_TV=torch.cat(found.logits))
 
-        return answer
+        def read(text: str, limit: int) -> Answer:  # noqa: ARG001 (an encoder writes nothing)
+            inputs = tokenizer(text, return_tensors="pt")
+            with torch.inference_mode():
+                found = model(**inputs)
+            logits = found.logits if "logits" in found else found.last_hidden_state
+            names = [model.config.id2label[number] for number in range(len(labels))]
+            return read_answer(inputs.input_ids[0].tolist(), logits, names)
+
+        return read if isinstance(folder.config.model, EncoderOnlyConfig) else write
+
+
+def fill(
+    theirs: Mapping[str, Tensor], shape: Shape, weights: Mapping[str, Tensor], config: ModelConfig
+) -> None:
+    """Put the weights of a config's model into a state dict of theirs; what ours lacks is zero."""
+    family = shape.family
+    for name, tensor in theirs.items():
+        computed = "embed_positions" in name and name.removeprefix(family.prefix) in family.ignored
+        if not computed:  # sines and cosines, which no weights hold
+            tensor.zero_()
+    state = shape.weights(weights)
+    family.restore(state, config, theirs)
+    unshared = theirs.get(f"{family.prefix}{family.shared}.weight")
+    if unshared is not None:
+        unshared.copy_(state["src_embedding.weight"])
+
+
+def _shape(folder: Folder) -> Shape:
+    """Return the class that is equal to a model. Raises InputError where there is none."""
+    match folder.config.model:
+        case EncoderDecoderConfig() as config:
+            return marian(folder, config)
+        case EncoderOnlyConfig() as config:
+            return encoder(config)
+        case DecoderOnlyConfig() as config:
+            generator = plain_generator(folder)
+            options = generator.options
+            return decoder(
+                config,
+                generator.context or num_positions(folder.config.decoding),
+                {
+                    "pad_token_id": config.pad_id if config.pad_id >= 0 else None,
+                    "bos_token_id": config.bos_id,
+                    "eos_token_id": config.eos_id,
+                    "max_new_tokens": options.max_tokens,
+                    "do_sample": options.temperature > 0,
+                    **({"temperature": options.temperature} if options.temperature > 0 else {}),
+                    "suppress_tokens": list(generator.never),
+                    "renormalize_logits": True,  # after that, as ours
+                },
+            )
+
+
+def _auto_class(folder: Folder) -> Any:  # noqa: ANN401 (their class)
+    """The class that users call for such a model."""
+    import transformers
+
+    match folder.config.model:
+        case EncoderDecoderConfig():
+            return transformers.AutoModelForSeq2SeqLM
+        case DecoderOnlyConfig():
+            return transformers.AutoModelForCausalLM
+        case EncoderOnlyConfig() as config:
+            return {
+                "none": transformers.AutoModel,
+                "masked-language": transformers.AutoModelForMaskedLM,
+                "classify": transformers.AutoModelForSequenceClassification,
+                "tag": transformers.AutoModelForTokenClassification,
+            }[config.head.kind]
 
 
 def _be_quiet() -> None:
@@ -112,101 +162,37 @@ def _be_quiet() -> None:
     logging.set_verbosity_error()
 
 
-def _hf_config(folder: Folder) -> dict[str, Any]:
-    """Their config: the table of `models/foreign`, read backwards, and what it computes."""
-    config = cast("EncoderDecoderConfig", folder.config.model)
-    named = {
-        key: getattr(config, ours) for ours, key in MARIAN.fields.items() if isinstance(key, str)
-    }
-    all_tied, tied_output = (config.tie_embeddings == tying for tying in ("all", "target-output"))
-    return {
-        **named,
-        "decoder_vocab_size": config.tgt_vocab_size,  # Marian alone
-        "encoder_attention_heads": config.num_heads,
-        "decoder_attention_heads": config.num_heads,
-        "encoder_ffn_dim": config.d_ff,
-        "decoder_ffn_dim": config.d_ff,
-        "activation_function": next(k for k, v in ACTIVATIONS.items() if v == config.activation),
-        "encoder_layerdrop": config.layer_drop,
-        "decoder_layerdrop": config.layer_drop,
-        "max_position_embeddings": num_positions(folder.config.decoding),
-        "share_encoder_decoder_embeddings": all_tied,
-        "tie_word_embeddings": all_tied or (tied_output and config.norm_position == "post"),
-        "pad_token_id": config.pad_id,
-        "bos_token_id": config.bos_id,
-        "eos_token_id": config.eos_id,
-        "decoder_start_token_id": config.bos_id,
-        "forced_eos_token_id": None,
-    }
-
-
-def _hf_weights(folder: Folder, empty: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Their state dict; `empty` has what ours lacks: tables of positions, and biases as zeros."""
-    config = cast("EncoderDecoderConfig", folder.config.model)
-    state = folder.model_of(EncoderDecoder).state_dict()
-    if config.positions == Sinusoidal():
-        state = sines_before_cosines(state, config.d_model)
-    theirs = invert(MARIAN.modules, state)
-    if f"{MARIAN.prefix}shared.weight" in empty:
-        theirs["shared.weight"] = state["src_embedding.weight"]
-    if "final_logits_bias" in theirs:
-        theirs["final_logits_bias"] = theirs["final_logits_bias"][None]
-    named = {n if n.startswith(HEADLESS) else f"{MARIAN.prefix}{n}": t for n, t in theirs.items()}
-    missing = {name: tensor for name, tensor in empty.items() if name not in named}
-    return missing | named
-
-
-def sines_before_cosines(state: Mapping[str, Tensor], d_model: int) -> dict[str, Tensor]:
-    """Renumber the channels of the residual stream as Marian's positions are laid out.
-
-    Ours stand as sine, cosine, sine, cosine, ...; Marian has all sines, then all cosines. One
-    permutation of what every module writes to the stream or reads from it changes no output: a norm
-    takes its mean over all channels, and what is inside heads and networks stays where it is.
-    """
-    order = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
-
-    def moved(name: str, tensor: Tensor) -> Tensor:
-        module, leaf = name.split(".")[-2:]
-        if module in WRITES_THE_STREAM:
-            return tensor[order]
-        return tensor[:, order] if leaf == "weight" else tensor
-
-    return {name: moved(name, tensor) for name, tensor in state.items()}
-
-
-def _generation(folder: Folder) -> dict[str, Any]:
-    """Their default decoding; what our search never writes is suppressed there too."""
-    config = cast("EncoderDecoderConfig", folder.config.model)
-    decoding = folder.config.decoding
-    return {
-        "pad_token_id": config.pad_id,
-        "bos_token_id": config.bos_id,
-        "eos_token_id": config.eos_id,
-        "decoder_start_token_id": config.bos_id,
-        "num_beams": decoding.beam_size,
-        "length_penalty": decoding.length_penalty,
-        "max_length": num_positions(decoding) - 1,
-        "suppress_tokens": list(Translator.of(folder).forbidden),
-        "renormalize_logits": True,  # after that, as ours
-    }
-
-
 def _hf_tokenizer(folder: Folder) -> Any:  # noqa: ANN401 (their class)
-    """Our tokenizer, which ends a text by eos and never takes a text for a special token."""
+    """Our tokenizer, which frames a text as the model reads it.
+
+    A source ends by eos, a prompt begins with bos (or with the text that opens it, which whoever
+    calls puts before it), what an encoder reads has both. No text is taken for a special token.
+    """
     from transformers import PreTrainedTokenizerFast
 
-    tokenizer = folder.src_tokenizer
-    backend = tokenizer.copy_backend()
-    end = ("</s>", tokenizer.eos_id)
-    backend.post_processor = TemplateProcessing(single="$A </s>", special_tokens=[end])
+    tokenizer, config = folder.src_tokenizer, folder.config
+    opened = config.generation is not None and config.generation.opening is not None
+    backend = tokenizer.copy_backend(rest=opened)
+    frames = {"encoder-decoder": "$A </s>", "decoder-only": "<s> $A", "encoder-only": "<s> $A </s>"}
+    ends = [("<s>", tokenizer.bos_id), ("</s>", tokenizer.eos_id)]
+    frame = "$A" if opened else frames[config.model.kind]
+    backend.post_processor = TemplateProcessing(single=frame, special_tokens=ends)
+    longest = {
+        "encoder-decoder": config.decoding.max_src_tokens + 1,
+        "encoder-only": (config.reading.max_tokens if config.reading else 256) + 2,
+    }
+    writes = config.model.kind == "decoder-only"
+    named = {"mask_token": MASK} if MASK in tokenizer.specials else {}
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         pad_token="<pad>",  # noqa: S106
         unk_token="<unk>",  # noqa: S106
         bos_token="<s>",  # noqa: S106
         eos_token="</s>",  # noqa: S106
+        **named,
         split_special_tokens=True,
         clean_up_tokenization_spaces=False,
-        padding_side="right",
-        model_max_length=folder.config.decoding.max_src_tokens + 1,
+        padding_side="left" if writes else "right",
+        model_input_names=["input_ids", "attention_mask"],
+        model_max_length=longest.get(config.model.kind),
     )

@@ -1,14 +1,15 @@
 """What of a config another library can express, as a table: each key and its allowed values."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig
+from dragoman.models.config import ModelConfig
 from dragoman.models.defaults import DecodingDefaults
-from dragoman.nn import Causal, Full
+from dragoman.nn import Causal, DynamicScaling, Full, Rotary, SlidingWindow
 from dragoman.plain import to_plain
 
 Allowed = Collection[Any] | Callable[[Any], bool]
@@ -32,23 +33,42 @@ def common_limits(config: EncoderDecoderConfig) -> Mapping[str, Allowed]:
     }
 
 
-def check_limits(config: EncoderDecoderConfig, limits: Mapping[str, Allowed], target: str) -> None:
+def check_limits(config: ModelConfig, limits: Mapping[str, Allowed], target: str) -> None:
     """Raise InputError for the first key whose value the target cannot express."""
     for key, allowed in limits.items():
         value = getattr(config, key)
         if not (allowed(value) if callable(allowed) else value in allowed):
-            shown = json.dumps(to_plain(config)[key])
-            raise InputError(
-                f"{key} = {shown} of the model's config cannot be expressed in {target}; convert "
-                "a model that is trained without it"
-            )
+            raise refusal(config, key, target)
 
 
-def check_installed(package: str) -> None:
-    """Raise InputError where an optional package is missing."""
+def refusal(config: ModelConfig, key: str, target: str) -> InputError:
+    """Say that a value of a config cannot be expressed."""
+    shown = json.dumps(to_plain(config)[key])
+    return InputError(
+        f"{key} = {shown} of the model's config cannot be expressed in {target}; convert a model "
+        "that is trained without it"
+    )
+
+
+def check_dense(config: ModelConfig, target: str) -> None:
+    """Raise InputError for patterns of attention and positions that are no plain formula."""
+
+    def dense(patterns: Iterable[Any]) -> bool:
+        return all(isinstance(pattern, Causal | Full | SlidingWindow) for pattern in patterns)
+
+    patterns = ("encoder_patterns", "decoder_patterns", "patterns")
+    limits: dict[str, Allowed] = {key: dense for key in patterns if hasattr(config, key)}
+    limits["positions"] = lambda scheme: (
+        not isinstance(scheme, Rotary) or not isinstance(scheme.scaling, DynamicScaling)
+    )
+    check_limits(config, limits, target)
+
+
+def check_installed(package: str, *, extra: str = "export") -> None:
+    """Raise InputError where an optional package is missing; `extra` installs it."""
     if find_spec(package) is None:
         raise InputError(
-            f"converting needs {package}, which is not installed: pip install 'dragoman[export]'"
+            f"converting needs {package}, which is not installed: pip install 'dragoman[{extra}]'"
         )
 
 

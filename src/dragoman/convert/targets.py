@@ -5,19 +5,21 @@ first in a temporary folder and the second on the sentences of a probe, and give
 name if the answers are those of our model.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from dragoman.convert.ctranslate import CTranslate2
 from dragoman.convert.huggingface import HuggingFace
+from dragoman.convert.onnx import Onnx
 from dragoman.convert.probe import Answers, Proof, built_in_probe, compare
 from dragoman.errors import InputError
 from dragoman.files.writing import creating
-from dragoman.models import EncoderDecoder
 from dragoman.tasks.folders import Folder, read_folder
 
-TargetName = Literal["huggingface", "ctranslate2"]
+TargetName = Literal["huggingface", "ctranslate2", "onnx"]
 
 
 class Target(Protocol):
@@ -36,25 +38,46 @@ class Target(Protocol):
         """Load what was written, by the library itself, on a CPU in fp32."""
 
 
-TARGETS: Mapping[TargetName, Target] = {"huggingface": HuggingFace(), "ctranslate2": CTranslate2()}
+TARGETS: Mapping[TargetName, Target] = {
+    "huggingface": HuggingFace(),
+    "ctranslate2": CTranslate2(),
+    "onnx": Onnx(),
+}
 
 
 def convert(
-    model: Path, out: Path, to: TargetName, sentences: Sequence[str] | None = None
+    model: Path,
+    out: Path,
+    to: TargetName,
+    sentences: Sequence[str] | None = None,
+    *,
+    shard_size: str | None = None,
 ) -> Proof:
     """Write the model folder `model` as the new folder `out` of another library, if it is equal.
 
-    `sentences` are what both sides translate, by default some made of the vocabulary. Raises
-    InputError for what the target cannot express and where its package is missing, DragomanError
-    where the sides differ; then there is no folder `out`.
+    `sentences` are what both sides answer, by default some made of the vocabulary; `shard_size`,
+    such as "5GB", is how large a file of weights is at most, for Hugging Face. Raises InputError
+    for what the target cannot express and where its package is missing, DragomanError where the
+    sides differ; then there is no folder `out`.
     """
     if to not in TARGETS:
-        known = " or ".join(get_args(TargetName))
+        *others, last = get_args(TargetName)
+        known = f"{', '.join(others)} or {last}"
         raise InputError(f"there is no target {to}; a model is converted to {known}")
     target, folder = TARGETS[to], read_folder(model, device="cpu")
-    folder.model_of(EncoderDecoder)
+    if shard_size is not None:
+        target = _sharded(target, shard_size)
     target.check(folder)
     probe = built_in_probe(folder) if sentences is None else sentences
     with creating(out, "converted model") as part:
         target.write(folder, part)
         return compare(folder, target.open(folder, part), probe, target.name)
+
+
+def _sharded(target: Target, size: str) -> Target:
+    """The target with a bound on its files. Raises InputError for what is no size of a file."""
+    if not isinstance(target, HuggingFace):
+        raise InputError("--shard-size goes with --to huggingface; leave it out")
+    if not re.fullmatch(r"[1-9]\d*[KMGT]B", size):
+        raise InputError(f'--shard-size {size} is no size of a file; give one such as "5GB"')
+    return replace(target, shard_size=size)

@@ -161,9 +161,13 @@ class Tokenizer:
             ]
         return SubwordSplits.of(triples, vocab_size=self.vocab_size)
 
-    def copy_backend(self) -> Backend:
-        """A copy of the library's tokenizer, for whoever changes it to write it elsewhere."""
-        return Backend.from_str(self._backend.to_str())
+    def copy_backend(self, *, rest: bool = False) -> Backend:
+        """A copy of the library's tokenizer, for whoever changes it to write it elsewhere.
+
+        With `rest` it is that of `encode_rest` and `decode_rest`.
+        """
+        backend = self._without_first_space if rest else self._backend
+        return Backend.from_str(backend.to_str())
 
     def save(self, path: Path) -> None:
         """Write the tokenizer to one JSON file, which appears when it is whole."""

@@ -57,7 +57,7 @@ VERBS: dict[str, str | None] = {
         "--device --devices --length --tokens-per-month --price --kwh-price --measure --fit "
         "--predict --flops --minutes --money --png --json"
     ),
-    "convert": "--to --probe --references",
+    "convert": "--to --probe --references --shard-size",
     "shortlist": "--src --tgt --size",
 }
 """Other tools call these: a name that goes or changes breaks them."""

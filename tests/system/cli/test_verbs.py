@@ -343,7 +343,7 @@ def test_a_model_is_converted(run: Run, model: Path, tmp_path: Path) -> None:
     call = ("convert", model, tmp_path / "out", "--to", "huggingface", "--probe", probe)
     done = run(*call)
     assert (done.code, done.out) == (0, "")
-    assert "2 sentences of the probe translated alike" in done.err
+    assert "2 sentences of the probe answered alike" in done.err
     assert (tmp_path / "out" / "generation_config.json").is_file()
     again = run(*call)
     assert (again.code, again.out) == (2, "")

@@ -8,14 +8,13 @@ import pytest
 from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, save_translator
 
 from dragoman.convert import limits
-from dragoman.convert.probe import Answer, Answers, _ours, built_in_probe
+from dragoman.convert.probe import Answer, Answers, built_in_probe, our_side
 from dragoman.convert.targets import TARGETS, TargetName, convert
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.folder import FolderConfig, save_model
 from dragoman.nn import ALiBi, Rotary, SlidingWindow
 from dragoman.tasks.folders import Folder, read_folder
-from dragoman.tasks.translate.translator import Translator
 
 CONFIG = make_config(make_tokenizer())
 NEITHER = {
@@ -74,13 +73,22 @@ def test_two_tokenizers_are_not_one(tmp_path: Path) -> None:
         convert(tmp_path / "model", tmp_path / "out", "huggingface")
 
 
-@pytest.mark.parametrize(("to", "name"), [("huggingface", "transformers"), ("ctranslate2",) * 2])
+@pytest.mark.parametrize(
+    ("to", "name", "extra"),
+    [
+        ("huggingface", "transformers", "export"),
+        ("ctranslate2", "ctranslate2", "export"),
+        ("onnx", "onnxruntime", "onnx"),
+    ],
+)
 def test_a_missing_package_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: TargetName, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: TargetName, name: str, extra: str
 ) -> None:
     """It names the extra to install."""
     monkeypatch.setattr(limits, "find_spec", lambda asked: None if asked == name else 1)
-    with pytest.raises(InputError, match=rf"{name}.*not installed: pip install 'dragoman\[export"):
+    with pytest.raises(
+        InputError, match=rf"{name}.*not installed: pip install 'dragoman\[{extra}\]"
+    ):
         convert(save_translator(tmp_path / "model"), tmp_path / "out", to)
 
 
@@ -101,10 +109,10 @@ class Mirror:
     def open(self, folder: Folder, out: Path) -> Answers:
         """Answer from the model itself."""
         assert (out / "file").is_file()
-        translator = Translator.of(folder)
+        side = our_side(folder)
 
         def answer(text: str, limit: int) -> Answer:
-            ours, most = _ours(folder, translator, text, 1)
+            ours, most = side.answer(text)
             assert limit == most
             return self.change(ours)
 
@@ -174,5 +182,5 @@ def test_a_probe_must_be_of_use(
 
 def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
     """From Python; the command line knows them."""
-    with pytest.raises(InputError, match="huggingface or ctranslate2"):
+    with pytest.raises(InputError, match="huggingface, ctranslate2 or onnx"):
         convert(tmp_path, tmp_path / "out", "marian")  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ tests in `tests/parity` compare with it.
 from collections.abc import Mapping
 
 from dragoman.errors import InputError, did_you_mean
-from dragoman.models.foreign import bart, bert, gpt2, llama, t5
+from dragoman.models.foreign import bart, bert, gpt2, llama, starcoder2, t5
 from dragoman.models.foreign.reading import HF, Family, unsupported
 
 __all__ = ["FAMILIES", "Family", "family"]
@@ -24,6 +24,7 @@ FAMILIES: Mapping[str, Family] = {
     "mistral": llama.MISTRAL,
     "qwen2": llama.QWEN2,
     "qwen3": llama.QWEN3,
+    "starcoder2": starcoder2.STARCODER2,
     "t5": t5.T5,
 }
 

@@ -14,7 +14,7 @@ from dragoman.models.config import (
     EncoderOnlyConfig,
     ModelConfig,
 )
-from dragoman.models.foreign.weights import Table, convert
+from dragoman.models.foreign.weights import Table, convert, invert
 from dragoman.nn.feedforward import Activation
 
 HF = Mapping[str, Any]
@@ -80,6 +80,13 @@ class Family:
             state = {name.replace(old, new): tensor for name, tensor in state.items()}
         state = {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}
         return convert(self.modules, state, config, shared=self.shared, ignored=self.ignored)
+
+    def restore(
+        self, weights: Mapping[str, Tensor], config: ModelConfig, theirs: Mapping[str, Tensor]
+    ) -> None:
+        """Put our weights into a state dict of theirs, in place: the way back of `weights`."""
+        named = {name.removeprefix(self.prefix): tensor for name, tensor in theirs.items()}
+        invert(self.modules, weights, config, named, shared=self.shared)
 
 
 def required(hf: HF, key: str) -> Any:  # noqa: ANN401 (JSON)

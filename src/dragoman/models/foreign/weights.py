@@ -90,9 +90,7 @@ def convert(
     result may share memory with `state`. Raises InputError that names tensors which are missing,
     left over, of another shape, or different though the config ties them.
     """
-    places: dict[nn.Parameter, list[str]] = {}
-    for name, parameter in build_on_meta(config).named_parameters(remove_duplicate=False):
-        places.setdefault(parameter, []).append(name)
+    places = _places(config)
     rules = {parameter: _find_rule(table, ours, shared) for parameter, ours in places.items()}
     made, missing, left = dict[nn.Parameter, Tensor](), list[str](), set(state)
     for parameter, rule in rules.items():
@@ -121,16 +119,41 @@ def convert(
     return {places[parameter][0]: tensor for parameter, tensor in made.items()}
 
 
-def invert(table: Table, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Make the other library's tensors of ours, under all names: the way back of `convert`.
+def invert(
+    table: Table,
+    state: Mapping[str, Tensor],
+    config: ModelConfig,
+    theirs: Mapping[str, Tensor],
+    *,
+    shared: str | None = None,
+) -> None:
+    """Put the weights of `config`'s model into the tensors of another library's: `convert` back.
 
-    For tables of plain and `joined` rows; a `flat` vector stays one.
+    `theirs` are filled in place, under all names that a shared matrix has there; what the model has
+    no place for stays as it is: rows that are never looked up, buffers. Every rule that makes a
+    tensor of one makes a view of it, which is written to; several are rows one below another.
     """
-    made = dict[str, Tensor]()
-    for name, tensor in state.items():
-        names = _look_up(table, name).names
-        made |= zip(names, tensor.chunk(len(names)), strict=True)
-    return made
+    with torch.no_grad():
+        for ours in _places(config).values():
+            rule, tensor = _find_rule(table, ours, shared), state[ours[0]]
+            found = [theirs[name] for name in rule.names if name in theirs]
+            if len(rule.names) == 1 and found:
+                rule.make(found).copy_(tensor)
+            elif rule.one_suffices and found:
+                for each in found:
+                    each.copy_(tensor)
+            else:
+                parts = tensor.split([len(theirs[name]) for name in rule.names])
+                for each, part in zip(found, parts, strict=True):
+                    each.copy_(part)
+
+
+def _places(config: ModelConfig) -> dict[nn.Parameter, list[str]]:
+    """The names of each parameter of a model; a matrix that several modules share has several."""
+    places: dict[nn.Parameter, list[str]] = {}
+    for name, parameter in build_on_meta(config).named_parameters(remove_duplicate=False):
+        places.setdefault(parameter, []).append(name)
+    return places
 
 
 def _find_rule(table: Table, ours: Sequence[str], shared: str | None) -> Rule:

@@ -39,8 +39,7 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(..., in_features)` to `(..., out_features)`."""
-        rows = x.numel() // self.in_features
-        if rows == 0 or x.device.type != "cpu":
+        if _takes_any_order(x) or (rows := x.numel() // self.in_features) == 0:
             return super().forward(x)
         wanted = max(_least_rows(self.weight.numel()), 2 if self.in_features > LONG_ROW else 1)
         if uses_onednn(x.dtype):
@@ -66,10 +65,14 @@ def _familiar_rows(rows: int) -> int:
 def head_product(a_BHTK: Tensor, b_BHKN: Tensor) -> Tensor:
     """Return `a @ b` of every head, `(B, H, T, N)`, each row of `a` by itself."""
     rows = a_BHTK.shape[-2]
-    wanted = _least_rows(b_BHKN.numel())
-    if rows >= wanted or a_BHTK.device.type != "cpu":
+    if _takes_any_order(a_BHTK) or rows >= (wanted := _least_rows(b_BHKN.numel())):
         return torch.bmm(a_BHTK, b_BHKN) if a_BHTK.dim() == 3 else a_BHTK @ b_BHKN
     return (F.pad(a_BHTK, (0, 0, 0, wanted - rows)) @ b_BHKN)[..., :rows, :]
+
+
+def _takes_any_order(x: Tensor) -> bool:
+    """Whether a product stays plain: on other devices, and in a graph, which has no sizes yet."""
+    return x.device.type != "cpu" or torch.compiler.is_exporting()
 
 
 def _least_rows(multiplications_per_row: int) -> int:

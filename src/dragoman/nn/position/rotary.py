@@ -210,7 +210,8 @@ class Rotation:
         if scaling is None:
             theta = inverse_frequencies(self.scheme.base, self.head_dim)
         else:
-            theta = scaling.frequencies(self.scheme.base, self.head_dim, end_of(positions))
+            length = end_of(positions) if isinstance(scaling, DynamicScaling) else 0
+            theta = scaling.frequencies(self.scheme.base, self.head_dim, length)
         if isinstance(positions, range):
             places = torch.arange(positions.start, positions.stop, dtype=torch.float64)
         else:

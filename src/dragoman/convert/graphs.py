@@ -1,0 +1,224 @@
+"""What of a model is exported: an encoder, a step of a decoder with its past, an encoder's answer.
+
+Each is a module of tensors in and tensors out, made of the modules of the model itself: its layers
+run the reference attention, under masks and positions that are computed in the graph, so that
+batches and lengths may differ from call to call.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
+from dragoman.models.build import Model
+from dragoman.nn import Embedding, MultiHeadAttention, evaluation_view
+from dragoman.nn.cache import Cache, KeyValue
+from dragoman.nn.dot_product import Scoring
+from dragoman.nn.layers import Decoder, Memory
+from dragoman.nn.patterns.pattern import Pattern, both_masks
+from dragoman.nn.position.scheme import LearnedPositions, Positions
+from dragoman.nn.position.sinusoidal import SinusoidalPositions
+
+Shape = tuple[int | str, ...]
+"""Sizes of a tensor; those with a name may differ from call to call."""
+
+
+class Port(NamedTuple):
+    """A tensor that a graph takes or gives."""
+
+    name: str
+    shape: Shape
+    dtype: torch.dtype = torch.float32
+
+
+class Graph(NamedTuple):
+    """A module, and what its arguments are called; those after the first `plain` are a list."""
+
+    module: nn.Module
+    inputs: Sequence[Port]
+    outputs: Sequence[str]
+    plain: int
+
+    def as_arguments(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Arrange what belongs to each input as the module takes it."""
+        rest = [list(values[self.plain :])] if len(values) > self.plain else []
+        return (*values[: self.plain], *rest)
+
+
+def graphs(model: Model, num_positions: int) -> dict[str, Graph]:
+    """Return the graphs of a model by the names of their files.
+
+    `num_positions` is the length of a table of positions that the model computes.
+    """
+    model = _readable(model, num_positions)
+    ids = Port("ids", ("batch", "length"), torch.int64)
+    if isinstance(model, EncoderOnly):
+        return {"model": Graph(_Reader(model), [ids], ["logits"], 1)}
+    past, present = _pairs(model.decoder, "past_", "past"), _pairs(model.decoder, "", "")
+    given = [name for name, _, _ in present]
+    if isinstance(model, DecoderOnly):
+        mask = Port("mask", ("batch", "seen"), torch.bool)
+        return {"model": Graph(_Continuation(model), [ids, mask, *past], ["logits", *given], 2)}
+    mask = Port("mask", ("batch", "source"), torch.bool)
+    source = ids._replace(shape=("batch", "source"))
+    memory = _pairs(model.decoder, "memory_", "source")
+    names = [name for name, _, _ in memory]
+    return {
+        "encoder": Graph(_Source(model), [source], ["mask", *names], 1),
+        "decoder": Graph(_Target(model), [ids, mask, *past, *memory], ["logits", *given], 2),
+    }
+
+
+def _pairs(stack: Decoder, prefix: str, length: str) -> list[Port]:
+    """Keys and values of each layer, as a graph has them."""
+    return [
+        Port(
+            f"{prefix}{what}.{index}",
+            ("batch", layer.self_attn.num_kv_heads, length, layer.self_attn.head_dim),
+        )
+        for index, layer in enumerate(stack.each_layer())
+        for what in ("key", "value")
+    ]
+
+
+# ---------------------------------------------------------------- the graphs
+
+
+class _Reader(nn.Module):
+    """An encoder and its head: ids `(B, L)` to what the head makes of them."""
+
+    def __init__(self, model: EncoderOnly) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids_BL: Tensor) -> Tensor:
+        model = self.model
+        mask_BL = ids_BL != model.pad_id
+        places_L = torch.arange(ids_BL.shape[1])
+        x_BLD = model.embedding.embed(ids_BL, places_L)
+        info = model.encoder.position_info(x_BLD, places_L)
+        out: Tensor = model.head(model.encoder(x_BLD, mask_BL[:, None, None, :], info), mask_BL)
+        return out
+
+
+class _Source(nn.Module):
+    """The encoder: ids `(B, S)` to their mask, and keys and values for each decoder layer."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids_BS: Tensor) -> tuple[Tensor, ...]:
+        model = self.model
+        mask_BS = ids_BS != model.pad_id
+        places_S = torch.arange(ids_BS.shape[1])
+        x_BSD = model.src_embedding.embed(ids_BS, places_S)
+        info = model.encoder.position_info(x_BSD, places_S)
+        memory_BSD = model.encoder(x_BSD, mask_BS[:, None, None, :], info)
+        pairs = model.decoder.project_memory(memory_BSD)
+        return mask_BS, *(tensor for pair in pairs for tensor in pair)
+
+
+class _Target(nn.Module):
+    """A step of the decoder: ids `(B, T)` after a past of any length, from 0 on."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids_BT: Tensor, mask_BS: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+        model, half = self.model, len(tensors) // 2
+        past = _Past(tensors[:half])
+        seen = past.length
+        places_T = torch.arange(seen, seen + ids_BT.shape[1])
+        x_BTD = model.tgt_embedding.embed(ids_BT, places_T)
+        info = model.decoder.position_info(x_BTD, places_T)
+        mask = mask_BS[:, None, None, :]
+        memory = [Memory(kv, mask) for kv in _as_pairs(tensors[half:])]
+        hidden_BTD = model.decoder(x_BTD, cast("Cache", past), None, info, memory)
+        return model.project(hidden_BTD[:, -1] * model.logit_scale), *past.tensors
+
+
+class _Continuation(nn.Module):
+    """A step of a decoder alone; the mask `(B, P + T)` is False at padding in front."""
+
+    def __init__(self, model: DecoderOnly) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids_BT: Tensor, mask_BS: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+        model, past = self.model, _Past(tensors)
+        places_BT = (mask_BS.long().cumsum(dim=1) - 1).clamp(min=0)[:, past.length :]
+        x_BTD = model.embedding.embed(ids_BT, places_BT)
+        info = model.decoder.position_info(x_BTD, places_BT)
+        mask = mask_BS[:, None, None, :]
+        hidden_BTD = model.decoder(x_BTD, cast("Cache", past), mask, info)
+        return model.project(hidden_BTD[:, -1] * model.logit_scale), *past.tensors
+
+
+class _Past:
+    """A past that the graph is given, and gives back with what it has added."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self._pairs = _as_pairs(tensors)
+        self.length = tensors[0].shape[2]
+
+    def extend(self, layer: int, kv: KeyValue) -> KeyValue:
+        """Append to one layer's keys and values."""
+        joined = [torch.cat(both, dim=2) for both in zip(self._pairs[layer], kv, strict=True)]
+        self._pairs[layer] = KeyValue(*joined)
+        return self._pairs[layer]
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """Keys and values of each layer."""
+        return [tensor for pair in self._pairs for tensor in pair]
+
+
+def _as_pairs(tensors: Sequence[Tensor]) -> list[KeyValue]:
+    return [KeyValue(k, v) for k, v in zip(tensors[::2], tensors[1::2], strict=True)]
+
+
+# ---------------------------------------------------------------- the model as its formulas
+
+
+def _readable(model: Model, num_positions: int) -> Model:
+    """A view of the model with reference attention and with positions that are looked up."""
+    view = evaluation_view(model)
+    for module in list(view.modules()):
+        if isinstance(module, MultiHeadAttention):
+            module.pattern = _Formula(of=module.pattern)
+        if isinstance(module, Embedding) and module.positions is not None:
+            module.positions = _Table(module.positions, num_positions, module.weight.shape[1])
+    return view
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Formula(Pattern):
+    """Another pattern, by its mask and the formula alone."""
+
+    of: Pattern
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
+        return self.of.mask(num_queries, num_keys, device)
+
+    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
+        own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+        return self.reference(q_BHTd, *kv, both_masks(own, mask), scoring)[0]
+
+
+class _Table(nn.Module):
+    """Add to each vector the row of its position."""
+
+    def __init__(self, positions: nn.Module, length: int, d_model: int) -> None:
+        super().__init__()
+        if isinstance(positions, LearnedPositions):
+            self.weight_LD = positions.weight
+        elif isinstance(positions, SinusoidalPositions):
+            self.weight_LD = positions(torch.zeros(1, length, d_model))[0]
+
+    def forward(self, x_BLD: Tensor, positions: Positions) -> Tensor:
+        return x_BLD + self.weight_LD[positions]

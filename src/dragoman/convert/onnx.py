@@ -1,0 +1,199 @@
+"""A model as ONNX graphs, which onnxruntime and others run without PyTorch.
+
+The folder holds the graphs (`graphs` says which), their tokenizers, a `config.json` with the ids
+and the limits, and `run.py`: a program of one page that decodes with onnxruntime alone, and is the
+one by which the folder is proven. This file and `run_onnx` alone import what the extra `onnx` has.
+"""
+
+import json
+import logging
+import shutil
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dragoman.convert.graphs import Graph, graphs
+from dragoman.convert.limits import check_dense, check_installed, num_positions
+from dragoman.convert.probe import Answer, Answers, labels_of, plain_generator
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
+from dragoman.models.defaults import GenerationDefaults
+from dragoman.tasks.folders import Folder
+from dragoman.tasks.translate.translator import Translator
+
+OPSET = 20
+"""The version of ONNX's operators that the graphs are written in."""
+PROGRAM = "run.py"
+EXAMPLE = {"batch": 2, "length": 3, "past": 5, "seen": 8, "source": 7}
+"""Sizes of the tensors with which a graph is traced; none is special in the result."""
+
+
+class Onnx:
+    """The target "onnx"."""
+
+    name = f"ONNX (opset {OPSET})"
+
+    def check(self, folder: Folder) -> None:
+        """Raise InputError for what has no graph, or where the packages are missing."""
+        check_dense(folder.config.model, self.name)
+        for package in ("onnx", "onnxscript", "onnxruntime"):
+            check_installed(package, extra="onnx")
+
+    def write(self, folder: Folder, out: Path) -> None:
+        """Write the graphs with their weights, config.json, the tokenizers, run.py and a page."""
+        from dragoman.convert import run_onnx
+
+        length = num_positions(folder.config.decoding)
+        found = graphs(folder.model, length)
+        for name, graph in found.items():
+            _export(graph, out / f"{name}.onnx")
+        config = {**_config(folder), "graphs": list(found), "opset": OPSET}
+        text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
+        (out / "config.json").write_text(text + "\n", encoding="utf-8")
+        for name, tokenizer in _tokenizers(folder).items():
+            tokenizer.save(str(out / name))
+        shutil.copyfile(run_onnx.__file__, out / PROGRAM)
+        (out / "README.md").write_text(_page(folder, found), encoding="utf-8")
+
+    def open(self, folder: Folder, out: Path) -> Answers:  # noqa: ARG002 (the protocol's form)
+        """Load the folder by its own program."""
+        from dragoman.convert.run_onnx import Model
+
+        model = Model(out)
+
+        def answer(text: str, limit: int) -> Answer:
+            found = model.answer(text, limit)
+            rows_TV = torch.from_numpy(np.stack(found.logits))
+            return Answer(text=found.text, ids=tuple(found.ids), logits_TV=rows_TV)
+
+        return answer
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep what PyTorch's exporter says of itself from the user."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _export(graph: Graph, path: Path) -> None:
+    """Trace a graph, and write it with its weights beside it."""
+    examples = [
+        torch.ones(
+            [EXAMPLE[size] if isinstance(size, str) else size for size in port.shape],
+            dtype=port.dtype,
+        )
+        for port in graph.inputs
+    ]
+    sizes = [
+        {axis: size for axis, size in enumerate(port.shape) if isinstance(size, str)}
+        for port in graph.inputs
+    ]
+    with _silence(), torch.no_grad():
+        torch.onnx.export(
+            graph.module.eval(),
+            graph.as_arguments(examples),
+            path,
+            input_names=[port.name for port in graph.inputs],
+            output_names=list(graph.outputs),
+            dynamic_shapes=graph.as_arguments(sizes),
+            opset_version=OPSET,
+            dynamo=True,
+            external_data=True,
+            verbose=False,
+        )
+
+
+def _config(folder: Folder) -> dict[str, Any]:
+    """What `run.py` asks for."""
+    config, decoding = folder.config.model, folder.config.decoding
+    generation = folder.config.generation or GenerationDefaults()
+    tokenizer = folder.tgt_tokenizer
+    before, after, never = [config.bos_id], [config.eos_id], list[int]()
+    opening = ""
+    if isinstance(config, EncoderDecoderConfig):
+        before, never = [], list(Translator.of(folder).forbidden)
+    elif isinstance(config, DecoderOnlyConfig):
+        opening = generation.opening or ""
+        before, after = [] if opening else before, []
+        never = list(plain_generator(folder).never)
+    return {
+        "kind": config.kind,
+        "bos_id": config.bos_id,
+        "eos_id": config.eos_id,
+        "pad_id": config.pad_id,
+        "before": before,
+        "after": after,
+        "opening": opening,
+        "never": sorted(never),
+        "specials": sorted(tokenizer.specials.values()),
+        "labels": list(labels_of(folder)),
+        "tokenizers": [*_tokenizers(folder)] * (2 // len(_tokenizers(folder))),
+        "max_tokens": generation.max_tokens,
+        "max_length_factor": decoding.max_length_factor,
+        "max_length_constant": decoding.max_length_constant,
+    }
+
+
+def _tokenizers(folder: Folder) -> Mapping[str, Any]:
+    """The tokenizers' files: one for both sides, or that of the source and that of the target."""
+    generation = folder.config.generation
+    rest = generation is not None and generation.opening is not None
+    sides = (folder.src_tokenizer, folder.tgt_tokenizer)
+    names = sorted(folder.config.tokenizers)
+    return {name: side.copy_backend(rest=rest) for name, side in zip(names, sides, strict=False)}
+
+
+PAGE = """# {title} in ONNX
+
+Written by `dragoman convert --to onnx` in opset {opset}: {files}, in float32, each with its weights
+in the file `.data` beside it. Batches and lengths are free.
+
+    pip install onnxruntime tokenizers numpy
+    python {program} < lines.txt
+
+`{program}` decodes greedily, one line at a time, with these packages alone. From Python:
+
+    from run import Model
+
+    print(Model(".").answer("A sentence.").text)
+
+`config.json` has what a program of your own needs: the ids before and after a text, the ids that
+are never written (set their logits to minus infinity), labels and limits.
+
+| graph | takes | gives |
+| --- | --- | --- |
+{rows}
+"""
+
+
+def _page(folder: Folder, found: Mapping[str, Graph]) -> str:
+    """A short README.md."""
+    rows = [
+        f"| {name}.onnx | {_names([p.name for p in graph.inputs])} | {_names(graph.outputs)} |"
+        for name, graph in found.items()
+    ]
+    return PAGE.format(
+        title=folder.path.name,
+        opset=OPSET,
+        files=" and ".join(f"`{name}.onnx`" for name in found),
+        program=PROGRAM,
+        rows="\n".join(rows),
+    )
+
+
+def _names(names: Sequence[str]) -> str:
+    """Names of tensors; those that each layer has, once."""
+    layers = dict.fromkeys(f"`{name.replace('.0', '.N')}`" for name in names if ".0" in name)
+    return ", ".join([*(f"`{name}`" for name in names if "." not in name), *layers])

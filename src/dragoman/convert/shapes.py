@@ -1,0 +1,190 @@
+"""Decoders alone and encoders alone as classes of transformers, by the tables of `models/foreign`.
+
+Which of our settings a class can express is not listed here: its config is made of ours, read back
+by the same tables, and any field that has become another value is refused.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import cycle, islice
+from typing import Any
+
+from torch import Tensor
+
+from dragoman.convert.limits import refusal
+from dragoman.models import DecoderOnlyConfig, EncoderOnlyConfig
+from dragoman.models.foreign import FAMILIES, Family, family
+from dragoman.models.foreign.reading import ACTIVATIONS, HF
+from dragoman.models.heads import ClassificationHead, Head, TaggingHead
+from dragoman.nn import Causal, Full, Learned, Rotary, SlidingWindow
+
+OneStack = DecoderOnlyConfig | EncoderOnlyConfig
+"""The variants whose settings are read back."""
+OF_TRAINING = {"init", "dropout", "attention_dropout", "ffn_dropout", "layer_drop"}
+"""Fields that change no output."""
+ZEROS = {"bias", "qkv_bias", "ffn_bias", "num_token_types"}
+"""What a class may have where ours has not, and what is zero there."""
+CLASSES: Mapping[str, str] = {
+    "gpt2": "GPT2LMHeadModel",
+    "llama": "LlamaForCausalLM",
+    "mistral": "MistralForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "starcoder2": "Starcoder2ForCausalLM",
+}
+HEADS: Mapping[str, str] = {
+    "none": "BertModel",
+    "masked-language": "BertForMaskedLM",
+    "classify": "BertForSequenceClassification",
+    "tag": "BertForTokenClassification",
+}
+"""The class for each kind of head."""
+
+
+def _as_they_are(state: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    return state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A class of transformers that is equal to one of our models."""
+
+    family: Family
+    """Its tables."""
+    model: str
+    """The name of the class."""
+    config: Mapping[str, Any]
+    """What its config is made of."""
+    generation: Mapping[str, Any]
+    """How it decodes by default; empty where it writes nothing."""
+    weights: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] = _as_they_are
+    """What is done to our weights before they go by the tables."""
+
+
+def returned(hf: HF, generation: Mapping[str, Any]) -> Shape:
+    """Return the class that a model came from, by the configs that it came with."""
+    (name,) = hf["architectures"]
+    return Shape(family=family(hf), model=name, config=hf, generation=generation)
+
+
+def decoder(config: DecoderOnlyConfig, length: int, generation: Mapping[str, Any]) -> Shape:
+    """Return the class for a decoder alone; `length` is the context that it is said to have.
+
+    RMSNorm makes it a Llama, or one of its kin; LayerNorm a GPT-2, or with rotary positions a
+    StarCoder2. Raises InputError for what the class cannot express.
+    """
+    name, hf = _llama(config, length) if isinstance(config.positions, Rotary) else _gpt2(config)
+    shape = Shape(family=FAMILIES[name], model=CLASSES[name], config=hf, generation=generation)
+    return _checked(shape, config)
+
+
+def encoder(config: EncoderOnlyConfig) -> Shape:
+    """Return the class for an encoder alone: BERT, with the head that it has."""
+    named = _named(FAMILIES["bert"], config)
+    hf = {
+        **named,
+        "type_vocab_size": max(1, config.num_token_types),
+        "max_position_embeddings": _places(config),
+        "hidden_act": _activation(config),
+        "architectures": [HEADS[config.head.kind]],
+        "tie_word_embeddings": True,
+        **_labels(config.head),
+    }
+    shape = Shape(family=FAMILIES["bert"], model=HEADS[config.head.kind], config=hf, generation={})
+    return _checked(shape, config)
+
+
+def _llama(config: DecoderOnlyConfig, length: int) -> tuple[str, dict[str, Any]]:
+    """The config of Llama, Mistral, Qwen3 or StarCoder2, and which of them it is for."""
+    patterns = _explicit(config).patterns
+    window = next((p.size for p in patterns if isinstance(p, SlidingWindow)), None)
+    if config.norm == "layer":
+        name = "starcoder2"
+    elif config.qk_norm:
+        name = "qwen3"
+    else:
+        name = "llama" if window is None else "mistral"
+    rotary = config.positions
+    assert isinstance(rotary, Rotary)  # noqa: S101 (the caller asked)
+    kinds = ["full_attention" if p == Causal() else "sliding_attention" for p in patterns]
+    each_layer = {"layer_types": kinds} if name == "qwen3" else {}
+    return name, {
+        **_named(FAMILIES[name], config),
+        "num_key_value_heads": config.num_kv_heads or config.num_heads,
+        "head_dim": config.width,
+        "hidden_act": _activation(config),
+        "mlp_bias": config.bias if config.ffn_bias is None else config.ffn_bias,
+        "max_position_embeddings": length,
+        "rope_parameters": {"rope_type": "default", "rope_theta": rotary.base},
+        "sliding_window": window,
+        "use_sliding_window": window is not None,
+        **each_layer,
+    }
+
+
+def _gpt2(config: DecoderOnlyConfig) -> tuple[str, dict[str, Any]]:
+    return "gpt2", {
+        **_named(FAMILIES["gpt2"], config),
+        "n_inner": config.d_ff,
+        "n_positions": _places(config),
+        "activation_function": _activation(config),
+        "scale_attn_weights": config.attention_scale != 1.0,
+    }
+
+
+def _named(family: Family, config: OneStack) -> dict[str, Any]:
+    """What the table of a family says, read backwards, and the ids of the special tokens."""
+    named = {
+        key: getattr(config, ours) for ours, key in family.fields.items() if isinstance(key, str)
+    }
+    ids = {f"{name}_token_id": getattr(config, f"{name}_id") for name in ("pad", "bos", "eos")}
+    return {**named, **{key: id_ for key, id_ in ids.items() if id_ >= 0}}
+
+
+def _places(config: OneStack) -> int:
+    """The positions of a table that is learned; what has another scheme is refused later."""
+    return config.positions.max_length if isinstance(config.positions, Learned) else 1
+
+
+def _activation(config: OneStack) -> str:
+    """Their name of an activation; any of theirs where they have none, to be refused later."""
+    return next((k for k, v in ACTIVATIONS.items() if v == config.activation), "relu")
+
+
+def _labels(head: Head) -> dict[str, Any]:
+    if not isinstance(head, ClassificationHead | TaggingHead):
+        return {}
+    return {
+        "id2label": dict(enumerate(head.labels)),
+        "label2id": {label: number for number, label in enumerate(head.labels)},
+    }
+
+
+# ---------------------------------------------------------------- what is lost
+
+
+def _checked(shape: Shape, config: OneStack) -> Shape:
+    """Raise InputError for the first field that their config does not give back."""
+    target = f"Hugging Face's {shape.model}"
+    read = shape.family.config(shape.config)
+    assert isinstance(read, OneStack)  # noqa: S101
+    ours, back = _explicit(config), _explicit(read)
+    for field in fields(config):
+        kept, found = (getattr(each, field.name) for each in (ours, back))
+        zeros = field.name in ZEROS and not kept
+        if kept != found and not zeros and field.name not in OF_TRAINING:
+            raise refusal(config, field.name, target)
+    return shape
+
+
+def _explicit(config: OneStack) -> OneStack:
+    """A config with a value for each field that has one by others."""
+    first = Causal() if isinstance(config, DecoderOnlyConfig) else Full()
+    return replace(
+        config,
+        num_kv_heads=config.num_kv_heads or config.num_heads,
+        head_dim=config.width,
+        qkv_bias=config.bias if config.qkv_bias is None else config.qkv_bias,
+        ffn_bias=config.bias if config.ffn_bias is None else config.ffn_bias,
+        final_norm=config.ends_in_norm,
+        patterns=tuple(islice(cycle(config.patterns or (first,)), config.num_layers)),
+    )

@@ -1,0 +1,198 @@
+"""Decoders and encoders alone, converted and loaded by the `Auto` classes that users call."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.unit.models.small import distance, stir
+from tests.unit.tasks.tiny import make_tokenizer, random_lines
+
+from dragoman.convert.targets import convert
+from dragoman.errors import InputError
+from dragoman.models import (
+    DecoderOnly,
+    DecoderOnlyConfig,
+    EncoderOnly,
+    EncoderOnlyConfig,
+    Model,
+    build,
+)
+from dragoman.models.config import ModelConfig
+from dragoman.models.defaults import GenerationDefaults, ReadingDefaults
+from dragoman.models.folder import FolderConfig, save_model
+from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
+from dragoman.models.presets import decoder_preset, encoder_preset
+from dragoman.nn import ALiBi, Causal, LinearScaling, Rotary, Sinusoidal, SlidingWindow
+from dragoman.tasks.classify.classifier import Classifier
+from dragoman.tasks.generate.generator import Generator
+
+TOKENIZER = make_tokenizer()
+SIZE: dict[str, Any] = {
+    "vocab_size": TOKENIZER.vocab_size,
+    "d_model": 32,
+    "num_heads": 4,
+    "d_ff": 48,
+    "num_layers": 2,
+}
+OWN = DecoderOnlyConfig(**SIZE, positions=Rotary(), norm_position="pre")
+LLAMA = replace(decoder_preset("llama-tiny"), **SIZE)
+GPT2 = replace(decoder_preset("gpt2-tiny"), **SIZE)
+BERT = replace(encoder_preset("bert-tiny"), **SIZE)
+LABELS = ("bad", "good", "none of both")
+DECODERS: dict[str, tuple[str, DecoderOnlyConfig]] = {
+    "own": ("Starcoder2", OWN),
+    "own-no-bias": ("Starcoder2", replace(OWN, bias=False, activation="gelu")),
+    "own-untied": ("Starcoder2", replace(OWN, tie_embeddings=False, num_kv_heads=2)),
+    "own-window": ("Starcoder2", replace(OWN, patterns=(SlidingWindow(size=3),))),
+    "llama": ("Llama", LLAMA),
+    "llama-tied": ("Llama", replace(LLAMA, tie_embeddings=True, positions=Rotary(base=500.0))),
+    "llama-bias": ("Llama", replace(LLAMA, bias=True, head_dim=10)),
+    "mistral": ("Mistral", replace(LLAMA, patterns=(SlidingWindow(size=4),))),
+    "qwen3": ("Qwen3", replace(LLAMA, qk_norm=True)),
+    "two-patterns": (
+        "Qwen3",
+        replace(LLAMA, qk_norm=True, patterns=(SlidingWindow(size=3), Causal())),
+    ),
+    "gpt2": ("GPT2", GPT2),
+    "gpt2-untied": ("GPT2", replace(GPT2, tie_embeddings=False, bias=False, attention_scale=1.0)),
+}
+HEADS = {
+    "MaskedLM": replace(BERT, head=MaskedLanguageHead()),
+    "SequenceClassification": replace(
+        BERT, head=ClassificationHead(labels=LABELS, pooling="first", pooler=True)
+    ),
+    "TokenClassification": replace(
+        BERT, head=TaggingHead(labels=LABELS), num_token_types=2, bias=False
+    ),
+    "": replace(BERT, activation="gelu_tanh"),
+}
+REFUSED: list[tuple[str, ModelConfig, str]] = [
+    ("head", replace(BERT, head=ClassificationHead(labels=LABELS)), "BertForSequence"),
+    ("positions", replace(BERT, positions=Rotary()), "BertModel"),
+    ("norm_position", replace(BERT, norm_position="pre"), "BertModel"),
+    ("scale_embedding", replace(BERT, scale_embedding=True), "BertModel"),
+    ("gated", replace(LLAMA, gated=False), "LlamaForCausalLM"),
+    ("positions", replace(OWN, positions=ALiBi()), "GPT2LMHeadModel"),
+    ("positions", replace(OWN, positions=Sinusoidal()), "GPT2LMHeadModel"),
+    ("positions", replace(OWN, positions=Rotary(pairing="adjacent")), "Starcoder2"),
+    (
+        "positions",
+        replace(LLAMA, positions=Rotary(scaling=LinearScaling(factor=2.0))),
+        "LlamaForCausalLM",
+    ),
+    ("output_bias", replace(OWN, output_bias=True), "Starcoder2ForCausalLM"),
+    ("patterns", replace(LLAMA, patterns=(SlidingWindow(size=3), Causal())), "Mistral"),
+    ("num_kv_heads", replace(GPT2, num_kv_heads=2), "GPT2LMHeadModel"),
+    ("norm_position", replace(OWN, norm_position="post"), "Starcoder2ForCausalLM"),
+    ("qkv_bias", replace(LLAMA, qkv_bias=True), "LlamaForCausalLM"),
+    ("logit_soft_cap", replace(LLAMA, logit_soft_cap=5.0), "LlamaForCausalLM"),
+]
+PROMPTS = [*random_lines(5, seed=3, longest=8), "</s> <pad>", "😀 我喜欢  a "]
+
+
+def save(folder: Path, config: ModelConfig, **defaults: Any) -> Model:  # noqa: ANN401
+    """Save a model whose biases and norms, too, are drawn at random."""
+    torch.manual_seed(1)
+    model = build(config).eval()
+    stir(model)
+    tokenizers = (TOKENIZER, TOKENIZER)
+    save_model(folder, model, FolderConfig(model=config, **defaults), tokenizers=tokenizers)
+    return model
+
+
+@pytest.mark.parametrize("case", DECODERS)
+def test_a_decoder_goes_on_alike(tmp_path: Path, case: str) -> None:
+    """Ids, logits of a batch padded in front, and what follows greedily on a prompt."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    name, config = DECODERS[case]
+    opening = "\n" if case == "own-no-bias" else None  # as the recipe of code has it
+    defaults = GenerationDefaults(temperature=0.0, max_tokens=9, opening=opening)
+    model = save(tmp_path / "model", config, generation=defaults)
+    assert isinstance(model, DecoderOnly)
+    assert convert(tmp_path / "model", tmp_path / "out", "huggingface").worst < 1e-5
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert type(theirs).__name__.startswith(name)
+
+    generator = Generator.load(tmp_path / "model", device="cpu")
+    texts = [(opening or "") + prompt for prompt in PROMPTS]
+    batch = tokenizer(texts, padding=True, return_tensors="pt")
+    for row, prompt in zip(batch.input_ids.tolist(), PROMPTS, strict=True):
+        ids = generator.encode(prompt)
+        assert row[-len(ids) :] == ids
+        assert not any(row[: -len(ids)])
+    mask_BL = batch.attention_mask.bool()
+    with torch.inference_mode():
+        places_BL = (mask_BL.long().cumsum(1) - 1).clamp(min=0)  # their generate counts so too
+        found = theirs(**batch, position_ids=places_BL).logits
+        assert distance(found[mask_BL], model(batch.input_ids, mask_BL)[mask_BL]) < 1e-5
+        written = theirs.generate(**batch)[:, mask_BL.shape[1] :].tolist()
+    for row, ours in zip(written, generator.generate(PROMPTS), strict=True):
+        assert tuple(row[: len(ours.ids)]) == ours.ids
+        assert set(row[len(ours.ids) :]) <= {TOKENIZER.eos_id, TOKENIZER.pad_id}
+
+
+@pytest.mark.parametrize(("name", "config"), HEADS.items(), ids=HEADS)
+def test_an_encoder_answers_alike(tmp_path: Path, name: str, config: EncoderOnlyConfig) -> None:
+    """Logits of a padded batch, and the labels by their names."""
+    import transformers
+
+    model = save(tmp_path / "model", config, reading=ReadingDefaults())
+    assert isinstance(model, EncoderOnly)
+    assert convert(tmp_path / "model", tmp_path / "out", "huggingface").worst < 1e-5
+    kind = getattr(transformers, f"AutoModelFor{name}" if name else "AutoModel")
+    theirs = kind.from_pretrained(tmp_path / "out").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    batch = tokenizer(PROMPTS, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        found, ours = theirs(**batch), model(batch.input_ids)
+    logits = found["last_hidden_state" if name == "" else "logits"]
+    real = batch.attention_mask.bool() if logits.dim() == 3 else slice(None)
+    assert distance(logits[real], ours[real]) < 1e-5
+    if name.endswith("Classification"):
+        assert theirs.config.id2label == dict(enumerate(LABELS))
+    if name.startswith("Sequence"):
+        labels = Classifier.load(tmp_path / "model", device="cpu").classify(PROMPTS)
+        chosen = [theirs.config.id2label[int(row.argmax())] for row in logits]
+        assert chosen == [each.label for each in labels]
+
+
+@pytest.mark.parametrize(("key", "config", "name"), REFUSED)
+def test_what_a_class_cannot_say_is_refused(
+    tmp_path: Path, key: str, config: ModelConfig, name: str
+) -> None:
+    """By the key, before anything is written."""
+    kind = {"reading" if config.kind == "encoder-only" else "generation": None}
+    save(tmp_path / "model", config, **kind)
+    message = rf"^{key} = .*cannot be expressed in Hugging Face's {name}"
+    with pytest.raises(InputError, match=message):
+        convert(tmp_path / "model", tmp_path / "out", "huggingface")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_weights_are_cut_into_files_with_an_index(tmp_path: Path) -> None:
+    """By the size that is asked for; the probe has read them back."""
+    save(tmp_path / "model", LLAMA)
+    proof = convert(tmp_path / "model", tmp_path / "out", "huggingface", shard_size="30KB")
+    assert proof.worst < 1e-5
+    files = sorted(path.name for path in (tmp_path / "out").glob("*.safetensors*"))
+    assert files[-1] == "model.safetensors.index.json"
+    count = len(files) - 1
+    assert count > 2
+    wanted = [f"model-{n:05}-of-{count:05}.safetensors" for n in range(1, count + 1)]
+    assert files[:-1] == wanted
+
+
+@pytest.mark.parametrize(
+    ("to", "size", "message"),
+    [("huggingface", "big", "no size of a file"), ("onnx", "5GB", "goes with --to huggingface")],
+)
+def test_only_a_size_is_one(tmp_path: Path, to: Any, size: str, message: str) -> None:  # noqa: ANN401
+    """And only where weights are files of ours to cut."""
+    save(tmp_path / "model", LLAMA)
+    with pytest.raises(InputError, match=message):
+        convert(tmp_path / "model", tmp_path / "out", to, shard_size=size)
+    assert not (tmp_path / "out").exists()
