@@ -1,7 +1,7 @@
 """A family of models of another library, and what the keys of its `config.json` mean here."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,12 @@ class Family:
 
     def weights(self, state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
         """Make our weights of a state dict; InputError names tensors that do not fit."""
+        return dict(self.each_weight(state, config))
+
+    def each_weight(
+        self, state: Mapping[str, Tensor], config: ModelConfig
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Make our weights one by one, so that those put together are never all in memory."""
         for old, new in self.renamed.items():
             state = {name.replace(old, new): tensor for name, tensor in state.items()}
         state = {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}

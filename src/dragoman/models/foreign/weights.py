@@ -7,7 +7,7 @@ several of our modules share is looked for by the names of all of them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -30,6 +30,9 @@ class Rule(NamedTuple):
 
 
 Table = Mapping[str, str | Rule]
+
+NUMBERS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+"""What weights are stored in; all else is rounded by some scheme, or holds nothing learned."""
 
 
 def either(*names: str) -> Rule:
@@ -82,43 +85,58 @@ def convert(
     *,
     shared: str | None = None,
     ignored: Iterable[str] = (),
-) -> dict[str, Tensor]:
-    """Make the weights of `config`'s model, each under its first name, of another library's.
+) -> Iterator[tuple[str, Tensor]]:
+    """Make the weights of `config`'s model one by one, each with its first name, of another's.
 
     `shared` is one more name of a matrix that several of our modules share; `ignored` are tensors
-    of theirs (`*` for numbers) that hold nothing learned, or nothing that the model uses. The
-    result may share memory with `state`. Raises InputError that names tensors which are missing,
-    left over, of another shape, or different though the config ties them.
+    of theirs (`*` for numbers) that hold nothing learned, or nothing that the model uses. What is
+    yielded may share memory with `state`, and takes memory of its own only where it is put
+    together. Raises InputError that names tensors which are missing, left over, of another shape,
+    no floating-point numbers, or different though the config ties them; the first two before any
+    weight is made.
     """
     places: dict[nn.Parameter, list[str]] = {}
     for name, parameter in build_on_meta(config).named_parameters(remove_duplicate=False):
         places.setdefault(parameter, []).append(name)
     rules = {parameter: _find_rule(table, ours, shared) for parameter, ours in places.items()}
-    made, missing, left = dict[nn.Parameter, Tensor](), list[str](), set(state)
-    for parameter, rule in rules.items():
-        found = [state[name] for name in rule.names if name in state]
+    missing, left = list[str](), set(state)
+    for rule in rules.values():
+        absent = [name for name in rule.names if name not in state]
+        if len(absent) == len(rule.names) or (absent and not rule.one_suffices):
+            missing += absent
         left.difference_update(rule.names)
-        if len(found) < (1 if rule.one_suffices else len(rule.names)):
-            missing += [name for name in rule.names if name not in state]
-            continue
-        if rule.one_suffices and any(not torch.equal(found[0], other) for other in found[1:]):
-            raise InputError(
-                f"{' and '.join(rule.names)} are tied in the config, but their tensors differ; "
-                "the config and the weights are not of one model."
-            )
-        made[parameter] = rule.make(found)
     left = {name for name in left if _starred(name) not in set(ignored)}
     if missing:
         raise InputError(f"the weights lack {some(missing)}, which the config asks for")
     if left:
         raise InputError(f"the weights hold {some(left)}, for which the config has no place")
-    for parameter, tensor in made.items():
+    for parameter, rule in rules.items():
+        tensor = _make(rule, {name: state[name] for name in rule.names if name in state})
         if tensor.shape != parameter.shape:
             raise InputError(
-                f"{' with '.join(rules[parameter].names)} gives {places[parameter][0]} the shape "
+                f"{' with '.join(rule.names)} gives {places[parameter][0]} the shape "
                 f"{tuple(tensor.shape)}, but the config makes it {tuple(parameter.shape)}"
             )
-    return {places[parameter][0]: tensor for parameter, tensor in made.items()}
+        yield places[parameter][0], tensor
+
+
+def _make(rule: Rule, found: Mapping[str, Tensor]) -> Tensor:
+    """Make a tensor of ours of those that a file holds."""
+    for name, tensor in found.items():
+        if tensor.dtype not in NUMBERS:
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            raise InputError(f"{name} holds {dtype}, but weights are read in 16, 32 or 64 bits")
+    first, *others = found.values()
+    if rule.one_suffices and any(not torch.equal(first, other) for other in others):
+        raise InputError(
+            f"{' and '.join(found)} are tied in the config, but their tensors differ; "
+            "the config and the weights are not of one model"
+        )
+    try:
+        return rule.make([first, *others])
+    except (RuntimeError, IndexError) as error:  # shapes that do not go together
+        shapes = " and ".join(str(tuple(tensor.shape)) for tensor in found.values())
+        raise InputError(f"{' with '.join(found)} have shapes that do not fit, {shapes}") from error
 
 
 def invert(table: Table, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
