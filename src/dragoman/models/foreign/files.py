@@ -46,7 +46,7 @@ def load_foreign(folder: Path) -> tuple[Model, HF]:
         if config.depth > len(stored):  # too many layers to build before looking closer
             raise InputError(f"it has {config.depth} layers, but the weights {len(stored)} tensors")
         model = build_on_meta(config)
-    except InputError as error:
+    except (InputError, RuntimeError, TypeError) as error:  # torch's, of sizes beyond 64 bits
         raise InputError(f"{folder / CONFIG}: {_clause(error)}.") from error
     empty = dict(model.named_parameters())
     try:
@@ -60,8 +60,8 @@ def load_foreign(folder: Path) -> tuple[Model, HF]:
     return model.eval(), hf
 
 
-def _clause(error: InputError) -> str:
-    return str(error).removesuffix(".")
+def _clause(error: Exception) -> str:
+    return str(error).partition("\n")[0].removesuffix(".")
 
 
 def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
