@@ -1,4 +1,4 @@
-"""GPT-2, Llama, Mistral, Qwen2, Qwen3 and Gemma of Hugging Face against our decoder-only Transformer."""
+"""GPT-2, Llama, Mistral, Qwen2, Qwen3 and Gemma of Hugging Face against our decoder-only model."""
 
 from copy import deepcopy
 from typing import Any

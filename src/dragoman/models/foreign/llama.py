@@ -1,4 +1,4 @@
-"""Llama (Touvron et al., 2023), Mistral (Jiang et al., 2023), Qwen2 and 3 (Yang et al., 2025), Gemma.
+"""Llama (Touvron et al., 2023), Mistral (Jiang et al., 2023), Qwen (Yang et al., 2025), Gemma.
 
 Decoder-only: pre-norm by RMSNorm, rotary positions, SwiGLU, grouped-query heads. Mistral sees a
 window of tokens, Qwen2 and Qwen3 may in their later layers; Qwen2 has biases on queries, keys and
