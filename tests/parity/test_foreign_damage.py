@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import struct
 from collections.abc import Callable
@@ -131,7 +132,7 @@ def test_a_folder_that_is_none_is_refused(case: str, tmp_path: Path) -> None:
     change, pattern = REFUSED[case]
     change(saved("marian", tmp_path / "model"))
     found = sentence(tmp_path / "model")
-    assert __import__("re").search(pattern, found), found
+    assert re.search(pattern, found), found
 
 
 @pytest.mark.parametrize("case", SHARDED)
@@ -141,13 +142,23 @@ def test_shards_that_do_not_fit_are_named(case: str, tmp_path: Path) -> None:
     folder = saved("marian", tmp_path / "model", max_shard_size="5KB")
     change(folder, sorted(folder.glob("model-*.safetensors")))
     found = sentence(folder)
-    assert __import__("re").search(pattern, found), found
+    assert re.search(pattern, found), found
 
 
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 3, 12, 10**6, 10**12, 10**18, 10**30, 0.5, -2.5, 1e308, float("nan"),
-    float("inf"), "", "gelu", "ü\n", [], [3], ["a"], [[]], {}, {"a": 1}, {"rope_type": "yarn"},
+    None, True, False, 0, 1, -1, 3, 12, 10**6, 10**12, 10**18, 10**30, 0.5, -2.5, 1e308,
+    float("nan"), float("inf"), "", "gelu", "ü\n", [], [3], ["a"], [[]], {}, {"a": 1},
+    {"rope_type": "yarn"},
 )  # fmt: skip
+
+
+def one_sentence(load: Callable[[Path], object], folder: Path) -> bool:
+    """Whether a folder loads, or is refused in one sentence; any other error passes through."""
+    try:
+        load(folder)
+    except InputError as error:
+        return str(error).endswith(".") and "\n" not in str(error)
+    return True
 
 
 def mutated(plain: dict[str, Any], draw: random.Random) -> dict[str, Any]:
@@ -174,12 +185,7 @@ def test_any_config_loads_or_is_refused(name: str, tmp_path: Path) -> None:
     for _ in range(int(os.environ.get("DRAGOMAN_FUZZ", "40"))):
         new = mutated(plain, draw)
         (folder / "config.json").write_text(json.dumps(new))
-        try:
-            load_foreign(folder)
-        except InputError as error:
-            assert str(error).endswith("."), new
-        except Exception as error:
-            raise AssertionError(new) from error
+        assert one_sentence(load_foreign, folder), new
 
 
 def test_any_flipped_or_missing_byte_loads_or_is_refused(tmp_path: Path) -> None:
@@ -190,11 +196,7 @@ def test_any_flipped_or_missing_byte_loads_or_is_refused(tmp_path: Path) -> None
         new = bytearray(whole[: draw.randrange(len(whole))] if draw.random() < 0.3 else whole)
         for _ in range(draw.choice((0, 1, 1, 5))):
             if new:
-                new[draw.randrange(min(len(new), draw.choice((8, 6_000, len(whole)))))] ^= (
-                    draw.randrange(1, 256)
-                )
+                end = min(len(new), draw.choice((8, 6_000, len(whole))))
+                new[draw.randrange(end)] ^= draw.randrange(1, 256)
         file.write_bytes(new)
-        try:
-            load_foreign(tmp_path)
-        except InputError as error:
-            assert "\n" not in str(error)
+        assert one_sentence(load_foreign, tmp_path)

@@ -172,7 +172,7 @@ def _why_damaged(path: Path, error: Exception) -> str:
         ]
         end = 8 + length + max(int(stop) for _, stop in spans)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-        end = 8 + length if size < 8 + length <= LARGEST_HEADER else 0
+        end = 8 + length if 8 <= size < 8 + length <= LARGEST_HEADER else 0
     if size < end:
         lacking = f"{end - size:,} of {end:,} bytes are missing"
         return f"{path} is half a download: {lacking}; download the rest."

@@ -122,7 +122,7 @@ T5 = Family(
 )
 MT5 = replace(
     T5,
-    defaults={**T5.defaults, "feed_forward_proj": "gated-gelu"},
+    defaults={**T5.defaults, "feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0},
     classes=("MT5ForConditionalGeneration",),
     fields={
         **T5.fields,
