@@ -45,6 +45,12 @@ def pickle_alone(folder: Path) -> None:
     (folder / WEIGHTS).rename(folder / "pytorch_model.bin")
 
 
+def fairseq(folder: Path) -> None:
+    """A pickle that has its config inside."""
+    (folder / "config.json").unlink()
+    (folder / WEIGHTS).rename(folder / "model.pt")
+
+
 def entry(dtype: str, shape: list[int], *span: int) -> dict[str, object]:
     """What a header says of a tensor."""
     return {"dtype": dtype, "shape": shape, "data_offsets": span}
@@ -60,10 +66,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "no config": (lambda f: (f / "config.json").unlink(), r"has no config\.json; give the folder"),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), r"model\.safetensors is missing; download"),
     "pickle": (pickle_alone, r"python -c 'from transformers import MarianMTModel as M; "),
-    "fairseq": (
-        lambda f: ((f / "config.json").unlink(), (f / WEIGHTS).rename(f / "model.pt")),
-        "fairseq, OpenNMT or PyTorch",
-    ),
+    "fairseq": (fairseq, "fairseq, OpenNMT or PyTorch"),
     "cut": (lambda f: os.truncate(f / WEIGHTS, 9_000), r"half a download: [\d,]+ of [\d,]+ bytes"),
     "cut header": (lambda f: os.truncate(f / WEIGHTS, 99), r"half a download: [\d,]+ of [\d,]+ "),
     "empty": (lambda f: os.truncate(f / WEIGHTS, 0), "is damaged"),

@@ -143,9 +143,9 @@ def as_npz(folder: Path, model: PreTrainedModel, **options: str) -> Path:
                     )
     text = "".join(f"{key}: {value}\n" for key, value in {**OPTIONS, **options}.items()) + "\0"
     folder.mkdir(exist_ok=True)
-    values = {name: array.numpy() for name, array in arrays.items()}
-    yml = np.frombuffer(text.encode(), np.int8)
-    np.savez(folder / "model.npz", **values, **{"special:model.yml": yml})
+    values: dict[str, Any] = {name: array.numpy() for name, array in arrays.items()}
+    values["special:model.yml"] = np.frombuffer(text.encode(), np.int8)
+    np.savez(folder / "model.npz", **values)
     (folder / "opus.vocab.yml").write_text('"<unk>": 1\n</s>: 7\n')
     (folder / "decoder.yml").write_text("beam-size: 4\nnormalize: 1\n")
     return folder
