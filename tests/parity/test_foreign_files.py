@@ -17,6 +17,8 @@ from transformers import (
     BartForConditionalGeneration,
     BertConfig,
     BertForMaskedLM,
+    DistilBertConfig,
+    GemmaConfig,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -27,9 +29,11 @@ from transformers import (
     MarianMTModel,
     MBartConfig,
     MistralConfig,
+    MT5Config,
     PreTrainedConfig,
     Qwen2Config,
     Qwen3Config,
+    RobertaConfig,
     T5Config,
     T5ForConditionalGeneration,
 )
@@ -151,6 +155,7 @@ def test_folders_that_theirs_writes_are_read(name: str, tmp_path: Path) -> None:
     assert [name for name in got if not torch.equal(got[name], expected[name])] == []
 
 
+DISTILBERT = {"vocab_size": 17, "dim": 8, "n_layers": 1, "n_heads": 2, "hidden_dim": 12}
 ONLY_SIZES = {
     "marian": (MarianConfig, BART),
     "bart": (BartConfig, BART),
@@ -159,6 +164,10 @@ ONLY_SIZES = {
     "t5": (T5Config, T5),
     "gpt2": (GPT2Config, GPT2),
     "bert": (BertConfig, BERT),
+    "roberta": (RobertaConfig, BERT),
+    "distilbert": (DistilBertConfig, DISTILBERT),
+    "mt5": (MT5Config, T5),
+    "gemma": (GemmaConfig, {**MANY_HEADS, "num_attention_heads": 16}),
     "llama": (LlamaConfig, LLAMA),
     "mistral": (MistralConfig, MANY_HEADS),
     "qwen2": (Qwen2Config, MANY_HEADS),
@@ -323,6 +332,15 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         },
         {"full_attention": {}, "rope_parameters": {"full_attention": {}}},
     ],
+    "roberta": [
+        {"pad_token_id": 0},
+        {"hidden_act": "relu", "architectures": ["RobertaForMaskedLM"]},
+        {"architectures": ["RobertaForMultipleChoice"]},
+    ],
+    "distilbert": [{"architectures": ["DistilBertForQuestionAnswering"]}],
+    "gemma": [{"use_bidirectional_attention": True}, {"hidden_activation": "mish"}],
+    "gemma2": [{"model_type": "gemma2"}],
+    "umt5": [{"model_type": "umt5"}],
     "mistral": [{"layer_types": ["chunked_attention"]}],
     "qwen3": [{"sliding_window": None, "layer_types": ["sliding_attention"]}],
     "xlm-roberta": [{"model_type": "xlm-roberta"}],

@@ -1,7 +1,7 @@
 """A family of models of another library, and what the keys of its `config.json` mean here."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from dragoman.models.config import (
 )
 from dragoman.models.foreign.weights import Table, convert, invert
 from dragoman.nn.feedforward import Activation
+from dragoman.plain import to_plain
+from dragoman.settings import parse_settings
 
 HF = Mapping[str, Any]
 """What a `config.json` of Hugging Face holds.
@@ -34,6 +36,8 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
 }
+WRONG_TYPE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What a reader raises for a value of another type than the class has."""
 UNKNOWN_ID = -1
 """Id of a token that the config does not contain; the tokenizer may."""
 
@@ -48,6 +52,8 @@ class Family:
     """Of the keys that a `config.json` may leave out."""
     only: HF = field(default_factory=dict)
     """Keys of which one value is supported."""
+    classes: tuple[str, ...] = ()
+    """Their classes whose weights are ours; where none is named, a field reads the class."""
     fields: Mapping[str, str | Reader]
     """Our fields: the key that has the value, or what computes it."""
     settings: Mapping[str, Any]
@@ -68,14 +74,28 @@ class Family:
         hf = {**self.defaults, **hf}
         for key, value in self.only.items():
             only(hf, key, value)
-        read = {
-            name: required(hf, source) if isinstance(source, str) else source(hf)
-            for name, source in self.fields.items()
-        }
-        return self.kind(**read, **self.settings)
+        for name in hf.get("architectures") or ():
+            if self.classes and name not in self.classes:
+                known = f"known are {', '.join(self.classes)}"
+                raise InputError(unsupported("architectures", name, known))
+        try:
+            read = {
+                name: required(hf, source) if isinstance(source, str) else source(hf)
+                for name, source in self.fields.items()
+            }
+            plain = to_plain(self.kind(**read, **self.settings))
+        except WRONG_TYPE as error:
+            raise InputError(f"a value in the model's config has a wrong type ({error})") from error
+        return parse_settings(self.kind, plain, "the model's config")
 
     def weights(self, state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
         """Make our weights of a state dict; InputError names tensors that do not fit."""
+        return dict(self.each_weight(state, config))
+
+    def each_weight(
+        self, state: Mapping[str, Tensor], config: ModelConfig
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Make our weights one by one, so that those put together are never all in memory."""
         for old, new in self.renamed.items():
             state = {name.replace(old, new): tensor for name, tensor in state.items()}
         state = {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}

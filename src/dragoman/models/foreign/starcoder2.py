@@ -9,6 +9,7 @@ from dragoman.models.foreign.llama import MISTRAL
 
 STARCODER2 = replace(
     MISTRAL,
+    classes=("Starcoder2ForCausalLM",),
     defaults={
         **MISTRAL.defaults,
         "num_key_value_heads": 2,

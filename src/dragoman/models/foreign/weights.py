@@ -7,7 +7,7 @@ several of our modules share is looked for by the names of all of them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -27,14 +27,24 @@ class Rule(NamedTuple):
     """From theirs to ours; by default they are the same."""
     one_suffices: bool = False
     """Whether they are one tensor by several names, of which a file may hold one or more."""
+    first_counts: bool = False
+    """Whether the first of them that a file holds is taken, and may differ from the others."""
 
 
 Table = Mapping[str, str | Rule]
+
+NUMBERS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+"""What weights are stored in; all else is rounded by some scheme, or holds nothing learned."""
 
 
 def either(*names: str) -> Rule:
     """One tensor that has one or more of these names."""
     return Rule(names, one_suffices=True)
+
+
+def instead(*names: str) -> Rule:
+    """The first of these that a file holds; the others have places of their own."""
+    return Rule(names, one_suffices=True, first_counts=True)
 
 
 def joined(*names: str) -> Rule:
@@ -54,6 +64,20 @@ def transposed(name: str, start: int = 0, stop: int = 1, parts: int = 1) -> Rule
         return rows[start * size : stop * size]
 
     return Rule((name,), cut)
+
+
+def plus_one(name: str) -> Rule:
+    """`1 + w` in fp32 at least: the weight of a norm that is kept there as its distance from 1.
+
+    The way back, `(1 + w) - 1`, gives the bits of `w` where the sum is exact: for `w` in bf16 from
+    2^-16 on. Smaller ones lose digits that the sum, and so the model, never had.
+    """
+
+    def add(found: Sequence[Tensor]) -> Tensor:
+        weight = found[0]
+        return 1 + (weight if weight.dtype is torch.float64 else weight.float())
+
+    return Rule((name,), add)
 
 
 def below(name: str, rows: int) -> Rule:
@@ -82,41 +106,57 @@ def convert(
     *,
     shared: str | None = None,
     ignored: Iterable[str] = (),
-) -> dict[str, Tensor]:
-    """Make the weights of `config`'s model, each under its first name, of another library's.
+) -> Iterator[tuple[str, Tensor]]:
+    """Make the weights of `config`'s model one by one, each with its first name, of another's.
 
     `shared` is one more name of a matrix that several of our modules share; `ignored` are tensors
-    of theirs (`*` for numbers) that hold nothing learned, or nothing that the model uses. The
-    result may share memory with `state`. Raises InputError that names tensors which are missing,
-    left over, of another shape, or different though the config ties them.
+    of theirs (`*` for numbers) that hold nothing learned, or nothing that the model uses. What is
+    yielded may share memory with `state`, and takes memory of its own only where it is put
+    together. Raises InputError that names tensors which are missing, left over, of another shape,
+    no floating-point numbers, or different though the config ties them; the first two before any
+    weight is made.
     """
     places = _places(config)
     rules = {parameter: _find_rule(table, ours, shared) for parameter, ours in places.items()}
-    made, missing, left = dict[nn.Parameter, Tensor](), list[str](), set(state)
-    for parameter, rule in rules.items():
-        found = [state[name] for name in rule.names if name in state]
+    missing, left = list[str](), set(state)
+    for rule in rules.values():
+        absent = [name for name in rule.names if name not in state]
+        if len(absent) == len(rule.names) or (absent and not rule.one_suffices):
+            missing += absent
         left.difference_update(rule.names)
-        if len(found) < (1 if rule.one_suffices else len(rule.names)):
-            missing += [name for name in rule.names if name not in state]
-            continue
-        if rule.one_suffices and any(not torch.equal(found[0], other) for other in found[1:]):
-            raise InputError(
-                f"{' and '.join(rule.names)} are tied in the config, but their tensors differ; "
-                "the config and the weights are not of one model."
-            )
-        made[parameter] = rule.make(found)
     left = {name for name in left if _starred(name) not in set(ignored)}
     if missing:
         raise InputError(f"the weights lack {some(missing)}, which the config asks for")
     if left:
         raise InputError(f"the weights hold {some(left)}, for which the config has no place")
-    for parameter, tensor in made.items():
+    for parameter, rule in rules.items():
+        tensor = _make(rule, {name: state[name] for name in rule.names if name in state})
         if tensor.shape != parameter.shape:
             raise InputError(
-                f"{' with '.join(rules[parameter].names)} gives {places[parameter][0]} the shape "
+                f"{' with '.join(rule.names)} gives {places[parameter][0]} the shape "
                 f"{tuple(tensor.shape)}, but the config makes it {tuple(parameter.shape)}"
             )
-    return {places[parameter][0]: tensor for parameter, tensor in made.items()}
+        yield places[parameter][0], tensor
+
+
+def _make(rule: Rule, found: Mapping[str, Tensor]) -> Tensor:
+    """Make a tensor of ours of those that a file holds."""
+    for name, tensor in found.items():
+        if tensor.dtype not in NUMBERS:
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            raise InputError(f"{name} holds {dtype}, but weights are read in 16, 32 or 64 bits")
+    first, *others = found.values()
+    tied = rule.one_suffices and not rule.first_counts
+    try:
+        if tied and any(not torch.equal(first, other) for other in others):
+            raise InputError(
+                f"{' and '.join(found)} are tied in the config, but their tensors differ; "
+                "the config and the weights are not of one model"
+            )
+        return rule.make([first, *others])
+    except (RuntimeError, IndexError) as error:  # shapes that do not go together
+        shapes = " and ".join(str(tuple(tensor.shape)) for tensor in found.values())
+        raise InputError(f"{' with '.join(found)} have shapes that do not fit, {shapes}") from error
 
 
 def invert(

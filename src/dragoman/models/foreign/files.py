@@ -1,0 +1,208 @@
+"""A folder of Hugging Face as it is: `config.json`, and weights in one file or in several.
+
+    config.json                     sizes, settings, the class
+    model.safetensors               the weights; or
+    model.safetensors.index.json    which file has which tensor, and
+    model-00001-of-00003.safetensors ...
+
+Or Marian's own, `MODEL.npz`, as the folder that it would be there.
+
+Nothing is unpickled and no code of a folder is run. Files are mapped into memory, so that a tensor
+is read when it is looked at. Every InputError is one sentence that says what to do.
+"""
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from dragoman.errors import InputError
+from dragoman.models.build import Model, build_on_meta, some
+from dragoman.models.foreign import family
+from dragoman.models.foreign.marian import read_marian
+from dragoman.models.foreign.reading import HF
+
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+POINTER = b"version https://git-lfs"
+LARGEST_HEADER = 100_000_000
+"""Bytes of a header, as the format allows."""
+
+
+def load_foreign(folder: Path) -> tuple[Model, HF]:
+    """Load a folder of Hugging Face: our model in fp32, in evaluation mode, and their config.
+
+    Weights in 16 and 64 bits become fp32. Beside the mapped file the model alone takes memory.
+    Raises InputError for what `read_checkpoint` refuses, a family or a setting that we do not have,
+    and weights that are missing, left over, of another shape or not finite.
+    """
+    hf, stored = read_checkpoint(folder)
+    try:
+        kind = family(hf)
+        config = kind.config(hf)
+        if config.depth > len(stored):  # too many layers to build before looking closer
+            raise InputError(f"it has {config.depth} layers, but the weights {len(stored)} tensors")
+        model = build_on_meta(config)
+    except (InputError, RuntimeError, TypeError) as error:  # torch's, of sizes beyond 64 bits
+        raise InputError(f"{folder / CONFIG}: {_clause(error)}.") from error
+    empty = dict(model.named_parameters())
+    try:
+        for name, tensor in kind.each_weight(stored, config):
+            weight = tensor.to(torch.float32, copy=True).contiguous()
+            if not all(math.isfinite(bound) for bound in weight.aminmax()):
+                raise InputError(f"{name} holds NaN or infinity, so the training had failed")
+            torch.utils.swap_tensors(empty[name], nn.Parameter(weight))  # keeps ties
+    except InputError as error:
+        raise InputError(f"{folder}: {_clause(error)}.") from error
+    return model.eval(), hf
+
+
+def _clause(error: Exception) -> str:
+    return str(error).partition("\n")[0].removesuffix(".")
+
+
+def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
+    """Return what `config.json` holds, and the tensors as they are stored, by their names.
+
+    The tensors are views of the mapped files. Raises InputError for a folder or a file that is
+    missing, cut short, damaged, a pointer of git-lfs, or in a form that we do not read.
+    """
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder}; give one that holds {CONFIG}.")
+    if not (folder / CONFIG).is_file():
+        archives = sorted(folder.glob("*.npz"))
+        if len(archives) == 1:
+            return read_marian(archives[0])
+        if archives:
+            raise InputError(
+                f"{folder} holds {len(archives)} models, {some(map(str, archives))}; leave one."
+            )
+        if any(folder.glob("*.pt")):
+            raise InputError(_why_no_weights(folder, {}))
+    hf = _read_object(folder / CONFIG)
+    if (folder / INDEX).is_file():
+        return hf, _read_shards(folder)
+    if not (folder / WEIGHTS).is_file():
+        raise InputError(_why_no_weights(folder, hf))
+    return hf, _read_tensors(folder / WEIGHTS)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    """Read a file that holds one JSON object."""
+    try:
+        text = path.read_bytes()
+        if text.startswith(POINTER):
+            raise InputError(_pointer(path))
+        data = json.loads(text)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{path.parent} has no {path.name}; give the folder of a model, with all its files."
+        ) from error
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} is damaged: it is not JSON ({error}); download it again."
+        ) from error
+    if not isinstance(data, dict):
+        raise InputError(f"{path} is damaged: it holds no JSON object; download it again.")
+    return data
+
+
+def _read_shards(folder: Path) -> dict[str, Tensor]:
+    """Read the files that an index names, and check that they hold what it says."""
+    places = _read_object(folder / INDEX).get("weight_map")
+    if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
+        raise InputError(f"{folder / INDEX} is damaged: it has no weight_map; download it again.")
+    files = sorted(set(places.values()))
+    if outside := [file for file in files if not re.fullmatch(r"[\w.-]+\.safetensors", file)]:
+        raise InputError(f"{folder / INDEX} names {outside[0]!r}, which is no file of its folder.")
+    if missing := [file for file in files if not (folder / file).is_file()]:
+        raise InputError(
+            f"{folder} is half a download: {some(missing)} of {len(files)} files are missing; "
+            "download the rest."
+        )
+    found = dict[str, Tensor]()
+    for file in files:
+        tensors = _read_tensors(folder / file)
+        if twice := found.keys() & tensors.keys():
+            raise InputError(
+                f"{folder / file} holds {some(twice)}, and another file does too; download both "
+                "again."
+            )
+        found |= tensors
+    if absent := places.keys() - found.keys():
+        raise InputError(
+            f"{folder / INDEX} names {some(absent)}, which no file holds; download all files again "
+            "from one place."
+        )
+    return found
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    """Map a file of safetensors into memory."""
+    try:
+        with safe_open(path, framework="pt") as stored:
+            return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
+    except (SafetensorError, ValueError, RuntimeError) as error:
+        raise InputError(_why_damaged(path, error)) from error
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def _why_damaged(path: Path, error: Exception) -> str:
+    """Say how many bytes a file lacks, if its header tells; else what the library found."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        start = stream.read(max(8, len(POINTER)))
+        if start == POINTER:
+            return _pointer(path)
+        length = int.from_bytes(start[:8], "little")
+        stream.seek(8)
+        text = stream.read(min(length, size)) if length <= LARGEST_HEADER else b""
+    try:
+        spans = [
+            entry["data_offsets"] for name, entry in json.loads(text).items() if name[0] != "_"
+        ]
+        end = 8 + length + max(int(stop) for _, stop in spans)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        end = 8 + length if 8 <= size < 8 + length <= LARGEST_HEADER else 0
+    if size < end:
+        lacking = f"{end - size:,} of {end:,} bytes are missing"
+        return f"{path} is half a download: {lacking}; download the rest."
+    return f"{path} is damaged ({error}); download it again."
+
+
+def _pointer(path: Path) -> str:
+    return (
+        f"{path} is a pointer of git-lfs in place of the file; fetch it with git lfs pull in "
+        f"{path.parent}."
+    )
+
+
+def _why_no_weights(folder: Path, hf: HF) -> str:
+    """Say what to do with weights in a form that we do not read."""
+    if any(folder.glob("pytorch_model*.bin")):
+        classes = hf.get("architectures")
+        name = classes[0] if isinstance(classes, list) and classes else "AutoModel"
+        name = name if re.fullmatch(r"[A-Za-z0-9]+", str(name)) else "AutoModel"
+        where = json.dumps(str(folder), ensure_ascii=False)
+        load, save = f"M.from_pretrained({where})", f"save_pretrained({where})"
+        code = f"from transformers import {name} as M; {load}.{save}"
+        return (
+            f"{folder} has its weights as a pickle alone, which could run any code; make "
+            f"{WEIGHTS} of it, if you trust it: python -c {shlex.quote(code)}"
+        )
+    if any(folder.glob("*.pt")):
+        return (
+            f"{folder} holds a checkpoint of fairseq, OpenNMT or PyTorch, a pickle, which is not "
+            "read; make a folder of Hugging Face of it with the script that its project or "
+            "transformers has for that, and give that one."
+        )
+    return f"{folder} has no weights: {WEIGHTS} is missing; download it."
