@@ -3,18 +3,18 @@
 import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from re import compile as pattern
 from typing import Any
 
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError, nearest
-from dragoman.text.foreign.folder import USUAL, TokenizerFolder
+from dragoman.text.foreign.folder import LANGUAGE, USUAL, TokenizerFolder
 from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
 
-LANGUAGE = pattern(r">>(\S+)<<|__([a-z]{2,3})__|([a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3})")
-"""Tokens that stand for a language: Marian's, M2M100's, mBART's and NLLB's."""
+FRAMED = {"mbart": "en_XX", "mbart50": "en_XX", "nllb": "eng_Latn", "m2m100": "eng_Latn"}
+"""The language of a source text where none is named, of tokenizers whose file may be older than
+their settings: mBART has it behind the text, the others before it unless they are legacy."""
 
 CLEANED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")
 """What `clean_up_tokenization_spaces` takes the spaces from, in this order."""
@@ -92,10 +92,12 @@ class ForeignTokenizer(Tokenizer):
         first = next((at for at, special in enumerate(mask) if not special), len(ids))
         last = next((at for at in range(len(ids), first, -1) if not mask[at - 1]), first)
         before, after = tuple(ids[:first]), tuple(ids[last:])
-        if str(settings.get("tokenizer_class", "")).startswith("Nllb"):  # its file may be older
-            lang = tuple(id_ for id_ in before + after if id_ in self.languages.values())
-            legacy = self._folder.flag("legacy_behaviour", default=False)
-            return Frame((), eos + lang) if legacy else Frame(lang, eos)
+        named = [id_ for id_ in before + after if id_ in self.languages.values()]
+        if self.languages and (family := self._folder.family) in FRAMED:
+            lang = self.languages.get(str(settings.get("src_lang") or FRAMED[family]))
+            code = tuple(named[:1]) if lang is None else (lang,)
+            ends_with = self._folder.flag("legacy_behaviour", default=family == "mbart")
+            return Frame((), eos + code) if ends_with else Frame(code, eos)
         return Frame(before, after)
 
     def frame(self, lang: str | None = None) -> Frame:

@@ -1,6 +1,7 @@
 """The files of a Hugging Face folder that say how texts become ids."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ USUAL = {
     "mask": ("[MASK]", "<mask>"),
 }
 """What the special token of a role is called where the files do not say it."""
+
+LANGUAGE = re.compile(r">>(\S+)<<|__([a-z]{2,3})__|([a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3})")
+"""Tokens that stand for a language: Marian's, M2M100's, mBART's and NLLB's."""
 
 SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 """Files of settings, which a folder may have beside those of the vocabulary."""
@@ -64,6 +68,12 @@ class TokenizerFolder:
             *_listed(self.settings.get("extra_special_tokens")),
         ]
         return [name for name in map(_content, found) if name]
+
+    @property
+    def family(self) -> str:
+        """The kind of tokenizer: the class that the settings name, else the model's type."""
+        kind = str(self.settings.get("tokenizer_class") or self.config.get("model_type") or "")
+        return kind.lower().removesuffix("fast").removesuffix("tokenizer").replace("_", "")
 
     def flag(self, name: str, *, default: bool) -> bool:
         """A setting that is true or false."""
