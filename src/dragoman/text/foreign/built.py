@@ -120,6 +120,8 @@ def from_pieces(folder: TokenizerFolder, name: str) -> Backend:
                 "which is not read without a tokenizer.json; write one with transformers."
             )
     backend.add_tokens(pieces.added)
+    if folder.family in ("mbart", "mbart50", "nllb", "m2m100"):  # it takes the space before it
+        backend.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=True)])
     return backend
 
 

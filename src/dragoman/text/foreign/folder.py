@@ -55,9 +55,9 @@ class TokenizerFolder:
         return (*names, *(name for name in SETTINGS if self.has(name)))
 
     def name_of(self, role: str, vocab: Mapping[str, int]) -> str | None:
-        """The special token of a role: as the settings have it, else by its usual name."""
-        if f"{role}_token" in self.settings:
-            return _content(self.settings[f"{role}_token"])
+        """The special token of a role: as the settings have it; by its usual name if they have none."""
+        if any(f"{each}_token" in self.settings for each in USUAL):
+            return _content(self.settings.get(f"{role}_token"))
         return next((name for name in USUAL[role] if name in vocab), None)
 
     @property

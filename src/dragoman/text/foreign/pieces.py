@@ -33,9 +33,9 @@ CODES = {
 class PieceTokenizer(ForeignTokenizer):
     """A SentencePiece model, and the ids of its pieces in a vocabulary.
 
-    Of `models` the first cuts texts, and the second joins pieces. `roles` are those whose tokens are looked for in
-    texts. `lang` is the language that stands before a text unless another is asked for; None for
-    Marian, where the first word of a text may be a language.
+    Of `models` the first cuts texts, and the second joins pieces. `roles` are those whose tokens
+    are looked for in texts. `lang` is the language that stands before a text unless another is
+    asked for; None for Marian, where the first word of a text may be a language.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class PieceTokenizer(ForeignTokenizer):
 
     def decode_rest(self, ids: Iterable[int]) -> str:
         """The text of `ids`."""
-        skipped = {self._vocab[name] for name in self._named}
+        skipped = {*self.specials.values()}
         pieces = [
             self._pieces[id_] for id_ in map(int, ids) if id_ in self._pieces and id_ not in skipped
         ]
