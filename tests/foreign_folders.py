@@ -143,7 +143,7 @@ def m2m100(folder: Path, *, fast: bool = True) -> dict[str, Any]:  # noqa: ARG00
     return {"model_type": "m2m_100", "decoder_start_token_id": 2}
 
 
-def _by_model(cls: str, file: str, kind: str, **config: Any) -> Callable[..., dict[str, Any]]:
+def _by_model(cls: str, file: str, kind: str, model_type: str) -> Callable[..., dict[str, Any]]:
     def make(folder: Path, *, fast: bool = True) -> dict[str, Any]:
         is_llama = cls == "LlamaTokenizer"
         (folder / file).write_bytes(spm(kind, fallback=is_llama, size=900, t5=cls == "T5Tokenizer"))
@@ -151,7 +151,7 @@ def _by_model(cls: str, file: str, kind: str, **config: Any) -> Callable[..., di
         langs = {"extra_special_tokens": ["deu_Latn", "eng_Latn", "zho_Hans"]}
         _saved(folder, cls, **bos, **(langs if cls == "NllbTokenizer" else {}))
         _without_json(folder, [file], fast=fast)
-        return dict(config)
+        return {"model_type": model_type}
 
     return make
 

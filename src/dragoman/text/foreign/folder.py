@@ -55,7 +55,7 @@ class TokenizerFolder:
         return (*names, *(name for name in SETTINGS if self.has(name)))
 
     def name_of(self, role: str, vocab: Mapping[str, int]) -> str | None:
-        """The special token of a role: as the settings have it; by its usual name if they have none."""
+        """The special token of a role: of the settings, or a usual name where they have none."""
         if any(f"{each}_token" in self.settings for each in USUAL):
             return _content(self.settings.get(f"{role}_token"))
         return next((name for name in USUAL[role] if name in vocab), None)

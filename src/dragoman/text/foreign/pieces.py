@@ -115,7 +115,7 @@ class PieceTokenizer(ForeignTokenizer):
 
     def decode_rest(self, ids: Iterable[int]) -> str:
         """The text of `ids`."""
-        skipped = {*self.specials.values()}
+        skipped = {self._vocab[name] for name in self._named}
         pieces = [
             self._pieces[id_] for id_ in map(int, ids) if id_ in self._pieces and id_ not in skipped
         ]
