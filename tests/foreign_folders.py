@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import ByteLevelBPETokenizer
-from tokenizers.implementations import BertWordPieceTokenizer
+from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 
 from dragoman.text.foreign.pieces import CODES
 
@@ -116,9 +115,8 @@ def marian(folder: Path, *, fast: bool = True, apart: bool = False) -> dict[str,
     for name, model in models.items():
         (folder / name).write_bytes(model)
     sides = [_pieces(model) for model in models.values()]
-    for name, pieces in zip(
-        ["vocab.json", "target_vocab.json"], sides if apart else [sides[0] + sides[1]], strict=False
-    ):
+    named = {"vocab.json": sides[0]} | {"target_vocab.json": sides[1]}
+    for name, pieces in (named if apart else {"vocab.json": sides[0] + sides[1]}).items():
         rest = sorted({*pieces} - {"<s>", "</s>", "<unk>"})[:-5]  # some pieces have no id
         names = ["</s>", "<unk>", *rest, *([] if apart else [">>deu<<", ">>fra<<"]), "<pad>"]
         (folder / name).write_text(json.dumps({p: i for i, p in enumerate(names)}))
@@ -174,7 +172,7 @@ def _byte_level(cls: str, model_type: str) -> Callable[..., dict[str, Any]]:
 def bert(folder: Path, *, fast: bool = True) -> dict[str, Any]:
     """WordPiece, in small letters."""
     learnt = BertWordPieceTokenizer()
-    learnt.train_from_iterator(SENTENCES * 20, 900)
+    learnt.train_from_iterator(iter(SENTENCES * 20), 900)
     learnt.save_model(str(folder))
     _saved(folder, "BertTokenizer")
     if not (folder / "vocab.txt").exists():
