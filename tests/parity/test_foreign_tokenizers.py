@@ -90,7 +90,9 @@ def test_marian_puts_the_target_language_first(tmp_path: Path) -> None:
     ours, _, theirs = both(tmp_path, "marian")
     frame = ours.frame("deu")
     assert set(ours.languages) == {"deu", "fra"}
-    assert [*frame.before, *ours.encode("Hund"), *frame.after] == theirs(">>deu<< Hund").input_ids
+    wanted = theirs(">>deu<< Hund").input_ids
+    assert [*frame.before, *ours.encode("Hund"), *frame.after] == wanted
+    assert [*ours.encode(">>deu<< Hund"), ours.eos_id] == wanted
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "qwen2"])
