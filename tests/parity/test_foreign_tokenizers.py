@@ -1,0 +1,151 @@
+"""Tokenizers of Hugging Face folders: ids and texts are those of `transformers`."""
+
+import json
+import random
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.foreign_folders import FAMILIES, SENTENCES, marian, noisy
+
+from dragoman.errors import InputError
+from dragoman.tasks.generate.prompts import TextStream
+from dragoman.text.foreign import read_tokenizers
+from dragoman.text.tokenizer import Tokenizer
+
+transformers = pytest.importorskip("transformers", reason="the other side of the comparison")
+
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # of what changes punctuation
+
+LINES = noisy(SENTENCES, 2000)
+BOTH = [(family, fast) for family in FAMILIES for fast in (True, False)]
+
+
+def both(folder: Path, family: str, *, fast: bool = True) -> tuple[Tokenizer, Tokenizer, Any]:
+    """Our two sides of a folder of a family, and theirs."""
+    config = FAMILIES[family](folder, fast=fast)
+    (folder / "config.json").write_text(json.dumps(config))
+    return *read_tokenizers(folder, config), transformers.AutoTokenizer.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(("family", "fast"), BOTH)
+def test_ids_and_texts_are_theirs(tmp_path: Path, family: str, *, fast: bool) -> None:
+    """Whatever stands in a line, its ids, its frame and what is decoded are equal."""
+    ours, _, theirs = both(tmp_path, family, fast=fast)
+    frame = ours.frame()
+    for line, ids in zip(LINES, ours.encode_batch(LINES), strict=True):
+        wanted = theirs(line).input_ids
+        assert [*frame.before, *ids, *frame.after] == wanted, line
+        assert ours.decode(wanted) == theirs.decode(wanted, skip_special_tokens=True), line
+
+
+@pytest.mark.parametrize("family", ["marian", "m2m100", "mbart50", "llama", "gpt2", "bert"])
+def test_any_unicode_has_their_ids(tmp_path_factory: pytest.TempPathFactory, family: str) -> None:
+    """Not only real lines: all that is Unicode."""
+    ours, _, theirs = both(tmp_path_factory.mktemp(family), family)
+    frame = ours.frame()
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(text=st.text(max_size=40))
+    def equal(text: str) -> None:
+        assert [*frame.before, *ours.encode(text), *frame.after] == theirs(text).input_ids
+
+    equal()
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_target_side_of_marian_is_theirs(tmp_path: Path, *, apart: bool) -> None:
+    """The target's model cuts references, by a vocabulary of its own where there are two."""
+    config = marian(tmp_path, apart=apart)
+    _, ours = read_tokenizers(tmp_path, config)
+    theirs = transformers.MarianTokenizer.from_pretrained(tmp_path)
+    for line in LINES[:500]:
+        wanted = theirs(text_target=line).input_ids
+        assert [*ours.encode(line), ours.eos_id] == wanted, line
+        assert ours.decode(wanted) == theirs.decode(wanted, skip_special_tokens=True), line
+
+
+@pytest.mark.parametrize(
+    ("family", "lang"),
+    [("m2m100", "de"), ("mbart", "de_DE"), ("mbart50", "de_DE"), ("nllb", "deu_Latn")],
+)
+def test_frame_of_a_language_is_theirs(tmp_path: Path, family: str, lang: str) -> None:
+    """The source language stands where each family has it; one that is missing is refused."""
+    ours, _, theirs = both(tmp_path, family)
+    theirs.src_lang = lang
+    frame = ours.frame(lang)
+    assert [*frame.before, *ours.encode("Hund"), *frame.after] == theirs("Hund").input_ids
+    assert ours.languages[lang] == theirs.convert_tokens_to_ids(
+        theirs.tokenize("Hund") and (f"__{lang}__" if family == "m2m100" else lang)
+    )
+    with pytest.raises(InputError, match="did you mean"):
+        ours.frame(lang + "x")
+
+
+def test_marian_puts_the_target_language_first(tmp_path: Path) -> None:
+    """`>>deu<<` before a text is one token, whether it is written there or asked for."""
+    ours, _, theirs = both(tmp_path, "marian")
+    frame = ours.frame("deu")
+    assert set(ours.languages) == {"deu", "fra"}
+    wanted = theirs(">>deu<< Hund").input_ids
+    assert [*frame.before, *ours.encode("Hund"), *frame.after] == wanted
+    assert [*ours.encode(">>deu<< Hund"), ours.eos_id] == wanted
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "qwen2"])
+def test_a_stream_gives_the_whole_text(tmp_path: Path, family: str) -> None:
+    """Token by token, what is handed out is in the end what decoding at once gives."""
+    ours, _, _ = both(tmp_path, family)
+    for line in (*SENTENCES, "a 👩‍👩‍👧 b\n\n  c"):
+        stream = TextStream(ours, (), begins_text=True)
+        ids = ours.encode(line)
+        assert "".join([*map(stream.push, ids), stream.finish()]) == ours.decode(ids)
+        rest = ours.encode_rest([line])[0]
+        assert ours.decode_rest(rest) == line
+        assert ours.decode_rest(ours.encode_rest([" " + line])[0]) == " " + line
+
+
+FILES = {
+    "marian": ["source.spm", "target.spm", "vocab.json", "tokenizer_config.json"],
+    "m2m100": ["sentencepiece.bpe.model", "vocab.json"],
+    "t5": ["spiece.model"],
+    "nllb": ["tokenizer.json"],
+    "gpt2": ["tokenizer.json", "tokenizer_config.json"],
+    "bert": ["vocab.txt"],
+    "roberta": ["vocab.json", "merges.txt"],
+}
+
+
+@pytest.mark.parametrize("family", FILES)
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, family: str) -> None:
+    """Whatever is cut off or changed: it is read, or InputError is raised, nothing else."""
+    fast = FILES[family][0] == "tokenizer.json"
+    config, draw = FAMILIES[family](tmp_path, fast=fast), random.Random(0)
+    for name in FILES[family]:
+        whole = (tmp_path / name).read_bytes()
+        for _ in range(DAMAGES):
+            (tmp_path / name).write_bytes(damaged(whole, draw))
+            with suppress(InputError):
+                for each in read_tokenizers(tmp_path, config):
+                    each.decode([*each.frame().before, *each.encode("Ein Hund\x00 <b>")])
+        (tmp_path / name).write_bytes(whole)
+
+
+DAMAGES = 30
+
+
+def damaged(whole: bytes, draw: random.Random) -> bytes:
+    """The same file cut off, with a byte changed, a run lost, or a number exchanged."""
+    place = draw.randrange(len(whole))
+    match draw.randrange(4):
+        case 0:
+            return whole[:place]
+        case 1:
+            return whole[:place] + bytes([draw.randrange(256)]) + whole[place + 1 :]
+        case 2:
+            return whole[:place] + whole[place + draw.randrange(100) :]
+    at = draw.randrange(min(len(whole), 3000))
+    return whole[:at] + whole[at:].replace(b":", draw.choice([b":-", b":1", b":[", b":null,"]), 1)
