@@ -22,6 +22,7 @@ from dragoman.decode.processors import (
     RepetitionPenalty,
     relative_lengths,
 )
+from dragoman.decode.power import EarlyStopping, PowerBeam
 from dragoman.decode.protocol import (
     Advance,
     Frontier,
@@ -44,6 +45,7 @@ __all__ = [
     "Beam",
     "Chooser",
     "DiverseBeam",
+    "EarlyStopping",
     "Ensemble",
     "Forbid",
     "Forced",
@@ -55,6 +57,7 @@ __all__ = [
     "MinimumLength",
     "Model",
     "NoRepeatedNgrams",
+    "PowerBeam",
     "Prefixes",
     "Processor",
     "RepetitionPenalty",

@@ -15,7 +15,7 @@ The file is one `tokenizer.json` of Hugging Face `tokenizers`, which reads it by
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,13 +37,41 @@ BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 """The byte tokens, in order."""
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The ids that a model expects around those of a source text."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
 class Tokenizer:
-    """Text to piece ids and back: `decode(encode(text)) == text`."""
+    """Text to piece ids and back: `decode(encode(text)) == text`.
+
+    That promise is of the tokenizers that dragoman trains. Those of another library
+    (`dragoman.text.foreign`) have the same methods, and lose what their own rules lose.
+    """
+
+    files: tuple[str, ...] = ("tokenizer.json",)
+    """Names of the files that it was read from, in their folder."""
+
+    languages: Mapping[str, int] = {}
+    """The id of each language's token, by its code; empty for a model of one pair."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
         self.pad_id, self.unk_id, self.bos_id, self.eos_id = self._ids(SPECIALS)
+
+    def frame(self, lang: str | None = None) -> Frame:
+        """The ids around a source text in `lang` (of Marian's models: into `lang`).
+
+        Without `lang`: as the tokenizer's files have it. Raises InputError for a language that the
+        model does not have.
+        """
+        if lang is not None:
+            raise InputError(f"The model has no language {lang}: it is of one pair; leave it out.")
+        return Frame((), (self.eos_id,))
 
     def encode(self, text: str) -> list[int]:
         """The piece ids of `text`, without bos and eos; none for an empty text."""
@@ -127,6 +155,10 @@ class Tokenizer:
                 f'["{token}"].'
             )
         return self.specials[token]
+
+    def is_byte(self, id_: int) -> bool:
+        """Whether a token may be a part of a character only, and reads with those beside it."""
+        return self.tokens([id_])[0] in _BYTES
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The pieces as they stand in the vocabulary, for people to look at."""

@@ -7,7 +7,7 @@ from torch import Tensor
 from dragoman.decode import Prefixes
 from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
-from dragoman.text.tokenizer import BYTES, Tokenizer
+from dragoman.text.tokenizer import Tokenizer
 
 
 class PromptCodec:
@@ -68,7 +68,7 @@ class TextStream:
     def push(self, token: int) -> str:
         """The text that is certain with this token."""
         self._pending.append(token)
-        if self._tokenizer.tokens([token])[0] in _BYTES:
+        if self._tokenizer.is_byte(token):
             return ""
         return self._settle(self._take())
 
@@ -126,7 +126,7 @@ class StopAt:
     def _tail(self, ids: list[int]) -> str:
         """The end of the text, long enough for any of the strings; it begins with a whole run."""
         start = max(0, len(ids) - self._reach)
-        while start > 0 and self._tokenizer.tokens([ids[start]])[0] in _BYTES:
+        while start > 0 and self._tokenizer.is_byte(ids[start]):
             start -= 1
         begins = self._begins_text and start == 0
         return (self._tokenizer.decode if begins else self._tokenizer.decode_rest)(ids[start:])
@@ -142,6 +142,3 @@ def _overlap(text: str, stop: str) -> int:
     """How many letters at the end of the text are the beginning of the string."""
     sizes = range(min(len(text), len(stop) - 1), 0, -1)
     return next((size for size in sizes if text.endswith(stop[:size])), 0)
-
-
-_BYTES = frozenset(BYTES)
