@@ -1,0 +1,69 @@
+"""The tokenizers of Hugging Face folders: the ids that their own library gives.
+
+`read_tokenizers` looks for what a folder has. Unlike our own these tokenizers lose something: what
+their normalizers change is gone, and a special token that is spelt out in a text is that token, as
+Hugging Face has it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer as Backend
+
+from dragoman.errors import InputError
+from dragoman.text.foreign.built import from_merges, from_pieces, from_words
+from dragoman.text.foreign.fast import ForeignTokenizer
+from dragoman.text.foreign.folder import TokenizerFolder, refusing
+from dragoman.text.foreign.pieces import read_m2m100, read_marian
+from dragoman.text.tokenizer import Tokenizer
+
+__all__ = ["read_tokenizers"]
+
+
+def read_tokenizers(folder: Path, config: Mapping[str, Any]) -> tuple[Tokenizer, Tokenizer]:
+    """Read the tokenizers of source and target of a Hugging Face folder: one twice where both are.
+
+    `config` is the folder's `config.json`. Raises InputError where a file is missing or damaged,
+    and where it takes a package that is not installed.
+    """
+    found = TokenizerFolder.of(Path(folder), config)
+    if found.has("source.spm", "target.spm", "vocab.json"):
+        with refusing(found.path / "vocab.json"):
+            return read_marian(found)
+    if found.has("tokenizer.json"):
+        names: tuple[str, ...] = ("tokenizer.json",)
+    elif found.has("sentencepiece.bpe.model", "vocab.json"):
+        with refusing(found.path / "vocab.json"):
+            both = read_m2m100(found)
+            return both, both
+    else:
+        names = next((names for names in BUILT if found.has(*names)), ())
+    if not names:
+        raise InputError(
+            f"{folder} has no tokenizer: neither tokenizer.json nor "
+            f"{', '.join(' with '.join(names) for names in BUILT)}; get the whole folder."
+        )
+    with refusing(found.path / names[-1]):
+        tokenizer = ForeignTokenizer(_backend(found, names), found, found.files(*names))
+        tokenizer.frame()
+        return tokenizer, tokenizer
+
+
+BUILT = (
+    ("vocab.txt",),
+    ("vocab.json", "merges.txt"),
+    *((name,) for name in ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")),
+)
+"""Files that a tokenizer is put together from where there is no tokenizer.json."""
+
+
+def _backend(folder: TokenizerFolder, names: tuple[str, ...]) -> Backend:
+    match names:
+        case ("tokenizer.json",):
+            return Backend.from_str((folder.path / names[0]).read_text(encoding="utf-8"))
+        case ("vocab.txt",):
+            return from_words(folder)
+        case ("vocab.json", _):
+            return from_merges(folder)
+    return from_pieces(folder, names[0])

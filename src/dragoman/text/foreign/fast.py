@@ -1,0 +1,206 @@
+"""A tokenizer of another library that `tokenizers` runs: of a `tokenizer.json`, or as one."""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Backend
+
+from dragoman.errors import InputError, nearest
+from dragoman.text.foreign.folder import LANGUAGE, USUAL, TokenizerFolder
+from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
+
+FRAMED = {"mbart": "en_XX", "mbart50": "en_XX", "nllb": "eng_Latn", "m2m100": "eng_Latn"}
+"""The language of a source text where none is named, of tokenizers whose file may be older than
+their settings: mBART has it behind the text, the others before it unless they are legacy."""
+
+CLEANED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")
+"""What `clean_up_tokenization_spaces` takes the spaces from, in this order."""
+
+
+class ForeignTokenizer(Tokenizer):
+    """A tokenizer of another library: its ids and its texts, which may differ from what went in."""
+
+    def __init__(self, backend: Backend, folder: TokenizerFolder, files: tuple[str, ...]) -> None:
+        backend.no_truncation()
+        backend.no_padding()
+        self._backend, self._folder, self.files = backend, folder, files
+        _add_named(backend, folder)
+        backend.encode_special_tokens = folder.flag("split_special_tokens", default=False)
+        self._begin(backend.get_vocab(with_added_tokens=True))
+
+    def _begin(self, vocab: Mapping[str, int]) -> None:
+        """Find the ids of the special tokens.
+
+        bos is what a decoder begins with: the config's decoder_start_token_id where there is one,
+        else bos, else cls. Where there is no padding it is eos, which nothing reads.
+        """
+        self.vocab_size = max(vocab.values(), default=-1) + 1
+        roles = {role: vocab.get(self._folder.name_of(role, vocab) or "") for role in USUAL}
+        self._roles = {role: id_ for role, id_ in roles.items() if id_ is not None}
+        start = self._folder.config.get("decoder_start_token_id")
+        self.eos_id = self._first("eos", "sep", "bos")
+        self.bos_id = start if isinstance(start, int) else self._first("bos", "cls", "eos")
+        self.pad_id = self._first("pad", "eos", "bos")
+        self.unk_id = self._first("unk", "pad", "eos")
+        self.languages = {
+            next(filter(None, match.groups())): id_
+            for token, id_ in self.specials.items()
+            if (match := LANGUAGE.fullmatch(token))
+        }
+
+    def _first(self, *roles: str) -> int:
+        found = next((self._roles[role] for role in roles if role in self._roles), None)
+        if found is None:
+            raise InputError(
+                f"{self._folder.path} names no {roles[0]} token; its tokenizer_config.json must "
+                f"have {roles[0]}_token."
+            )
+        return found
+
+    @cached_property
+    def specials(self) -> dict[str, int]:
+        """The ids of all special tokens by name; that of the mask under ours too."""
+        added = self._backend.get_added_tokens_decoder()
+        found = {token.content: id_ for id_, token in added.items() if token.special}
+        return found | ({MASK: self._roles["mask"]} if "mask" in self._roles else {})
+
+    @property
+    def first_piece(self) -> int:
+        """The smallest id that is not special: others may stand behind it."""
+        special = set(self.specials.values())
+        return next(id_ for id_ in range(self.vocab_size + 1) if id_ not in special)
+
+    def special_id(self, token: str) -> int:
+        """The id of a special token. Raises InputError when the tokenizer has none of that name."""
+        if token not in self.specials:
+            raise InputError(f"The tokenizer of {self._folder.path} has no special token {token}.")
+        return self.specials[token]
+
+    @cached_property
+    def _frame(self) -> Frame:
+        """The ids that the post-processor puts around a text."""
+        settings, eos = self._folder.settings, (self.eos_id,)
+        if "add_bos_token" in settings or "add_eos_token" in settings:
+            bos = self._folder.flag("add_bos_token", default=False) and "bos" in self._roles
+            ends = self._folder.flag("add_eos_token", default=False)
+            return Frame((self._roles["bos"],) if bos else (), eos if ends else ())
+        found = self._backend.encode("a", add_special_tokens=True)
+        mask, ids = found.special_tokens_mask, found.ids
+        first = next((at for at, special in enumerate(mask) if not special), len(ids))
+        last = next((at for at in range(len(ids), first, -1) if not mask[at - 1]), first)
+        before, after = tuple(ids[:first]), tuple(ids[last:])
+        named = [id_ for id_ in before + after if id_ in self.languages.values()]
+        if self.languages and (family := self._folder.family) in FRAMED:
+            lang = self.languages.get(str(settings.get("src_lang") or FRAMED[family]))
+            code = tuple(named[:1]) if lang is None else (lang,)
+            ends_with = self._folder.flag("legacy_behaviour", default=family == "mbart")
+            return Frame((), eos + code) if ends_with else Frame(code, eos)
+        return Frame(before, after)
+
+    def frame(self, lang: str | None = None) -> Frame:
+        """The ids around a source text in `lang`; see `Tokenizer.frame`."""
+        if lang is None:
+            return self._frame
+        id_, known = self.language_id(lang), set(self.languages.values())
+        parts = (
+            tuple(id_ if each in known else each for each in part)
+            for part in (self._frame.before, self._frame.after)
+        )
+        return Frame(*parts)
+
+    def language_id(self, lang: str) -> int:
+        """The id of a language. Raises InputError, with the nearest name, for one it lacks."""
+        if lang in self.languages:
+            return self.languages[lang]
+        if not self.languages:
+            raise InputError(
+                f"The model has no language {lang}: it has no languages; leave it out."
+            )
+        near = nearest(lang, self.languages)
+        hint = f"did you mean {near}?" if near else f"it has {', '.join(sorted(self.languages))}."
+        raise InputError(f"The model has no language {lang}; {hint}")
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids`, as Hugging Face decodes it; special tokens are skipped."""
+        return self._cleaned(self._text(self._backend, ids))
+
+    def decode_rest(self, ids: Iterable[int]) -> str:
+        """The text of `ids` that go on after others: a space at their beginning stays."""
+        return self._text(self._without_first_space, ids)
+
+    def _text(self, backend: Backend, ids: Iterable[int]) -> str:
+        known = [id_ for id_ in map(int, ids) if 0 <= id_ < self.vocab_size]
+        text: str = backend.decode(known, skip_special_tokens=True)
+        return text
+
+    def _cleaned(self, text: str) -> str:
+        """The text without spaces before punctuation, where the settings ask for it."""
+        if self._cleans:
+            for before in CLEANED:
+                text = text.replace(before, before.strip())
+        return text
+
+    @cached_property
+    def _cleans(self) -> bool:
+        wanted = self._folder.flag("clean_up_tokenization_spaces", default=False)
+        return wanted and type(self._backend.model).__name__ != "BPE"
+
+    def is_byte(self, id_: int) -> bool:
+        """Whether a token may be a part of a character only, and reads with those beside it."""
+        return self.tokens([id_])[0] in _BYTES or "\ufffd" in self.decode_rest([id_])
+
+    @cached_property
+    def _without_first_space(self) -> Backend:
+        """The same without the space before the first word: it neither puts nor takes one."""
+        backend = Backend.from_str(json.dumps(_without_prefix(json.loads(self._backend.to_str()))))
+        backend.encode_special_tokens = self._backend.encode_special_tokens
+        return backend
+
+    def splits(self) -> SubwordSplits:
+        """Raise InputError: subword sampling is of our own vocabularies."""
+        raise InputError(
+            "batch.subword_sampling is for tokenizers that dragoman trained; leave it out."
+        )
+
+
+_BYTES = frozenset(BYTES)
+
+
+def _add_named(backend: Backend, folder: TokenizerFolder) -> None:
+    """Have the special tokens that the settings name found in texts, as Hugging Face does."""
+    vocab = backend.get_vocab(with_added_tokens=True)
+    named = (folder.name_of(role, vocab) for role in USUAL)
+    names = [name for name in (*named, *folder.extra_tokens) if name]
+    known = {token.content for token in backend.get_added_tokens_decoder().values()}
+    fresh = [name for name in dict.fromkeys(names) if name not in known]
+    backend.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in fresh])
+
+
+def _without_prefix(state: Any) -> Any:  # noqa: ANN401 -- a tree of JSON
+    """The state of a tokenizer without the steps that put a space before a text or take it."""
+    if isinstance(state, list):
+        kept = (each for each in state if not (isinstance(each, dict) and _is_prefix(each)))
+        return [_without_prefix(each) for each in kept]
+    if not isinstance(state, dict):
+        return state
+    if _is_prefix(state):
+        return None
+    changed = {"prepend_scheme": "never", "add_prefix_space": False}
+    return {
+        key: changed[key]
+        if key in changed and state.get("type") in ("Metaspace", "ByteLevel")
+        else value
+        if key in ("vocab", "merges")
+        else _without_prefix(value)
+        for key, value in state.items()
+    }
+
+
+def _is_prefix(step: Mapping[str, Any]) -> bool:
+    """Whether a step puts a mark before a text, or takes one space from its beginning."""
+    return step.get("type") == "Prepend" or (
+        step.get("type") == "Strip" and step.get("content") == " " and step.get("start") == 1
+    )

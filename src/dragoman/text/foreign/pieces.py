@@ -1,0 +1,192 @@
+"""Marian and M2M100: pieces by SentencePiece's own library, ids from a `vocab.json`.
+
+The pieces of a text are those of the model file, which has ids of its own; the model's ids are
+those that `vocab.json` gives to the pieces, and a piece that is not in it is the unknown token.
+Special tokens that are spelt out in a text are taken out of it first.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer as Backend
+
+from dragoman.errors import InputError
+from dragoman.text.foreign.fast import ForeignTokenizer
+from dragoman.text.foreign.folder import TokenizerFolder, read_vocab, refusing
+from dragoman.text.tokenizer import Frame
+
+CODES = {
+    "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga "
+    "gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml "
+    "mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn "
+    "tr uk ur uz vi wo xh yi yo zh zu",
+    "wmt21": "en ha is ja cs ru zh de",
+}
+"""The languages of M2M100 and of the models of WMT 2021, whose tokens follow the vocabulary."""
+
+
+class PieceTokenizer(ForeignTokenizer):
+    """A SentencePiece model, and the ids of its pieces in a vocabulary.
+
+    Of `models` the first cuts texts, and the second joins pieces. `roles` are those whose tokens
+    are looked for in texts. `lang` is the language that stands before a text unless another is
+    asked for; None for Marian, where the first word of a text may be a language.
+    """
+
+    def __init__(
+        self,
+        folder: TokenizerFolder,
+        files: Sequence[str],
+        models: tuple[Path, Path],
+        vocab: dict[str, int],
+        *,
+        roles: Sequence[str],
+        lang: str | None = None,
+    ) -> None:
+        self._folder, self.files = folder, folder.files(*files)
+        self._path = models[0]
+        self._reads, self._writes = map(_load, models)
+        self._lang = lang
+        names = (folder.name_of(role, vocab) for role in roles)
+        self._named = tuple(dict.fromkeys(n for n in (*names, *folder.extra_tokens) if n))
+        for name in self._named:
+            vocab.setdefault(name, len(vocab))
+        self._vocab = vocab
+        self._pieces = {id_: piece for piece, id_ in vocab.items()}
+        self._begin(vocab)
+        self._special = re.compile("|".join(map(re.escape, sorted(self._named, key=len)[::-1])))
+
+    @cached_property
+    def specials(self) -> dict[str, int]:
+        """The ids of the special tokens, those of languages among them."""
+        marked = {p: i for p, i in self._vocab.items() if _LANGUAGE.fullmatch(p)}
+        return {name: self._vocab[name] for name in self._named} | marked
+
+    def frame(self, lang: str | None = None) -> Frame:
+        """The ids around a source text in `lang` (Marian: into `lang`)."""
+        lang = lang or self._lang
+        return Frame(() if lang is None else (self.language_id(lang),), (self.eos_id,))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text. Raises InputError for a lone surrogate, which is no Unicode."""
+        return [self._ids_of(text, self._reads) for text in texts]
+
+    def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts that go on after other text: no space is put before them."""
+        return [self._ids_of(text, self._plain_reads) for text in texts]
+
+    @cached_property
+    def _plain_reads(self) -> Any:  # noqa: ANN401 -- SentencePiece has no types
+        processor = _load(self._path)
+        processor.override_normalizer_spec(add_dummy_prefix=False)
+        return processor
+
+    def _ids_of(self, text: str, processor: Any) -> list[int]:  # noqa: ANN401 -- as above
+        ids: list[int] = []
+        place = 0
+        for match in self._special.finditer(text):
+            ids += self._cut(text[place : match.start()], processor)
+            ids.append(self._vocab[match.group()])
+            place = match.end()
+        return ids + self._cut(text[place:], processor)
+
+    def _cut(self, text: str, processor: Any) -> list[int]:  # noqa: ANN401 -- as above
+        """The ids of a text without special tokens; a `>>lang<<` at its beginning is one."""
+        pieces = []
+        if text.startswith(">>") and (end := text.find("<<")) != -1 and self._lang is None:
+            pieces, text = [text[: end + 2]], text[end + 2 :]
+        try:
+            pieces += processor.encode(text, out_type=str)
+        except UnicodeEncodeError:
+            raise InputError(
+                f"The text {text[:40]!r} has an unpaired surrogate, which is not a Unicode "
+                "character; read the text as UTF-8 with strict errors."
+            ) from None
+        return [self._vocab.get(piece, self.unk_id) for piece in pieces]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids`, as Hugging Face decodes it; special tokens are skipped."""
+        return self._cleaned(self.decode_rest(ids).strip())
+
+    def decode_rest(self, ids: Iterable[int]) -> str:
+        """The text of `ids`."""
+        skipped = {*self.specials.values()}
+        pieces = [
+            self._pieces[id_] for id_ in map(int, ids) if id_ in self._pieces and id_ not in skipped
+        ]
+        text: str = self._writes.decode_pieces(pieces)
+        return text.replace("▁", " ")
+
+    @cached_property
+    def _cleans(self) -> bool:
+        return self._folder.flag("clean_up_tokenization_spaces", default=False)
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The pieces as they stand in the vocabulary, for people to look at."""
+        return [self._pieces.get(int(id_), f"<no piece {id_}>") for id_ in ids]
+
+    @cached_property
+    def content_hash(self) -> str:
+        """A hash of everything that decides how a text is encoded."""
+        digest = sha256(json.dumps([self._vocab, self._named], sort_keys=True).encode())
+        for processor in (self._reads, self._writes):
+            digest.update(processor.serialized_model_proto())
+        return digest.hexdigest()
+
+    def copy_backend(self) -> Backend:
+        """Raise InputError: `tokenizers` does not run this one."""
+        raise InputError(
+            f"The tokenizer of {self._folder.path} is {', '.join(self.files)}, which cannot be "
+            "written as a tokenizer.json."
+        )
+
+    def save(self, path: Path) -> None:
+        """Raise InputError: its files are copied as they are."""
+        raise InputError(f"Copy {', '.join(self.files)} of {self._folder.path} to {path.parent}.")
+
+
+_LANGUAGE = re.compile(r">>\S+<<|__[a-z]{2,3}__")
+
+
+def read_marian(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer]:
+    """Read the two tokenizers of a Marian model, of one vocabulary or of two."""
+    apart = folder.flag("separate_vocabs", default=False)
+    names = ["source.spm", "target.spm", "vocab.json", *["target_vocab.json"] * apart]
+    source, target, vocab, *others = (folder.path / name for name in names)
+    given = read_vocab(vocab)
+    written = read_vocab(others[0]) if apart else dict(given)
+    joins = target if apart else source  # as Hugging Face has it
+    roles = ("eos", "unk", "pad")
+    return (
+        PieceTokenizer(folder, names, (source, joins), given, roles=roles),
+        PieceTokenizer(folder, names, (target, joins), written, roles=roles),
+    )
+
+
+def read_m2m100(folder: TokenizerFolder) -> PieceTokenizer:
+    """Read the tokenizer of M2M100: the tokens of its languages stand behind the vocabulary."""
+    names = ["sentencepiece.bpe.model", "vocab.json"]
+    model, path = (folder.path / name for name in names)
+    vocab = read_vocab(path)
+    codes = CODES[str(folder.settings.get("language_codes") or "m2m100")].split()
+    vocab |= {f"__{code}__": len(vocab) + at for at, code in enumerate(codes)}
+    roles = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+    lang = str(folder.settings.get("src_lang") or "en")
+    return PieceTokenizer(folder, names, (model, model), vocab, roles=roles, lang=lang)
+
+
+def _load(path: Path) -> Any:  # noqa: ANN401 -- SentencePiece has no types
+    try:
+        from sentencepiece import SentencePieceProcessor
+    except ImportError as error:
+        raise InputError(
+            f"{path} is read by sentencepiece, which is not installed: "
+            "pip install 'dragoman[pieces]'."
+        ) from error
+    with refusing(path):
+        return SentencePieceProcessor(model_proto=path.read_bytes())

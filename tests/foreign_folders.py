@@ -1,0 +1,201 @@
+"""Tokenizer folders of the true form, learnt from a few texts and written by `transformers`.
+
+Each function of `FAMILIES` makes the folder of one family and returns the `config.json` that stands
+beside it. `fast=False` leaves `tokenizer.json` out, as older folders do.
+"""
+
+import io
+import json
+import random
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import ByteLevelBPETokenizer
+from tokenizers.implementations import BertWordPieceTokenizer
+
+from dragoman.text.foreign.pieces import CODES
+
+SENTENCES = (
+    "A man in an orange hat starring at something.",
+    "The committee's report (2021) wasn't read by 1,234 people, was it?",
+    "Ein Boston Terrier läuft über saftig-grünes Gras vor einem weißen Zaun.",
+    "Un garçon sourit devant un mur de pierre, à l'extérieur d'une maison.",
+    "Мальчик в синей рубашке бежит по берегу моря, а девочка смеётся.",
+    "Η γυναίκα διαβάζει ένα βιβλίο κάτω από το δέντρο.",
+    "رجل يرتدي قبعة حمراء يقف بجانب البحر وينظر إلى السماء.",
+    "एक आदमी लाल टोपी पहने हुए समुद्र के किनारे खड़ा है।",
+    "一个戴着红帽子的男人站在海边，看着天空。我喜欢学习人工智能。",
+    "赤い帽子をかぶった男の人が海のそばに立っています。コンピューター",
+    "빨간 모자를 쓴 남자가 바닷가에 서서 하늘을 보고 있다.",
+    "ผู้ชายสวมหมวกสีแดงยืนอยู่ริมทะเล",
+)
+"""Texts of eight scripts, for where no other data are."""
+
+NOISE = (
+    "  ", " ", "\t", "\u00a0", "\u3000", "\u200b", "\u200d", "\ufeff", "\x00", "\x07", "\x1b[0m",
+    "\r", "👩‍👩‍👧", "🇩🇪", "😀", "e\u0301", "ﬁ", "①", "Ｆｕｌｌ", "<b>", "</i>", "&amp;", "&lt;",
+    "<s>", "</s>", "<unk>", "<pad>", "<mask>", "[MASK]", "[CLS]", "[UNK]", "<|endoftext|>",
+    ">>deu<<", "__en__", "eng_Latn", "en_XX", "▁", "Ġ", "##ing", "<0x0A>", "<extra_id_0>",
+    "http://a.b/c?d=1#e", "'s", " n't", " .", "…", "—", "\U0001f468\U0001f3fd", "\ufffd",
+)  # fmt: skip
+"""What real lines hold between their words: markup, emoji, control characters, broken spacing."""
+
+
+def noisy(lines: Sequence[str], number: int, seed: int = 0) -> list[str]:
+    """Take lines in turn, two of three with noise somewhere in them."""
+    draw = random.Random(seed)
+    return [_disturbed(lines[at % len(lines)], draw, at % 3) for at in range(number)]
+
+
+def _disturbed(line: str, draw: random.Random, times: int) -> str:
+    for _ in range(times):
+        place = draw.randrange(len(line) + 1)
+        line = line[:place] + draw.choice(NOISE) + line[place:]
+    return line
+
+
+NAMES = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+}
+"""The special tokens of fairseq's models."""
+
+
+@cache
+def spm(kind: str, size: int = 600, *, fallback: bool = False, t5: bool = False) -> bytes:
+    """Learn a SentencePiece model, `unigram` or `bpe`."""
+    sentencepiece = pytest.importorskip("sentencepiece", reason="needs sentencepiece")
+    model = io.BytesIO()
+    ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1} if t5 else {}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES * 20),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=size,
+        hard_vocab_limit=False,
+        byte_fallback=fallback,
+        minloglevel=2,
+        **ids,
+    )
+    return model.getvalue()
+
+
+def _pieces(model: bytes) -> list[str]:
+    from sentencepiece import SentencePieceProcessor
+
+    processor = SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(id_) for id_ in range(processor.get_piece_size())]
+
+
+def _saved(folder: Path, name: str, **settings: object) -> None:
+    """Write the folder by the class of `transformers` that reads its files."""
+    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a package that changes punctuation
+        tokenizer = getattr(transformers, name).from_pretrained(folder, **settings)
+    tokenizer.save_pretrained(folder)
+
+
+def _without_json(folder: Path, keep: Sequence[str], *, fast: bool) -> None:
+    """Leave out what only newer folders have."""
+    for path in () if fast else folder.iterdir():
+        if path.name not in (*keep, "tokenizer_config.json", "special_tokens_map.json"):
+            path.unlink()
+
+
+def marian(folder: Path, *, fast: bool = True, apart: bool = False) -> dict[str, Any]:  # noqa: ARG001
+    """Two models, and a vocabulary of both in another order, with two languages."""
+    models = {"source.spm": spm("unigram"), "target.spm": spm("unigram", 500)}
+    for name, model in models.items():
+        (folder / name).write_bytes(model)
+    sides = [_pieces(model) for model in models.values()]
+    for name, pieces in zip(
+        ["vocab.json", "target_vocab.json"], sides if apart else [sides[0] + sides[1]], strict=False
+    ):
+        rest = sorted({*pieces} - {"<s>", "</s>", "<unk>"})[:-5]  # some pieces have no id
+        names = ["</s>", "<unk>", *rest, *([] if apart else [">>deu<<", ">>fra<<"]), "<pad>"]
+        (folder / name).write_text(json.dumps({p: i for i, p in enumerate(names)}))
+    settings = {"separate_vocabs": True} if apart else {}
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "MarianTokenizer", **settings})
+    )
+    _saved(folder, "MarianTokenizer")
+    return {"model_type": "marian", "decoder_start_token_id": 0}
+
+
+def m2m100(folder: Path, *, fast: bool = True) -> dict[str, Any]:  # noqa: ARG001
+    """One model, with the ids of fairseq."""
+    (folder / "sentencepiece.bpe.model").write_bytes(spm("bpe"))
+    names = ["<s>", "<pad>", "</s>", "<unk>", *_pieces(spm("bpe"))[3:]]
+    (folder / "vocab.json").write_text(json.dumps({piece: id_ for id_, piece in enumerate(names)}))
+    langs = {"additional_special_tokens": [f"__{code}__" for code in CODES["m2m100"].split()]}
+    (folder / "special_tokens_map.json").write_text(json.dumps(langs))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "M2M100Tokenizer", "src_lang": None} | NAMES)
+    )
+    return {"model_type": "m2m_100", "decoder_start_token_id": 2}
+
+
+def _by_model(cls: str, file: str, kind: str, **config: Any) -> Callable[..., dict[str, Any]]:
+    def make(folder: Path, *, fast: bool = True) -> dict[str, Any]:
+        is_llama = cls == "LlamaTokenizer"
+        (folder / file).write_bytes(spm(kind, fallback=is_llama, size=900, t5=cls == "T5Tokenizer"))
+        bos = {"add_bos_token": True} if is_llama else {}
+        langs = {"extra_special_tokens": ["deu_Latn", "eng_Latn", "zho_Hans"]}
+        _saved(folder, cls, **bos, **(langs if cls == "NllbTokenizer" else {}))
+        _without_json(folder, [file], fast=fast)
+        return dict(config)
+
+    return make
+
+
+def _byte_level(cls: str, model_type: str) -> Callable[..., dict[str, Any]]:
+    def make(folder: Path, *, fast: bool = True) -> dict[str, Any]:
+        specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>"]
+        learnt = ByteLevelBPETokenizer()
+        learnt.train_from_iterator(SENTENCES * 20, 700, special_tokens=specials)
+        learnt.save_model(str(folder))
+        _saved(folder, cls)
+        if not (folder / "merges.txt").exists():
+            learnt.save_model(str(folder))
+        _without_json(folder, ["vocab.json", "merges.txt"], fast=fast)
+        return {"model_type": model_type}
+
+    return make
+
+
+def bert(folder: Path, *, fast: bool = True) -> dict[str, Any]:
+    """WordPiece, in small letters."""
+    learnt = BertWordPieceTokenizer()
+    learnt.train_from_iterator(SENTENCES * 20, 900)
+    learnt.save_model(str(folder))
+    _saved(folder, "BertTokenizer")
+    if not (folder / "vocab.txt").exists():
+        learnt.save_model(str(folder))
+    _without_json(folder, ["vocab.txt"], fast=fast)
+    return {"model_type": "bert"}
+
+
+FAMILIES: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "marian": marian,
+    "m2m100": m2m100,
+    "t5": _by_model("T5Tokenizer", "spiece.model", "unigram", model_type="t5"),
+    "mbart": _by_model("MBartTokenizer", "sentencepiece.bpe.model", "unigram", model_type="mbart"),
+    "mbart50": _by_model(
+        "MBart50Tokenizer", "sentencepiece.bpe.model", "unigram", model_type="mbart"
+    ),
+    "nllb": _by_model("NllbTokenizer", "sentencepiece.bpe.model", "bpe", model_type="m2m_100"),
+    "llama": _by_model("LlamaTokenizer", "tokenizer.model", "bpe", model_type="llama"),
+    "gpt2": _byte_level("GPT2Tokenizer", "gpt2"),
+    "bart": _byte_level("BartTokenizer", "bart"),
+    "roberta": _byte_level("RobertaTokenizer", "roberta"),
+    "qwen2": _byte_level("Qwen2Tokenizer", "qwen2"),
+    "bert": bert,
+}
