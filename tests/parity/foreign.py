@@ -146,8 +146,8 @@ def cases(
 def both(case: Case, dtype: torch.dtype) -> tuple[Any, PreTrainedModel]:
     """Our model and theirs with the same weights."""
     theirs, config = make_theirs(case.kind, case.config, dtype), case.config
-    if config.model_type == "t5" and not config.scale_decoder_outputs:
-        # files of version 1.1 hold an output matrix of its own; a new model ties it all the same
+    if config.model_type in ("t5", "mt5") and not getattr(config, "scale_decoder_outputs", False):
+        # files of version 1.1 and of mT5 hold an output matrix of its own; a new model ties it
         shape = theirs.lm_head.weight.shape
         theirs.lm_head.weight = nn.Parameter(torch.randn(shape, dtype=dtype) / 3)
     return make_ours(theirs), theirs
@@ -179,9 +179,10 @@ def assert_same_gradients(
     zeros = {name: torch.zeros_like(tensor) for name, tensor in theirs[0].state_dict().items()}
     learned = {n: p.grad for n, p in theirs[0].named_parameters(remove_duplicate=False)}
     hf = config_file(theirs[0])
-    grads = family(hf).weights(
-        {**zeros, **{n: g for n, g in learned.items() if g is not None}}, family(hf).config(hf)
-    )
+    config, weights = family(hf).config(hf), family(hf).weights
+    nothing = weights(zeros, config)  # what the map adds of itself: Gemma's ones
+    grads = weights({**zeros, **{n: g for n, g in learned.items() if g is not None}}, config)
+    grads = {name: grad - nothing[name] for name, grad in grads.items()}
     for name, parameter in ours[0].named_parameters():
         if name == "output.bias":
             continue

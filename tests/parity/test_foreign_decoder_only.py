@@ -1,4 +1,4 @@
-"""GPT-2, Llama, Mistral, Qwen2 and Qwen3 of Hugging Face against our decoder-only Transformer."""
+"""GPT-2, Llama, Mistral, Qwen2, Qwen3 and Gemma of Hugging Face against our decoder-only model."""
 
 from copy import deepcopy
 from typing import Any
@@ -17,6 +17,8 @@ from tests.parity.foreign import (
 )
 from torch import Tensor
 from transformers import (
+    GemmaConfig,
+    GemmaForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -95,12 +97,22 @@ QWEN3S: dict[str, dict[str, Any]] = {
     "qwen3-biases": {**LLAMA, "head_dim": 8, "attention_bias": True, "tie_word_embeddings": True},
     "qwen3-windows": {**WINDOWS, "head_dim": 6, "max_window_layers": 2},
 }
+GEMMAS: dict[str, dict[str, Any]] = {
+    "gemma": {**ODD, "pad_token_id": 0},
+    "gemma-untied-gelu": {
+        **LLAMA,
+        "head_dim": 8,
+        "hidden_act": "gelu",
+        "tie_word_embeddings": False,
+    },
+}
 CASES = {
     **cases(GPT2LMHeadModel, GPT2Config, GPT2S),
     **cases(LlamaForCausalLM, LlamaConfig, LLAMAS),
     **cases(MistralForCausalLM, MistralConfig, MISTRALS),
     **cases(Qwen2ForCausalLM, Qwen2Config, QWEN2S),
     **cases(Qwen3ForCausalLM, Qwen3Config, QWEN3S),
+    **cases(GemmaForCausalLM, GemmaConfig, GEMMAS),
 }
 PROMPT, LENGTH = 6, 22
 

@@ -1,4 +1,4 @@
-"""BERT of Hugging Face, with each of its heads, against our encoder-only Transformer."""
+"""BERT, RoBERTa and DistilBERT of Hugging Face, with all heads, against our encoder-only model."""
 
 from typing import Any
 
@@ -21,7 +21,17 @@ from transformers import (
     BertForSequenceClassification,
     BertForTokenClassification,
     BertModel,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    DistilBertForSequenceClassification,
+    DistilBertForTokenClassification,
+    DistilBertModel,
     PreTrainedModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    RobertaForSequenceClassification,
+    RobertaForTokenClassification,
+    RobertaModel,
 )
 
 V = 31
@@ -35,6 +45,14 @@ BERT: dict[str, Any] = {
 }
 OTHER = {**BERT, "hidden_act": "gelu_new", "layer_norm_eps": 0.1, "type_vocab_size": 3}
 LABELS = {"id2label": dict(enumerate("abcdefghijkl")), "num_labels": 12}
+DISTIL: dict[str, Any] = {
+    "vocab_size": V,
+    "dim": 12,
+    "n_layers": 2,
+    "n_heads": 3,
+    "hidden_dim": 20,
+    "max_position_embeddings": 16,
+}
 CASES: dict[str, Case] = {
     "hidden": Case(BertModel, BertConfig(**BERT)),
     "masked-language": Case(BertForMaskedLM, BertConfig(**BERT)),
@@ -43,14 +61,27 @@ CASES: dict[str, Case] = {
     "classify": Case(BertForSequenceClassification, BertConfig(**BERT, **LABELS)),
     "classify-two": Case(BertForSequenceClassification, BertConfig(**OTHER)),
     "tag": Case(BertForTokenClassification, BertConfig(**BERT, **LABELS)),
+    "roberta": Case(RobertaModel, RobertaConfig(**BERT)),
+    "roberta-masked": Case(RobertaForMaskedLM, RobertaConfig(**{**BERT, "type_vocab_size": 1})),
+    "roberta-classify": Case(RobertaForSequenceClassification, RobertaConfig(**OTHER, **LABELS)),
+    "roberta-tag": Case(RobertaForTokenClassification, RobertaConfig(**BERT, **LABELS)),
+    "distilbert": Case(DistilBertModel, DistilBertConfig(**DISTIL)),
+    "distilbert-masked": Case(
+        DistilBertForMaskedLM, DistilBertConfig(**DISTIL, activation="relu", pad_token_id=4)
+    ),
+    "distilbert-classify": Case(
+        DistilBertForSequenceClassification, DistilBertConfig(**DISTIL, **LABELS)
+    ),
+    "distilbert-tag": Case(DistilBertForTokenClassification, DistilBertConfig(**DISTIL, **LABELS)),
 }
 
 
-def texts(theirs: PreTrainedModel) -> tuple[Tensor, Tensor, Tensor]:
-    """Texts of three lengths, padded behind, where they are real, and their segments."""
+def texts(theirs: PreTrainedModel) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Texts of three lengths, padded behind, where they are real, and segments if there are any."""
     ids = random_ids(5, V, 3, 11)
     ids[1, 6:] = ids[2, 1:] = theirs.config.pad_token_id
-    types = random_ids(0, theirs.config.type_vocab_size, 3, 11, seed=3)
+    num_types = getattr(theirs.config, "type_vocab_size", 0)
+    types = random_ids(0, num_types, 3, 11, seed=3) if num_types else None
     return ids, ids != theirs.config.pad_token_id, types
 
 
@@ -67,7 +98,8 @@ def test_logits_agree(case: str, dtype: torch.dtype) -> None:
     ours, theirs = both(CASES[case], dtype)
     ids, real, types = texts(theirs)
     mask = real.long()
-    wanted = run(theirs, input_ids=ids, attention_mask=mask, token_type_ids=types)
+    their_types = {} if types is None else {"token_type_ids": types}
+    wanted = run(theirs, input_ids=ids, attention_mask=mask, **their_types)
     got = ours(ids, types_BL=types)
     assert_same_logits(real_rows(got, real), real_rows(wanted, real))
     wanted = run(theirs, input_ids=ids, attention_mask=mask)
@@ -79,6 +111,7 @@ def test_gradients_agree(case: str) -> None:
     """A loss of both has the same gradients."""
     ours, theirs = both(CASES[case], torch.float64)
     ids, real, types = texts(theirs)
-    wanted = run(theirs, input_ids=ids, attention_mask=real.long(), token_type_ids=types)
+    their_types = {} if types is None else {"token_type_ids": types}
+    wanted = run(theirs, input_ids=ids, attention_mask=real.long(), **their_types)
     got = real_rows(ours(ids, types_BL=types), real)
     assert_same_gradients((ours, got), (theirs, real_rows(wanted, real)))

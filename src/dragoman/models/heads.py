@@ -35,7 +35,9 @@ class ClassificationHead:
     pooling: Literal["first", "mean"] = "mean"
     """The vector of the text: that of its first token, or the mean of all."""
     pooler: bool = False
-    """A layer `tanh(W x + b)` on that vector (BERT)."""
+    """A layer `act(W x + b)` on that vector (BERT)."""
+    pooler_activation: Literal["tanh", "relu"] = "tanh"
+    """What that layer ends in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ class ClassificationOutput(nn.Module):
         super().__init__()
         self.pooling = head.pooling
         self.pooler = Linear(shape.d_model, shape.d_model) if head.pooler else None
+        self.activation = torch.tanh if head.pooler_activation == "tanh" else torch.relu
         self.dropout = Dropout(shape.dropout)
         self.output = Linear(shape.d_model, _count(head.labels))
 
@@ -92,7 +95,7 @@ class ClassificationOutput(nn.Module):
             sum_BD = head_product(real_B1L[:, None], hidden_BLD[:, None])[:, 0, 0]
             pooled_BD = sum_BD / real_B1L.sum(2).clamp(min=1)
         if self.pooler is not None:
-            pooled_BD = torch.tanh(self.pooler(pooled_BD))
+            pooled_BD = self.activation(self.pooler(pooled_BD))
         logits_BC: Tensor = self.output(self.dropout(pooled_BD))
         return logits_BC
 

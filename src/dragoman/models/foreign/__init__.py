@@ -16,21 +16,37 @@ __all__ = ["FAMILIES", "Family", "family"]
 FAMILIES: Mapping[str, Family] = {
     "bart": bart.BART,
     "bert": bert.BERT,
+    "distilbert": bert.DISTILBERT,
+    "gemma": llama.GEMMA,
     "gpt2": gpt2.GPT2,
     "llama": llama.LLAMA,
     "m2m_100": bart.M2M100,
     "marian": bart.MARIAN,
     "mbart": bart.MBART,
     "mistral": llama.MISTRAL,
+    "mt5": t5.MT5,
     "qwen2": llama.QWEN2,
     "qwen3": llama.QWEN3,
+    "roberta": bert.ROBERTA,
     "t5": t5.T5,
 }
 
 
 def family(hf: HF) -> Family:
-    """Return the family that the `model_type` of a config names."""
+    """Return the family that the `model_type` of a config names.
+
+    InputError names one that is not known, weights that some scheme has rounded, and code that a
+    folder brings along.
+    """
     name = str(hf.get("model_type"))
+    if scheme := hf.get("quantization_config"):
+        method = scheme.get("quant_method") if isinstance(scheme, Mapping) else scheme
+        known = "take the model's folder with weights in 16 or 32 bits"
+        raise InputError(unsupported("quantization_config", method, known))
+    if hf.get("auto_map"):
+        raise InputError(
+            "auto_map in the model's config asks for code of its own, which is not run"
+        )
     if name not in FAMILIES:
         hint = did_you_mean(name, FAMILIES)
         raise InputError(unsupported("model_type", name, f"known are {', '.join(FAMILIES)}{hint}"))

@@ -73,6 +73,7 @@ BART = Family(
         "normalize_embedding": True,
         "static_position_embeddings": False,
     },
+    classes=("BartForConditionalGeneration",),
     fields={
         "src_vocab_size": "vocab_size",
         "tgt_vocab_size": "vocab_size",
@@ -117,12 +118,14 @@ BART = Family(
 )
 MBART = replace(
     BART,
+    classes=("MBartForConditionalGeneration",),
     defaults={**BART.defaults, "decoder_start_token_id": None},
     only={**BART.only, "normalize_before": True, "add_final_layer_norm": True},
     settings={**BART.settings, "norm_position": "pre"},
 )
 MARIAN = replace(
     BART,
+    classes=("MarianMTModel",),
     defaults={
         **BART.defaults,
         "decoder_vocab_size": None,
@@ -146,6 +149,7 @@ MARIAN = replace(
 )
 M2M100 = replace(
     BART,
+    classes=("M2M100ForConditionalGeneration",),
     defaults={
         **BART.defaults,
         "activation_function": "relu",

@@ -1,15 +1,18 @@
-"""BERT (Devlin et al., 2019): encoder-only, post-norm, learned positions and segments.
+"""BERT (Devlin et al., 2019), RoBERTa (Liu et al., 2019) and DistilBERT (Sanh et al., 2019).
 
-The class in `architectures` tells the head. Which ids [CLS] and [SEP] have is known to the
-tokenizer alone.
+Encoder-only, post-norm, learned positions. The class in `architectures` tells the head. BERT has
+segments; which ids [CLS] and [SEP] have is known to its tokenizer alone. RoBERTa counts positions
+from pad_id + 1, so that its table has two rows that nothing looks up. DistilBERT has no segments,
+and a ReLU in its pooler.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dragoman.errors import InputError
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.foreign.reading import HF, Family, activation, only, token_ids, unsupported
-from dragoman.models.foreign.weights import Table, either, joined, under
+from dragoman.models.foreign.weights import Table, below, either, joined, under
 from dragoman.models.heads import (
     ClassificationHead,
     Head,
@@ -28,14 +31,47 @@ LAYER: Table = {
     "ffn.down": "output.dense",
     "ffn_residual.norm": "output.LayerNorm",
 }
+DISTILBERT_LAYER: Table = {
+    "self_attn.q_proj": "attention.q_lin",
+    "self_attn.kv_proj": joined("attention.k_lin", "attention.v_lin"),
+    "self_attn.out_proj": "attention.out_lin",
+    "self_attn_residual.norm": "sa_layer_norm",
+    "ffn.up": "ffn.lin1",
+    "ffn.down": "ffn.lin2",
+    "ffn_residual.norm": "output_layer_norm",
+}
+OFFSET = 2  # rows of RoBERTa's table before that of position 0, as fairseq counts
+HEADS = "Model, ForMaskedLM, ForSequenceClassification, ForTokenClassification"
 
 
-def _head(hf: HF) -> Head:
-    name = (hf.get("architectures") or ["BertModel"])[0].removeprefix("Bert")
-    match name:
+def _bert_head(hf: HF) -> Head:
+    """Read the class; after BERT's pretraining a second head stands, which has no place here."""
+    if hf.get("architectures") == ["BertForPreTraining"]:
+        return MaskedLanguageHead()
+    return _head(hf, "Bert")
+
+
+def _roberta_head(hf: HF) -> Head:
+    head = _head(hf, "Roberta")
+    if isinstance(head, MaskedLanguageHead):
+        only(hf, "hidden_act", "gelu")  # which their head always has
+    return head
+
+
+def _distilbert_head(hf: HF) -> Head:
+    head = _head(hf, "DistilBert")
+    if isinstance(head, ClassificationHead):
+        return replace(head, pooler_activation="relu")
+    return head
+
+
+def _head(hf: HF, family: str) -> Head:
+    """Return what the class behind the family's name computes."""
+    architecture = (hf.get("architectures") or [f"{family}Model"])[0]
+    match architecture.removeprefix(family):
         case "Model":
             return NoHead()
-        case "ForMaskedLM" | "ForPreTraining":
+        case "ForMaskedLM":
             return MaskedLanguageHead()
         case "ForSequenceClassification":
             if hf.get("problem_type") is not None:
@@ -43,8 +79,8 @@ def _head(hf: HF) -> Head:
             return ClassificationHead(labels=_labels(hf), pooling="first", pooler=True)
         case "ForTokenClassification":
             return TaggingHead(labels=_labels(hf))
-    known = "Model, ForMaskedLM, ForPreTraining, ForSequenceClassification, ForTokenClassification"
-    raise InputError(unsupported("architectures", f"Bert{name}", f"known after Bert are {known}"))
+    known = f"known after {family} are {HEADS}"
+    raise InputError(unsupported("architectures", architecture, known))
 
 
 def _labels(hf: HF) -> tuple[str, ...]:
@@ -80,7 +116,7 @@ BERT = Family(
         "activation": activation("hidden_act"),
         "positions": lambda hf: Learned(max_length=hf["max_position_embeddings"]),
         "norm_eps": "layer_norm_eps",
-        "head": _head,
+        "head": _bert_head,
         "dropout": "hidden_dropout_prob",
         "attention_dropout": "attention_probs_dropout_prob",
         **token_ids(),
@@ -109,4 +145,64 @@ BERT = Family(
         "cls.seq_relationship.weight",
         "cls.seq_relationship.bias",
     ),
+)
+ROBERTA = replace(
+    BERT,
+    defaults={**BERT.defaults, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2},
+    only={**BERT.only, "pad_token_id": OFFSET - 1},
+    fields={
+        **BERT.fields,
+        "positions": lambda hf: Learned(max_length=hf["max_position_embeddings"] - OFFSET),
+        "head": _roberta_head,
+    },
+    modules={
+        **BERT.modules,
+        "embedding.positions": below("embeddings.position_embeddings", OFFSET),
+        "head.pooler": "classifier.dense",
+        "head.dense": "lm_head.dense",
+        "head.norm": "lm_head.layer_norm",
+        "head.output": either("lm_head.decoder", "classifier", "classifier.out_proj"),
+        "head.output.bias": either(
+            "lm_head.bias", "lm_head.decoder.bias", "classifier.bias", "classifier.out_proj.bias"
+        ),
+    },
+    prefix="roberta.",
+)
+DISTILBERT = Family(
+    kind=EncoderOnlyConfig,
+    defaults={
+        "activation": "gelu",
+        "max_position_embeddings": 512,
+        "dropout": 0.1,
+        "attention_dropout": 0.1,
+        "pad_token_id": 0,
+        "id2label": BERT.defaults["id2label"],
+    },
+    only={"tie_word_embeddings": True},
+    fields={
+        "vocab_size": "vocab_size",
+        "d_model": "dim",
+        "num_heads": "n_heads",
+        "d_ff": "hidden_dim",
+        "num_layers": "n_layers",
+        "activation": activation("activation"),
+        "positions": BERT.fields["positions"],
+        "head": _distilbert_head,
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+        **token_ids(),
+    },
+    settings={"embedding_norm": True, "norm_eps": 1e-12},
+    modules={
+        "embedding": "embeddings.word_embeddings",
+        "embedding.positions": "embeddings.position_embeddings",
+        "embedding.norm": "embeddings.LayerNorm",
+        **under("encoder.layers.*", "transformer.layer.*", DISTILBERT_LAYER),
+        "head.pooler": "pre_classifier",
+        "head.dense": "vocab_transform",
+        "head.norm": "vocab_layer_norm",
+        "head.output": either("vocab_projector", "classifier"),
+    },
+    prefix="distilbert.",
+    ignored=("embeddings.position_ids",),
 )

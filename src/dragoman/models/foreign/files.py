@@ -5,6 +5,8 @@
     model.safetensors.index.json    which file has which tensor, and
     model-00001-of-00003.safetensors ...
 
+Or Marian's own, `MODEL.npz`, as the folder that it would be there.
+
 Nothing is unpickled and no code of a folder is run. Files are mapped into memory, so that a tensor
 is read when it is looked at. Every InputError is one sentence that says what to do.
 """
@@ -24,6 +26,7 @@ from torch import Tensor, nn
 from dragoman.errors import InputError
 from dragoman.models.build import Model, build_on_meta, some
 from dragoman.models.foreign import family
+from dragoman.models.foreign.marian import read_marian
 from dragoman.models.foreign.reading import HF
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -46,7 +49,7 @@ def load_foreign(folder: Path) -> tuple[Model, HF]:
         if config.depth > len(stored):  # too many layers to build before looking closer
             raise InputError(f"it has {config.depth} layers, but the weights {len(stored)} tensors")
         model = build_on_meta(config)
-    except InputError as error:
+    except (InputError, RuntimeError, TypeError) as error:  # torch's, of sizes beyond 64 bits
         raise InputError(f"{folder / CONFIG}: {_clause(error)}.") from error
     empty = dict(model.named_parameters())
     try:
@@ -60,8 +63,8 @@ def load_foreign(folder: Path) -> tuple[Model, HF]:
     return model.eval(), hf
 
 
-def _clause(error: InputError) -> str:
-    return str(error).removesuffix(".")
+def _clause(error: Exception) -> str:
+    return str(error).partition("\n")[0].removesuffix(".")
 
 
 def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
@@ -72,8 +75,16 @@ def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
     """
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder}; give one that holds {CONFIG}.")
-    if not (folder / CONFIG).is_file() and any(folder.glob("*.pt")):
-        raise InputError(_why_no_weights(folder, {}))
+    if not (folder / CONFIG).is_file():
+        archives = sorted(folder.glob("*.npz"))
+        if len(archives) == 1:
+            return read_marian(archives[0])
+        if archives:
+            raise InputError(
+                f"{folder} holds {len(archives)} models, {some(map(str, archives))}; leave one."
+            )
+        if any(folder.glob("*.pt")):
+            raise InputError(_why_no_weights(folder, {}))
     hf = read_object(folder / CONFIG)
     if (folder / INDEX).is_file():
         return hf, _read_shards(folder)

@@ -28,6 +28,7 @@ GPT2 = Family(
         "eos_token_id": 50256,
     },
     only={"scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
+    classes=("GPT2LMHeadModel", "GPT2Model"),
     fields={
         "vocab_size": "vocab_size",
         "d_model": "n_embd",

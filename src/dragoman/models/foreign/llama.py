@@ -1,8 +1,9 @@
-"""Llama (Touvron et al., 2023), Mistral (Jiang et al., 2023), Qwen2 and Qwen3 (Yang et al., 2025).
+"""Llama (Touvron et al., 2023), Mistral (Jiang et al., 2023), Qwen (Yang et al., 2025), Gemma.
 
 Decoder-only: pre-norm by RMSNorm, rotary positions, SwiGLU, grouped-query heads. Mistral sees a
 window of tokens, Qwen2 and Qwen3 may in their later layers; Qwen2 has biases on queries, keys and
-values; Qwen3 norms the queries and keys of each head before they are turned.
+values; Qwen3 norms the queries and keys of each head before they are turned. Gemma (Mesnard et al.,
+2024) scales its embeddings and keeps the weights of its norms as their distance from 1.
 """
 
 import math
@@ -20,7 +21,7 @@ from dragoman.models.foreign.reading import (
     token_ids,
     unsupported,
 )
-from dragoman.models.foreign.weights import Table, joined, under
+from dragoman.models.foreign.weights import Table, joined, plus_one, under
 from dragoman.nn import (
     AttentionPattern,
     Causal,
@@ -31,7 +32,10 @@ from dragoman.nn import (
     SlidingWindow,
     YaRN,
 )
+from dragoman.nn.feedforward import Activation
 from dragoman.nn.position.rotary import RotaryScaling
+
+MOST_LAYERS = 10_000
 
 LAYER: Table = {
     "self_attn.q_proj": "self_attn.q_proj",
@@ -49,7 +53,7 @@ LAYER: Table = {
 
 def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
     """Return what each layer sees; where all see the same, once."""
-    kinds = hf.get("layer_types") or ["full_attention"] * hf["num_hidden_layers"]
+    kinds = hf.get("layer_types") or ["full_attention"] * min(hf["num_hidden_layers"], MOST_LAYERS)
     if not hf.get("layer_types") and hf["use_sliding_window"] and hf["sliding_window"] is not None:
         first = hf["max_window_layers"]
         kinds[first:] = ["sliding_attention"] * len(kinds[first:])
@@ -144,6 +148,7 @@ LLAMA = Family(
         "bos_token_id": 1,
         "eos_token_id": 2,
     },
+    classes=("LlamaForCausalLM",),
     fields={
         "vocab_size": "vocab_size",
         "d_model": "hidden_size",
@@ -177,6 +182,7 @@ LLAMA = Family(
 )
 MISTRAL = replace(
     LLAMA,
+    classes=("MistralForCausalLM",),
     defaults={
         **LLAMA.defaults,
         "num_key_value_heads": 8,
@@ -187,6 +193,7 @@ MISTRAL = replace(
 )
 QWEN2 = replace(
     LLAMA,
+    classes=("Qwen2ForCausalLM",),
     defaults={
         **LLAMA.defaults,
         "num_key_value_heads": 32,
@@ -199,6 +206,47 @@ QWEN2 = replace(
 )
 QWEN3 = replace(
     QWEN2,
+    classes=("Qwen3ForCausalLM",),
     defaults={**QWEN2.defaults, "head_dim": 128},
     settings={**LLAMA.settings, "qk_norm": True},
+)
+
+
+def _gemma_activation(hf: HF) -> Activation:
+    """Read the activation, under two names; `gelu` of the first files means the one with tanh."""
+    key = "hidden_activation" if hf.get("hidden_activation") is not None else "hidden_act"
+    if hf[key] == "gelu":
+        return "gelu_tanh"
+    read: Activation = activation(key)(hf)
+    return read
+
+
+def _gemma_patterns(hf: HF) -> tuple[AttentionPattern, ...]:
+    if hf["use_bidirectional_attention"] is not None:
+        only(hf, "use_bidirectional_attention", value=False)
+    return (Causal(),)
+
+
+GEMMA = replace(
+    LLAMA,
+    defaults={
+        **LLAMA.defaults,
+        "num_key_value_heads": 16,
+        "head_dim": 256,
+        "hidden_act": "gelu_pytorch_tanh",
+        "tie_word_embeddings": True,
+        "use_bidirectional_attention": None,
+        "pad_token_id": 0,
+        "bos_token_id": 2,
+        "eos_token_id": 1,
+    },
+    classes=("GemmaForCausalLM",),
+    fields={**LLAMA.fields, "activation": _gemma_activation, "patterns": _gemma_patterns},
+    settings={**LLAMA.settings, "scale_embedding": True},
+    modules={
+        **LLAMA.modules,
+        "decoder.layers.*.self_attn_residual.norm": plus_one("layers.*.input_layernorm"),
+        "decoder.layers.*.ffn_residual.norm": plus_one("layers.*.post_attention_layernorm"),
+        "decoder.final_norm": plus_one("norm"),
+    },
 )

@@ -16,6 +16,8 @@ from dragoman.models.config import (
 )
 from dragoman.models.foreign.weights import Table, convert
 from dragoman.nn.feedforward import Activation
+from dragoman.plain import to_plain
+from dragoman.settings import parse_settings
 
 HF = Mapping[str, Any]
 """What a `config.json` of Hugging Face holds.
@@ -34,6 +36,8 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
 }
+WRONG_TYPE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What a reader raises for a value of another type than the class has."""
 UNKNOWN_ID = -1
 """Id of a token that the config does not contain; the tokenizer may."""
 
@@ -48,6 +52,8 @@ class Family:
     """Of the keys that a `config.json` may leave out."""
     only: HF = field(default_factory=dict)
     """Keys of which one value is supported."""
+    classes: tuple[str, ...] = ()
+    """Their classes whose weights are ours; where none is named, a field reads the class."""
     fields: Mapping[str, str | Reader]
     """Our fields: the key that has the value, or what computes it."""
     settings: Mapping[str, Any]
@@ -68,11 +74,19 @@ class Family:
         hf = {**self.defaults, **hf}
         for key, value in self.only.items():
             only(hf, key, value)
-        read = {
-            name: required(hf, source) if isinstance(source, str) else source(hf)
-            for name, source in self.fields.items()
-        }
-        return self.kind(**read, **self.settings)
+        for name in hf.get("architectures") or ():
+            if self.classes and name not in self.classes:
+                known = f"known are {', '.join(self.classes)}"
+                raise InputError(unsupported("architectures", name, known))
+        try:
+            read = {
+                name: required(hf, source) if isinstance(source, str) else source(hf)
+                for name, source in self.fields.items()
+            }
+            plain = to_plain(self.kind(**read, **self.settings))
+        except WRONG_TYPE as error:
+            raise InputError(f"a value in the model's config has a wrong type ({error})") from error
+        return parse_settings(self.kind, plain, "the model's config")
 
     def weights(self, state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
         """Make our weights of a state dict; InputError names tensors that do not fit."""

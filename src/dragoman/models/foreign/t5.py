@@ -1,14 +1,17 @@
-"""T5 (Raffel et al., 2020), its version 1.1, FLAN-T5: relative positions, RMSNorm, no biases.
+"""T5 (Raffel et al., 2020), its version 1.1, FLAN-T5, mT5: relative positions, RMSNorm, no biases.
 
 The first T5 ties its output to the embedding and multiplies by `d_model^-0.5`; version 1.1 has a
 matrix of its own. Files of Hugging Face say which by `tie_word_embeddings`, since version 5 by
-`scale_decoder_outputs`.
+`scale_decoder_outputs`. mT5 (Xue et al., 2021) is version 1.1 with another vocabulary, whatever its
+config says of ties; files without an output matrix have the embedding in its place.
 """
+
+from dataclasses import replace
 
 from dragoman.errors import InputError
 from dragoman.models.config import EncoderDecoderConfig
 from dragoman.models.foreign.reading import ACTIVATIONS, HF, Family, token_ids, unsupported
-from dragoman.models.foreign.weights import Table, either, joined, under
+from dragoman.models.foreign.weights import Table, either, instead, joined, under
 from dragoman.nn import RelativeBias
 from dragoman.nn.feedforward import Activation
 
@@ -69,6 +72,7 @@ T5 = Family(
         "pad_token_id": 0,
         "eos_token_id": 1,
     },
+    classes=("T5ForConditionalGeneration", "T5WithLMHeadModel"),
     fields={
         "src_vocab_size": "vocab_size",
         "tgt_vocab_size": "vocab_size",
@@ -115,4 +119,15 @@ T5 = Family(
     ignored=(  # a stray of old files: cross-attention has no positions
         "decoder.block.*.layer.*.EncDecAttention.relative_attention_bias.weight",
     ),
+)
+MT5 = replace(
+    T5,
+    defaults={**T5.defaults, "feed_forward_proj": "gated-gelu"},
+    classes=("MT5ForConditionalGeneration",),
+    fields={
+        **T5.fields,
+        "tie_embeddings": lambda _: "source-target",
+        "logit_scale": lambda _: 1.0,
+    },
+    modules={**T5.modules, "output": instead("lm_head", "shared")},
 )

@@ -27,6 +27,8 @@ class Rule(NamedTuple):
     """From theirs to ours; by default they are the same."""
     one_suffices: bool = False
     """Whether they are one tensor by several names, of which a file may hold one or more."""
+    first_counts: bool = False
+    """Whether the first of them that a file holds is taken, and may differ from the others."""
 
 
 Table = Mapping[str, str | Rule]
@@ -38,6 +40,11 @@ NUMBERS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 def either(*names: str) -> Rule:
     """One tensor that has one or more of these names."""
     return Rule(names, one_suffices=True)
+
+
+def instead(*names: str) -> Rule:
+    """The first of these that a file holds; the others have places of their own."""
+    return Rule(names, one_suffices=True, first_counts=True)
 
 
 def joined(*names: str) -> Rule:
@@ -57,6 +64,20 @@ def transposed(name: str, start: int = 0, stop: int = 1, parts: int = 1) -> Rule
         return rows[start * size : stop * size]
 
     return Rule((name,), cut)
+
+
+def plus_one(name: str) -> Rule:
+    """`1 + w` in fp32 at least: the weight of a norm that is kept there as its distance from 1.
+
+    The way back, `(1 + w) - 1`, gives the bits of `w` where the sum is exact: for `w` in bf16 from
+    2^-16 on. Smaller ones lose digits that the sum, and so the model, never had.
+    """
+
+    def add(found: Sequence[Tensor]) -> Tensor:
+        weight = found[0]
+        return 1 + (weight if weight.dtype is torch.float64 else weight.float())
+
+    return Rule((name,), add)
 
 
 def below(name: str, rows: int) -> Rule:
@@ -127,12 +148,13 @@ def _make(rule: Rule, found: Mapping[str, Tensor]) -> Tensor:
             dtype = str(tensor.dtype).removeprefix("torch.")
             raise InputError(f"{name} holds {dtype}, but weights are read in 16, 32 or 64 bits")
     first, *others = found.values()
-    if rule.one_suffices and any(not torch.equal(first, other) for other in others):
-        raise InputError(
-            f"{' and '.join(found)} are tied in the config, but their tensors differ; "
-            "the config and the weights are not of one model"
-        )
+    tied = rule.one_suffices and not rule.first_counts
     try:
+        if tied and any(not torch.equal(first, other) for other in others):
+            raise InputError(
+                f"{' and '.join(found)} are tied in the config, but their tensors differ; "
+                "the config and the weights are not of one model"
+            )
         return rule.make([first, *others])
     except (RuntimeError, IndexError) as error:  # shapes that do not go together
         shapes = " and ".join(str(tuple(tensor.shape)) for tensor in found.values())

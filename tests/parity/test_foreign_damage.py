@@ -1,0 +1,200 @@
+"""Whatever a folder of Hugging Face holds: a model, or one sentence that says what to do."""
+
+import json
+import os
+import random
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.parity.test_foreign_folders import KINDS, saved
+
+from dragoman.errors import InputError
+from dragoman.models.foreign.files import load_foreign
+
+Change = Callable[[Path], object]
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+def config(folder: Path, **keys: object) -> None:
+    """Set keys of the config."""
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | keys))
+
+
+def weights(folder: Path, **tensors: torch.Tensor) -> None:
+    """Set tensors of the weights; a double underscore stands for a point."""
+    new = {name.replace("__", "."): tensor for name, tensor in tensors.items()}
+    save_file(load_file(folder / WEIGHTS) | new, folder / WEIGHTS)
+
+
+def header(folder: Path, text: bytes, length: int | None = None, body: bytes = b"") -> None:
+    """Write weights with a header of our own."""
+    start = struct.pack("<Q", len(text) if length is None else length)
+    (folder / WEIGHTS).write_bytes(start + text + body)
+
+
+def pickle_alone(folder: Path) -> None:
+    """As files were published before safetensors."""
+    (folder / WEIGHTS).rename(folder / "pytorch_model.bin")
+
+
+def entry(dtype: str, shape: list[int], *span: int) -> dict[str, object]:
+    """What a header says of a tensor."""
+    return {"dtype": dtype, "shape": shape, "data_offsets": span}
+
+
+def lie(**entries: dict[str, object]) -> Change:
+    """A header over 16 bytes."""
+    return lambda folder: header(folder, json.dumps(entries).encode(), body=bytes(16))
+
+
+REFUSED: dict[str, tuple[Change, str]] = {
+    "no folder": (shutil.rmtree, r"There is no folder .*; give one that holds config\.json\."),
+    "no config": (lambda f: (f / "config.json").unlink(), r"has no config\.json; give the folder"),
+    "no weights": (lambda f: (f / WEIGHTS).unlink(), r"model\.safetensors is missing; download"),
+    "pickle": (pickle_alone, r"python -c 'from transformers import MarianMTModel as M; "),
+    "fairseq": (
+        lambda f: ((f / "config.json").unlink(), (f / WEIGHTS).rename(f / "model.pt")),
+        "fairseq, OpenNMT or PyTorch",
+    ),
+    "cut": (lambda f: os.truncate(f / WEIGHTS, 9_000), r"half a download: [\d,]+ of [\d,]+ bytes"),
+    "cut header": (lambda f: os.truncate(f / WEIGHTS, 99), r"half a download: [\d,]+ of [\d,]+ "),
+    "empty": (lambda f: os.truncate(f / WEIGHTS, 0), "is damaged"),
+    "pointer": (
+        lambda f: (f / WEIGHTS).write_text("version https://git-lfs.github.com/spec/v1\noid x\n"),
+        "git lfs pull",
+    ),
+    "config is a pointer": (
+        lambda f: (f / "config.json").write_text("version https://git-lfs.github.com/spec/v1\n"),
+        "git lfs pull",
+    ),
+    "no JSON": (lambda f: (f / "config.json").write_text("{"), "is not JSON"),
+    "no object": (lambda f: (f / "config.json").write_text("[1]"), "holds no JSON object"),
+    "long header": (lambda f: header(f, b"{}", 1 << 60), "is damaged"),
+    "beyond the end": (lie(a=entry("F32", [1 << 40], 0, 1 << 42)), "bytes are missing"),
+    "overlap": (lie(a=entry("F32", [4], 0, 16), b=entry("F32", [4], 0, 16)), "is damaged"),
+    "other size": (lie(a=entry("F32", [3], 0, 16)), "is damaged"),
+    "overflow": (lie(a=entry("F32", [1 << 62, 16], 0, 16)), "is damaged"),
+    "gptq": (
+        lambda f: config(f, quantization_config={"quant_method": "gptq", "bits": 4}),
+        r'quantization_config = "gptq"',
+    ),
+    "fp8": (
+        lambda f: weights(f, model__shared__weight=torch.zeros(29, 12).to(torch.float8_e4m3fn)),
+        r"model.shared.weight holds float8_e4m3fn|shared.weight holds float8_e4m3fn",
+    ),
+    "code": (lambda f: config(f, auto_map={"AutoModel": "m.M"}), "auto_map"),
+    "class": (lambda f: config(f, architectures=["MarianForCausalLM"]), "MarianForCausalLM"),
+    "family": (lambda f: config(f, model_type="marain"), "did you mean marian"),
+    "depth": (lambda f: config(f, encoder_layers=9_999), "10002 layers"),
+    "width": (lambda f: config(f, d_model=24), r"the shape \(29, 12\), but the config makes"),
+    "not finite": (
+        lambda f: weights(f, model__encoder__layers__0__fc1__bias=torch.full((20,), torch.nan)),
+        r"encoder\.layers\.0\.ffn\.up\.bias holds NaN",
+    ),
+    "left over": (lambda f: weights(f, extra=torch.zeros(1)), "the weights hold extra"),
+}  # fmt: skip
+SHARDED: dict[str, tuple[Callable[[Path, list[Path]], object], str]] = {
+    "missing": (lambda _, shards: shards[1].unlink(), r"half a download: .*00002.* are missing"),
+    "swapped": (lambda _, shards: shutil.copy(shards[0], shards[1]), "another file does too"),
+    "emptied": (
+        lambda _, shards: save_file({}, shards[0]),
+        r"index\.json names .*, which no file holds",
+    ),
+    "outside": (
+        lambda f, _: (f / INDEX).write_text('{"weight_map": {"a": "../model.safetensors"}}'),
+        "no file of its folder",
+    ),
+    "no map": (lambda f, _: (f / INDEX).write_text("{}"), "has no weight_map"),
+}
+
+
+def sentence(folder: Path) -> str:
+    """What loading a folder says: one line, one sentence."""
+    with pytest.raises(InputError) as caught:
+        load_foreign(folder)
+    text = str(caught.value)
+    assert text.endswith(".") or "python -c" in text
+    assert "\n" not in text
+    return text
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_folder_that_is_none_is_refused(case: str, tmp_path: Path) -> None:
+    """What is wrong, which file, what to do."""
+    change, pattern = REFUSED[case]
+    change(saved("marian", tmp_path / "model"))
+    found = sentence(tmp_path / "model")
+    assert __import__("re").search(pattern, found), found
+
+
+@pytest.mark.parametrize("case", SHARDED)
+def test_shards_that_do_not_fit_are_named(case: str, tmp_path: Path) -> None:
+    """Files of several that are missing, swapped or of another model."""
+    change, pattern = SHARDED[case]
+    folder = saved("marian", tmp_path / "model", max_shard_size="5KB")
+    change(folder, sorted(folder.glob("model-*.safetensors")))
+    found = sentence(folder)
+    assert __import__("re").search(pattern, found), found
+
+
+VALUES: tuple[Any, ...] = (
+    None, True, False, 0, 1, -1, 3, 12, 10**6, 10**12, 10**18, 10**30, 0.5, -2.5, 1e308, float("nan"),
+    float("inf"), "", "gelu", "ü\n", [], [3], ["a"], [[]], {}, {"a": 1}, {"rope_type": "yarn"},
+)  # fmt: skip
+
+
+def mutated(plain: dict[str, Any], draw: random.Random) -> dict[str, Any]:
+    """A config in which some keys have other values, or are gone."""
+    keys = [*plain, "layer_types", "sliding_window", "rope_scaling", "head_dim", "problem_type"]
+    new = dict(plain)
+    for key in draw.sample(keys, draw.choice((1, 1, 1, 2, 4))):
+        if draw.random() < 0.1:
+            new.pop(key, None)
+        elif isinstance(new.get(key), dict) and draw.random() < 0.7:
+            inner = dict(new[key])
+            inner[draw.choice([*inner, "factor", "type"])] = draw.choice(VALUES)
+            new[key] = inner
+        else:
+            new[key] = draw.choice(VALUES)
+    return new
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_any_config_loads_or_is_refused(name: str, tmp_path: Path) -> None:
+    """Values of any type and size: no other error, and nothing that takes long."""
+    folder, draw = saved(name, tmp_path), random.Random(name)
+    plain = json.loads((folder / "config.json").read_bytes())
+    for _ in range(int(os.environ.get("DRAGOMAN_FUZZ", "40"))):
+        new = mutated(plain, draw)
+        (folder / "config.json").write_text(json.dumps(new))
+        try:
+            load_foreign(folder)
+        except InputError as error:
+            assert str(error).endswith("."), new
+        except Exception as error:
+            raise AssertionError(new) from error
+
+
+def test_any_flipped_or_missing_byte_loads_or_is_refused(tmp_path: Path) -> None:
+    """Bytes of the header, of its length and of the weights; files cut anywhere."""
+    file, draw = saved("marian", tmp_path) / WEIGHTS, random.Random(0)
+    whole = file.read_bytes()
+    for _ in range(200):
+        new = bytearray(whole[: draw.randrange(len(whole))] if draw.random() < 0.3 else whole)
+        for _ in range(draw.choice((0, 1, 1, 5))):
+            if new:
+                new[draw.randrange(min(len(new), draw.choice((8, 6_000, len(whole)))))] ^= (
+                    draw.randrange(1, 256)
+                )
+        file.write_bytes(new)
+        try:
+            load_foreign(tmp_path)
+        except InputError as error:
+            assert "\n" not in str(error)

@@ -1,0 +1,198 @@
+"""Folders as Hugging Face leaves them, loaded as they are; what is no such folder is refused."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.parity.foreign import assert_same_logits, make_theirs, random_ids, run
+from tests.parity.test_foreign_decoder_only import GEMMAS, GPT2S, LLAMAS
+from tests.parity.test_foreign_encoder_decoder import BART, MARIAN, SEPARATE, T5
+from tests.parity.test_foreign_encoder_only import BERT, DISTIL
+from torch import Tensor
+from transformers import (
+    BartForConditionalGeneration,
+    BertForMaskedLM,
+    DistilBertForMaskedLM,
+    GemmaForCausalLM,
+    GPT2LMHeadModel,
+    LlamaForCausalLM,
+    M2M100ForConditionalGeneration,
+    MarianMTModel,
+    MBartForConditionalGeneration,
+    MT5ForConditionalGeneration,
+    PreTrainedModel,
+    RobertaForMaskedLM,
+    T5ForConditionalGeneration,
+)
+
+from dragoman.errors import InputError
+from dragoman.models.foreign.files import load_foreign, read_checkpoint
+from dragoman.models.foreign.marian import LAYER, read_options, read_vocabulary
+
+KINDS: dict[str, tuple[type[PreTrainedModel], dict[str, Any]]] = {
+    "marian": (MarianMTModel, {**MARIAN, "scale_embedding": True, "activation_function": "swish"}),
+    "marian-two": (MarianMTModel, SEPARATE),
+    "bart": (BartForConditionalGeneration, BART),
+    "mbart-50": (
+        MBartForConditionalGeneration,
+        {**BART, "scale_embedding": True, "activation_function": "relu"},
+    ),
+    "nllb": (M2M100ForConditionalGeneration, BART),
+    "t5": (T5ForConditionalGeneration, T5),
+    "mt5": (MT5ForConditionalGeneration, T5),
+    "bert": (BertForMaskedLM, BERT),
+    "roberta": (RobertaForMaskedLM, BERT),
+    "distilbert": (DistilBertForMaskedLM, DISTIL),
+    "gpt2": (GPT2LMHeadModel, GPT2S["gpt2"]),
+    "llama": (LlamaForCausalLM, LLAMAS["llama-llama3"]),
+    "gemma": (GemmaForCausalLM, GEMMAS["gemma"]),
+}
+
+
+@cache
+def theirs(name: str) -> PreTrainedModel:
+    """A small model of theirs in fp32."""
+    kind, keys = KINDS[name]
+    return make_theirs(kind, kind.config_class(**keys), torch.float32)
+
+
+def saved(name: str, folder: Path, **how: object) -> Path:
+    """Write it as they do."""
+    theirs(name).save_pretrained(folder, **how)
+    return folder
+
+
+def both_logits(folder: Path, wanted: PreTrainedModel) -> tuple[Tensor, Tensor]:
+    """The logits of the model in a folder, and theirs."""
+    model, _ = load_foreign(folder)
+    assert not model.training
+    ids = random_ids(6, 28, 2, 9)
+    if not wanted.config.is_encoder_decoder:
+        return model(ids), run(wanted, input_ids=ids)
+    return model(ids, ids), run(wanted, input_ids=ids, decoder_input_ids=ids)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@torch.no_grad()
+def test_a_folder_gives_their_logits(name: str, tmp_path: Path) -> None:
+    """In one file, in shards with an index, and in 16 bits, which become fp32 without a loss."""
+    assert_same_logits(*both_logits(saved(name, tmp_path / "one"), theirs(name)))
+    folder = saved(name, tmp_path / "shards", max_shard_size="5KB")
+    assert len(list(folder.glob("model-*.safetensors"))) > 1
+    assert_same_logits(*both_logits(folder, theirs(name)))
+    for dtype in (torch.float16, torch.bfloat16):
+        folder = saved(name, tmp_path / str(dtype))
+        stored = load_file(folder / "model.safetensors")
+        halved = {key: tensor.to(dtype) for key, tensor in stored.items()}
+        save_file(halved, folder / "model.safetensors", {"format": "pt"})
+        wanted = type(theirs(name)).from_pretrained(folder, dtype=torch.float32).eval()
+        assert_same_logits(*both_logits(folder, wanted))
+
+
+@torch.no_grad()
+def test_an_output_of_its_own_is_taken_whatever_mt5_says_of_ties(tmp_path: Path) -> None:
+    """Published files hold two matrices though the class says that they are one."""
+    file = saved("mt5", tmp_path) / "model.safetensors"
+    stored = load_file(file)
+    save_file({**stored, "lm_head.weight": torch.randn(29, 12)}, file, {"format": "pt"})
+    wanted = MT5ForConditionalGeneration.from_pretrained(tmp_path).eval()
+    assert_same_logits(*both_logits(tmp_path, wanted))
+
+
+# ---------------------------------------------------------------- Marian's own files
+
+OPTIONS: dict[str, Any] = {
+    "type": "transformer",
+    "dim-emb": 12,
+    "enc-depth": 2,
+    "dec-depth": 3,
+    "transformer-heads": 3,
+    "transformer-dim-ffn": 20,
+    "transformer-ffn-activation": "swish",
+    "transformer-preprocess": '""',
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-emb": "d",
+    "transformer-tied-layers": "\n  []",
+    "tied-embeddings-all": "true",
+    "dim-vocabs": "\n  - 28\n  - 28",
+}
+
+
+def as_npz(folder: Path, model: PreTrainedModel, **options: Any) -> Path:
+    """Write Marian's own file of a model, by its table read backwards."""
+    state, shared = model.state_dict(), model.config.share_encoder_decoder_embeddings
+    arrays = {"decoder_ff_logit_out_b": state["final_logits_bias"][:, :-1]}
+    embeddings = {"Wemb": "shared"} if shared else {
+        f"{stack}_Wemb": f"{stack}.embed_tokens" for stack in ("encoder", "decoder")
+    }  # fmt: skip
+    arrays |= {name: state[f"model.{place}.weight"][:-1] for name, place in embeddings.items()}
+    for stack, depth in (("encoder", 2), ("decoder", 3)):
+        for layer in range(depth):
+            for name, place in LAYER.items():
+                tensor = state.get(f"model.{stack}.layers.{layer}.{place}")
+                if tensor is not None:
+                    arrays[f"{stack}_l{layer + 1}_{name}"] = (
+                        tensor.T if tensor.dim() == 2 else tensor[None]
+                    )
+    text = "".join(f"{key}: {value}\n" for key, value in {**OPTIONS, **options}.items()) + "\0"
+    folder.mkdir(exist_ok=True)
+    values = {name: array.numpy() for name, array in arrays.items()}
+    yml = np.frombuffer(text.encode(), np.int8)
+    np.savez(folder / "model.npz", **values, **{"special:model.yml": yml})
+    (folder / "opus.vocab.yml").write_text('"<unk>": 1\n</s>: 7\n? no\n'.replace("? no\n", ""))
+    (folder / "decoder.yml").write_text("beam-size: 4\nnormalize: 1\n")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["marian", "marian-two"])
+@torch.no_grad()
+def test_marians_own_file_gives_the_same_logits(name: str, tmp_path: Path) -> None:
+    """Matrices turned, a row of zeros for padding, the end of a sentence by the vocabulary."""
+    model = theirs(name)
+    for part in {model.model.get_input_embeddings(), model.model.decoder.embed_tokens}:
+        part.weight[-1] = 0.0
+    model.final_logits_bias[:, -1] = 0.0
+    options = {"tied-embeddings-all": "false", "tied-embeddings": "true"} if "two" in name else {}
+    options["transformer-ffn-activation"] = {"gelu": "swish"}.get(
+        model.config.activation_function, "swish"
+    )
+    folder = as_npz(tmp_path, model, **options)
+    hf, _ = read_checkpoint(folder)
+    assert (hf["pad_token_id"], hf["eos_token_id"], hf["num_beams"]) == (28, 7, 4)
+    if name == "marian":
+        assert_same_logits(*both_logits(folder, model))
+    else:
+        load_foreign(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("type", "s2s"),
+        ("transformer-preprocess", "n"),
+        ("transformer-decoder-autoreg", "average-attention"),
+        ("transformer-ffn-activation", "gelu"),
+        ("transformer-tied-layers", "\n  - 1\n  - 1"),
+        ("tied-embeddings-all", "false"),
+        ("enc-depth", "many"),
+    ],
+)
+def test_options_of_marian_that_we_lack_are_named(key: str, value: str, tmp_path: Path) -> None:
+    """One option is changed, and the error names it."""
+    folder = as_npz(tmp_path, theirs("marian"), **{key: value})
+    with pytest.raises(InputError, match=key.replace("-all", "")):
+        load_foreign(folder)
+
+
+def test_vocabularies_and_options_of_marian_are_read(tmp_path: Path) -> None:
+    """Quotes, escapes, colons in tokens; flags, numbers, lists."""
+    text = '</s>: 0\n"\\"a\\": b": 1\n\'it\'\'s\': 2\n"\\x85": 3\n"\\u2028": 4\n▁x: 5\n'
+    (tmp_path / "v.yml").write_text(text, "utf-8")
+    tokens = ["</s>", '"a": b', "it's", "\x85", "\u2028", "▁x"]
+    assert read_vocabulary(tmp_path / "v.yml") == {token: i for i, token in enumerate(tokens)}
+    found = read_options("a: true\nb: -3\nc:\n  - 1\n  - x\nd: ''\ne: []\n\0")
+    assert found == {"a": True, "b": -3, "c": [1, "x"], "d": "", "e": []}
