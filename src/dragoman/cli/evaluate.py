@@ -26,6 +26,12 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     src: Annotated[Path | None, option("Source lines (.gz, .xz, .zst too).")] = None,
     ref: Annotated[Path | None, option("Reference translations, line by line.")] = None,
     hyp: Annotated[Path | None, option("Write the translations to this file.")] = None,
+    src_lang: Annotated[
+        str | None, option("Language of the source, in a model of several languages.")
+    ] = None,
+    tgt_lang: Annotated[
+        str | None, option("Language to translate into, in a model of several languages.")
+    ] = None,
     tokenize: Annotated[
         str | None, option("BLEU's tokenizer; by default that of the language.")
     ] = None,
@@ -75,6 +81,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     test = EvaluationData(
         **files,
         tokenize=tokenize,
+        languages=(src_lang, tgt_lang),
         decoding={
             "beam_size": beam_size,
             "length_penalty": length_penalty,

@@ -110,7 +110,7 @@ def save_model(
     weights: Model | Mapping[str, Tensor],
     config: FolderConfig,
     *,
-    tokenizers: tuple[Saves, Saves],
+    tokenizers: tuple[Saves, Saves] | Mapping[str, Saves],
     card: str | None = None,
     eight_bits: bool = False,
 ) -> FolderConfig:
@@ -119,14 +119,18 @@ def save_model(
     Whoever reads meanwhile, or after saving was killed, finds the old model or the new one where
     both have the same architecture, tokenizers and format; else possibly a folder that is rejected.
     `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
-    same object twice when they are one; `card` is the text of `README.md`; `eight_bits` rounds the
+    same object twice when they are one, or files by their names; `card` is the text of `README.md`; `eight_bits` rounds the
     matrices, to a quarter of the size. Raises InputError where no folder can be, DragomanError when
     writing fails (a full disk): the older model, if there is one, is then as it was, and nothing
     half-written stays.
     """
-    src, tgt = tokenizers
-    with _staging(folder) as staged:
+    if isinstance(tokenizers, Mapping):
+        names = dict(tokenizers)
+    else:
+        src, tgt = tokenizers
         names = {JOINT: src} if src is tgt else {SRC: src, TGT: tgt}
+    number = IN_EIGHT_BITS if eight_bits else FORMAT if config.published is None else PUBLISHED
+    with _staging(folder) as staged:
         for name, tokenizer in names.items():
             tokenizer.save(staged / name)
         stored = _stored_once(weights, config.model)
@@ -134,7 +138,7 @@ def save_model(
         save_file(stored, staged / WEIGHTS, {"format": "pt"})
         config = replace(
             config,
-            format=IN_EIGHT_BITS if eight_bits else FORMAT,
+            format=number,
             dragoman=__version__,
             tokenizers={name: _sha256(staged / name) for name in names},
             weights_sha256=_sha256(staged / WEIGHTS),
@@ -291,7 +295,11 @@ def read_config(folder: Path) -> FolderConfig:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged: it is not JSON ({error}).") from error
-    if isinstance(data, dict) and "format" not in data and {"model_type", "architectures"} & {*data}:
+    if (
+        isinstance(data, dict)
+        and "format" not in data
+        and {"model_type", "architectures"} & {*data}
+    ):
         from dragoman.models.foreign.folder import read_foreign_config
 
         return read_foreign_config(folder, data)

@@ -77,7 +77,8 @@ def tokenizers_of(folder: Path, config: FolderConfig) -> tuple[Tokenizer, Tokeni
     if config.format == AS_IT_IS:
         return read_tokenizers(folder, read_object(folder / CONFIG))
     tokenizer_paths(folder, config)  # checks the files
-    return read_tokenizers(folder, {"model_type": config.published.family})
+    start = {} if config.model.bos_id < 0 else {"decoder_start_token_id": config.model.bos_id}
+    return read_tokenizers(folder, {"model_type": config.published.family} | start)
 
 
 def load_tokenizers(src: Path, tgt: Path) -> tuple[Tokenizer, Tokenizer]:

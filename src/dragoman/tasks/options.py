@@ -117,9 +117,7 @@ class DecodingOptions(DecodingDefaults):
                 n_best=n_best,
                 early_stopping=self.early_stopping,
             )
-        beam = Beam(
-            beam_size=self.beam_size, length_penalty=self.length_penalty, n_best=n_best
-        )
+        beam = Beam(beam_size=self.beam_size, length_penalty=self.length_penalty, n_best=n_best)
         if self.beam_groups == 1:
             return beam
         return DiverseBeam(**asdict(beam), groups=self.beam_groups, diversity=self.diversity)

@@ -32,7 +32,7 @@ FRAME = 2
 def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
     """Return what a dragoman folder of this model would say. Raises InputError, naming the key."""
     generation = folder / GENERATION
-    said = {**hf, **(read_object(generation) if generation.is_file() else {})}
+    said = read_object(generation) if generation.is_file() else hf
     said = {key: value for key, value in said.items() if value is not None}
     try:
         model = family(hf).config(hf)
@@ -41,7 +41,7 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
             format=AS_IT_IS,
             model=model,
             decoding=_decoding(hf, said),
-            generation=_generation(said) if isinstance(model, DecoderOnlyConfig) else None,
+            generation=_generation(hf, said) if isinstance(model, DecoderOnlyConfig) else None,
             reading=ReadingDefaults(max_tokens=_places(hf, 512)),
             published=published,
         )
@@ -69,10 +69,11 @@ def _decoding(hf: HF, said: HF) -> DecodingDefaults:
     )
 
 
-def _generation(said: HF) -> GenerationDefaults:
+def _generation(hf: HF, said: HF) -> GenerationDefaults:
     """Sampling where the publisher samples, else the most probable token."""
     longest = said.get("max_new_tokens")
     return GenerationDefaults(
+        context=_places(hf, 1024) + FRAME,
         max_tokens=longest or GenerationDefaults().max_tokens,
         temperature=float(said.get("temperature", 1.0)) if said.get("do_sample") else 0.0,
     )
@@ -102,7 +103,9 @@ def _forbidden(said: HF) -> tuple[int, ...]:
     """The ids that are never written. Raises InputError for a forbidden sequence of several."""
     words: Sequence[Any] = said.get("bad_words_ids", ())
     if any(len(word) != 1 for word in words):
-        raise InputError("bad_words_ids forbids sequences of several tokens, which is not supported")
+        raise InputError(
+            "bad_words_ids forbids sequences of several tokens, which is not supported"
+        )
     return tuple(sorted({int(word[0]) for word in words} | {*said.get("suppress_tokens", ())}))
 
 

@@ -251,7 +251,9 @@ class IdTranslator:
     def _pad_src(self, sources: Sequence[Ids]) -> Tensor:
         """The sources (B, S) in their frames, padded."""
         frame, pad_id = self.specials.src_frame, self.specials.src_pad_id
-        return _pad([[*frame.before, *ids, *frame.after] for ids in sources], pad_id).to(self.device)
+        return _pad([[*frame.before, *ids, *frame.after] for ids in sources], pad_id).to(
+            self.device
+        )
 
     def _targets(self, targets: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         """What the decoder reads when it is to write the targets, and what it writes: (B, T) both.

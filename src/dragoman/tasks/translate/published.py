@@ -89,13 +89,12 @@ class Published:
             self._check(src_lang, "source")
         if tgt_lang is not None:
             self._check(tgt_lang, "target")
-        return replace(
-            self, src_lang=src_lang or self.src_lang, tgt_lang=tgt_lang or self.tgt_lang
-        )
+        return replace(self, src_lang=src_lang or self.src_lang, tgt_lang=tgt_lang or self.tgt_lang)
 
     def check_chosen(self) -> None:
         """Raise InputError where the model needs a language that was not given."""
-        if self.languages and self.tgt_lang is None and not self.defaults.begin:
+        in_text = self.defaults.family == "marian"  # which may begin with >>lang<<
+        if self.languages and self.tgt_lang is None and not (in_text or self.defaults.begin):
             raise InputError(
                 f"The model has {len(self.languages)} languages; say which by --src-lang and "
                 f"--tgt-lang (in Python: translator.between): {self._listed()}."
