@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from tests.foreign_folders import FAMILIES, SENTENCES, noisy
 
 import dragoman
 from dragoman.convert.published import take_over
 from dragoman.errors import InputError
 from dragoman.tasks.lines import one_line
-from tests.foreign_folders import FAMILIES, SENTENCES, noisy
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 pytest.importorskip("sentencepiece", reason="needs sentencepiece")
@@ -46,11 +46,11 @@ CASES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "nllb": ("M2M100ForConditionalGeneration", "M2M100Config", SMALL),
     "t5": ("T5ForConditionalGeneration", "T5Config", T5),
 }
-LINES = [one_line(line) for line in noisy(SENTENCES, 40)]
+LINES = [one_line(line) for line in noisy(SENTENCES, 24)]
 LINES = [line for line in LINES if line]
 
 
-def make_folder(folder: Path, name: str, **generation: object) -> Any:
+def make_folder(folder: Path, name: str, **generation: object) -> Any:  # noqa: ANN401 -- theirs
     """Write a model of random weights with a tokenizer of its family; return theirs."""
     said = FAMILIES[name](folder)
     kind, config, sizes = CASES[name]
@@ -69,8 +69,8 @@ def make_folder(folder: Path, name: str, **generation: object) -> Any:
     )
     model = getattr(transformers, kind)(made).eval()
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.2 * torch.randn_like(parameter)
+        for parameter in filter(lambda each: each.requires_grad, model.parameters()):
+            parameter.add_(0.2 * torch.randn_like(parameter))
         if "final_logits_bias" in dict(model.named_buffers()):
             model.final_logits_bias.normal_()
             model.final_logits_bias[0, tokenizer.eos_token_id] = 2.0
@@ -80,7 +80,7 @@ def make_folder(folder: Path, name: str, **generation: object) -> Any:
     return model
 
 
-def read_tokenizer(folder: Path) -> Any:
+def read_tokenizer(folder: Path) -> Any:  # noqa: ANN401 -- theirs
     """Theirs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -88,7 +88,11 @@ def read_tokenizer(folder: Path) -> Any:
 
 
 def their_texts(
-    folder: Path, name: str, model: Any, lines: Sequence[str], **chosen: object
+    folder: Path,
+    name: str,
+    model: Any,  # noqa: ANN401 -- theirs
+    lines: Sequence[str],
+    **chosen: object,
 ) -> list[str]:
     """What their classes write, line by line."""
     tokenizer = read_tokenizer(folder)
@@ -175,7 +179,7 @@ def test_a_folder_generates_as_its_own_class(name: str, tmp_path: Path) -> None:
     model = getattr(transformers, kind)(made).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += 0.2 * torch.randn_like(parameter)
+            parameter.add_(0.2 * torch.randn_like(parameter))
     ids = {key: value for key, value in ids.items() if value is not None}
     model.generation_config = transformers.GenerationConfig(**ids, max_new_tokens=16)
     model.save_pretrained(tmp_path)
@@ -207,7 +211,7 @@ def test_a_folder_classifies_as_its_own_class(tmp_path: Path) -> None:
     model = transformers.BertForSequenceClassification(made).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += 0.2 * torch.randn_like(parameter)
+            parameter.add_(0.2 * torch.randn_like(parameter))
     model.save_pretrained(tmp_path)
     classifier = dragoman.load(tmp_path, device="cpu")
     for line, found in zip(LINES, classifier.classify(LINES), strict=True):

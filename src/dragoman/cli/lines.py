@@ -362,7 +362,7 @@ def _follows_blank(before: bytes, _line: bytes) -> bool:
     return before == b"\n"
 
 
-def score(
+def score(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     *,
     src: Annotated[Path, option("Sources or prompts, one per line (.gz, .xz and .zst too).")],

@@ -13,6 +13,7 @@ from dragoman.decode.beam import Beam
 from dragoman.decode.diverse import DiverseBeam
 from dragoman.decode.ensemble import Ensemble, mean_log_probs
 from dragoman.decode.greedy import Chooser, Greedy, SingleFrontier
+from dragoman.decode.power import EarlyStopping, PowerBeam
 from dragoman.decode.processors import (
     Forbid,
     ForcedPrefix,
@@ -22,7 +23,6 @@ from dragoman.decode.processors import (
     RepetitionPenalty,
     relative_lengths,
 )
-from dragoman.decode.power import EarlyStopping, PowerBeam
 from dragoman.decode.protocol import (
     Advance,
     Frontier,

@@ -119,10 +119,10 @@ def save_model(
     Whoever reads meanwhile, or after saving was killed, finds the old model or the new one where
     both have the same architecture, tokenizers and format; else possibly a folder that is rejected.
     `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
-    same object twice when they are one, or files by their names; `card` is the text of `README.md`; `eight_bits` rounds the
-    matrices, to a quarter of the size. Raises InputError where no folder can be, DragomanError when
-    writing fails (a full disk): the older model, if there is one, is then as it was, and nothing
-    half-written stays.
+    same object twice when they are one, or files by their names; `card` is the text of `README.md`;
+    `eight_bits` rounds the matrices, to a quarter of the size. Raises InputError where no folder
+    can be, DragomanError when writing fails (a full disk): the older model, if there is one, is
+    then as it was, and nothing half-written stays.
     """
     if isinstance(tokenizers, Mapping):
         names = dict(tokenizers)

@@ -34,8 +34,8 @@ VERBS: dict[str, str | None] = {
     "translate": (
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
-        "--shortlist --src-lang --tgt-lang --prefixes --ensemble --no-split --no-retry --max-batch-tokens --json "
-        "--device --compute --output --resume"
+        "--shortlist --src-lang --tgt-lang --prefixes --ensemble --no-split --no-retry "
+        "--max-batch-tokens --json --device --compute --output --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "

@@ -48,7 +48,7 @@ class Translator(Loadable):
     `options` are what a call uses unless told otherwise.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- all that a folder has
         self,
         model: EncoderDecoder,
         src_tokenizer: Tokenizer,
