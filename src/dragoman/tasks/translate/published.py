@@ -102,9 +102,9 @@ class Published:
 
     def _check(self, code: str, side: str) -> None:
         if code not in self.languages:
-            hint = did_you_mean(code, self.languages)
+            hint = did_you_mean(code, self.languages) or "."
             raise InputError(
-                f"The model has no {side} language {code}{hint}; it has {self._listed()}."
+                f"The model has no {side} language {code}: it has {self._listed()}{hint}"
             )
 
     def _listed(self) -> str:
