@@ -9,6 +9,8 @@ from dragoman.cli.output import (
     Device,
     LengthPenalty,
     ModelFolder,
+    SrcLang,
+    TgtLang,
     option,
     to_json,
 )
@@ -26,12 +28,8 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     src: Annotated[Path | None, option("Source lines (.gz, .xz, .zst too).")] = None,
     ref: Annotated[Path | None, option("Reference translations, line by line.")] = None,
     hyp: Annotated[Path | None, option("Write the translations to this file.")] = None,
-    src_lang: Annotated[
-        str | None, option("Language of the source, in a model of several languages.")
-    ] = None,
-    tgt_lang: Annotated[
-        str | None, option("Language to translate into, in a model of several languages.")
-    ] = None,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
     tokenize: Annotated[
         str | None, option("BLEU's tokenizer; by default that of the language.")
     ] = None,

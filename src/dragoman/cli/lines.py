@@ -22,6 +22,8 @@ from dragoman.cli.output import (
     ModelFolder,
     OutputFile,
     Resume,
+    SrcLang,
+    TgtLang,
     digest_of,
     each_line,
     option,
@@ -102,16 +104,9 @@ Shortlist = Annotated[
         "--shortlist",
     ),
 ]
-SrcLang = Annotated[
-    str | None, option("Language of the source, by its code in a model of several languages.")
-]
-TgtLang = Annotated[
-    str | None, option("Language to translate into, by its code in a model of several languages.")
-]
 Prefixes = Annotated[
     Path | None, option("What each translation begins with, line by line; empty lines are free.")
 ]
-
 Ensemble = Annotated[
     list[Path] | None,
     typer.Option(

@@ -97,11 +97,6 @@ class Translator(Loadable):
             published=Published.of(folder),
         )
 
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The codes of the languages that `between` takes; none for a model of one pair."""
-        return tuple(self.src_tokenizer.languages)
-
     def between(self, src_lang: str | None = None, tgt_lang: str | None = None) -> Self:
         """Return a translator from one language to another, of the same model.
 
@@ -235,7 +230,8 @@ class Translator(Loadable):
     def score_ids(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
         """The same for pairs of ids, both without bos and eos."""
         lengths = [len(src) + len(tgt) for src, tgt in pairs]
-        self._check_languages()
+        if self._published is not None:
+            self._published.check_chosen()
         for number, length in enumerate(lengths, start=1):
             if length > LONGEST_PAIR:
                 raise InputError(
@@ -259,15 +255,11 @@ class Translator(Loadable):
 
     # ------------------------------------------------------------ from ids to results
 
-    def _check_languages(self) -> None:
-        """Raise InputError where the model has many languages and none is chosen."""
-        if self._published is not None:
-            self._published.check_chosen()
-
     def _translate(
         self, lines: list[str], options: DecodingOptions, prefixes: list[str] | None = None
     ) -> list[Translation]:
-        self._check_languages()
+        if self._published is not None:
+            self._published.check_chosen()
         limit = self._ids.longest_source(options.max_src_tokens)
         split = options.split_sentences is not False
         parts_of = to_parts(lines, self.src_tokenizer, limit, split=split)
