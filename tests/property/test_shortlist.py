@@ -18,12 +18,13 @@ from dragoman.models.plan.products import can_pack
 from dragoman.nn import Arithmetic
 from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.ids import IdTranslator, Source, Specials
+from dragoman.text.tokenizer import Frame
 
 V = 300  # lists of one to four times 64 places
 CONFIG = replace(SMALL, src_vocab_size=V, tgt_vocab_size=V)
 MODEL = make_model(CONFIG, torch.float32)
 SPECIALS = Specials(
-    src_pad_id=PAD, src_eos_id=3, pad_id=PAD, bos_id=2, eos_id=3, forbidden=(PAD, 1, 2)
+    src_pad_id=PAD, src_frame=Frame((), (3,)), pad_id=PAD, bos_id=2, eos_id=3, forbidden=(PAD, 1, 2)
 )
 SEEDS = st.integers(0, 2**32)
 SOURCES = st.lists(st.tuples(st.integers(1, 12), SEEDS), min_size=1, max_size=5)

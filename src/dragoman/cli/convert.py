@@ -19,9 +19,12 @@ def convert(
     ],
     *,
     to: Annotated[
-        Literal["huggingface", "ctranslate2", "onnx", "int8"],
-        option("The library to convert for, or int8: our own folder, with 8-bit weights."),
-    ],
+        Literal["huggingface", "ctranslate2", "onnx", "int8"] | None,
+        option(
+            "The library to convert for, or int8: our own folder, with 8-bit weights. Omitted: our "
+            "own folder, of a folder of Hugging Face."
+        ),
+    ] = None,
     probe: Annotated[
         Path | None,
         option(
@@ -40,6 +43,8 @@ def convert(
 ) -> None:
     """Write a model for another library, if it then computes the same; or in 8 bits.
 
+    dragoman convert opus-mt-en-de en-de
+
     dragoman convert runs/en-zh en-zh-hf --to huggingface
 
     dragoman convert runs/en-zh en-zh-ct2 --to ctranslate2 --probe dev.en
@@ -50,8 +55,11 @@ def convert(
     """
     if references is not None and (to != "int8" or probe is None):
         raise InputError("--references goes with --to int8 and --probe; add them, or leave it out")
-    if shard_size is not None and to == "int8":
+    if shard_size is not None and to != "huggingface":
         raise InputError("--shard-size goes with --to huggingface; leave it out")
+    if to is None:
+        _take_over(model, out, probe)
+        return
     sentences = None if probe is None else list(read_lines(probe))
     if to == "int8":
         from dragoman.convert.eight_bits import quantize
@@ -73,3 +81,18 @@ def convert(
         f"{out} holds the model for {TARGETS[to].name}: {counted(proof.sentences, 'sentence')} of "
         f"the probe answered alike, logits within {proof.worst:.1e}."
     )
+
+
+def _take_over(model: Path, out: Path, probe: Path | None) -> None:
+    """Make a folder of our own of one of Hugging Face."""
+    if probe is not None:
+        raise InputError("--probe goes with --to; add it, or leave --probe out")
+    from dragoman.convert.published import take_over
+
+    worst = take_over(model, out)
+    proof = "every tensor has its place"
+    if worst is None:
+        proof += " (install transformers to compare logits)"
+    else:
+        proof += f", logits within {worst:.1e} of those of transformers"
+    say(f"{out} holds the model of {model}: {proof}.")

@@ -9,6 +9,8 @@ from dragoman.cli.output import (
     Device,
     LengthPenalty,
     ModelFolder,
+    SrcLang,
+    TgtLang,
     option,
     to_json,
 )
@@ -26,6 +28,8 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     src: Annotated[Path | None, option("Source lines (.gz, .xz, .zst too).")] = None,
     ref: Annotated[Path | None, option("Reference translations, line by line.")] = None,
     hyp: Annotated[Path | None, option("Write the translations to this file.")] = None,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
     tokenize: Annotated[
         str | None, option("BLEU's tokenizer; by default that of the language.")
     ] = None,
@@ -75,6 +79,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     test = EvaluationData(
         **files,
         tokenize=tokenize,
+        languages=(src_lang, tgt_lang),
         decoding={
             "beam_size": beam_size,
             "length_penalty": length_penalty,

@@ -90,7 +90,9 @@ def _translation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices
     from dragoman.tasks.translate.translator import Translator
 
     translator = Translator.of(folder)
-    options = with_given(translator.options, {"beam_size": choices.beam_size})
+    options = with_given(  # what is explained is the paper's beam, whoever published the model
+        translator.options, {"beam_size": choices.beam_size, "length_norm": "gnmt"}
+    )
     text = text.strip()
     ids = folder.src_tokenizer.encode(text)
     if len(ids) > options.max_src_tokens:

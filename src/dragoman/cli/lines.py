@@ -22,6 +22,8 @@ from dragoman.cli.output import (
     ModelFolder,
     OutputFile,
     Resume,
+    SrcLang,
+    TgtLang,
     digest_of,
     each_line,
     option,
@@ -105,7 +107,6 @@ Shortlist = Annotated[
 Prefixes = Annotated[
     Path | None, option("What each translation begins with, line by line; empty lines are free.")
 ]
-
 Ensemble = Annotated[
     list[Path] | None,
     typer.Option(
@@ -134,6 +135,8 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     min_p: MinP = None,
     seed: Seed = None,
     shortlist: Shortlist = False,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
     prefixes: Prefixes = None,
     ensemble: Ensemble = None,
     no_split: NoSplit = False,
@@ -170,11 +173,13 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "max_batch_tokens": max_batch_tokens,
     }
     command = _command(chosen, prefixes, ensemble or (), compute) | {"--json": as_json}
+    command |= {"--src-lang": src_lang, "--tgt-lang": tgt_lang}
     check_output(output, model, prefixes)
     starts = _is_next if n_best > 1 and not as_json else None
     lines = each_line(model, file, command, output=output, resume=resume, starts=starts)
     with lines as given, nullcontext() if prefixes is None else lines_from(prefixes) as begun:
         translator = _loaded([model, *(ensemble or ())], compute, device)
+        translator = translator.between(src_lang, tgt_lang)
         _translate(given, begun, translator, chosen, as_json=as_json)
 
 
@@ -352,7 +357,7 @@ def _follows_blank(before: bytes, _line: bytes) -> bool:
     return before == b"\n"
 
 
-def score(
+def score(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     *,
     src: Annotated[Path, option("Sources or prompts, one per line (.gz, .xz and .zst too).")],
@@ -360,6 +365,8 @@ def score(
     as_json: Annotated[
         bool, option("Print a JSON object per pair, with each token's score.", "--json")
     ] = False,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
     device: Device = "auto",
 ) -> None:
     """Print the log-probability of each pair: the sum over its tokens, a tab, their mean.
@@ -374,6 +381,12 @@ def score(
     scorer = load(model, device=device)
     if not isinstance(scorer, Scorer):
         raise InputError(f"{model} holds an encoder, which cannot score texts.")
+    if src_lang is not None or tgt_lang is not None:
+        from dragoman.tasks.translate.translator import Translator
+
+        if not isinstance(scorer, Translator):
+            raise InputError(f"{model} holds no translator; leave out --src-lang and --tgt-lang.")
+        scorer = scorer.between(src_lang, tgt_lang)
     log_prob, num_tokens, num_pairs = 0.0, 0, 0
     with to_stdout() as write:
         while ahead:

@@ -56,6 +56,12 @@ FileOrText = Annotated[
 ]
 BATCH_TOKENS = option("Maximum number of tokens per batch; fewer need less memory.")
 BeamSize = Annotated[int | None, option("Beam size; 1 is greedy search.")]
+SrcLang = Annotated[
+    str | None, option("Language of the source, by its code in a model of several languages.")
+]
+TgtLang = Annotated[
+    str | None, option("Language to translate into, by its code in a model of several languages.")
+]
 LengthPenalty = Annotated[
     float | None, option("Exponent of the length penalty; larger values favour longer texts.")
 ]

@@ -26,8 +26,8 @@ def shortlist(
     dragoman shortlist runs/en-zh --src train.en --tgt train.zh
     """
     from dragoman.data.corpus import CorpusConfig, read_pairs
-    from dragoman.models.folder import read_config, tokenizer_paths
-    from dragoman.tasks.folders import load_tokenizers
+    from dragoman.models.folder import read_config
+    from dragoman.tasks.folders import tokenizers_of
     from dragoman.tasks.translate.shortlist import learn_shortlist, save_shortlist
 
     if size < 1:
@@ -38,7 +38,7 @@ def shortlist(
             f"{model} holds a model of the kind {config.model.kind}, which does not translate; "
             "give a translator."
         )
-    tokenizers = load_tokenizers(*tokenizer_paths(model, config))
+    tokenizers = tokenizers_of(model, config)
     texts = list(read_pairs(CorpusConfig(src=str(src), tgt=str(tgt))))
     sides = zip(tokenizers, zip(*texts, strict=True), strict=True)
     pairs = list(zip(*(each.encode_batch(lines) for each, lines in sides), strict=True))

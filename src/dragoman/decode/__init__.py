@@ -13,6 +13,7 @@ from dragoman.decode.beam import Beam
 from dragoman.decode.diverse import DiverseBeam
 from dragoman.decode.ensemble import Ensemble, mean_log_probs
 from dragoman.decode.greedy import Chooser, Greedy, SingleFrontier
+from dragoman.decode.power import EarlyStopping, PowerBeam
 from dragoman.decode.processors import (
     Forbid,
     ForcedPrefix,
@@ -44,6 +45,7 @@ __all__ = [
     "Beam",
     "Chooser",
     "DiverseBeam",
+    "EarlyStopping",
     "Ensemble",
     "Forbid",
     "Forced",
@@ -55,6 +57,7 @@ __all__ = [
     "MinimumLength",
     "Model",
     "NoRepeatedNgrams",
+    "PowerBeam",
     "Prefixes",
     "Processor",
     "RepetitionPenalty",

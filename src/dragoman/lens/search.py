@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dragoman.decode import Advance, Beam, Greedy, Hypothesis, Sample, length_penalty
+from dragoman.decode import Advance, Beam, Greedy, Hypothesis, PowerBeam, Sample, length_penalty
 from dragoman.lens.inspection import BeamTree, Node, NodeState
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 from dragoman.wording import counted
@@ -53,7 +53,7 @@ class Observed:
     tokens to record for each row.
     """
 
-    def __init__(self, strategy: Beam | Greedy | Sample, alternatives: int = 5) -> None:
+    def __init__(self, strategy: Beam | Greedy | PowerBeam | Sample, alternatives: int = 5) -> None:
         self.beam_size = strategy.beam_size
         self.n_best = strategy.n_best
         self.length_penalty = strategy.length_penalty

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from dragoman.errors import InputError
-from dragoman.ranges import Count, NonNegative, Range, check_ranges
+from dragoman.ranges import Count, Index, NonNegative, Positive, Range, check_ranges
 
 Words = Literal["spaced", "characters"]
 
@@ -20,6 +20,11 @@ BeamSize = Annotated[
     ),
 ]
 Context = Annotated[int, Range(least=2)]
+LengthNorm = Literal["gnmt", "power"]
+"""What a beam divides sums of log-probabilities by: `((5 + n) / 6) ** alpha`, or `n ** alpha`."""
+EarlyStopping = Literal["estimate", "full", "never"]
+"""When a beam by `n ** alpha` is finished, once it has `beam_size` complete hypotheses: if the best
+open one would score less by ending now; at once; or if it would even at the greatest length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +95,37 @@ class ReadingDefaults:
     """Maximum number of tokens; a longer text is read in parts."""
     words: Words = "spaced"
     """What is tagged: words split at white space and punctuation, or every character."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a value that no call could use."""
+        check_ranges(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedDefaults:
+    """What a model of another library needs beside all that ours have.
+
+    Its tokenizers are read from the files of that library, and it is decoded as its publisher says.
+    """
+
+    family: str
+    """The `model_type` of its config: how tokenizers are read, and where languages go."""
+    forbidden: tuple[int, ...] = ()
+    """Ids that are never written."""
+    begin: tuple[int, ...] = ()
+    """Ids that every target begins with, unless a language says otherwise."""
+    early_stopping: EarlyStopping = "estimate"
+    """When a beam is finished."""
+    min_length: Index = 0
+    """Minimum number of tokens, the end not counted."""
+    no_repeat_ngrams: Index = 0
+    """Never repeat an n-gram of this length; 0 allows repetition."""
+    repetition_penalty: Positive = 1.0
+    """Values above 1 make tokens less likely that the text already has."""
+    top_k: Count | None = None
+    """Sample from this many of the most probable tokens."""
+    top_p: Annotated[float, Range(above=0, most=1)] = 1.0
+    """Nucleus sampling threshold."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value that no call could use."""

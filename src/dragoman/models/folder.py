@@ -36,15 +36,22 @@ from dragoman.errors import DragomanError, InputError, nearest
 from dragoman.files.writing import rename_durably, sync
 from dragoman.models.build import Model, build_empty, build_on_meta, reading
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import DecodingDefaults, GenerationDefaults, ReadingDefaults
+from dragoman.models.defaults import (
+    DecodingDefaults,
+    GenerationDefaults,
+    PublishedDefaults,
+    ReadingDefaults,
+)
 from dragoman.models.eight_bits import in_float32, rounded
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
 from dragoman.version import __version__
 
-FORMAT, IN_EIGHT_BITS = 2, 3
-"""The numbers of the format written here, with weights in fp32 and with matrices rounded to 8 bits;
-they grow when an older dragoman could not read it."""
+FORMAT, IN_EIGHT_BITS, PUBLISHED = 2, 3, 4
+"""The numbers of the format written here: with weights in fp32, with matrices rounded to 8 bits,
+and with tokenizers of another library; they grow when an older dragoman could not read it."""
+AS_IT_IS = 0
+"""Stands for the format of a folder of Hugging Face that is read as it is."""
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
@@ -69,6 +76,8 @@ class FolderConfig:
     """How to generate, where the model is decoder-only."""
     reading: ReadingDefaults | None = None
     """How to read, where the model is encoder-only."""
+    published: PublishedDefaults | None = None
+    """What a model of another library needs beside; None for one that dragoman trained."""
     src_lang: str | None = None
     """The source language, where known."""
     tgt_lang: str | None = None
@@ -101,7 +110,7 @@ def save_model(
     weights: Model | Mapping[str, Tensor],
     config: FolderConfig,
     *,
-    tokenizers: tuple[Saves, Saves],
+    tokenizers: tuple[Saves, Saves] | Mapping[str, Saves],
     card: str | None = None,
     eight_bits: bool = False,
 ) -> FolderConfig:
@@ -110,14 +119,18 @@ def save_model(
     Whoever reads meanwhile, or after saving was killed, finds the old model or the new one where
     both have the same architecture, tokenizers and format; else possibly a folder that is rejected.
     `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
-    same object twice when they are one; `card` is the text of `README.md`; `eight_bits` rounds the
-    matrices, to a quarter of the size. Raises InputError where no folder can be, DragomanError when
-    writing fails (a full disk): the older model, if there is one, is then as it was, and nothing
-    half-written stays.
+    same object twice when they are one, or files by their names; `card` is the text of `README.md`;
+    `eight_bits` rounds the matrices, to a quarter of the size. Raises InputError where no folder
+    can be, DragomanError when writing fails (a full disk): the older model, if there is one, is
+    then as it was, and nothing half-written stays.
     """
-    src, tgt = tokenizers
-    with _staging(folder) as staged:
+    if isinstance(tokenizers, Mapping):
+        names = dict(tokenizers)
+    else:
+        src, tgt = tokenizers
         names = {JOINT: src} if src is tgt else {SRC: src, TGT: tgt}
+    number = IN_EIGHT_BITS if eight_bits else FORMAT if config.published is None else PUBLISHED
+    with _staging(folder) as staged:
         for name, tokenizer in names.items():
             tokenizer.save(staged / name)
         stored = _stored_once(weights, config.model)
@@ -125,7 +138,7 @@ def save_model(
         save_file(stored, staged / WEIGHTS, {"format": "pt"})
         config = replace(
             config,
-            format=IN_EIGHT_BITS if eight_bits else FORMAT,
+            format=number,
             dragoman=__version__,
             tokenizers={name: _sha256(staged / name) for name in names},
             weights_sha256=_sha256(staged / WEIGHTS),
@@ -206,8 +219,9 @@ def _digest(section: Mapping[str, Any]) -> str:
 def as_saved(config: FolderConfig) -> dict[str, Any]:
     """What `config.json` holds of a config: a task only where it is not one of the package's."""
     plain: dict[str, Any] = to_plain(config)
-    if config.task is None:
-        del plain["task"]
+    for name in ("task", "published"):
+        if plain[name] is None:
+            del plain[name]
     return plain
 
 
@@ -223,6 +237,10 @@ def load_model(folder: Path) -> tuple[Model, FolderConfig]:
     older dragoman wrote no hash of the weights.
     """
     config = read_config(folder)
+    if config.format == AS_IT_IS:
+        from dragoman.models.foreign.files import load_foreign
+
+        return load_foreign(folder)[0], config
     while True:
         try:
             tokenizer_paths(folder, config)
@@ -277,13 +295,21 @@ def read_config(folder: Path) -> FolderConfig:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged: it is not JSON ({error}).") from error
+    if (
+        isinstance(data, dict)
+        and "format" not in data
+        and {"model_type", "architectures"} & {*data}
+    ):
+        from dragoman.models.foreign.folder import read_foreign_config
+
+        return read_foreign_config(folder, data)
     if not isinstance(data, dict) or type(data.get("format")) is not int or data["format"] < 1:
         raise InputError(f"{path} has no format number, so dragoman did not write it.")
-    if data["format"] > IN_EIGHT_BITS:
+    if data["format"] > PUBLISHED:
         raise InputError(
             f"{path} has format {data['format']}, made by a newer dragoman "
             f"({data.get('dragoman', 'version unknown')}); this one, {__version__}, reads up to "
-            f"format {IN_EIGHT_BITS}: upgrade with pip install --upgrade dragoman."
+            f"format {PUBLISHED}: upgrade with pip install --upgrade dragoman."
         )
     config = parse_settings(FolderConfig, data, str(path))
     if config.format > 1 and None in (config.weights_sha256, config.model_sha256):
@@ -299,7 +325,7 @@ def read_config(folder: Path) -> FolderConfig:
 def tokenizer_paths(folder: Path, config: FolderConfig) -> tuple[Path, Path]:
     """The tokenizer files of source and target, after checking that they are the right ones."""
     names = sorted(config.tokenizers)
-    if names not in ([JOINT], [SRC, TGT]):
+    if names not in ([JOINT], [SRC, TGT]) and config.published is None:
         raise InputError(
             f"{folder / CONFIG}: tokenizers must name {JOINT}, or {SRC} and {TGT}, "
             f"not {', '.join(names) or 'nothing'}."

@@ -4,10 +4,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, TypeVar
 
-from dragoman.decode import Beam, DiverseBeam, Greedy, Sample
+from dragoman.decode import Beam, DiverseBeam, EarlyStopping, Greedy, PowerBeam, Sample
 from dragoman.decode.diverse import DIVERSITY, Diversity
 from dragoman.errors import InputError
-from dragoman.models.defaults import WIDEST, BeamSize, Context, DecodingDefaults
+from dragoman.models.defaults import (
+    WIDEST,
+    BeamSize,
+    Context,
+    DecodingDefaults,
+    LengthNorm,
+)
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
 
 
@@ -21,6 +27,11 @@ class DecodingOptions(DecodingDefaults):
 
     n_best: Count = 1
     """Number of translations to return for each line; a beam has at most beam_size."""
+    length_norm: LengthNorm = "gnmt"
+    """What length_penalty is the exponent of: `((5 + n) / 6)`, or n (power) as for the models of
+    Hugging Face, whose beam search that is."""
+    early_stopping: EarlyStopping = "estimate"
+    """When a beam by power is finished."""
     beam_groups: Count = 1
     """Groups that the beam is cut into, each of which avoids the tokens of those before it."""
     diversity: Diversity = DIVERSITY
@@ -90,17 +101,23 @@ class DecodingOptions(DecodingDefaults):
         """How often each sentence is searched: once for each translation that is sampled."""
         return (self.mbr or self.n_best) if self.temperature > 0 else 1
 
-    def strategy(self, numbers: tuple[int, ...] | None = None) -> Beam | Greedy | Sample:
+    def strategy(
+        self, numbers: tuple[int, ...] | None = None
+    ) -> Beam | Greedy | PowerBeam | Sample:
         """How tokens are chosen, for sentences whose random numbers follow from these."""
         if self.temperature > 0:
             return _sampling(self, numbers)
         if self.beam_size == 1:
             return Greedy(length_penalty=self.length_penalty)
-        beam = Beam(
-            beam_size=self.beam_size,
-            length_penalty=self.length_penalty,
-            n_best=self.mbr or self.n_best,
-        )
+        n_best = self.mbr or self.n_best
+        if self.length_norm == "power" and self.beam_groups == 1:
+            return PowerBeam(
+                width=self.beam_size,
+                length_penalty=self.length_penalty,
+                n_best=n_best,
+                early_stopping=self.early_stopping,
+            )
+        beam = Beam(beam_size=self.beam_size, length_penalty=self.length_penalty, n_best=n_best)
         if self.beam_groups == 1:
             return beam
         return DiverseBeam(**asdict(beam), groups=self.beam_groups, diversity=self.diversity)

@@ -46,6 +46,8 @@ class EvaluationData:
     """Labelled texts, or words with tags."""
     tokenize: str | None = None
     """BLEU's tokenizer; else chosen by the language."""
+    languages: tuple[str | None, str | None] = (None, None)
+    """Of source and target, in a translator of several languages."""
     decoding: Mapping[str, Any] = field(default_factory=dict)
     """Options of decoding; where one is None, that of the folder holds."""
     split: Split = "file"

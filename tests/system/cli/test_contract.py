@@ -34,8 +34,8 @@ VERBS: dict[str, str | None] = {
     "translate": (
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
-        "--shortlist --prefixes --ensemble --no-split --no-retry --max-batch-tokens --json "
-        "--device --compute --output --resume"
+        "--shortlist --src-lang --tgt-lang --prefixes --ensemble --no-split --no-retry "
+        "--max-batch-tokens --json --device --compute --output --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
@@ -46,10 +46,10 @@ VERBS: dict[str, str | None] = {
     "classify": "--max-batch-tokens --json --device --output --resume",
     "tag": "--input --max-batch-tokens --json --device --output --resume",
     "evaluate": (
-        "--src --ref --hyp --tokenize --beam-size --length-penalty --max-batch-tokens --text "
-        "--split --data --layout --json --device"
+        "--src --ref --hyp --src-lang --tgt-lang --tokenize --beam-size --length-penalty "
+        "--max-batch-tokens --text --split --data --layout --json --device"
     ),
-    "score": "--src --tgt --json --device",
+    "score": "--src --tgt --json --src-lang --tgt-lang --device",
     "inspect": (
         "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json"
     ),

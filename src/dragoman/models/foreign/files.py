@@ -85,7 +85,7 @@ def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
             )
         if any(folder.glob("*.pt")):
             raise InputError(_why_no_weights(folder, {}))
-    hf = _read_object(folder / CONFIG)
+    hf = read_object(folder / CONFIG)
     if (folder / INDEX).is_file():
         return hf, _read_shards(folder)
     if not (folder / WEIGHTS).is_file():
@@ -93,7 +93,7 @@ def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
     return hf, _read_tensors(folder / WEIGHTS)
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
     """Read a file that holds one JSON object."""
     try:
         text = path.read_bytes()
@@ -117,7 +117,7 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 def _read_shards(folder: Path) -> dict[str, Tensor]:
     """Read the files that an index names, and check that they hold what it says."""
-    places = _read_object(folder / INDEX).get("weight_map")
+    places = read_object(folder / INDEX).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
         raise InputError(f"{folder / INDEX} is damaged: it has no weight_map; download it again.")
     files = sorted(set(places.values()))

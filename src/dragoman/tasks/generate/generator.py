@@ -11,6 +11,7 @@ fp32 on a CPU bit for bit).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Self, overload
 
 import torch
@@ -35,7 +36,7 @@ from dragoman.decode import (
 )
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly
-from dragoman.models.defaults import GenerationDefaults
+from dragoman.models.defaults import GenerationDefaults, PublishedDefaults
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
@@ -63,8 +64,10 @@ class Generator(Loadable):
         tokenizer: Tokenizer,
         *,
         defaults: GenerationDefaults | None = None,
+        published: PublishedDefaults | None = None,
         precision: Arithmetic = "fp32",
     ) -> None:
+        """`published` is for a model of another library."""
         check_vocabulary("model's", tokenizer, model.output.weight)
         defaults = defaults or GenerationDefaults()
         self.tokenizer = tokenizer
@@ -81,9 +84,19 @@ class Generator(Loadable):
         template = defaults.chat
         self.dialogues = None if template is None else DialogueCodec(tokenizer, template)
         """How turns become ids; None unless the model learned dialogues."""
-        self._codec = self.dialogues or PromptCodec(tokenizer, defaults.opening)
+        before = None if published is None else tokenizer.frame().before
+        self._codec = self.dialogues or PromptCodec(tokenizer, defaults.opening, before)
         unused = range(tokenizer.vocab_size, len(model.output.weight))
         never = set(tokenizer.specials.values()) - {tokenizer.eos_id}
+        if published is not None:
+            never, unused = set(published.forbidden), range(0)
+            self.options = replace(
+                self.options,
+                repetition_penalty=published.repetition_penalty,
+                no_repeat_ngrams=published.no_repeat_ngrams,
+                top_k=published.top_k,
+                top_p=published.top_p,
+            )
         self.never = (*sorted(never), *unused)
         """The ids that are never written: those that are no text, and those of no piece."""
         self._forbid = Forbid(self.never)
@@ -95,6 +108,7 @@ class Generator(Loadable):
             folder.model_of(DecoderOnly),
             folder.tgt_tokenizer,
             defaults=folder.config.generation,
+            published=folder.config.published,
             precision=precision,
         )
 

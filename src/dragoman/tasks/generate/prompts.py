@@ -13,20 +13,24 @@ from dragoman.text.tokenizer import Tokenizer
 class PromptCodec:
     """How a model's prompts become ids, and how what it goes on with becomes text.
 
-    A prompt begins a document, behind bos; or, where `opening` is given, it stands in the middle
-    of one, behind that text.
+    A prompt begins a document, behind bos or, where they are given, the ids `before` (a model of
+    another library may have none); or, where `opening` is given, it stands in the middle of one,
+    behind that text.
     """
 
-    def __init__(self, tokenizer: Tokenizer, opening: str | None) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, opening: str | None, before: Sequence[int] | None = None
+    ) -> None:
         self._tokenizer = tokenizer
         self._opening = opening
+        self._before = [tokenizer.bos_id] if before is None else list(before)
 
     def encode(self, prompts: Sequence[str], room: int | None = None) -> list[list[int]]:  # noqa: ARG002
         """The ids of each prompt, one at least; dialogues alone are cut to what `room` holds."""
         if self._opening is None:
-            bos_id = self._tokenizer.bos_id
-            return [[bos_id, *ids] for ids in self._tokenizer.encode_batch(prompts)]
-        found = self._tokenizer.encode_rest([self._opening + prompt for prompt in prompts])
+            found = [[*self._before, *ids] for ids in self._tokenizer.encode_batch(prompts)]
+        else:
+            found = self._tokenizer.encode_rest([self._opening + prompt for prompt in prompts])
         if not all(found):
             raise InputError("An empty prompt has nothing to go on from; give some text.")
         return found

@@ -13,8 +13,8 @@ from dragoman.data.corpus import read_pairs
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
 from dragoman.models import preset
-from dragoman.models.folder import read_config, tokenizer_paths
-from dragoman.tasks.folders import load_tokenizers
+from dragoman.models.folder import read_config
+from dragoman.tasks.folders import tokenizers_of
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
@@ -104,7 +104,7 @@ def _num_batches(recipe: TranslateRecipe, num_pairs: int) -> float:
         src = tgt = train_tokenizer(sources + targets, recipe.tokenizer)
     else:
         folder = Path(recipe.start.model)
-        src, tgt = load_tokenizers(*tokenizer_paths(folder, read_config(folder)))
+        src, tgt = tokenizers_of(folder, read_config(folder))
     of_src, of_tgt = (
         np.array([len(ids) + 1 for ids in tokenizer.encode_batch(texts)])
         for tokenizer, texts in ((src, sources), (tgt, targets))

@@ -23,6 +23,7 @@ from dragoman.decode import (
     MinimumLength,
     Model,
     NoRepeatedNgrams,
+    PowerBeam,
     Prefixes,
     Processor,
     RepetitionPenalty,
@@ -38,6 +39,7 @@ from dragoman.models import EncoderDecoder
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, KeyValue, MultiHeadAttention, evaluation_view, inference
 from dragoman.tasks.options import DecodingOptions
+from dragoman.text.tokenizer import Frame
 
 Ids = Sequence[int]
 
@@ -69,12 +71,14 @@ class Specials:
 
     src_pad_id: int
     """Padding of sources."""
-    src_eos_id: int
-    """End of sources."""
+    src_frame: Frame
+    """What stands before and after the ids of a source."""
     pad_id: int
     """Padding of targets."""
     bos_id: int
-    """Beginning of targets."""
+    """What the decoder reads first."""
+    begin: tuple[int, ...] = ()
+    """What every target begins with and is no text: a language, say."""
     eos_id: int
     """End of targets."""
     forbidden: tuple[int, ...]
@@ -115,9 +119,11 @@ class IdTranslator:
         return self._model.output.weight.device
 
     def longest_source(self, wanted: int) -> int:
-        """So many tokens, or as many as the model has places for, beside the end."""
+        """So many tokens, or as many as the model has places for, beside the frame."""
         bounds = [model.src_embedding.num_positions for model in self.models]
-        return max(1, min([wanted, *(places - 1 for places in bounds if places is not None)]))
+        frame = self.specials.src_frame
+        around = len(frame.before) + len(frame.after)
+        return max(1, min([wanted, *(places - around for places in bounds if places is not None)]))
 
     @property
     def longest_target(self) -> int | None:
@@ -137,7 +143,9 @@ class IdTranslator:
     ) -> list[list[Hypothesis]]:
         """The n best of each source, in order; chosen by `strategy` in place of the options'."""
         lengths_B = torch.tensor([len(source) for source in sources])
-        least_B = 1 + torch.tensor([max(options.min_length, len(src.prefix)) for src in sources])
+        begin = self.specials.begin
+        given_B = [len(begin) + len(source.prefix) for source in sources]
+        least_B = 1 + torch.tensor([max(options.min_length, given) for given in given_B])
         max_B = relative_lengths(
             lengths_B, factor=options.max_length_factor, constant=options.max_length_constant
         )
@@ -155,11 +163,11 @@ class IdTranslator:
             model,
             self._pad_src([source.ids for source in sources]),
             strategy,
-            processors=self._processors(sources, options, lists),
+            processors=self._processors(sources, options, lists, strategy),
             limits=Limits(bos_id=bos_id, eos_id=eos_id, max_B=max_B.to(self.device)),
         )
         if lists is None:
-            return found
+            return [[_without(begin, each) for each in best] for best in found]
         return [
             [replace(each, ids=lists.tokens(sentence, each)) for each in best]
             for sentence, best in enumerate(found)
@@ -177,7 +185,11 @@ class IdTranslator:
         return Lists(allowed, bos_id=specials.bos_id, eos_id=specials.eos_id)
 
     def _processors(
-        self, sources: Sequence[Source], options: DecodingOptions, lists: Lists | None
+        self,
+        sources: Sequence[Source],
+        options: DecodingOptions,
+        lists: Lists | None,
+        strategy: Strategy,
     ) -> list[Processor]:
         """What the options forbid and prefer, in the numbers of the lists where there are some."""
         processors: list[Processor] = [] if lists else [self._forbid]
@@ -188,24 +200,26 @@ class IdTranslator:
             processors.append(RepetitionPenalty(options.repetition_penalty))
         if options.no_repeat_ngrams:
             processors.append(NoRepeatedNgrams(options.no_repeat_ngrams))
-        prefixes = [source.prefix for source in sources]
+        prefixes = [[*self.specials.begin, *source.prefix] for source in sources]
         if any(prefixes):
             if lists is not None:
                 prefixes = [lists.places(number, ids) for number, ids in enumerate(prefixes)]
             processors.append(ForcedPrefix(prefixes, self.device))
+        if isinstance(strategy, PowerBeam):
+            return strategy.unshared.around(processors)
         return processors
 
     def force(self, pairs: Sequence[tuple[Ids, Ids]], length_penalty: float) -> Forced:
         """Score targets that are given, with the probabilities that a search sees."""
-        tgt_out_BT = self._pad_tgt([tgt for _, tgt in pairs])
-        batch = (self._pad_src([src for src, _ in pairs]), self._shift(tgt_out_BT), tgt_out_BT)
+        tgt_in_BT, tgt_out_BT = self._targets([tgt for _, tgt in pairs])
+        batch = (self._pad_src([src for src, _ in pairs]), tgt_in_BT, tgt_out_BT)
         return force(self._allowed_logits, batch, pad_id=self.specials.pad_id, alpha=length_penalty)
 
     def attention(self, src: Ids, tgt: Ids) -> Tensor:
         """The weights (T, S) of the decoder's last cross-attention, averaged over its heads.
 
         From the readable reference, when the target is written given the source; the ends of
-        both sentences are their last row and column.
+        both sentences are their last row and column. What else the frame has is left out.
         """
         found: list[Tensor] = []
         model = evaluation_view(self._model)  # other threads use the model: the hook is not theirs
@@ -215,9 +229,11 @@ class IdTranslator:
             found.append(attention.weights(*inputs))
 
         attention.register_forward_pre_hook(look)
-        model(self._pad_src([src]), self._shift(self._pad_tgt([tgt])))
+        model(self._pad_src([src]), self._targets([tgt])[0])
         (weights_BHTS,) = found
-        return weights_BHTS[0].float().mean(0).cpu()
+        weights_TS = weights_BHTS[0].float().mean(0).cpu()
+        row, column = len(self.specials.begin), len(self.specials.src_frame.before)
+        return weights_TS[row:, column : column + len(src) + 1]
 
     def _last_cross_attn(self) -> str:
         return f"decoder.layers.{len(self._model.decoder.layers) - 1}.cross_attn"
@@ -226,23 +242,41 @@ class IdTranslator:
         """The logits of all positions, without what decoding never writes."""
         every = [model(src_BS, tgt_in_BT).float() for model in self.models]
         logits_BTV: Tensor = every[0] if len(every) == 1 else mean_log_probs(every)
+        begun = len(self.specials.begin)
+        logits_BTV, tgt_in_BT = logits_BTV[:, begun:].contiguous(), tgt_in_BT[:, begun:]
         rows = torch.arange(tgt_in_BT.numel(), device=tgt_in_BT.device)
-        logits_NV = self._forbid(logits_BTV.flatten(0, 1), Prefixes(tgt_in_BT.view(-1, 1), rows))
-        return logits_NV.view_as(logits_BTV)
+        prefixes = Prefixes(tgt_in_BT.reshape(-1, 1), rows)
+        return self._forbid(logits_BTV.flatten(0, 1), prefixes).view_as(logits_BTV)
 
     def _pad_src(self, sources: Sequence[Ids]) -> Tensor:
-        return _pad(sources, self.specials.src_eos_id, self.specials.src_pad_id).to(self.device)
+        """The sources (B, S) in their frames, padded."""
+        frame, pad_id = self.specials.src_frame, self.specials.src_pad_id
+        return _pad([[*frame.before, *ids, *frame.after] for ids in sources], pad_id).to(
+            self.device
+        )
 
-    def _pad_tgt(self, targets: Sequence[Ids]) -> Tensor:
-        return _pad(targets, self.specials.eos_id, self.specials.pad_id).to(self.device)
+    def _targets(self, targets: Sequence[Ids]) -> tuple[Tensor, Tensor]:
+        """What the decoder reads when it is to write the targets, and what it writes: (B, T) both.
 
-    def _shift(self, tgt_out_BT: Tensor) -> Tensor:
-        """What the decoder reads when it is to write `tgt_out`: bos, then all but the last."""
-        bos_B1 = torch.full_like(tgt_out_BT[:, :1], self.specials.bos_id)
-        return torch.cat([bos_B1, tgt_out_BT[:, :-1]], dim=1)
+        What every target begins with is read alone.
+        """
+        specials = self.specials
+        read = [specials.bos_id, *specials.begin]
+        tgt_in_BT = _pad([[*read, *ids] for ids in targets], specials.pad_id)
+        tgt_out_BT = _pad([[*ids, specials.eos_id] for ids in targets], specials.pad_id)
+        return tgt_in_BT.to(self.device), tgt_out_BT.to(self.device)
 
 
-def _pad(sequences: Sequence[Ids], eos_id: int, pad_id: int) -> Tensor:
-    """The sequences (B, L) with eos behind each, padded to a rectangle."""
+def _pad(sequences: Sequence[Ids], pad_id: int) -> Tensor:
+    """The sequences (B, L), padded to a rectangle."""
     longest = max(len(ids) for ids in sequences)
-    return torch.tensor([[*ids, eos_id, *[pad_id] * (longest - len(ids))] for ids in sequences])
+    return torch.tensor([[*ids, *[pad_id] * (longest - len(ids))] for ids in sequences])
+
+
+def _without(begin: Ids, found: Hypothesis) -> Hypothesis:
+    """The hypothesis without what it had to begin with, which has probability 1."""
+    count = len(begin)
+    if not count:
+        return found
+    ids, values = found.ids[count:], found.token_log_probs[count:]
+    return replace(found, ids=ids, token_log_probs=values)

@@ -113,9 +113,9 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
     pairs = list(read_pairs(CorpusConfig(src=str(test.src), tgt=str(test.ref))))
     config = read_config(model)
     references = [reference for _, reference in pairs]
-    compared = {"tokenize": test.tokenize, "tgt_lang": config.tgt_lang}
+    compared = {"tokenize": test.tokenize, "tgt_lang": config.tgt_lang or test.languages[1]}
     evaluate(references[:1], references[:1], **compared)  # fails before the work
-    translator = Translator.load(model, device=test.device)
+    translator = Translator.load(model, device=test.device).between(*test.languages)
     options = with_given(translator.options, test.decoding)
     results = translator.stream((source for source, _ in pairs), options)
     translations, seconds = test.read(results, "lines", len(pairs))

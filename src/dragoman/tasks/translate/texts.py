@@ -7,8 +7,8 @@ from dragoman.data.corpus import CorpusConfig, CorpusTexts
 from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_out
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
-from dragoman.models.folder import read_config, tokenizer_paths
-from dragoman.tasks.folders import load_tokenizers
+from dragoman.models.folder import read_config
+from dragoman.tasks.folders import load_tokenizers, tokenizers_of
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
@@ -81,7 +81,7 @@ def _begin_tokenizers(
     if recipe.start.model is not None:
         say(f"The tokenizers are those of {recipe.start.model}; none is trained.")
         start = Path(recipe.start.model)
-        tokenizers = load_tokenizers(*tokenizer_paths(start, read_config(start)))
+        tokenizers = tokenizers_of(start, read_config(start))
     else:
         say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
         if config.joint:

@@ -29,6 +29,7 @@ from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.tasks.translate.doubts import DOUBTS, doubts
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
+from dragoman.tasks.translate.published import Published
 from dragoman.tasks.translate.retries import Found, Retries
 from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.text.sentences import sentences_of
@@ -47,7 +48,7 @@ class Translator(Loadable):
     `options` are what a call uses unless told otherwise.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- all that a folder has
         self,
         model: EncoderDecoder,
         src_tokenizer: Tokenizer,
@@ -56,6 +57,7 @@ class Translator(Loadable):
         decoding: DecodingDefaults | None = None,
         precision: Arithmetic = "fp32",
         shortlist: Callable[[], Shortlist] | None = None,
+        published: Published | None = None,
     ) -> None:
         """`shortlist` returns what the option of that name searches in."""
         check_vocabulary("source", src_tokenizer, model.src_embedding.weight)
@@ -65,16 +67,21 @@ class Translator(Loadable):
         self.options = DecodingOptions(**asdict(decoding or DecodingDefaults()))
         tgt = tgt_tokenizer
         unused = range(tgt.vocab_size, len(model.output.weight))
-        self.forbidden = (tgt.pad_id, tgt.unk_id, tgt.bos_id, *unused)
+        self.forbidden: tuple[int, ...] = (tgt.pad_id, tgt.unk_id, tgt.bos_id, *unused)
         """Ids that a translation never holds."""
         specials = Specials(
             src_pad_id=src_tokenizer.pad_id,
-            src_eos_id=src_tokenizer.eos_id,
+            src_frame=src_tokenizer.frame(),
             pad_id=tgt.pad_id,
             bos_id=tgt.bos_id,
             eos_id=tgt.eos_id,
             forbidden=self.forbidden,
         )
+        self._published = published
+        if published is not None:
+            self.options = published.options(self.options)
+            specials = published.specials(specials)
+            self.forbidden = specials.forbidden
         self._ids = IdTranslator([model], specials, precision, shortlist)
 
     @classmethod
@@ -87,7 +94,27 @@ class Translator(Loadable):
             decoding=folder.config.decoding,
             precision=precision,
             shortlist=cache(partial(load_shortlist, folder.path, tokenizers)),
+            published=Published.of(folder),
         )
+
+    def between(self, src_lang: str | None = None, tgt_lang: str | None = None) -> Self:
+        """Return a translator from one language to another, of the same model.
+
+        Raises InputError, with the nearest code, for a language that the model does not have, or
+        where it needs one that is not given. Both None change nothing.
+        """
+        if src_lang is None and tgt_lang is None:
+            return self
+        if self._published is None:
+            raise InputError(
+                "The model translates one pair of languages; leave out --src-lang and --tgt-lang."
+            )
+        bound = copy(self)
+        own, published = self._ids, self._published.between(src_lang, tgt_lang)
+        bound._published = published  # noqa: SLF001 -- the same class
+        specials = published.specials(own.specials)
+        bound._ids = IdTranslator(own.models, specials, own.precision, own.shortlist)  # noqa: SLF001
+        return bound
 
     def ensemble(self, *others: "Translator") -> Self:
         """Return a translator that decodes by the mean of the probabilities of all these models.
@@ -203,6 +230,8 @@ class Translator(Loadable):
     def score_ids(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
         """The same for pairs of ids, both without bos and eos."""
         lengths = [len(src) + len(tgt) for src, tgt in pairs]
+        if self._published is not None:
+            self._published.check_chosen()
         for number, length in enumerate(lengths, start=1):
             if length > LONGEST_PAIR:
                 raise InputError(
@@ -229,6 +258,8 @@ class Translator(Loadable):
     def _translate(
         self, lines: list[str], options: DecodingOptions, prefixes: list[str] | None = None
     ) -> list[Translation]:
+        if self._published is not None:
+            self._published.check_chosen()
         limit = self._ids.longest_source(options.max_src_tokens)
         split = options.split_sentences is not False
         parts_of = to_parts(lines, self.src_tokenizer, limit, split=split)

@@ -1,0 +1,116 @@
+"""Beam search as Hugging Face's transformers and fairseq rank: by `log p(y | x) / n ** alpha`.
+
+What the models of those libraries were tuned with, so that their texts come out as published. It
+differs from `Beam` in three ways:
+
+- the score divides by `n ** alpha` (Ott et al. 2019, fairseq), n counting the end of the sentence;
+- a hypothesis that ends takes no slot from the beam: a step ranks 2 W continuations, the W best
+  that go on fill the slots, and those that end and are among the W best are complete;
+- a sentence is decided by an estimate, not by a bound (`EarlyStopping`).
+
+Processors take probability away there and do not share it out again, so that a step is not
+renormalised; and a repetition penalty changes log-probabilities. `Unshared` does both here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from dragoman.decode.beam import Beam, BeamFrontier
+from dragoman.decode.processors import Processor
+from dragoman.decode.protocol import Advance, Prefixes
+from dragoman.nn.cpu.ranking import IMPOSSIBLE
+
+EarlyStopping = Literal["estimate", "full", "never"]
+"""When a sentence with W complete hypotheses is decided: when the best open one would score less
+than the worst of them if it ended now; at once; or when it would at the greatest length."""
+
+
+class Unshared:
+    """Keeps what processors take away from being shared out: two processors around all others."""
+
+    def __init__(self) -> None:
+        self._left_M1 = torch.zeros(())
+
+    def around(self, processors: list[Processor]) -> list[Processor]:
+        """Put the two around the others."""
+        return [self._normalise, *processors, self._measure]
+
+    def _normalise(self, logits_MV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- the seam's
+        return logits_MV.sub_(logits_MV.logsumexp(-1, keepdim=True))
+
+    def _measure(self, logits_MV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- the seam's
+        self._left_M1 = logits_MV.logsumexp(-1, keepdim=True)
+        return logits_MV
+
+    def restore(self, log_probs_MV: Tensor) -> Tensor:
+        """Undo the normalisation that followed the processors."""
+        return log_probs_MV + self._left_M1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerBeam:
+    """The `width` best prefixes at each step, the `n_best` best sequences at the end."""
+
+    width: int
+    """Hypotheses that go on, W; as many slots again are for those that end."""
+    length_penalty: float
+    """The exponent alpha: 0 compares sums, greater values favour longer outputs."""
+    n_best: int = 1
+    early_stopping: EarlyStopping = "estimate"
+    unshared: Unshared = field(default_factory=Unshared, compare=False)
+
+    @property
+    def beam_size(self) -> int:
+        """Rows that each sentence needs."""
+        return 2 * self.width
+
+    def begin(self, max_B: Tensor, eos_id: int) -> "PowerFrontier":
+        """Start a search of B sentences of at most `max_B` tokens each."""
+        return PowerFrontier(self, max_B, eos_id)
+
+
+class PowerFrontier(BeamFrontier):
+    """The open hypotheses of every sentence, and the scores of its W best complete ones."""
+
+    def __init__(self, options: PowerBeam, max_B: Tensor, eos_id: int) -> None:
+        super().__init__(Beam(beam_size=options.beam_size, n_best=options.width), max_B, eos_id)
+        self._options = options
+
+    def advance(self, log_probs_MV: Tensor) -> Advance:
+        """Rank the continuations of all open hypotheses (M rows or more); W of them go on."""
+        self._length += 1
+        width, alpha = self._options.width, self._options.length_penalty
+        restored_MV = self._options.unshared.restore(log_probs_MV)
+        log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(restored_MV)
+        possible_BW = log_probs_BW > IMPOSSIBLE
+        ends_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
+        ended_BW = possible_BW & ends_BW & (self._ranks_W < width)
+        open_BW = possible_BW & ~ends_BW
+        open_BW &= open_BW.cumsum(1) <= width
+        scores_BW = log_probs_BW / self._length**alpha
+
+        self._log_probs_BW = log_probs_BW.masked_fill(~open_BW, IMPOSSIBLE)
+        new_BW = scores_BW.masked_fill(~ended_BW, IMPOSSIBLE)
+        self._best_Bn = torch.cat([self._best_Bn, new_BW], 1).topk(width).values
+        return Advance(
+            tokens_N=tokens_BW.flatten(),
+            parents_N=parents_BW.flatten(),
+            token_log_probs_N=values_BW.flatten(),
+            log_probs_N=log_probs_BW.flatten(),
+            scores_N=scores_BW.flatten(),
+            ended_N=ended_BW.flatten(),
+            open_N=(open_BW & self._undecided_B()[:, None]).flatten(),
+        )
+
+    def _undecided_B(self) -> Tensor:
+        """Whether a sentence lacks a complete hypothesis, or an open one may better the worst."""
+        worst_B = self._best_Bn[:, -1]
+        if self._options.early_stopping == "full":
+            return worst_B == IMPOSSIBLE
+        never = self._options.early_stopping == "never"
+        length_B = self._max_B if never else torch.full_like(self._max_B, self._length)
+        possible_B = self._log_probs_BW.amax(1) / length_B**self._options.length_penalty
+        return (possible_B > worst_B) | (worst_B == IMPOSSIBLE)

@@ -1,0 +1,115 @@
+"""What a folder of Hugging Face says beside its weights: sizes, and how its publisher decodes.
+
+`generation_config.json` has the settings of decoding; older folders have them in `config.json`.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import InputError
+from dragoman.models.config import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig
+from dragoman.models.defaults import (
+    DecodingDefaults,
+    EarlyStopping,
+    GenerationDefaults,
+    PublishedDefaults,
+    ReadingDefaults,
+)
+from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig
+from dragoman.models.foreign import family
+from dragoman.models.foreign.files import read_object
+from dragoman.models.foreign.reading import HF
+
+GENERATION = "generation_config.json"
+STOPPING: Mapping[object, EarlyStopping] = {False: "estimate", True: "full", "never": "never"}
+WHOLE = ("bart", "t5", "mt5")
+"""Families that read a text of several sentences as one: they summarise and answer."""
+FRAME = 2
+"""Places that are kept for what stands around a text."""
+
+
+def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
+    """Return what a dragoman folder of this model would say. Raises InputError, naming the key."""
+    generation = folder / GENERATION
+    said = read_object(generation) if generation.is_file() else hf
+    said = {key: value for key, value in said.items() if value is not None}
+    try:
+        model = family(hf).config(hf)
+        published = _published(hf, said, model)
+        return FolderConfig(
+            format=AS_IT_IS,
+            model=model,
+            decoding=_decoding(hf, said),
+            generation=_generation(hf, said) if isinstance(model, DecoderOnlyConfig) else None,
+            reading=ReadingDefaults(max_tokens=_places(hf, 512)),
+            published=published,
+        )
+    except InputError as error:
+        raise InputError(f"{folder / CONFIG}: {str(error).removesuffix('.')}.") from error
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise InputError(
+            f"{folder / CONFIG} or {GENERATION} has a value of a wrong kind ({error})."
+        ) from error
+
+
+def _decoding(hf: HF, said: HF) -> DecodingDefaults:
+    """The beam of the publisher; the length too, where it is said."""
+    longest = said.get("max_length", said.get("max_new_tokens", 0))
+    if "max_length" in said:  # which counts the beginning, and may keep a place for a forced end
+        longest -= 2 if "forced_eos_token_id" in said else 1
+    plain = DecodingDefaults()
+    return DecodingDefaults(
+        beam_size=said.get("num_beams", 1),
+        length_penalty=float(said.get("length_penalty", 1.0)),
+        max_length_factor=0.0 if longest > 0 else plain.max_length_factor,
+        max_length_constant=longest if longest > 0 else plain.max_length_constant,
+        max_src_tokens=_places(hf, 512),
+        split_sentences=False if hf["model_type"] in WHOLE else None,
+    )
+
+
+def _generation(hf: HF, said: HF) -> GenerationDefaults:
+    """Sampling where the publisher samples, else the most probable token."""
+    longest = said.get("max_new_tokens")
+    return GenerationDefaults(
+        context=_places(hf, 1024) + FRAME,
+        max_tokens=longest or GenerationDefaults().max_tokens,
+        temperature=float(said.get("temperature", 1.0)) if said.get("do_sample") else 0.0,
+    )
+
+
+def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
+    """Everything else."""
+    samples = bool(said.get("do_sample"))
+    begin = said.get("forced_bos_token_id")
+    stopping = said.get("early_stopping", False)
+    if stopping not in STOPPING:
+        raise InputError(f"early_stopping is {stopping!r}; it must be true, false or never")
+    return PublishedDefaults(
+        family=str(hf["model_type"]),
+        forbidden=_forbidden(said),
+        begin=() if begin is None or not isinstance(model, EncoderDecoderConfig) else (int(begin),),
+        early_stopping=STOPPING[stopping],
+        min_length=max(0, int(said.get("min_length", 0)) - 1),
+        no_repeat_ngrams=int(said.get("no_repeat_ngram_size", 0)),
+        repetition_penalty=float(said.get("repetition_penalty", 1.0)),
+        top_k=(int(said.get("top_k", 50)) or None) if samples else None,
+        top_p=float(said.get("top_p", 1.0)) if samples else 1.0,
+    )
+
+
+def _forbidden(said: HF) -> tuple[int, ...]:
+    """The ids that are never written. Raises InputError for a forbidden sequence of several."""
+    words: Sequence[Any] = said.get("bad_words_ids", ())
+    if any(len(word) != 1 for word in words):
+        raise InputError(
+            "bad_words_ids forbids sequences of several tokens, which is not supported"
+        )
+    return tuple(sorted({int(word[0]) for word in words} | {*said.get("suppress_tokens", ())}))
+
+
+def _places(hf: HF, otherwise: int) -> int:
+    """Most tokens of a source."""
+    places = hf.get("max_position_embeddings", hf.get("n_positions", otherwise))
+    return max(1, int(places) - FRAME)

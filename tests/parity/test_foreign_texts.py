@@ -1,0 +1,240 @@
+"""A folder of Hugging Face as it is: the same texts as its own classes, greedy and by beam."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.foreign_folders import FAMILIES, SENTENCES, noisy
+
+import dragoman
+from dragoman.convert.published import take_over
+from dragoman.errors import InputError
+from dragoman.tasks.lines import one_line
+
+transformers = pytest.importorskip("transformers", reason="needs transformers")
+pytest.importorskip("sentencepiece", reason="needs sentencepiece")
+
+SMALL = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 256,
+    "scale_embedding": True,
+}
+T5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+CODES = {
+    "m2m100": ("en", "de"),
+    "nllb": ("eng_Latn", "deu_Latn"),
+    "mbart50": ("en_XX", "de_DE"),
+    "mbart": ("en_XX", "de_DE"),
+}
+"""Source and target, where a model has several languages."""
+CASES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "marian": ("MarianMTModel", "MarianConfig", SMALL),
+    "bart": ("BartForConditionalGeneration", "BartConfig", SMALL | {"scale_embedding": False}),
+    "mbart": ("MBartForConditionalGeneration", "MBartConfig", SMALL),
+    "mbart50": ("MBartForConditionalGeneration", "MBartConfig", SMALL),
+    "m2m100": ("M2M100ForConditionalGeneration", "M2M100Config", SMALL),
+    "nllb": ("M2M100ForConditionalGeneration", "M2M100Config", SMALL),
+    "t5": ("T5ForConditionalGeneration", "T5Config", T5),
+}
+LINES = [one_line(line) for line in noisy(SENTENCES, 24)]
+LINES = [line for line in LINES if line]
+
+
+def make_folder(folder: Path, name: str, **generation: object) -> Any:  # noqa: ANN401 -- theirs
+    """Write a model of random weights with a tokenizer of its family; return theirs."""
+    said = FAMILIES[name](folder)
+    kind, config, sizes = CASES[name]
+    tokenizer = read_tokenizer(folder)
+    ids = {
+        "pad_token_id": tokenizer.pad_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+        "decoder_start_token_id": {"marian": tokenizer.pad_token_id, "t5": 0, "mbart": None}.get(
+            name, tokenizer.eos_token_id
+        ),
+    }
+    torch.manual_seed(0)
+    made = getattr(transformers, config)(
+        **{**said, **sizes, **ids}, vocab_size=len(tokenizer), max_length=None
+    )
+    model = getattr(transformers, kind)(made).eval()
+    with torch.no_grad():
+        for parameter in filter(lambda each: each.requires_grad, model.parameters()):
+            parameter.add_(0.2 * torch.randn_like(parameter))
+        if "final_logits_bias" in dict(model.named_buffers()):
+            model.final_logits_bias.normal_()
+            model.final_logits_bias[0, tokenizer.eos_token_id] = 2.0
+    ids = {key: value for key, value in ids.items() if value is not None}
+    model.generation_config = transformers.GenerationConfig(max_length=24, **ids, **generation)
+    model.save_pretrained(folder)
+    return model
+
+
+def read_tokenizer(folder: Path) -> Any:  # noqa: ANN401 -- theirs
+    """Theirs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def their_texts(
+    folder: Path,
+    name: str,
+    model: Any,  # noqa: ANN401 -- theirs
+    lines: Sequence[str],
+    **chosen: object,
+) -> list[str]:
+    """What their classes write, line by line."""
+    tokenizer = read_tokenizer(folder)
+    if name in CODES:
+        tokenizer.src_lang, tgt = CODES[name]
+        key = "decoder_start_token_id" if name == "mbart" else "forced_bos_token_id"
+        code = f"__{tgt}__" if name == "m2m100" else tgt
+        chosen[key] = tokenizer.convert_tokens_to_ids(code)
+    texts = []
+    for line in lines:
+        ids = tokenizer(line, return_tensors="pt")
+        with torch.no_grad():
+            (found,) = model.generate(
+                input_ids=ids["input_ids"], attention_mask=ids["attention_mask"], **chosen
+            )
+        texts.append(one_line(tokenizer.decode(found, skip_special_tokens=True)))
+    return texts
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_folder_translates_as_its_own_classes(name: str, tmp_path: Path) -> None:
+    """All lines at once, padded and by the cache, with the publisher's own settings; and greedy."""
+    words = {"bad_words_ids": [[5]]} if name == "marian" else {}
+    model = make_folder(tmp_path, name, num_beams=4, length_penalty=1.3, **words)
+    translator = dragoman.load(tmp_path, device="cpu")
+    assert translator.options.beam_size == 4
+    if name in CODES:
+        translator = translator.between(*CODES[name])
+    plain = replace(translator.options, retry=False, split_sentences=False)
+    for num_beams in (4, 1):
+        options = replace(plain, beam_size=num_beams)
+        ours = [found.text for found in translator.translate(LINES, options=options)]
+        chosen = {} if num_beams > 1 else {"num_beams": 1, "length_penalty": 1.0}
+        assert ours == their_texts(tmp_path, name, model, LINES, **chosen)
+        assert len(set(ours)) > 1
+
+
+@pytest.mark.parametrize("name", ["m2m100", "nllb", "mbart50"])
+def test_a_model_of_many_languages_asks_which(name: str, tmp_path: Path) -> None:
+    """No text in a language that nobody chose; a wrong code gets the nearest one."""
+    make_folder(tmp_path, name)
+    translator = dragoman.load(tmp_path, device="cpu")
+    with pytest.raises(InputError, match="--tgt-lang"):
+        translator.translate("A man.")
+    src, tgt = CODES[name]
+    with pytest.raises(InputError, match=f"no target language {tgt}x: .*; did you mean {tgt}"):
+        translator.between(src, f"{tgt}x")
+    with pytest.raises(InputError, match=r"no source language qqq"):
+        translator.between("qqq", tgt)
+    scored = translator.between(src, tgt).score([("A man.", "Ein Mann.")])
+    assert len(scored[0].tokens) == len(scored[0].token_log_probs)
+
+
+DECODERS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "gpt2": (
+        "GPT2LMHeadModel",
+        "GPT2Config",
+        {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256},
+    ),
+    "llama": ("LlamaForCausalLM", "LlamaConfig", {}),
+    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", {}),
+}
+LLAMA = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_folder_generates_as_its_own_class(name: str, tmp_path: Path) -> None:
+    """Greedily, behind what the tokenizer puts before a prompt."""
+    said = FAMILIES[name](tmp_path)
+    tokenizer = read_tokenizer(tmp_path)
+    kind, config, sizes = DECODERS[name]
+    ids = {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": tokenizer.bos_token_id}
+    torch.manual_seed(0)
+    made = getattr(transformers, config)(
+        **{**said, **(sizes or LLAMA), **ids}, vocab_size=len(tokenizer)
+    )
+    model = getattr(transformers, kind)(made).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    ids = {key: value for key, value in ids.items() if value is not None}
+    model.generation_config = transformers.GenerationConfig(**ids, max_new_tokens=16)
+    model.save_pretrained(tmp_path)
+    generator = dragoman.load(tmp_path, device="cpu")
+    assert (generator.options.temperature, generator.options.max_tokens) == (0.0, 16)
+    ours = generator.generate(LINES)
+    for line, found in zip(LINES, ours, strict=True):
+        given = tokenizer(line, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            (theirs,) = model.generate(given, attention_mask=torch.ones_like(given))
+        written = [id_ for id_ in theirs[given.shape[1] :].tolist() if id_ != made.eos_token_id]
+        assert list(found.ids) == written
+
+
+def test_a_folder_classifies_as_its_own_class(tmp_path: Path) -> None:
+    """The same probabilities under the same labels."""
+    FAMILIES["bert"](tmp_path)
+    tokenizer = read_tokenizer(tmp_path)
+    torch.manual_seed(0)
+    made = transformers.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        id2label={0: "bad", 1: "good", 2: "fair"},
+        label2id={"bad": 0, "good": 1, "fair": 2},
+    )
+    model = transformers.BertForSequenceClassification(made).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    model.save_pretrained(tmp_path)
+    classifier = dragoman.load(tmp_path, device="cpu")
+    for line, found in zip(LINES, classifier.classify(LINES), strict=True):
+        with torch.no_grad():
+            (theirs,) = model(**tokenizer(line, return_tensors="pt")).logits.softmax(-1)
+        ours = torch.tensor([found.probabilities[label] for label in ("bad", "good", "fair")])
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["marian", "mbart50", "t5"])
+def test_a_converted_folder_translates_the_same(name: str, tmp_path: Path) -> None:
+    """It needs its old folder no more, and says how its tokenizers are read."""
+    theirs, out = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    make_folder(theirs, name, num_beams=3)
+    worst = take_over(theirs, out)
+    assert worst is not None
+    assert worst <= 1e-5
+    before, after = (dragoman.load(folder, device="cpu") for folder in (theirs, out))
+    if name in CODES:
+        before, after = (each.between(*CODES[name]) for each in (before, after))
+    assert before.options == after.options
+    ours, again = ([r.text for r in each.translate(LINES[:12])] for each in (before, after))
+    assert ours == again
+    with pytest.raises(InputError, match="is a dragoman folder already"):
+        take_over(out, tmp_path / "third")
