@@ -87,26 +87,31 @@ def arguments_of(task: str, folder: Path) -> list[object]:
 
 
 @pytest.mark.parametrize(
-    ("task", "size"),
+    ("task", "size", "shard"),
     [
-        ("translate", 2),
-        ("translate", 4),
-        ("generate", 2),
-        ("dialogue", 2),
-        ("classify", 2),
-        ("tag", 2),
-        ("pretrain", 2),
+        ("translate", 2, "auto"),
+        ("translate", 4, "auto"),
+        ("translate", 4, "on"),
+        ("generate", 2, "auto"),
+        ("generate", 2, "on"),
+        ("dialogue", 2, "auto"),
+        ("classify", 2, "on"),
+        ("tag", 2, "auto"),
+        ("pretrain", 2, "auto"),
+        ("pretrain", 2, "on"),
     ],
 )
 def test_a_step_is_that_of_one_process(
-    dragoman: CommandLine, tmp_path: Path, task: str, size: int
+    dragoman: CommandLine, tmp_path: Path, task: str, size: int, shard: str
 ) -> None:
     """Losses, norms and tokens are those of one process with as many batches; there is one log."""
     arguments = arguments_of(task, tmp_path)
     several, one = tmp_path / "several", tmp_path / "one"
-    ended = run(dragoman, size, *arguments, "--out", several, f"train.accumulate={4 // size}")
+    own = ("--out", several, f"train.accumulate={4 // size}", f"train.shard={shard}")
+    ended = run(dragoman, size, *arguments, *own)
     assert ended.code == 0, ended.said
-    assert f"{size} processes (gloo), 4 batches a step." in ended.said
+    each = "a share of every layer" if shard == "on" else "the whole model"
+    assert f"{size} processes (gloo), 4 batches a step. Each has {each}." in ended.said
     ended = run(dragoman, 1, *arguments, "--out", one, "train.accumulate=4")
     assert ended.code == 0, ended.said
     assert "processes" not in ended.said

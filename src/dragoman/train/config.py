@@ -49,6 +49,8 @@ class TrainConfig:
     """Label smoothing: the probability that is spread evenly over the vocabulary."""
     activation_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, more time."""
+    shard: Literal["auto", "on", "off"] = "auto"
+    """Shard the model over the processes of a run; auto: where it is too large for each GPU."""
     accumulate: Count = 1
     """Number of batches per optimizer step (gradient accumulation)."""
     validate_every: Count = 500

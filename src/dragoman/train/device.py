@@ -56,7 +56,9 @@ def choose_precision(name: PrecisionSetting, device: torch.device) -> Literal["f
     return "fp32"
 
 
-def machine_of(device: torch.device, precision: str, processes: int = 1) -> dict[str, str]:
+def machine_of(
+    device: torch.device, precision: str, processes: int = 1, *, sharded: bool = False
+) -> dict[str, str]:
     """Return what the bits of a run depend on beside its settings."""
     if device.type == "cuda":
         name = torch.cuda.get_device_name(device)
@@ -66,7 +68,7 @@ def machine_of(device: torch.device, precision: str, processes: int = 1) -> dict
         "device": name,
         "precision": precision,
         "threads": str(torch.get_num_threads()),
-        "processes": str(processes),
+        "processes": f"{processes} (sharded)" if sharded else str(processes),
         "torch": torch.__version__,
     }
 

@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -33,8 +33,10 @@ from dragoman.data.batches import Stream
 from dragoman.errors import DragomanError, InputError
 from dragoman.train.checkpoint import random_state, set_random_state
 from dragoman.train.config import TrainConfig
+from dragoman.train.device import choose_device
 from dragoman.train.job import BatchT, Job
 from dragoman.train.loop import Interrupt, Progress, stop_rule
+from dragoman.train.shard import JobLoss, sharded_loss, sharded_optimizer
 from dragoman.train.step import OUT_OF_MEMORY, Stepper, first_examples, within_memory
 
 PROMPT = timedelta(minutes=10)
@@ -167,20 +169,34 @@ class World:
         self,
         stepper: Stepper[BatchT],
         job: Job[BatchT],
+        config: TrainConfig,
         too_large: Callable[[Sequence[BatchT]], str],
+        *,
+        sharded: bool,
     ) -> Stepper[BatchT]:
-        """Wrap the loss of several ranks; `too_large` explains a lack of memory."""
+        """Wrap the loss of several ranks; `too_large` explains a lack of memory.
+
+        `sharded`, the stepper has an optimizer and a model of its own, which are shares of these.
+        """
         if self.size == 1:
             return stepper
-        wrapped = DistributedDataParallel(
-            _Loss(job),
-            gradient_as_bucket_view=True,
-            find_unused_parameters=True,
-        )
+        model, optimizer, silence = stepper.model, stepper.optimizer, None
+        loss: nn.Module
+        if sharded:
+            device = self.device(choose_device(config.device))
+            loss = shares = sharded_loss(job, device, self.size, copy=self.leads)
+            model = shares.model
+            optimizer = sharded_optimizer(optimizer, stepper.model, model, config)
+        else:
+            wrapped = DistributedDataParallel(
+                _Loss(job), gradient_as_bucket_view=True, find_unused_parameters=True
+            )
+            loss, silence = wrapped, wrapped.no_sync
         return SharedStepper(
-            model=stepper.model,
-            optimizer=stepper.optimizer,
-            loss=wrapped,
+            model=model,
+            optimizer=optimizer,
+            loss=loss,
+            silence=silence,
             precision=stepper.precision,
             clip_norm=stepper.clip_norm,
             world=self,
@@ -204,12 +220,14 @@ class World:
 
         return reason
 
-    def describe(self, accumulate: int, device: torch.device) -> str:
+    def describe(self, accumulate: int, device: torch.device, *, sharded: bool) -> str:
         """Return how many processes there are, by what they speak, and the batches of a step."""
         if self.size == 1:
             return ""
         how = "nccl" if device.type == "cuda" else "gloo"
-        return f" {self.size} processes ({how}), {self.size * accumulate:,} batches a step."
+        each = "Each has a share of every layer" if sharded else "Each has the whole model"
+        batches = f"{self.size * accumulate:,} batches a step"
+        return f" {self.size} processes ({how}), {batches}. {each}."
 
     @contextmanager
     def connected(self) -> Iterator[None]:
@@ -239,22 +257,17 @@ def _prefix(rank: int) -> str:
     return f"rank{rank}/" if rank else ""
 
 
-class _Loss(nn.Module):
-    """A job's loss as a module, which is what can be wrapped.
+class _Loss(JobLoss):
+    """A job's loss with one parameter that no batch uses.
 
-    One parameter is used by no batch: looking for such, as `layer_drop` makes them, DDP would warn
-    that there is none. As it looks, it does not regroup the gradients after its first step, which
-    would change the order of their sums in a run that goes on.
+    Looking for such, as `layer_drop` makes them, DDP would warn that there is none. As it looks, it
+    does not regroup the gradients after its first step, which would change the order of their sums
+    in a run that goes on.
     """
 
     def __init__(self, job: Job[Any]) -> None:
-        super().__init__()
-        self.model = job.model
+        super().__init__(job)
         self.unused = nn.Parameter(torch.zeros((), device=next(job.model.parameters()).device))
-        self._loss = job.loss
-
-    def forward(self, batch: Any) -> Tensor:  # noqa: ANN401 -- a batch of the job's own kind
-        return self._loss(batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,14 +276,15 @@ class SharedStepper(Stepper[BatchT]):
 
     world: World
     too_large: Callable[[Sequence[BatchT]], str]
+    silence: Callable[[], AbstractContextManager[None]] | None
+    """Makes the context of backward passes that exchange nothing; None where each has to."""
 
     def accumulate(self, batches: Sequence[BatchT]) -> tuple[float, int]:
         """Compute the gradients of the mean loss over all ranks; return that loss and the tokens.
 
-        The ranks agree before the last backward pass, in which they wait for each other.
+        The ranks agree before the last backward pass, in which they wait for each other. With
+        shards they wait all the time: one that fails says so itself, and the others lose it.
         """
-        wrapped = self.loss
-        assert isinstance(wrapped, DistributedDataParallel)  # noqa: S101 -- `World` made it
         counts = [(batch.num_targets, batch.num_tokens) for batch in batches]
         told = [each for mine in self.world.gather(counts) for each in mine]
         num_targets, num_tokens = map(sum, zip(*told, strict=True))
@@ -278,19 +292,21 @@ class SharedStepper(Stepper[BatchT]):
 
         def forward(batch: BatchT) -> Tensor:
             with self.precision():
-                mean: Tensor = wrapped(batch) * (self.world.size / num_targets)
+                mean: Tensor = self.loss(batch) * (self.world.size / num_targets)
             means.append(mean.detach())
             return mean
 
         def begin() -> Tensor:
-            with wrapped.no_sync():
+            with self.silence() if self.silence else nullcontext():
                 for batch in batches[:-1]:
                     forward(batch).backward()
             return forward(batches[-1])
 
-        last = self.world.together(begin, lambda: self.too_large(batches))
+        last = None
+        if self.silence:
+            last = self.world.together(begin, lambda: self.too_large(batches))
         with self.world.connected():
-            last.backward()
+            (begin() if last is None else last).backward()
         mine = sum(torch.stack(means).tolist()) / self.world.size
         loss = sum(self.world.gather(mine))
         if not math.isfinite(loss):

@@ -29,7 +29,7 @@ from dragoman.train.checkpoint import (
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
 from dragoman.train.job import Check, Job, Say, Validation, is_better, unchecked
-from dragoman.train.loop import Interrupt, Observer, Progress, Saver, Validator, fit
+from dragoman.train.loop import Fetcher, Interrupt, Observer, Progress, Saver, Validator, fit
 from dragoman.train.optimizer import (
     learning_rate,
     load_optimizer_tensors,
@@ -40,6 +40,7 @@ from dragoman.train.parallel import ALONE, World, join_world
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import ConsoleReport, MetricsFile, end_card, model_card, tensorboard
 from dragoman.train.runfolder import RunFolder
+from dragoman.train.shard import chooses_shards, whole_tensors
 from dragoman.train.start import check_start, copy_weights
 from dragoman.train.step import OUT_OF_MEMORY, Stepper, StepResult, within_memory
 from dragoman.wording import counted
@@ -112,7 +113,8 @@ def run_job(
     config = recipe.train
     parts = world.together(lambda: Parts.around(job, recipe, folder, console, world))
     progress = world.in_turn(lambda: parts.resume(console))
-    parts = replace(parts, stepper=world.stepper(parts.stepper, job, parts.too_large))
+    learner = world.stepper(parts.stepper, job, config, parts.too_large, sharded=parts.sharded)
+    parts = replace(parts, stepper=learner)
     display = ConsoleReport(console, config)
     reporters: list[Observer] = [display]
     if world.leads:
@@ -128,6 +130,7 @@ def run_job(
     saver = Saver(
         every=config.save_every, save=lambda: parts.save(progress), last_step=progress.step
     )
+    fetcher = Fetcher(every=config.validate_every, fetch=parts.fetch)
     interrupt = Interrupt()
     with interrupt.listen(), closing(display):
         if world.leads and recipe.start.model is not None and progress.step == 0:
@@ -136,7 +139,7 @@ def run_job(
             progress,
             parts.take_step,
             world.stop_rule(config, interrupt),
-            [*reporters, validator, saver] if world.leads else [saver],
+            [fetcher, *reporters, validator, saver] if world.leads else [fetcher, saver],
             started=started,
         )
         interrupted = reason == "interrupted" or any(world.gather(interrupt.pressed, patient=True))
@@ -161,6 +164,8 @@ class Parts:
     machine: dict[str, str]
     """What the bits depend on beside the recipe."""
     world: World = ALONE
+    sharded: bool = False
+    """Whether the stepper learns with a model of its own, in shares; that of the job is whole."""
 
     @classmethod
     def around(
@@ -175,17 +180,19 @@ class Parts:
         config = recipe.train
         device = world.device(choose_device(config.device))
         precision = choose_precision(config.precision, device)
-        model = job.model.to(device).train()
+        sharded = world.size > 1 and chooses_shards(config, job.model, device)
+        model = job.model.to("cpu" if sharded else device).train()
         if config.activation_checkpointing:
             for stack in model.modules():
                 if isinstance(stack, Encoder | Decoder):
                     stack.checkpointing = True
         optimizer = make_optimizer(model, config)
+        told = world.describe(config.accumulate, device, sharded=sharded)
         console.print(
             f"{_parameters(model)}; {device} in {precision}, "
             f"{counted(torch.get_num_threads(), 'thread')}; "
             f"{counted(job.batches.num_batches, 'batch', 'batches')} an epoch, "
-            f"{job.batches.padding:.1%} padding.{world.describe(config.accumulate, device)}"
+            f"{job.batches.padding:.1%} padding.{told}"
         )
         world.begin_random(config.seed)
         stepper = Stepper(
@@ -202,8 +209,9 @@ class Parts:
             device=device,
             optimizer=optimizer,
             stepper=stepper,
-            machine=machine_of(device, precision, world.size),
+            machine=machine_of(device, precision, world.size, sharded=sharded),
             world=world,
+            sharded=sharded,
         )
 
     def take_step(self, progress: Progress) -> StepResult:
@@ -218,8 +226,20 @@ class Parts:
 
     def measure(self) -> Validation:
         """Validate the model as it is now."""
+        self.job.model.to(self.device)
         with within_memory(lambda: self.too_large([])), self.stepper.precision():
-            return self.job.measure()
+            validation = self.job.measure()
+        if self.sharded:
+            self.job.model.to("cpu")
+        return validation
+
+    def fetch(self) -> None:
+        """Put the weights into the job's model, on the process that validates."""
+        if self.sharded:
+            learned = self.stepper.model.named_parameters()
+            weights = whole_tensors(dict(learned), keep=self.world.leads)
+            if self.world.leads:
+                _set_weights(self.job.model, weights)
 
     def export(self, validation: Validation, progress: Progress) -> None:
         """Write the model folder from the weights as they are now."""
@@ -235,18 +255,20 @@ class Parts:
 
     def save(self, progress: Progress) -> None:
         """Write a checkpoint: everything that resuming needs."""
-        model = self.job.model
+        model = self.stepper.model
         state = SavedState(
             progress=progress,
             batches=self.job.batches.state_dict(),
             recipe=to_plain(self.recipe),
             machine=self.machine,
         )
-        tensors: Tensors = {
-            "weights": dict(model.named_parameters()),
-            "optimizer": optimizer_tensors(self.optimizer, model),
-            "random": self.world.random_states(),
-        }
+        weights: Mapping[str, Tensor] = dict(model.named_parameters())
+        moments = optimizer_tensors(self.stepper.optimizer, model)
+        if self.sharded:
+            weights = whole_tensors(weights, keep=self.world.leads)
+            moments = whole_tensors(moments, keep=self.world.leads)
+        random = self.world.random_states()
+        tensors: Tensors = {"weights": weights, "optimizer": moments, "random": random}
         if self.world.leads:
             save_checkpoint(self.folder.checkpoints, state, tensors, **self._tidying)
 

@@ -56,6 +56,7 @@ TRAIN = TrainConfig(
     label_smoothing=0.3,
     activation_checkpointing=True,
     deterministic=True,
+    shard="off",
     accumulate=2,
     validate_every=3,
     validate_limit=3,
