@@ -11,6 +11,7 @@ What is sharded is a copy, so the job keeps an ordinary model on the CPU: the fi
 the weights into it to validate, to export and to save, by code that knows nothing of shards.
 """
 
+import warnings
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -25,6 +26,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from dragoman.errors import InputError
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.layers import Layer, Stack
+from dragoman.nn.norm import RMSNorm
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Job
 from dragoman.train.optimizer import make_optimizer, optimizer_tensors
@@ -73,14 +75,17 @@ def chooses_shards(config: TrainConfig, model: nn.Module, device: torch.device) 
 def sharded_loss(job: Job[Any], device: torch.device, size: int, *, copy: bool) -> JobLoss:
     """Shard the model of a job, or a copy of it, over `size` processes; return its loss.
 
-    Each layer is a unit, and what a decoder asks of it before it runs is another; then the rest.
+    Each layer is a unit, what a decoder asks of it before it runs is one more; then all the rest.
     """
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module")  # may return no view changed in place
     mesh = init_device_mesh(device.type, (size,))
     model = deepcopy(job.model) if copy else job.model
     for stack in (each for each in model.modules() if isinstance(each, Encoder | Decoder)):
         for layer in stack.layers:
             if isinstance(layer, Layer) and layer.cross_attn is not None:
-                fully_shard([layer.cross_attn.kv_proj, layer.cross_attn.k_norm], mesh=mesh)
+                fully_shard(layer.cross_attn.kv_proj, mesh=mesh)
+                if isinstance(layer.cross_attn.k_norm, RMSNorm):
+                    fully_shard(layer.cross_attn.k_norm, mesh=mesh)
             fully_shard(layer, mesh=mesh)
     learner: Any = job
     loss = JobLoss(replace(learner, model=model))
