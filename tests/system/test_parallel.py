@@ -338,14 +338,19 @@ def test_a_killed_process_is_named(environment: dict[str, str], tmp_path: Path) 
     with launch(environment, *words) as running:
         assert running.stderr is not None
         next(line for line in running.stderr if line.startswith("step 1:"))
-        tasks = Path(f"/proc/{running.pid}/task").glob("*/children")
-        children = [child for task in tasks for child in task.read_text().split()]
-        (victim,) = (child for child in children if variables_of(child).get("RANK") == "1")
-        os.kill(int(victim), signal.SIGKILL)
+        kill_rank_1(running.pid)
         said = running.stderr.read()
     assert running.returncode == 1
     assert "process 1 of 2 was killed (SIGKILL)" in said
     assert "Traceback" not in said
+
+
+def kill_rank_1(launcher: int) -> None:
+    """Kill one of the processes that a launcher has started."""
+    tasks = Path(f"/proc/{launcher}/task").glob("*/children")
+    children = [child for task in tasks for child in task.read_text().split()]
+    (victim,) = (child for child in children if variables_of(child).get("RANK") == "1")
+    os.kill(int(victim), signal.SIGKILL)
 
 
 def variables_of(process: str) -> dict[str, str]:

@@ -12,6 +12,10 @@ from dragoman.nn.cpu.products import has_bf16_units
 from dragoman.train.config import PrecisionSetting
 from dragoman.wording import counted
 
+STATES = 16
+"""Bytes of a parameter in float32, of its gradient and of Adam's two moments."""
+SHARE = 0.5
+"""Of a device's memory that they may take; activations and the libraries need the rest."""
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 
@@ -54,6 +58,11 @@ def choose_precision(name: PrecisionSetting, device: torch.device) -> Literal["f
     if device.type == "cpu" and has_bf16_units():
         return "bf16"
     return "fp32"
+
+
+def needs_shards(parameters: int, memory: int) -> bool:
+    """Whether what training keeps of each parameter leaves too little of a device's memory."""
+    return STATES * parameters > SHARE * memory
 
 
 def machine_of(

@@ -14,8 +14,6 @@ alone validates, writes and reports; what fails on one rank ends all, with one s
 
 import math
 import os
-import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -36,6 +34,7 @@ from dragoman.train.config import TrainConfig
 from dragoman.train.device import choose_device
 from dragoman.train.job import BatchT, Job
 from dragoman.train.loop import Interrupt, Progress, stop_rule
+from dragoman.train.optimizer import optimizer_tensors
 from dragoman.train.shard import JobLoss, sharded_loss, sharded_optimizer
 from dragoman.train.step import OUT_OF_MEMORY, Stepper, first_examples, within_memory
 
@@ -184,9 +183,10 @@ class World:
         loss: nn.Module
         if sharded:
             device = self.device(choose_device(config.device))
+            state = optimizer_tensors(optimizer, model)  # before its parameters are sharded
             loss = shares = sharded_loss(job, device, self.size, copy=self.leads)
             model = shares.model
-            optimizer = sharded_optimizer(optimizer, stepper.model, model, config)
+            optimizer = sharded_optimizer(model, config, state)
         else:
             wrapped = DistributedDataParallel(
                 _Loss(job), gradient_as_bucket_view=True, find_unused_parameters=True
@@ -331,46 +331,3 @@ def join_world() -> World:
     """Join the processes that this one was started with; a second call returns the same."""
     rank, size = launched()
     return ALONE if size == 1 else World(rank, size)
-
-
-def launch(count: int, words: Sequence[str]) -> int:
-    """Run `dragoman WORDS` in so many processes on this machine; return the exit code.
-
-    Raises InputError for a number that makes no sense, DragomanError where one was killed.
-    """
-    if count < 1 or launched()[1] > 1:
-        raise InputError(
-            f"--nproc {count} is no number of processes to start here; give 1 or more, and leave "
-            "it out where torchrun has started them"
-        )
-    import logging
-
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
-
-    logging.disable(logging.ERROR)  # of torch, which reports what the processes have printed
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // count)))
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=count,
-        run_id="dragoman",
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        local_addr="localhost",
-        max_restarts=0,
-        logs_specs=DefaultLogsSpecs(log_dir=os.devnull),
-    )
-    try:
-        elastic_launch(config, sys.executable)("-m", "dragoman", *words)
-    except SignalException:
-        return 128 + signal.SIGINT
-    except ChildFailedError as error:
-        codes = {rank: int(failed.exitcode) for rank, failed in sorted(error.failures.items())}
-        for rank, code in codes.items():
-            if code < 0 and code != -signal.SIGTERM:  # with which the launcher ends the others
-                who = f"process {rank} of {count} was killed ({signal.Signals(-code).name})"
-                raise DragomanError(f"{who}; {GO_ON}") from error
-        return next((code for code in codes.values() if code > 0), 1)
-    return 0

@@ -28,13 +28,9 @@ from dragoman.nn import Decoder, Encoder
 from dragoman.nn.layers import Layer, Stack
 from dragoman.nn.norm import RMSNorm
 from dragoman.train.config import TrainConfig
+from dragoman.train.device import needs_shards
 from dragoman.train.job import Job
-from dragoman.train.optimizer import make_optimizer, optimizer_tensors
-
-STATES = 16
-"""Bytes of a parameter in float32, of its gradient and of Adam's two moments."""
-SHARE = 0.5
-"""Of a device's memory that they may take; activations and the libraries need the rest."""
+from dragoman.train.optimizer import load_optimizer_tensors, make_optimizer
 
 
 class JobLoss(nn.Module):
@@ -53,7 +49,7 @@ class JobLoss(nn.Module):
 def chooses_shards(config: TrainConfig, model: nn.Module, device: torch.device) -> bool:
     """Return whether a run of several processes shards its model: `train.shard`, or by its size.
 
-    `auto` shards on GPUs, where `STATES` bytes a parameter are more than a `SHARE` of the memory.
+    `auto` shards on GPUs, where the whole would take more than half of the memory.
     Raises InputError for a model that may not be sharded.
     """
     if config.shard == "off":
@@ -68,8 +64,8 @@ def chooses_shards(config: TrainConfig, model: nn.Module, device: torch.device) 
         return True
     if device.type != "cuda" or drops:
         return False
-    needed = STATES * sum(p.numel() for p in model.parameters())
-    return needed > SHARE * torch.cuda.get_device_properties(device).total_memory
+    memory = torch.cuda.get_device_properties(device).total_memory
+    return needs_shards(sum(p.numel() for p in model.parameters()), memory)
 
 
 def sharded_loss(job: Job[Any], device: torch.device, size: int, *, copy: bool) -> JobLoss:
@@ -97,14 +93,15 @@ def sharded_loss(job: Job[Any], device: torch.device, size: int, *, copy: bool) 
 
 
 def sharded_optimizer(
-    whole: torch.optim.Optimizer, old: nn.Module, new: nn.Module, config: TrainConfig
+    model: nn.Module, config: TrainConfig, state: Mapping[str, Tensor]
 ) -> torch.optim.Optimizer:
     """Make the optimizer of a sharded model, with its share of the state of a whole one."""
-    optimizer = make_optimizer(new, config)
-    parameters = dict(new.named_parameters())
-    for full_name, value in optimizer_tensors(whole, old).items():
-        name, key = full_name.rsplit("/", 1)
-        optimizer.state[parameters[name]][key] = _share(value, parameters[name])
+    optimizer = make_optimizer(model, config)
+    parameters = dict(model.named_parameters())
+    mine = {
+        name: _share(value, parameters[name.rpartition("/")[0]]) for name, value in state.items()
+    }
+    load_optimizer_tensors(optimizer, model, mine)
     return optimizer
 
 
