@@ -19,15 +19,18 @@ FAST = 1e15
 
 
 def work_with(*overrides: str) -> Work:
+    """A recipe of the preset base."""
     return work_of(find_recipe("base", overrides))
 
 
 def rates() -> Rates:
+    """Those of a GPU."""
     table = device_table()
     return rates_of(device_named("h100", table), table, "auto")
 
 
 def several(work: Work, devices: int, link: float, rates: Rates) -> SeveralEstimate:
+    """Estimate a step."""
     return estimate_several(work, rates, estimate_training(work, rates), devices, link)
 
 
