@@ -88,23 +88,11 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     budget = {"flops": flops, "minutes": minutes, "money": money}
     with_fit = {"predict": predict or None, "png": png, **budget}
     limits = {"length": length, "tokens_per_month": tokens_per_month, "kwh_price": kwh_price}
-    alone: dict[str, object] = {
-        "device": device,
-        "devices": devices,
-        "measure": measure or None,
-        **limits,
-    }
-    alone |= {"nproc": nproc, "link_gb": link_gb}
+    alone: dict[str, object] = {"device": device, "devices": devices, "nproc": nproc, **limits}
+    alone |= {"measure": measure or None, "link_gb": link_gb}
     _check_options(alone if fit else with_fit, fit=fit)
     if fit:
-        from dragoman.cli.cost_fit import plot_scaling, show_scaling
-        from dragoman.cost.scaling_report import Budget, report_scaling
-
-        folders, spend = map(Path, arguments), Budget(**budget, price_per_hour=price)
-        report = report_scaling(list(folders), predict=predict or (), budget=spend)
-        if png is not None:
-            plot_scaling(report, png)
-        _print(report.to_dict() if as_json else show_scaling(report))
+        _fit(arguments, predict or (), {**budget, "price_per_hour": price}, png, as_json=as_json)
         return
     if measure and device is not None:
         raise InputError("--measure times this machine, and --device names another; give one")
@@ -120,6 +108,25 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     found = cost_of(name, work, rates, paid=paid, per_month=tokens_per_month, measured=measured)
     found = found.among(nproc or (), 1e9 * (link_gb or 0.0))
     _print(found.to_dict() if as_json else show_cost(found))
+
+
+def _fit(
+    arguments: Sequence[str],
+    predict: Sequence[Path],
+    budget: Mapping[str, float | None],
+    png: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Fit a law to the runs in these folders, print it, and draw it to `png` if given."""
+    from dragoman.cli.cost_fit import plot_scaling, show_scaling
+    from dragoman.cost.scaling_report import Budget, report_scaling
+
+    spend = Budget(**budget)
+    report = report_scaling(list(map(Path, arguments)), predict=predict, budget=spend)
+    if png is not None:
+        plot_scaling(report, png)
+    _print(report.to_dict() if as_json else show_scaling(report))
 
 
 def _check_options(wrong: Mapping[str, object], *, fit: bool) -> None:
