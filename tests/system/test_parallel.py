@@ -87,26 +87,31 @@ def arguments_of(task: str, folder: Path) -> list[object]:
 
 
 @pytest.mark.parametrize(
-    ("task", "size"),
+    ("task", "size", "shard"),
     [
-        ("translate", 2),
-        ("translate", 4),
-        ("generate", 2),
-        ("dialogue", 2),
-        ("classify", 2),
-        ("tag", 2),
-        ("pretrain", 2),
+        ("translate", 2, "auto"),
+        ("translate", 4, "auto"),
+        ("translate", 4, "on"),
+        ("generate", 2, "auto"),
+        ("generate", 2, "on"),
+        ("dialogue", 2, "auto"),
+        ("classify", 2, "on"),
+        ("tag", 2, "auto"),
+        ("pretrain", 2, "auto"),
+        ("pretrain", 2, "on"),
     ],
 )
 def test_a_step_is_that_of_one_process(
-    dragoman: CommandLine, tmp_path: Path, task: str, size: int
+    dragoman: CommandLine, tmp_path: Path, task: str, size: int, shard: str
 ) -> None:
     """Losses, norms and tokens are those of one process with as many batches; there is one log."""
     arguments = arguments_of(task, tmp_path)
     several, one = tmp_path / "several", tmp_path / "one"
-    ended = run(dragoman, size, *arguments, "--out", several, f"train.accumulate={4 // size}")
+    own = ("--out", several, f"train.accumulate={4 // size}", f"train.shard={shard}")
+    ended = run(dragoman, size, *arguments, *own)
     assert ended.code == 0, ended.said
-    assert f"{size} processes (gloo), 4 batches a step." in ended.said
+    each = "a share of every layer" if shard == "on" else "the whole model"
+    assert f"{size} processes (gloo), 4 batches a step. Each has {each}." in ended.said
     ended = run(dragoman, 1, *arguments, "--out", one, "train.accumulate=4")
     assert ended.code == 0, ended.said
     assert "processes" not in ended.said
@@ -354,14 +359,19 @@ def test_a_killed_process_is_named(environment: dict[str, str], tmp_path: Path) 
     with launch(environment, *words) as running:
         assert running.stderr is not None
         next(line for line in running.stderr if line.startswith("step 1:"))
-        tasks = Path(f"/proc/{running.pid}/task").glob("*/children")
-        children = [child for task in tasks for child in task.read_text().split()]
-        (victim,) = (child for child in children if variables_of(child).get("RANK") == "1")
-        os.kill(int(victim), signal.SIGKILL)
+        kill_rank_1(running.pid)
         said = running.stderr.read()
     assert running.returncode == 1
     assert "process 1 of 2 was killed (SIGKILL)" in said
     assert "Traceback" not in said
+
+
+def kill_rank_1(launcher: int) -> None:
+    """Kill one of the processes that a launcher has started."""
+    tasks = Path(f"/proc/{launcher}/task").glob("*/children")
+    children = [child for task in tasks for child in task.read_text().split()]
+    (victim,) = (child for child in children if variables_of(child).get("RANK") == "1")
+    os.kill(int(victim), signal.SIGKILL)
 
 
 def variables_of(process: str) -> dict[str, str]:

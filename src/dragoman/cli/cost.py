@@ -53,6 +53,12 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     measure: Annotated[
         bool, typer.Option("--measure", help="Time real steps on this machine (a minute).")
     ] = False,
+    nproc: Annotated[
+        list[int] | None, option("Number of devices that train together; may be repeated.")
+    ] = None,
+    link_gb: Annotated[
+        float | None, _positive("With --nproc: 1e9 bytes a second from device to device.")
+    ] = None,
     fit: Annotated[bool, typer.Option("--fit", help="Fit a scaling law to finished runs.")] = False,
     predict: Annotated[list[Path] | None, option("With --fit: run to predict.")] = None,
     flops: Annotated[float | None, _positive("With --fit: budget in training FLOPs.")] = None,
@@ -71,6 +77,8 @@ def cost(  # noqa: PLR0913 -- the options of the verb
 
     dragoman cost base batch.max_tokens=25000 --device h100 --tokens-per-month 500e6
 
+    dragoman cost big --device h100 --nproc 8 --nproc 64 --link-gb 50
+
     dragoman cost runs/en-zh --kwh-price 0.30 --json
 
     With --fit: a scaling law from runs, and the best size for a budget.
@@ -80,20 +88,15 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     budget = {"flops": flops, "minutes": minutes, "money": money}
     with_fit = {"predict": predict or None, "png": png, **budget}
     limits = {"length": length, "tokens_per_month": tokens_per_month, "kwh_price": kwh_price}
-    alone = {"device": device, "devices": devices, "measure": measure or None, **limits}
+    alone: dict[str, object] = {"device": device, "devices": devices, "nproc": nproc, **limits}
+    alone |= {"measure": measure or None, "link_gb": link_gb}
     _check_options(alone if fit else with_fit, fit=fit)
     if fit:
-        from dragoman.cli.cost_fit import plot_scaling, show_scaling
-        from dragoman.cost.scaling_report import Budget, report_scaling
-
-        folders, spend = map(Path, arguments), Budget(**budget, price_per_hour=price)
-        report = report_scaling(list(folders), predict=predict or (), budget=spend)
-        if png is not None:
-            plot_scaling(report, png)
-        _print(report.to_dict() if as_json else show_scaling(report))
+        _fit(arguments, predict or (), {**budget, "price_per_hour": price}, png, as_json=as_json)
         return
     if measure and device is not None:
         raise InputError("--measure times this machine, and --device names another; give one")
+    _check_several(nproc, link_gb)
     from dragoman.cost.recipes import work_of
     from dragoman.cost.report import cost_of
 
@@ -103,7 +106,27 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     paid = rates.priced(per_hour=price, per_kwh=kwh_price)
     measured = _measure(work) if measure else None
     found = cost_of(name, work, rates, paid=paid, per_month=tokens_per_month, measured=measured)
+    found = found.among(nproc or (), 1e9 * (link_gb or 0.0))
     _print(found.to_dict() if as_json else show_cost(found))
+
+
+def _fit(
+    arguments: Sequence[str],
+    predict: Sequence[Path],
+    budget: Mapping[str, float | None],
+    png: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Fit a law to the runs in these folders, print it, and draw it to `png` if given."""
+    from dragoman.cli.cost_fit import plot_scaling, show_scaling
+    from dragoman.cost.scaling_report import Budget, report_scaling
+
+    spend = Budget(**budget)
+    report = report_scaling(list(map(Path, arguments)), predict=predict, budget=spend)
+    if png is not None:
+        plot_scaling(report, png)
+    _print(report.to_dict() if as_json else show_scaling(report))
 
 
 def _check_options(wrong: Mapping[str, object], *, fit: bool) -> None:
@@ -112,6 +135,15 @@ def _check_options(wrong: Mapping[str, object], *, fit: bool) -> None:
         if value is not None:
             why = "has no meaning with --fit" if fit else "needs --fit and the folders of runs"
             raise InputError(f"--{name.replace('_', '-')} {why}")
+
+
+def _check_several(nproc: Sequence[int] | None, link_gb: float | None) -> None:
+    """Raise InputError where one of the options is missing or makes no sense."""
+    if bool(nproc) != (link_gb is not None):
+        raise InputError("--nproc and --link-gb belong together: give both, or none of them")
+    for count in nproc or ():
+        if count < 1:
+            raise InputError(f"--nproc is {count}; it must be 1 or more")
 
 
 def _measure(work: "Work") -> "Measured":

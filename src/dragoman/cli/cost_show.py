@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 Item = str | Sequence[Sequence[str]]
 """A sentence, or the rows of a table, its head first."""
+SEVERAL = (
+    *("devices", "states on each", "each sends in a step", "time of that", "step", "tokens/s"),
+    "of perfect",
+)
+"""Head of the table of several devices."""
 FEW = 10
 """Tokens a second below which tenths are printed."""
 
@@ -73,6 +78,8 @@ def show_cost(cost: "Cost") -> Iterator[Item]:
             f", at {counted(run.steps, 'step')} and {counted(run.tokens, 'token')}, with "
             f"{counted(run.validations, 'validation')} and {counted(run.saves, 'checkpoint')}"
         )
+    if cost.several:
+        yield [SEVERAL, *_several(cost)]
     speed = cost.texts.tokens_per_second
     if speed < 1:
         yield f"{step}. A token is {done} in {format_time(1 / speed)}."
@@ -117,6 +124,19 @@ def _memory(cost: "Cost") -> Iterator[tuple[str, str]]:
         rows, tokens = memory.largest_rows, memory.largest_rows * shape.tokens // shape.rows
         largest = f"{counted(rows, 'row')}, {counted(tokens, 'token')}"
         yield f"largest batch in {format_bytes(cost.device.memory)}", largest
+
+
+def _several(cost: "Cost") -> Iterator[tuple[str, ...]]:
+    for each in cost.several:
+        yield (
+            f"{each.devices:,}, {'a share of the model' if each.sharded else 'whole models'}",
+            format_bytes(each.states),
+            format_bytes(each.sent),
+            format_time(each.communication_seconds),
+            format_time(each.step_seconds),
+            f"{each.tokens_per_second:,.0f}",
+            f"{each.efficiency:.0%}",
+        )
 
 
 def _format_bill(bill: "Bill") -> tuple[str, str, str]:

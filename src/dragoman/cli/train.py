@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 
-def train(
+def train(  # noqa: PLR0913 -- the options of the verb
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
@@ -27,6 +27,7 @@ def train(
             help="A shipped recipe or a TOML file, and settings that override its own.",
         ),
     ] = None,
+    *,
     src: Annotated[Path | None, typer.Option(help="Source sentences, one per line.")] = None,
     tgt: Annotated[Path | None, typer.Option(help="Target sentences, one per line.")] = None,
     out: Annotated[
@@ -34,6 +35,9 @@ def train(
     ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="Model folder to fine-tune.")] = None,
     nproc: Annotated[int, typer.Option(help="Number of processes that train, one per GPU.")] = 1,
+    max_restarts: Annotated[
+        int, typer.Option(help="Times that a run whose process was killed is started again.")
+    ] = 0,
 ) -> None:
     """Train a model, or resume the unfinished run in its folder.
 
@@ -47,10 +51,10 @@ def train(
 
     dragoman train scaling-sweep --out runs/sweep
 
-    dragoman train multi30k-en-de --out runs/en-de --nproc 8
+    dragoman train multi30k-en-de --out runs/en-de --nproc 8 --max-restarts 3
     """
     from dragoman.cli.pipes import talk
-    from dragoman.train.parallel import launch, launched
+    from dragoman.train.parallel import launched
 
     words = arguments or []
     names = [word for word in words if "=" not in word]
@@ -64,9 +68,12 @@ def train(
     }
     _lay_over(overrides, options)
     recipe, runs = _choose(names, overrides)
-    if nproc != 1:
+    if nproc != 1 or max_restarts:
+        from dragoman.train.launch import launch
+
         quiet = ["--quiet"] if sys.stderr is None else []
-        raise typer.Exit(launch(nproc, [*quiet, "train", "--", *names, *overrides]))
+        command = [*quiet, "train", "--", *names, *overrides]
+        raise typer.Exit(launch(nproc, command, max_restarts=max_restarts, say=console.print))
     console.quiet = launched()[0] > 0  # rank 0 speaks for all
     if recipe.description:
         console.print(recipe.description)

@@ -1,5 +1,6 @@
 """All that `dragoman cost` reports of a recipe on a device, as plain numbers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.cost.check import usual_validation
@@ -16,6 +17,7 @@ from dragoman.cost.estimate import (
     full_batch,
 )
 from dragoman.cost.machine import Rates
+from dragoman.cost.several import SeveralEstimate, estimate_several
 from dragoman.models import count_parameters
 from dragoman.nn.cpu.products import Precision
 from dragoman.plain import Plain
@@ -75,7 +77,7 @@ class Cost(Plain):
 
     json_keys = (
         *("name", "task", "kind", "parameters", "batch", "flops_per_token", "memory", "device"),
-        *("training", "texts", "measured"),
+        *("training", "several", "texts", "measured"),
     )
 
     name: str
@@ -93,6 +95,16 @@ class Cost(Plain):
     """The model at work."""
     measured: Measured | None
     """What was timed here."""
+    several: tuple[SeveralEstimate, ...] = ()
+    """A step of as many devices as were asked for."""
+
+    def among(self, devices: Sequence[int], link: float) -> "Cost":
+        """Add steps of several devices; a link between two carries `link` bytes a second."""
+        each = (
+            estimate_several(self.work, self.device, self.training, count, link)
+            for count in devices
+        )
+        return replace(self, several=tuple(each))
 
     @property
     def task(self) -> str:

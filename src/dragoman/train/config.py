@@ -53,6 +53,8 @@ class TrainConfig:
     max_skipped: Count = 10
     """Number of steps in a row without a finite loss and gradient that ends the run; others are
     skipped."""
+    shard: Literal["auto", "on", "off"] = "auto"
+    """Shard the model over the processes of a run; auto: where it is too large for each GPU."""
     accumulate: Count = 1
     """Number of batches per optimizer step (gradient accumulation)."""
     validate_every: Count = 500

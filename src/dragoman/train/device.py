@@ -13,6 +13,10 @@ from dragoman.nn.cpu.products import has_bf16_units
 from dragoman.train.config import PrecisionSetting
 from dragoman.wording import counted
 
+STATES = 16
+"""Bytes of a parameter in float32, of its gradient and of Adam's two moments."""
+SHARE = 0.5
+"""Of a device's memory that they may take; activations and the libraries need the rest."""
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 
@@ -59,7 +63,14 @@ def choose_precision(
     return "fp32"
 
 
-def machine_of(device: torch.device, precision: str, processes: int = 1) -> dict[str, str]:
+def needs_shards(parameters: int, memory: int) -> bool:
+    """Whether what training keeps of each parameter leaves too little of a device's memory."""
+    return STATES * parameters > SHARE * memory
+
+
+def machine_of(
+    device: torch.device, precision: str, processes: int = 1, *, sharded: bool = False
+) -> dict[str, str]:
     """Return what the bits of a run depend on beside its settings."""
     if device.type == "cuda":
         name = torch.cuda.get_device_name(device)
@@ -70,7 +81,7 @@ def machine_of(device: torch.device, precision: str, processes: int = 1) -> dict
         "precision": precision,
         "loops": "torch" if native() is None else "compiled",
         "threads": str(torch.get_num_threads()),
-        "processes": str(processes),
+        "processes": f"{processes} (sharded)" if sharded else str(processes),
         "torch": torch.__version__,
     }
 

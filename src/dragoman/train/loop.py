@@ -243,3 +243,20 @@ class Saver(Observer):
     def _save(self, progress: Progress) -> None:
         self.last_step = progress.step
         self.save()
+
+
+@dataclass(slots=True, kw_only=True)
+class Fetcher(Observer):
+    """Fetches, before each validation, the weights that it validates; it is the first observer."""
+
+    every: int
+    fetch: Callable[[], None]
+
+    def stepped(self, progress: Progress, result: StepResult) -> None:  # noqa: ARG002 (an observer)
+        """Fetch after every `every`-th step."""
+        if progress.step % self.every == 0:
+            self.fetch()
+
+    def stopped(self, progress: Progress, reason: str) -> None:  # noqa: ARG002 (an observer)
+        """Fetch once more: the last validation comes, and the average of checkpoints."""
+        self.fetch()

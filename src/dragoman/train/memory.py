@@ -14,18 +14,24 @@ from dragoman.wording import counted
 def rehearse(stepper: Stepper[BatchT], largest: Sequence[BatchT], recipe: RunRecipe) -> None:
     """Take a step with each of these batches, so that a lack of memory is known, and undo it.
 
-    The optimizer has no state yet: it makes it in the first step and has it in the second. Without
-    a learning rate the weights stay. Raises DragomanError where there is no memory.
+    An optimizer without a state makes it in the first step and has it in the second; one that goes
+    on has it, and takes none. Without a learning rate the weights stay. Raises DragomanError where
+    there is no memory.
     """
-    before, scaler = random_state(), stepper.scaler
+    before, scaler, fresh = random_state(), stepper.scaler, not stepper.optimizer.state
     scaling = {} if scaler is None else scaler.state_dict()
     if scaler is not None:
         scaler.load_state_dict(scaling | {"scale": 1.0})  # so that nothing is skipped
     for batch in largest:
         group = [batch] * min(2, recipe.train.accumulate)
         with within_memory(lambda: too_large(recipe, group)):  # noqa: B023 (called at once)
-            stepper(group, 0.0)
-    stepper.optimizer.state.clear()
+            if fresh:
+                stepper(group, 0.0)
+            else:
+                stepper.accumulate(group)
+                stepper.optimizer.zero_grad()
+    if fresh:
+        stepper.optimizer.state.clear()
     set_random_state(before)
     if scaler is not None:
         scaler.load_state_dict(scaling)

@@ -13,10 +13,9 @@ alone validates, writes and reports; what fails on one rank ends all, with one s
 """
 
 import os
-import signal
-import sys
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -32,8 +31,11 @@ from dragoman.data.batches import Stream
 from dragoman.errors import DragomanError, InputError
 from dragoman.train.checkpoint import random_state, set_random_state
 from dragoman.train.config import TrainConfig
+from dragoman.train.device import choose_device
 from dragoman.train.job import BatchT, Job
 from dragoman.train.loop import Interrupt, Progress, stop_rule
+from dragoman.train.optimizer import optimizer_tensors
+from dragoman.train.shard import JobLoss, sharded_loss, sharded_optimizer
 from dragoman.train.step import OUT_OF_MEMORY, Stepper, within_memory
 
 PROMPT = timedelta(minutes=10)
@@ -79,12 +81,10 @@ class World:
         """
         if self.size == 1:
             return [value]
-        values: list[Any] = [None] * self.size
         self._count += 1
         with self.connected():
             self._store.set(str(self.rank), str(self._count))
-            dist.all_gather_object(values, value, group=self._patient if patient else None)
-        return values
+            return _exchange(value, self.size, self._patient if patient else None)
 
     def together(
         self,
@@ -166,20 +166,35 @@ class World:
         self,
         stepper: Stepper[BatchT],
         job: Job[BatchT],
+        config: TrainConfig,
         too_large: Callable[[Sequence[BatchT]], str],
+        *,
+        sharded: bool,
     ) -> Stepper[BatchT]:
-        """Wrap the loss of several ranks; `too_large` explains a lack of memory."""
+        """Wrap the loss of several ranks; `too_large` explains a lack of memory.
+
+        `sharded`, the stepper has an optimizer and a model of its own, which are shares of these.
+        """
         if self.size == 1:
             return stepper
-        wrapped = DistributedDataParallel(
-            _Loss(job),
-            gradient_as_bucket_view=True,
-            find_unused_parameters=True,
-        )
+        model, optimizer, silence = stepper.model, stepper.optimizer, None
+        loss: nn.Module
+        if sharded:
+            device = self.device(choose_device(config.device))
+            state = optimizer_tensors(optimizer, model)  # before its parameters are sharded
+            loss = shares = sharded_loss(job, device, self.size, copy=self.leads)
+            model = shares.model
+            optimizer = sharded_optimizer(model, config, state)
+        else:
+            wrapped = DistributedDataParallel(
+                _Loss(job), gradient_as_bucket_view=True, find_unused_parameters=True
+            )
+            loss, silence = wrapped, wrapped.no_sync
         return SharedStepper(
-            model=stepper.model,
-            optimizer=stepper.optimizer,
-            loss=wrapped,
+            model=model,
+            optimizer=optimizer,
+            loss=loss,
+            silence=silence,
             precision=stepper.precision,
             clip_norm=stepper.clip_norm,
             scaler=stepper.scaler,
@@ -204,12 +219,14 @@ class World:
 
         return reason
 
-    def describe(self, accumulate: int, device: torch.device) -> str:
+    def describe(self, accumulate: int, device: torch.device, *, sharded: bool) -> str:
         """Return how many processes there are, by what they speak, and the batches of a step."""
         if self.size == 1:
             return ""
         how = "nccl" if device.type == "cuda" else "gloo"
-        return f" {self.size} processes ({how}), {self.size * accumulate:,} batches a step."
+        each = "Each has a share of every layer" if sharded else "Each has the whole model"
+        batches = f"{self.size * accumulate:,} batches a step"
+        return f" {self.size} processes ({how}), {batches}. {each}."
 
     @contextmanager
     def connected(self) -> Iterator[None]:
@@ -235,26 +252,43 @@ LOST = ("gloo", "nccl", "connection", "socket", "timed out", "broken pipe")
 """Words of the messages of a process whose peer is gone or does not answer."""
 
 
+LETTER = 1024
+"""Bytes that go from each rank to each at once; PyTorch's own first sends how many there are."""
+
+
+def _exchange(value: Value, size: int, group: dist.ProcessGroup | None) -> list[Value]:
+    """Give a value to all ranks of a group; return those of all, by rank."""
+    words = pickle.dumps(value)
+    letter = len(words).to_bytes(8, "big") + words
+    mine = torch.frombuffer(bytearray(letter[:LETTER].ljust(LETTER)), dtype=torch.uint8)
+    letters = [torch.empty_like(mine) for _ in range(size)]
+    dist.all_gather(letters, mine, group=group)
+    values: list[Any] = []
+    for told in (each.numpy().tobytes() for each in letters):
+        end = 8 + int.from_bytes(told[:8], "big")
+        if end > LETTER:  # all see it, and come here
+            values = [None] * size
+            dist.all_gather_object(values, value, group=group)
+            break
+        values.append(pickle.loads(told[8:end]))  # noqa: S301 -- by a process of this run
+    return values
+
+
 def _prefix(rank: int) -> str:
     return f"rank{rank}/" if rank else ""
 
 
-class _Loss(nn.Module):
-    """A job's loss as a module, which is what can be wrapped.
+class _Loss(JobLoss):
+    """A job's loss with one parameter that no batch uses.
 
-    One parameter is used by no batch: looking for such, as `layer_drop` makes them, DDP would warn
-    that there is none. As it looks, it does not regroup the gradients after its first step, which
-    would change the order of their sums in a run that goes on.
+    Looking for such, as `layer_drop` makes them, DDP would warn that there is none. As it looks, it
+    does not regroup the gradients after its first step, which would change the order of their sums
+    in a run that goes on.
     """
 
     def __init__(self, job: Job[Any]) -> None:
-        super().__init__()
-        self.model = job.model
+        super().__init__(job)
         self.unused = nn.Parameter(torch.zeros((), device=next(job.model.parameters()).device))
-        self._loss = job.loss
-
-    def forward(self, batch: Any) -> Tensor:  # noqa: ANN401 -- a batch of the job's own kind
-        return self._loss(batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,14 +297,15 @@ class SharedStepper(Stepper[BatchT]):
 
     world: World
     too_large: Callable[[Sequence[BatchT]], str]
+    silence: Callable[[], AbstractContextManager[None]] | None
+    """Makes the context of backward passes that exchange nothing; None where each has to."""
 
     def accumulate(self, batches: Sequence[BatchT]) -> tuple[float, int]:
         """Compute the gradients of the mean loss over all ranks; return that loss and the tokens.
 
-        The ranks agree before the last backward pass, in which they wait for each other.
+        The ranks agree before the last backward pass, in which they wait for each other. With
+        shards they wait all the time: one that fails says so itself, and the others lose it.
         """
-        wrapped = self.loss
-        assert isinstance(wrapped, DistributedDataParallel)  # noqa: S101 -- `World` made it
         counts = [(batch.num_targets, batch.num_tokens) for batch in batches]
         told = [each for mine in self.world.gather(counts) for each in mine]
         num_targets, num_tokens = map(sum, zip(*told, strict=True))
@@ -278,19 +313,21 @@ class SharedStepper(Stepper[BatchT]):
 
         def forward(batch: BatchT) -> Tensor:
             with self.precision():
-                mean: Tensor = wrapped(batch) * (self.world.size / num_targets)
+                mean: Tensor = self.loss(batch) * (self.world.size / num_targets)
             means.append(mean.detach())
             return mean
 
         def begin() -> Tensor:
-            with wrapped.no_sync():
+            with self.silence() if self.silence else nullcontext():
                 for batch in batches[:-1]:
                     self.scaled(forward(batch)).backward()
             return forward(batches[-1])
 
-        last = self.world.together(begin, lambda: self.too_large(batches))
+        last = None
+        if self.silence:
+            last = self.world.together(begin, lambda: self.too_large(batches))
         with self.world.connected():
-            self.scaled(last).backward()
+            self.scaled(begin() if last is None else last).backward()
         mine = sum(torch.stack(means).tolist()) / self.world.size
         return sum(self.world.gather(mine)), num_tokens
 
@@ -307,46 +344,3 @@ def join_world() -> World:
     """Join the processes that this one was started with; a second call returns the same."""
     rank, size = launched()
     return ALONE if size == 1 else World(rank, size)
-
-
-def launch(count: int, words: Sequence[str]) -> int:
-    """Run `dragoman WORDS` in so many processes on this machine; return the exit code.
-
-    Raises InputError for a number that makes no sense, DragomanError where one was killed.
-    """
-    if count < 1 or launched()[1] > 1:
-        raise InputError(
-            f"--nproc {count} is no number of processes to start here; give 1 or more, and leave "
-            "it out where torchrun has started them"
-        )
-    import logging
-
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
-
-    logging.disable(logging.ERROR)  # of torch, which reports what the processes have printed
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // count)))
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=count,
-        run_id="dragoman",
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        local_addr="localhost",
-        max_restarts=0,
-        logs_specs=DefaultLogsSpecs(log_dir=os.devnull),
-    )
-    try:
-        elastic_launch(config, sys.executable)("-m", "dragoman", *words)
-    except SignalException:
-        return 128 + signal.SIGINT
-    except ChildFailedError as error:
-        codes = {rank: int(failed.exitcode) for rank, failed in sorted(error.failures.items())}
-        for rank, code in codes.items():
-            if code < 0 and code != -signal.SIGTERM:  # with which the launcher ends the others
-                who = f"process {rank} of {count} was killed ({signal.Signals(-code).name})"
-                raise DragomanError(f"{who}; {GO_ON}") from error
-        return next((code for code in codes.values() if code > 0), 1)
-    return 0

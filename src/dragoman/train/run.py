@@ -33,6 +33,7 @@ from dragoman.train.device import choose_device, choose_precision, deterministic
 from dragoman.train.diagnosis import find_not_finite, replayed
 from dragoman.train.job import Check, Job, Say, Validation, is_better, unchecked
 from dragoman.train.loop import (
+    Fetcher,
     Interrupt,
     Observer,
     Progress,
@@ -53,6 +54,7 @@ from dragoman.train.parallel import ALONE, World, join_world
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import ConsoleReport, MetricsFile, end_card, model_card, tensorboard
 from dragoman.train.runfolder import RunFolder
+from dragoman.train.shard import chooses_shards, whole_tensors
 from dragoman.train.start import check_start, copy_weights
 from dragoman.train.step import (
     OUT_OF_MEMORY,
@@ -131,9 +133,10 @@ def run_job(
     """Run a job, as `recipe.train` says, in an open folder; `started` is when the clock began."""
     config = recipe.train
     parts = world.together(lambda: Parts.around(job, recipe, folder, console, world))
-    parts = replace(parts, stepper=world.stepper(parts.stepper, job, parts.too_large))
-    parts.rehearse()
     progress = world.in_turn(lambda: parts.resume(console))
+    learner = world.stepper(parts.stepper, job, config, parts.too_large, sharded=parts.sharded)
+    parts = replace(parts, stepper=learner)
+    parts.rehearse()
     display = ConsoleReport(console, config)
     reporters: list[Observer] = [display]
     if world.leads:
@@ -149,6 +152,7 @@ def run_job(
     saver = Saver(
         every=config.save_every, save=lambda: parts.save(progress), last_step=progress.step
     )
+    fetcher = Fetcher(every=config.validate_every, fetch=parts.fetch)
     skips = SkipLimit(limit=config.max_skipped, stop=world.stop)
     interrupt = Interrupt()
     with interrupt.listen(), closing(display):
@@ -158,7 +162,9 @@ def run_job(
             progress,
             parts.take_step,
             world.stop_rule(config, interrupt),
-            [*reporters, validator, saver, skips] if world.leads else [saver, skips],
+            [fetcher, *reporters, validator, saver, skips]
+            if world.leads
+            else [fetcher, saver, skips],
             started=started,
         )
         interrupted = reason == "interrupted" or any(world.gather(interrupt.pressed, patient=True))
@@ -183,6 +189,8 @@ class Parts:
     machine: dict[str, str]
     """What the bits depend on beside the recipe."""
     world: World = ALONE
+    sharded: bool = False
+    """Whether the stepper learns with a model of its own, in shares; that of the job is whole."""
 
     @classmethod
     def around(
@@ -197,17 +205,19 @@ class Parts:
         config = recipe.train
         device = world.device(choose_device(config.device))
         precision = choose_precision(config.precision, device)
-        model = job.model.to(device).train()
+        sharded = world.size > 1 and chooses_shards(config, job.model, device, precision)
+        model = job.model.to("cpu" if sharded else device).train()
         if config.activation_checkpointing:
             for stack in model.modules():
                 if isinstance(stack, Encoder | Decoder):
                     stack.checkpointing = True
         optimizer = make_optimizer(model, config)
+        told = world.describe(config.accumulate, device, sharded=sharded)
         console.print(
             f"{_parameters(model)}; {device} in {precision}, "
             f"{counted(torch.get_num_threads(), 'thread')}; "
             f"{counted(job.batches.num_batches, 'batch', 'batches')} an epoch, "
-            f"{job.batches.padding:.1%} padding.{world.describe(config.accumulate, device)}"
+            f"{job.batches.padding:.1%} padding.{told}"
         )
         world.begin_random(config.seed)
         stepper = Stepper(
@@ -225,12 +235,13 @@ class Parts:
             device=device,
             optimizer=optimizer,
             stepper=stepper,
-            machine=machine_of(device, precision, world.size),
+            machine=machine_of(device, precision, world.size, sharded=sharded),
             world=world,
+            sharded=sharded,
         )
 
     def rehearse(self) -> None:
-        """Take and undo steps with the largest batches, before anything is resumed."""
+        """Take and undo steps with the largest batches."""
         largest = self.world.together(self.job.batches.largest)
         rehearse(self.stepper, [batch.to(self.device) for batch in largest], self.recipe)
 
@@ -245,7 +256,7 @@ class Parts:
         with within_memory(lambda: self.too_large(group)):
             result = self.stepper(group, rate)
         if isinstance(result, StepResult) and config.ema is not None:
-            update_averages(self.optimizer, config.ema, progress.step + 1)
+            update_averages(self.stepper.optimizer, config.ema, progress.step + 1)
         if isinstance(result, Skipped) and not result.expected:
             with replayed(before):
                 return self.diagnose(result, group)
@@ -254,7 +265,9 @@ class Parts:
     def diagnose(self, skipped: Skipped, batches: Sequence[Any]) -> Skipped:
         """Run the batches of all ranks again, each by itself, and say which is at fault."""
         find = partial(find_not_finite, self.job, batches, self.stepper.precision)
-        found = self.world.together(find, lambda: self.too_large(batches))
+        found = None
+        if not self.sharded:  # the modules of shares cannot be watched by themselves
+            found = self.world.together(find, lambda: self.too_large(batches))
         mine = None if found is None else (examples_of(found[0]), found[1])
         told = self.world.gather((mine, examples_of(*batches)))
         everything = tuple(number for _, numbers in told for number in numbers)
@@ -263,8 +276,20 @@ class Parts:
 
     def measure(self) -> Validation:
         """Validate the model as it is now."""
+        self.job.model.to(self.device)
         with within_memory(lambda: self.too_large([])), self.stepper.precision():
-            return self.job.measure()
+            validation = self.job.measure()
+        if self.sharded:
+            self.job.model.to("cpu")
+        return validation
+
+    def fetch(self) -> None:
+        """Put the weights into the job's model, on the process that validates."""
+        if self.sharded:
+            learned = self.stepper.model.named_parameters()
+            weights = whole_tensors(dict(learned), keep=self.world.leads)
+            if self.world.leads:
+                _set_weights(self.job.model, weights)
 
     def export(self, validation: Validation, progress: Progress) -> None:
         """Write the model folder from the weights as they are now."""
@@ -280,7 +305,7 @@ class Parts:
 
     def save(self, progress: Progress) -> None:
         """Write a checkpoint: everything that resuming needs."""
-        model = self.job.model
+        model = self.stepper.model
         state = SavedState(
             progress=progress,
             batches=self.job.batches.state_dict(),
@@ -288,11 +313,13 @@ class Parts:
             machine=self.machine,
             scaler=self.stepper.scaler.state_dict() if self.stepper.scaler else {},
         )
-        tensors: Tensors = {
-            "weights": dict(model.named_parameters()),
-            "optimizer": optimizer_tensors(self.optimizer, model),
-            "random": self.world.random_states(),
-        }
+        weights: Mapping[str, Tensor] = dict(model.named_parameters())
+        moments = optimizer_tensors(self.stepper.optimizer, model)
+        if self.sharded:
+            weights = whole_tensors(weights, keep=self.world.leads)
+            moments = whole_tensors(moments, keep=self.world.leads)
+        random = self.world.random_states()
+        tensors: Tensors = {"weights": weights, "optimizer": moments, "random": random}
         if self.world.leads:
             save_checkpoint(self.folder.checkpoints, state, tensors, **self._tidying)
 

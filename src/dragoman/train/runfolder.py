@@ -25,6 +25,7 @@ UNTOLD = (
     "data.cache",
     "data.root",
     "train.activation_checkpointing",
+    "train.shard",
     "train.log_every",
     "train.max_skipped",
 )

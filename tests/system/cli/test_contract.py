@@ -30,7 +30,7 @@ finally:
 
 VERBS: dict[str, str | None] = {
     "demo": None,
-    "train": "--src --tgt --out --from --nproc",
+    "train": "--src --tgt --out --from --nproc --max-restarts",
     "translate": (
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
@@ -54,8 +54,8 @@ VERBS: dict[str, str | None] = {
         "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json"
     ),
     "cost": (
-        "--device --devices --length --tokens-per-month --price --kwh-price --measure --fit "
-        "--predict --flops --minutes --money --png --json"
+        "--device --devices --length --tokens-per-month --price --kwh-price --measure --nproc "
+        "--link-gb --fit --predict --flops --minutes --money --png --json"
     ),
     "convert": "--to --probe --references --shard-size",
     "shortlist": "--src --tgt --size",

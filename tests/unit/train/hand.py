@@ -57,6 +57,7 @@ TRAIN = TrainConfig(
     activation_checkpointing=True,
     deterministic=True,
     max_skipped=3,
+    shard="off",
     accumulate=2,
     validate_every=3,
     validate_limit=3,

@@ -108,7 +108,7 @@ def test_one_process_is_what_it_was() -> None:
     """It draws, stops, fails and computes without a word of others."""
     rule = ALONE.stop_rule(TrainConfig(max_steps=4), Interrupt())
     assert [rule(Progress(step=step)) for step in (3, 4)] == [None, "4 steps"]
-    assert ALONE.describe(3, torch.device("cpu")) == ""
+    assert ALONE.describe(3, torch.device("cpu"), sharded=False) == ""
     assert ALONE.device(torch.device("cuda:1")) == torch.device("cuda:1")
     assert ALONE.gather("x") == ["x"]
     assert ALONE.in_turn(lambda: 5) == 5

@@ -1,0 +1,132 @@
+"""Training a model whose weights, gradients and moments are too large for each device.
+
+Each process keeps a share of every parameter, of its gradient and of Adam's moments. A layer's
+weights are gathered from all when it runs, forward and backward, and forgotten after it; its
+gradients are summed where their shares belong (ZeRO: Rajbhandari et al., 2020,
+https://arxiv.org/abs/1910.02054), by PyTorch's `fully_shard`. A batch then communicates one and a
+half times as much as with whole models, and a device holds `16 / n` bytes of each parameter in the
+place of 16.
+
+What is sharded is a copy, so the job keeps an ordinary model on the CPU: the first process fetches
+the weights into it to validate, to export and to save, by code that knows nothing of shards.
+"""
+
+import warnings
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from dragoman.errors import InputError
+from dragoman.nn import Decoder, Encoder
+from dragoman.nn.layers import Layer, Stack
+from dragoman.nn.norm import RMSNorm
+from dragoman.train.config import TrainConfig
+from dragoman.train.device import needs_shards
+from dragoman.train.job import Job
+from dragoman.train.optimizer import load_optimizer_tensors, make_optimizer
+
+
+class JobLoss(nn.Module):
+    """A job's loss as a module, which is what can be wrapped."""
+
+    def __init__(self, job: Job[Any]) -> None:
+        super().__init__()
+        self.model = job.model
+        self._loss = job.loss
+
+    def forward(self, batch: Any) -> Tensor:  # noqa: ANN401 -- a batch of the job's own kind
+        """Sum the loss over the batch's targets."""
+        return self._loss(batch)
+
+
+def chooses_shards(
+    config: TrainConfig, model: nn.Module, device: torch.device, precision: str
+) -> bool:
+    """Return whether a run of several processes shards its model: `train.shard`, or by its size.
+
+    `auto` shards on GPUs, where the whole would take more than half of the memory.
+    Raises InputError for a model, and a precision, that may not be sharded.
+    """
+    if config.shard == "off":
+        return False
+    drops = any(isinstance(each, Stack) and each.layer_drop for each in model.modules())
+    if config.shard == "on":
+        if drops:
+            raise InputError(
+                "model.layer_drop leaves out other layers on each process, and with train.shard=on "
+                "all gather each layer together: set one of them to 0 or off"
+            )
+        if precision == "fp16":
+            raise InputError(
+                "in fp16 each process would find a scale of its own for its share of the "
+                "gradients: set train.precision=bf16 or fp32, or train.shard=off"
+            )
+        return True
+    if device.type != "cuda" or drops or precision == "fp16":
+        return False
+    memory = torch.cuda.get_device_properties(device).total_memory
+    return needs_shards(sum(p.numel() for p in model.parameters()), memory)
+
+
+def sharded_loss(job: Job[Any], device: torch.device, size: int, *, copy: bool) -> JobLoss:
+    """Shard the model of a job, or a copy of it, over `size` processes; return its loss.
+
+    Each layer is a unit, what a decoder asks of it before it runs is one more; then all the rest.
+    """
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module")  # may return no view changed in place
+    mesh = init_device_mesh(device.type, (size,))
+    model = deepcopy(job.model) if copy else job.model
+    for stack in (each for each in model.modules() if isinstance(each, Encoder | Decoder)):
+        for layer in stack.layers:
+            if isinstance(layer, Layer) and layer.cross_attn is not None:
+                fully_shard(layer.cross_attn.kv_proj, mesh=mesh)
+                if isinstance(layer.cross_attn.k_norm, RMSNorm):
+                    fully_shard(layer.cross_attn.k_norm, mesh=mesh)
+            fully_shard(layer, mesh=mesh)
+    learner: Any = job
+    loss = JobLoss(replace(learner, model=model))
+    fully_shard(loss, mesh=mesh)
+    for module in loss.modules():
+        if isinstance(module, FSDPModule):
+            module.set_force_sum_reduction_for_comms(enable=True)  # gloo takes no mean
+    return loss
+
+
+def sharded_optimizer(
+    model: nn.Module, config: TrainConfig, state: Mapping[str, Tensor]
+) -> torch.optim.Optimizer:
+    """Make the optimizer of a sharded model, with its share of the state of a whole one."""
+    optimizer = make_optimizer(model, config)
+    parameters = dict(model.named_parameters())
+    mine = {
+        name: _share(value, parameters[name.rpartition("/")[0]]) for name, value in state.items()
+    }
+    load_optimizer_tensors(optimizer, model, mine)
+    return optimizer
+
+
+def _share(value: Tensor, like: Tensor) -> Tensor:
+    """Return the part of a tensor that this process keeps; all have the whole, so none is sent."""
+    if not isinstance(like, DTensor) or value.shape != like.shape:
+        return value.to(like.device)
+    moved = value.to(like.device)
+    return distribute_tensor(moved, like.device_mesh, like.placements, src_data_rank=None)
+
+
+def whole_tensors(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
+    """Gather tensors from their shares, one after the other; those who `keep` them get them."""
+    whole = {}
+    for name, tensor in tensors.items():
+        full = tensor.detach()
+        if isinstance(full, DTensor):
+            full = full.full_tensor()
+        if keep:
+            whole[name] = full.cpu()
+    return whole

@@ -1,0 +1,93 @@
+"""Several processes share one model in parts, and a run whose process is killed starts again."""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from tests.system.conftest import CommandLine
+from tests.system.corpora import reversed_digits
+from tests.system.test_parallel import command, kill_rank_1, launch, run, start
+from tests.system.test_resume import assert_same_runs, figures
+
+SHARDED = ("train.shard=on", "model.layer_drop=0")
+
+
+def words_of(folder: Path, out: Path) -> list[object]:
+    """A sharded run in which all else is random that can be."""
+    return [*command(folder, out), *SHARDED]
+
+
+def test_killed_with_shards(dragoman: CommandLine, tmp_path: Path) -> None:
+    """Killed within a step or a save, a run goes on with every bit of an unbroken one."""
+    reversed_digits(tmp_path, 120)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    ended = run(dragoman, 2, *words_of(tmp_path, whole))
+    assert ended.code == 0, ended.said
+    saves, metrics = (killed / "training" / name for name in ("checkpoints", "metrics.jsonl"))
+
+    def stepped() -> bool:
+        return metrics.exists() and metrics.read_bytes().count(b"\n") > 3
+
+    def saving() -> bool:
+        return any(saves.glob(".step-*"))
+
+    for victim, moment in ((1, stepped), (0, saving)):
+        ranks = start(dragoman, 2, words_of(tmp_path, killed))
+        assert ranks[0].wait_until(moment)
+        os.kill(ranks[victim].pid, signal.SIGKILL)
+        assert all(running.end().code for running in ranks)
+    ended = run(dragoman, 2, *words_of(tmp_path, killed))
+    assert ended.code == 0, ended.said
+    assert "Going on from step" in ended.said
+    assert "this machine has" not in ended.said
+    assert_same_runs(killed, whole)
+
+
+def test_shards_go_on_with_another_number(dragoman: CommandLine, tmp_path: Path) -> None:
+    """What two have saved in shares four go on with, and one; two with whole models, as before."""
+    reversed_digits(tmp_path, 120)
+    out = tmp_path / "run"
+    exact = ("model.dropout=0", "batch.subword_sampling=0", "train.schedule=constant")
+    words = (*exact, "train.learning_rate=1e-3", "train.max_steps=4")
+    assert run(dragoman, 2, *words_of(tmp_path, out), *words).code == 0
+    losses = {}
+    for size, shard in ((4, "on"), (1, "auto"), (2, "off"), (2, "on")):
+        other = tmp_path / f"of-{size}-{shard}"
+        shutil.copytree(out, other)
+        each = ("train.max_steps=6", f"train.shard={shard}")
+        ended = run(dragoman, size, *words_of(tmp_path, other), *words, *each)
+        assert ended.code == 0, ended.said
+        assert "Going on from step 4." in ended.said
+        assert ("(was 2 (sharded))" in ended.said) == ((size, shard) != (2, "on"))
+        losses[size, shard] = [line["loss"] for line in figures(other) if "loss" in line]
+        assert len(losses[size, shard]) == 6
+    assert losses[2, "off"] == pytest.approx(losses[2, "on"], rel=1e-6)
+
+
+def test_no_shards_with_dropped_layers(dragoman: CommandLine, tmp_path: Path) -> None:
+    """Each process would wait for layers that another leaves out: one sentence says so."""
+    reversed_digits(tmp_path, 120)
+    ended = run(dragoman, 2, *command(tmp_path, tmp_path / "run"), "train.shard=on")
+    assert ended.code == 2
+    assert "dragoman: model.layer_drop leaves out other layers on each process" in ended.said
+
+
+def test_a_killed_process_starts_all_again(
+    dragoman: CommandLine, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Once for each restart that is allowed; the run ends with the bits of an unbroken one."""
+    reversed_digits(tmp_path, 120)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert run(dragoman, 2, *command(tmp_path, whole)).code == 0
+    words = [*command(tmp_path, killed), "--max-restarts", "1"]
+    with launch(environment, *words) as running:
+        assert running.stderr is not None
+        next(line for line in running.stderr if line.startswith("step 1:"))
+        kill_rank_1(running.pid)
+        said = running.stderr.read()
+    assert running.returncode == 0, said
+    assert "process 1 of 2 was killed (SIGKILL); all start again" in said
+    assert "(1/1)" in said
+    assert_same_runs(killed, whole)
