@@ -52,12 +52,14 @@ class _ByteDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:  # noqa: ANN401 (torch's context)
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-        ctx.random, ctx.threshold = words.view(torch.uint8)[: x.numel()], threshold
-        return _drop(x, ctx.random, threshold)
+        random, ctx.threshold = words.view(torch.uint8)[: x.numel()], threshold
+        ctx.save_for_backward(random)
+        return _drop(x, random, threshold)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:  # noqa: ANN401
-        return _drop(grads[0], ctx.random, ctx.threshold), None
+        (random,) = ctx.saved_tensors
+        return _drop(grads[0], random, ctx.threshold), None
 
 
 def _drop(x: Tensor, random: Tensor, threshold: int) -> Tensor:
