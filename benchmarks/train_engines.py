@@ -68,6 +68,7 @@ def dragoman(size: str, mode: str) -> Step:
     from benchmarks.decode_peers import SIZES
     from dragoman.models import EncoderDecoder
     from dragoman.nn import autocast
+    from dragoman.nn.cpu.products import training_products
     from dragoman.train.config import TrainConfig
     from dragoman.train.objective import summed_loss
     from dragoman.train.optimizer import make_optimizer
@@ -82,7 +83,12 @@ def dragoman(size: str, mode: str) -> Step:
         loss=lambda b: summed_loss(model, b.src_BS, b.tgt_in_BT, b.tgt_out_BT, SMOOTHING),
         clip_norm=1.0,
     )
-    return lambda batch: float(stepper([batch], 1e-4).loss)
+
+    def step(batch: Any) -> float:  # noqa: ANN401 -- a batch of pairs
+        with training_products(mode, torch.device("cpu")):
+            return float(stepper([batch], 1e-4).loss)
+
+    return step
 
 
 def torch_transformer(size: str, mode: str) -> Step:

@@ -11,7 +11,7 @@ from tests.system.corpora import reversed_digits
 from tests.system.test_parallel import command, kill_rank_1, launch, run, start
 from tests.system.test_resume import assert_same_runs, figures
 
-SHARDED = ("train.shard=on", "model.layer_drop=0")
+SHARDED = ("train.shard=on", "model.layer_drop=0", "train.ema=0.9")
 
 
 def words_of(folder: Path, out: Path) -> list[object]:

@@ -20,7 +20,7 @@ from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure, Price
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.models.plan import Planner
 from dragoman.nn import Rotary, inference, row_invariant_products
-from dragoman.nn.cpu.products import HALVES, Precision
+from dragoman.nn.cpu.products import HALVES, Precision, training_products
 from dragoman.train.config import PrecisionSetting as AnyPrecision
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
@@ -108,7 +108,8 @@ def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto"
     rent = _rent(table, known)
     price = rent or table.here.price_per_kwh
     chosen = choose_precision(precision, torch_device)
-    product = _product_rate(torch_device, HALVES.get(chosen, torch.float32))
+    with training_products(chosen, torch_device):
+        product = _product_rate(torch_device, HALVES.get(chosen, torch.float32))
     with row_invariant_products():  # as decoding multiplies: maybe by another library
         single = _product_rate(torch_device, torch.float32)
     if torch_device.type == "cpu":

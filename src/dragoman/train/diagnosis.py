@@ -3,13 +3,15 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.train.checkpoint import random_state, set_random_state
 from dragoman.train.job import BatchT, Job
+from dragoman.train.step import Skipped, examples_of
 
 
 def find_not_finite(
@@ -40,6 +42,29 @@ def find_not_finite(
         if seen:
             return batch, seen[0]
     return None
+
+
+class Fault(NamedTuple):
+    """What one process says of its batches."""
+
+    examples: tuple[int, ...]
+    """Those of the batch at fault; none where it has none."""
+    where: str
+    every: tuple[int, ...]
+    """Those of all its batches."""
+
+
+def fault_of(found: tuple[BatchT, str] | None, batches: Sequence[BatchT]) -> Fault:
+    """Return what `find_not_finite` found, by numbers of examples."""
+    batch, where = ((), "") if found is None else ([found[0]], found[1])
+    return Fault(examples_of(*batch), where, examples_of(*batches))
+
+
+def explained(skipped: Skipped, told: Sequence[Fault]) -> Skipped:
+    """Return a skipped step with the first fault of any process; all examples where none is."""
+    every = tuple(number for fault in told for number in fault.every)
+    first = next((fault for fault in told if fault.examples), Fault(every, "", every))
+    return replace(skipped, examples=first.examples, where=first.where)
 
 
 @contextmanager

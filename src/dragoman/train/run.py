@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from dragoman.data.batches import Batch
 from dragoman.models.folder import load_model, save_model
 from dragoman.nn import Decoder, Encoder
-from dragoman.nn.cpu.products import autocast
+from dragoman.nn.cpu.products import autocast, training_products
 from dragoman.plain import to_plain
 from dragoman.train.checkpoint import (
     SavedState,
@@ -30,7 +30,7 @@ from dragoman.train.checkpoint import (
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
-from dragoman.train.diagnosis import find_not_finite, replayed
+from dragoman.train.diagnosis import explained, fault_of, find_not_finite, replayed
 from dragoman.train.job import Check, Job, Say, Validation, is_better, unchecked
 from dragoman.train.loop import (
     Fetcher,
@@ -56,14 +56,7 @@ from dragoman.train.report import ConsoleReport, MetricsFile, end_card, model_ca
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.shard import chooses_shards, whole_tensors
 from dragoman.train.start import check_start, copy_weights
-from dragoman.train.step import (
-    OUT_OF_MEMORY,
-    Skipped,
-    Stepper,
-    StepResult,
-    examples_of,
-    within_memory,
-)
+from dragoman.train.step import OUT_OF_MEMORY, Skipped, Stepper, StepResult, within_memory
 from dragoman.wording import counted
 
 
@@ -155,7 +148,8 @@ def run_job(
     fetcher = Fetcher(every=config.validate_every, fetch=parts.fetch)
     skips = SkipLimit(limit=config.max_skipped, stop=world.stop)
     interrupt = Interrupt()
-    with interrupt.listen(), closing(display):
+    products = training_products(parts.machine["precision"], parts.device)
+    with interrupt.listen(), closing(display), products:
         if world.leads and recipe.start.model is not None and progress.step == 0:
             validator.validate(progress)  # the run may not come to surpass what it starts from
         reason = fit(
@@ -268,11 +262,7 @@ class Parts:
         found = None
         if not self.sharded:  # the modules of shares cannot be watched by themselves
             found = self.world.together(find, lambda: self.too_large(batches))
-        mine = None if found is None else (examples_of(found[0]), found[1])
-        told = self.world.gather((mine, examples_of(*batches)))
-        everything = tuple(number for _, numbers in told for number in numbers)
-        examples, where = next((each for each, _ in told if each), (everything, ""))
-        return replace(skipped, examples=examples, where=where)
+        return explained(skipped, self.world.gather(fault_of(found, batches)))
 
     def measure(self) -> Validation:
         """Validate the model as it is now."""

@@ -32,9 +32,11 @@ from dragoman.nn.cpu.products import (
     LONG_ROW,
     SMALL_PRODUCT,
     TRIED,
+    _is_amd,
     _measured_setting,
     onednn_setting,
     rows_are_independent,
+    training_products,
     uses_onednn,
 )
 
@@ -274,3 +276,19 @@ def test_rows_are_independent_where_that_is_said(precision: Precision) -> None:
                 linear.weight.copy_(sines(rows, columns))
                 found.append(agree(linear, sines(66, columns)))
             assert not all(found)
+
+
+@pytest.mark.parametrize(("precision", "amd"), [("fp32", True), ("fp32", False), ("bf16", True)])
+def test_which_library_multiplies_in_training(
+    precision: str, monkeypatch: pytest.MonkeyPatch, *, amd: bool
+) -> None:
+    """oneDNN in float32 on AMD's processors alone, and nothing is left switched afterwards."""
+    monkeypatch.setattr("dragoman.nn.cpu.products._is_amd", lambda device: amd)  # noqa: ARG005
+    with training_products(precision, torch.device("cpu")):
+        assert uses_onednn(torch.float32) == (precision == "fp32" and amd)
+    assert not uses_onednn(torch.float32)
+
+
+def test_a_gpu_is_no_processor() -> None:
+    """What is not the CPU keeps its own library."""
+    assert not _is_amd(torch.device("cuda"))

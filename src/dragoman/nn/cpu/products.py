@@ -13,9 +13,10 @@ multiply in full float32.
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import cache
+from pathlib import Path
 from threading import RLock
 from typing import Literal, TypeVar
 
@@ -167,6 +168,25 @@ def row_invariant_products() -> Iterator[None]:
         yield
     finally:
         _USES.leave()
+
+
+@contextmanager
+def training_products(precision: str, device: torch.device) -> Iterator[None]:
+    """Inside, float32 products of a training step are oneDNN's on AMD's processors.
+
+    MKL leaves half of AVX-512 unused there: 220 against 500 GFLOP/s with 2 threads of a Zen 5; on
+    a Zen 4, whose units are half as wide, a step is 1.03 to 1.06 times as fast.
+    """
+    with row_invariant_products() if precision == "fp32" and _is_amd(device) else nullcontext():
+        yield
+
+
+@cache
+def _is_amd(device: torch.device) -> bool:
+    try:
+        return device.type == "cpu" and b"AuthenticAMD" in Path("/proc/cpuinfo").read_bytes()
+    except OSError:
+        return False
 
 
 class _Uses:
