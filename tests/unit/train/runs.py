@@ -85,10 +85,11 @@ def interrupt(recipe: TranslateRecipe, at: int, bleu: Sequence[float]) -> TrainR
     """Run until Ctrl-C is pressed, in the middle of step `at`."""
     console, _ = make_console(terminal=False)
     steps: list[int] = []
+    rehearsed = 0 if saved(recipe) else 2  # steps with the largest batches; a run goes on without
 
     def press(*_: object) -> None:
         steps.append(1)
-        if len(steps) == at + 2:  # the first two try the largest batches
+        if len(steps) == at + rehearsed:
             signal.raise_signal(signal.SIGINT)
 
     handle = register_optimizer_step_post_hook(press)
