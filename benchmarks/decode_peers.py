@@ -3,9 +3,9 @@
 A model folder (or a random one of a known size) is converted by `dragoman convert`, which proves
 that all three compute the same; `llama` is a decoder-only model (`benchmarks.llama`), with prompts
 for sources, and the published shapes are folders that `transformers` writes and ours reads as they
-are (`benchmarks.published`). Each engine and arithmetic runs in a process of its own, they take turns, and every
-result is forced to one length, so that nobody gains by stopping. In fp32 all should write the same
-ids: the share of rows in which they do is told.
+are (`benchmarks.published`). Each engine and arithmetic runs in a process of its own, they take
+turns, and every result is forced to one length, so that nobody gains by stopping. In fp32 all
+should write the same ids: the share of rows in which they do is told.
 """
 
 import argparse

@@ -11,7 +11,6 @@ from typing import Any
 import transformers
 from ctranslate2.converters import TransformersConverter
 
-NLLB = {"vocab_size": 256206, "d_model": 1024, "activation_function": "relu"}
 LAYERS = ("encoder_layers", "decoder_layers")
 HEADS = ("encoder_attention_heads", "decoder_attention_heads")
 FFN = ("encoder_ffn_dim", "decoder_ffn_dim")
@@ -37,17 +36,29 @@ SHAPES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "nllb": (
         "M2M100Config",
         "M2M100ForConditionalGeneration",
-        NLLB
-        | dict.fromkeys(LAYERS, 12)
-        | dict.fromkeys(HEADS, 16)
-        | dict.fromkeys(FFN, 4096)
-        | {"scale_embedding": True, "decoder_start_token_id": 2},
+        {
+            "vocab_size": 256206,
+            "d_model": 1024,
+            **dict.fromkeys(LAYERS, 12),
+            **dict.fromkeys(HEADS, 16),
+            **dict.fromkeys(FFN, 4096),
+            "activation_function": "relu",
+            "scale_embedding": True,
+            "decoder_start_token_id": 2,
+        },
     ),
     "t5": (
         "T5Config",
         "T5ForConditionalGeneration",
-        {"vocab_size": 32128, "d_model": 512, "d_ff": 2048, "num_layers": 6, "num_heads": 8}
-        | {"d_kv": 64, "decoder_start_token_id": 0},
+        {
+            "vocab_size": 32128,
+            "d_model": 512,
+            "d_ff": 2048,
+            "num_layers": 6,
+            "num_heads": 8,
+            "d_kv": 64,
+            "decoder_start_token_id": 0,
+        },
     ),
     "llama100": (
         "LlamaConfig",
@@ -82,16 +93,14 @@ class _Converter(TransformersConverter):
     def load_tokenizer(self, *_: object, **__: object) -> Any:  # noqa: ANN401 -- what it asks for
         """Pieces that nobody reads."""
         id_of = {piece: id_ for id_, piece in enumerate(self._pieces)}
-        named = {name: piece for name in ("unk", "pad") if (piece := f"<{name}>") in id_of}
-        bos = "<s>" if "<s>" in id_of else None
         return SimpleNamespace(
             get_vocab=lambda: id_of,
             convert_ids_to_tokens=self._pieces.__getitem__,
-            unk_token=named["unk"],
+            unk_token="<unk>",  # noqa: S106 -- no password
             unk_token_id=id_of["<unk>"],
-            pad_token=named.get("pad"),
-            bos_token=bos,
-            eos_token="</s>",
+            pad_token="<pad>" if "<pad>" in id_of else None,
+            bos_token="<s>" if "<s>" in id_of else None,
+            eos_token="</s>",  # noqa: S106
             special_tokens_map={},
         )
 
