@@ -2,19 +2,22 @@
 
 A model folder (or a random one of a known size) is converted by `dragoman convert`, which proves
 that all three compute the same; `llama` is a decoder-only model (`benchmarks.llama`), with prompts
-for sources. Each engine and arithmetic runs in a process of its own, they take turns, and every
-result is forced to one length, so that nobody gains by stopping. In fp32 all should write the same
-ids: the share of rows in which they do is told.
+for sources, and the published shapes are folders that `transformers` writes and ours reads as they
+are (`benchmarks.published`). Each engine and arithmetic runs in a process of its own, they take
+turns, and every result is forced to one length, so that nobody gains by stopping. In fp32 all
+should write the same ids: the share of rows in which they do is told.
 """
 
 import argparse
 import json
+import math
 import statistics
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from time import sleep
 from typing import Any
 
@@ -46,7 +49,8 @@ MODES = {
     "ctranslate2": ("float32", "bfloat16", "int8", "int8_bfloat16"),
     "huggingface": ("float32",),
 }
-KNOWN = (*SIZES, "llama")
+PUBLISHED = ("opus", "nllb", "t5", "llama100")
+KNOWN = (*SIZES, "llama", *PUBLISHED)
 SHORTLISTED = "dragoman int8+shortlist"
 """With lists of some hundred tokens for each sentence, drawn by Zipf's law; in a column of its own,
 since it decodes something else."""
@@ -85,6 +89,10 @@ def folders_of(model: str, scratch: Path) -> dict[str, Path]:
         from benchmarks.llama import SIZE, llama_folders
 
         return llama_folders(made_up_tokenizer(SIZE.vocab_size, scratch), scratch)
+    if model in PUBLISHED:
+        from benchmarks.published import published_folders
+
+        return published_folders(model, scratch)
     from dragoman.convert.targets import convert
 
     ours = random_folder(model, scratch / model) if model in SIZES else Path(model)
@@ -106,7 +114,7 @@ def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
     """Run all engines in turn."""
     import ctranslate2
 
-    figures: Figures = {"cells": {}, "start": {}, "peak": {}}
+    figures: Figures = {"cells": {}, "peak": {}}
     translates = read_config(folders["dragoman"]).model.kind == "encoder-decoder"
     with ExitStack() as stack:
         engines = {
@@ -116,8 +124,12 @@ def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
             for name, modes in MODES.items()
             for mode in (*modes, *(["int8+shortlist"] if name == "dragoman" and translates else []))
             if name != "ctranslate2" or mode in ctranslate2.get_supported_compute_types("cpu")
+            if not chosen.engines or f"{name} {mode}" in chosen.engines
         }
-        figures["start"] = {name: engine.start for name, engine in engines.items()}
+        for time in ("start", "load", "ready"):
+            figures[time] = {name: engine.begin[time] for name, engine in engines.items()}
+            seconds = ", ".join(f"{name} {found:.2f}" for name, found in figures[time].items())
+            print(f"{time}, in s: {seconds}", flush=True)
         for cell in chosen.cells:
             rates: dict[str, list[float]] = {name: [] for name in engines}
             ids: dict[str, list[list[int]]] = {}
@@ -135,11 +147,13 @@ def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
                     if name.startswith(kind) and name != SHORTLISTED
                 )
                 for kind in MODES
+                if any(name.startswith(kind) for name in found)
             }
-            ratios = {kind: best["dragoman"] / best[kind] for kind in MODES if kind != "dragoman"}
-            exact = zip(*(ids[name] for name in EXACT), strict=True)
-            same = statistics.mean(all(row == rows[0] for row in rows) for rows in exact)
-            if SHORTLISTED in found:
+            ours = best.pop("dragoman", math.nan)
+            ratios = {kind: ours / rate for kind, rate in best.items()}
+            exact = zip(*(found for name, found in ids.items() if name in EXACT), strict=True)
+            same = fmean([all(row == rows[0] for row in rows) for rows in exact] or [0.0])
+            if SHORTLISTED in found and "ctranslate2" in best:
                 ratios["ctranslate2, with a shortlist"] = found[SHORTLISTED] / best["ctranslate2"]
             figures["cells"][cell] = {"rates": found, "ratios": ratios, "same": same}
             shown = "  ".join(f"{name} {rate:,.0f}" for name, rate in found.items())
@@ -155,6 +169,7 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     parser.add_argument(
         "models", nargs="*", default=list(SIZES), help=f"model folders, or {', '.join(KNOWN)}"
     )
+    parser.add_argument("--engines", nargs="+", metavar='"ENGINE MODE"', help="all, if not given")
     parser.add_argument("--cells", nargs="+", default=CELLS, metavar="ROWSxBEAM")
     parser.add_argument("--length", type=int, default=LENGTH, help="tokens of source or prompt")
     parser.add_argument("--output", type=int, default=LENGTH, help="tokens to write")

@@ -55,7 +55,8 @@ def our_decoder(
     planner = Planner(model, precision)
     strategy = Greedy() if beam_size == 1 else Beam(beam_size=beam_size)
     goes_on = isinstance(model, DecoderOnly)
-    never = (config.eos_id,) if goes_on else (config.pad_id, config.bos_id, config.eos_id)
+    free = goes_on or config.pad_id == config.bos_id  # where padding begins, peers may write it
+    never = (config.eos_id,) if free else (config.pad_id, config.bos_id, config.eos_id)
     forbid = Forbid(never)
     shortlist = drawn_shortlist(len(model.output.weight)) if shortlisted else None
 

@@ -5,8 +5,9 @@
 Each line in is a JSON object `{"rows", "beam", "length", "output", "seconds"}`: decode that many
 sentences of `length` tokens, with results forced to `output` tokens, again and again for so many
 seconds. Each line out is one, `{"tokens", "seconds", "ids"}`, with the last results. The first line
-out is `{"start": seconds}`, from the first import to a model that is loaded; after the end of the
-input comes `{"peak": bytes}`.
+out is `{"start", "load", "ready"}` in seconds: from the first import to a model that is loaded, of
+that the loading, and the loading and one token of one sentence, for which weights may have to be
+laid out; after the end of the input comes `{"peak": bytes}`.
 """
 
 import json
@@ -23,13 +24,17 @@ Decode = Callable[[int, int, int, int], list[list[int]]]
 """Decodes for rows, beam size, length and output; returns the ids of the best results."""
 
 
-def drawn(rows: int, length: int, first: int, vocab_size: int) -> list[list[int]]:
+SPECIALS = 4
+"""Ids that stand for no piece, at most; `<pad>` may be the last one of a vocabulary, or be cut."""
+
+
+def drawn(rows: int, length: int, vocab_size: int) -> list[list[int]]:
     """Sources or prompts, the same for all engines."""
-    draw, pieces = Random(rows), range(first, vocab_size)
+    draw, pieces = Random(rows), range(SPECIALS, vocab_size // 10 * 10)
     return [draw.choices(pieces, k=length) for _ in range(rows)]
 
 
-def dragoman(folder: Path, mode: str, threads: int) -> Decode:
+def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
     """Ours: the plan and the search of `Translator`, on ids."""
     from dragoman import prepare_process
 
@@ -40,9 +45,11 @@ def dragoman(folder: Path, mode: str, threads: int) -> Decode:
     from dragoman.models.folder import load_model
 
     torch.set_num_threads(threads)
+    begun = perf_counter()
     model, about = load_model(folder)
+    loaded = perf_counter() - begun
     decoders: dict[int, Any] = {}
-    first, vocab_size = about.model.eos_id + 1, len(model.output.weight)
+    vocab_size = len(model.output.weight)
 
     def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
         if beam not in decoders:
@@ -50,26 +57,27 @@ def dragoman(folder: Path, mode: str, threads: int) -> Decode:
             decoders[beam] = our_decoder(
                 model, about.model, arithmetic, beam, shortlisted=bool(shortlisted)
             )
-        return decoders[beam](torch.tensor(drawn(rows, length, first, vocab_size)), output)
+        return decoders[beam](torch.tensor(drawn(rows, length, vocab_size)), output)
 
-    return decode
+    return decode, loaded
 
 
-def ctranslate2(folder: Path, mode: str, threads: int) -> Decode:
+def ctranslate2(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
     """CTranslate2 on the converted folder, with the tokens it would have from a tokenizer."""
     import ctranslate2
 
     file = next(folder.glob("*vocabulary.json"))
     vocabulary = json.loads(file.read_text(encoding="utf-8"))
     id_of = {piece: id_ for id_, piece in enumerate(vocabulary)}
-    pieces = [piece for piece in vocabulary if not piece.startswith("<")]
     generates = file.name == "vocabulary.json"
+    begun = perf_counter()
     engine = (ctranslate2.Generator if generates else ctranslate2.Translator)(
         str(folder), compute_type=mode, intra_threads=threads
     )
+    loaded = perf_counter() - begun
 
     def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
-        sources = [[pieces[n] for n in row] for row in drawn(rows, length, 0, len(pieces))]
+        sources = [[vocabulary[n] for n in row] for row in drawn(rows, length, len(id_of))]
         options = {"beam_size": beam, "max_batch_size": 0}
         if generates:
             options |= {"min_length": output, "max_length": output}
@@ -81,10 +89,10 @@ def ctranslate2(folder: Path, mode: str, threads: int) -> Decode:
             results = [result.hypotheses[0] for result in found]
         return [[id_of[piece] for piece in result] for result in results]
 
-    return decode
+    return decode, loaded
 
 
-def huggingface(folder: Path, mode: str, threads: int) -> Decode:
+def huggingface(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
     """`generate` of transformers on the converted folder."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, logging
@@ -96,21 +104,25 @@ def huggingface(folder: Path, mode: str, threads: int) -> Decode:
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[mode]
     translates = AutoConfig.from_pretrained(folder).is_encoder_decoder
     kind = AutoModelForSeq2SeqLM if translates else AutoModelForCausalLM
+    begun = perf_counter()
     model = kind.from_pretrained(folder, dtype=dtype).eval()
+    loaded = perf_counter() - begun
 
     def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
-        first, vocab_size = model.config.eos_token_id + 1, model.config.vocab_size
-        ids_BS = torch.tensor(drawn(rows, length, first, vocab_size))
+        ids_BS = torch.tensor(drawn(rows, length, model.config.vocab_size))
         return peer_decoder(model, beam)(ids_BS, output)
 
-    return decode
+    return decode, loaded
 
 
 def main() -> None:
     """Answer until the input ends."""
     engine, mode, folder, threads = sys.argv[1:]
     begun = perf_counter()
-    decode = globals()[engine](Path(folder), mode, int(threads))
+    decode, load = globals()[engine](Path(folder), mode, int(threads))
+    start, again = perf_counter() - begun, perf_counter()
+    decode(1, 1, 1, 1)
+    begin = {"start": start, "load": load, "ready": load + perf_counter() - again}
 
     def answer(asked: dict[str, Any]) -> dict[str, Any]:
         case = asked["rows"], asked["beam"], asked["length"], asked["output"]
@@ -121,7 +133,7 @@ def main() -> None:
             tokens += sum(map(len, ids))
         return {"tokens": tokens, "seconds": perf_counter() - start, "ids": ids}
 
-    serve(perf_counter() - begun, answer)
+    serve(begin, answer)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ class Engine:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
         self._stdin, self._stdout = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
-        self.start = self._answer()["start"]
-        """Seconds from the first import to a model that is loaded."""
+        self.begin = self._answer()
+        """What it says first: `start`, seconds from the first import to a model that is loaded."""
 
     def ask(self, asked: Answer) -> Answer:
         """Send a line; return the answer."""
@@ -47,9 +47,9 @@ def running(module: str, arguments: Sequence[str]) -> Iterator[Engine]:
             process.kill()
 
 
-def serve(start: float, answer: Callable[[Answer], Answer]) -> None:
-    """Say how long the start took, answer until the input ends, then say the peak of memory."""
-    print(json.dumps({"start": start}), flush=True)
+def serve(begin: Answer, answer: Callable[[Answer], Answer]) -> None:
+    """Say what the start took, answer until the input ends, then say the peak of memory."""
+    print(json.dumps(begin), flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)
     print(json.dumps({"peak": peak_memory()}), flush=True)

@@ -270,7 +270,7 @@ def main() -> None:
             tokens += batch.num_tokens
         return {"tokens": tokens, "seconds": perf_counter() - start, "loss": loss}
 
-    serve(perf_counter() - begun, answer)
+    serve({"start": perf_counter() - begun}, answer)
 
 
 if __name__ == "__main__":

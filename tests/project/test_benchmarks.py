@@ -93,6 +93,27 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("shape", ["opus", "nllb", "t5", "llama100"])
+def test_published_shapes_write_the_same(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made small, each is read by all three engines, which write the same ids in fp32."""
+    pytest.importorskip("ctranslate2", reason="needs ctranslate2")
+    shapes = import_module("benchmarks.published").SHAPES
+    kind, model, sizes = shapes[shape]
+    vocab = sizes["vocab_size"]
+    small = {
+        key: {"vocab_size": 331, "num_layers": 1}.get(key, 330 if value == vocab - 1 else value)
+        for key, value in sizes.items()
+    }
+    small |= {key: 1 for key in sizes if key.endswith("_layers")}
+    monkeypatch.setitem(shapes, shape, (kind, model, small))
+    options = ["--cells", "1x5", "--rounds=1", "--seconds=0", "--length=3", "--output=4"]
+    found = import_module("benchmarks.decode_peers").main([shape, *options])
+    figures = found[f"decode-peers-{shape}"]
+    assert figures["cells"]["1x5"]["same"] == 1.0
+    assert set(figures["load"]) == set(figures["ready"]) == set(figures["peak"])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_each_measures(name: str, data: Path) -> None:
     """At a size of seconds each returns figures that JSON can hold."""

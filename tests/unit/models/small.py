@@ -32,6 +32,7 @@ VARIANTS = {
     "no-bias": replace(SMALL, bias=False),
     "gelu": replace(SMALL, activation="gelu"),
     "gelu-tanh": replace(SMALL, activation="gelu_tanh"),
+    "silu": replace(SMALL, activation="silu"),
     "swiglu": replace(SMALL, activation="silu", gated=True),
     "glu": replace(SMALL, activation="sigmoid", gated=True),
     "gqa": replace(SMALL, num_kv_heads=2),

@@ -26,7 +26,10 @@ class _Reads(ctypes.Structure):
     """`struct Store` of `native.c`: where each row finds what it reads."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("place", "slot", "lengths", "cosine", "sine")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("place", "slot", "lengths", "cosine", "sine", "bias")
+        ),
         *((name, ctypes.c_long) for name in ("slot_stride", "length", "rows", "heads", "kv_heads")),
         *((name, ctypes.c_long) for name in ("dim", "capacity", "slots", "adjacent")),
     )
@@ -180,6 +183,11 @@ class AncestorStore:
         self._turned = angles.cos_Lp.float().contiguous(), angles.sin_Lp.float().contiguous()
         self._prefixes.cosine, self._prefixes.sine = (part.data_ptr() for part in self._turned)
         self._prefixes.adjacent = angles.pairing == "adjacent"
+
+    def add(self, bias_HC: Tensor) -> None:
+        """Let `attend` add this to the scores of this step, for all rows."""
+        self._bias_HC = bias_HC.float().contiguous()
+        self._prefixes.bias = self._bias_HC.data_ptr()
 
     def _make_room(self) -> None:
         capacity = self._slots_NC.shape[1]

@@ -42,7 +42,11 @@ class PlannedStack:
         self._stack = stack
         self._final_norm = PlannedNorm(stack.final_norm, functions)
         self._dtype = DTYPES[arithmetic]
-        self._functions = functions if self._attends_plainly() else None
+        capped = any(layer.self_attn.soft_cap for layer in stack.each_layer())
+        self._functions = None if capped else functions
+        info = stack.position_info(embedding.weight[None, :1], range(1))
+        self.is_biased = info.bias is not None
+        """Whether positions add something to the scores."""
         self._compiled_products = arithmetic == "int8" and functions is not None
         self._recorded = self._compiled_products and self._functions is not None
         self._recorded = self._recorded and all(layer.recorded for layer in self.layers)
@@ -52,13 +56,6 @@ class PlannedStack:
     def _rows(self, rows: int) -> int:
         """With how many rows to compute, so many being wanted."""
         return rows if self._compiled_products else familiar_rows(rows)
-
-    def _attends_plainly(self) -> bool:
-        """Whether scores are products of queries and keys alone."""
-        vectors = self._embedding.weight[None, :1]
-        biased = self._stack.position_info(vectors, range(1)).bias is not None
-        capped = any(layer.self_attn.soft_cap for layer in self._stack.each_layer())
-        return not (biased or capped)
 
     def sources(self, mask_BS: Tensor) -> Sources | None:
         """Sentences to attend to, where what is compiled can; the mask is true at tokens.
@@ -95,12 +92,17 @@ class PlannedStack:
         info = self._stack.position_info(x_ND, place)
         if isinstance(store, AncestorStore):
             store.turn_by(info.angles)
+            if info.bias is not None:
+                store.add(_bias(info.bias, store, store.length))
             if self._recorded:
                 if store.program is None:
                     store.program = self._record(store, store.most_rows, x_ND.shape[1])
                 return store.program.run(x_ND)
         if info.bias is not None and added is not None and isinstance(store, BeamStore):
-            added = added + _bias(info.bias, store, added.shape[-1])
+            width = store.beam_size
+            bias_HC = _bias(info.bias, store, added.shape[-1] // width)
+            bias_KG1C = bias_HC.unflatten(0, (store.num_kv_heads, -1))[:, :, None]
+            added = added + bias_KG1C.repeat_interleave(width, dim=3)
         x_MD = with_rows(x_ND, self._rows(len(x_ND)))
         for layer in self.layers:
             x_MD = layer.step(x_MD, store, added, info)
@@ -192,7 +194,8 @@ class PlannedEncoderDecoder(PlannedDecoder):
         mask_B11S = padding_mask(src_BS, self._model.pad_id)
         mask_BS = mask_B11S.flatten(1)
         full = all(layer.attends_fully for layer in self._encoder.layers)
-        own = self._encoder.sources(mask_BS) if full else None
+        plainly = full and not self._encoder.is_biased
+        own = self._encoder.sources(mask_BS) if plainly else None
         memory_MD, _ = self._encoder.encode(src_BS, own or mask_B11S)
         memory = [layer.remember(memory_MD, size) for layer in self._decoder.layers]
         sources = self._decoder.sources(mask_BS)
@@ -242,9 +245,7 @@ def _without_autocast() -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def _bias(bias: Bias, store: Store, num_keys: int) -> Tensor:
-    """What positions add to the scores of a step, `(K, G, 1, C * W)`: the same for all slots."""
-    places_C = torch.arange(num_keys // store.beam_size)
-    bias_H1C = bias(places_C[None] - (store.length - 1))
-    bias_KG1C: Tensor = bias_H1C.unflatten(0, (store.num_kv_heads, -1))
-    return bias_KG1C.repeat_interleave(store.beam_size, dim=3)
+def _bias(bias: Bias, store: Store, places: int) -> Tensor:
+    """What so many places add to the scores of a step, `(H, C)`."""
+    bias_H1C: Tensor = bias(torch.arange(places)[None] - (store.length - 1))
+    return bias_H1C.flatten(1)

@@ -253,8 +253,9 @@ class PlannedFeedForward:
     def __init__(
         self, ffn: FeedForward, arithmetic: Arithmetic, functions: Functions | None
     ) -> None:
-        silu_gate = ffn.value is not None and ffn.activation is silu
-        self._compiled = functions if silu_gate and DTYPES[arithmetic] is torch.float32 else None
+        self._compiled: Functions | None = None
+        if ffn.activation is silu and DTYPES[arithmetic] is torch.float32:
+            self._compiled = functions
         self._gated = ffn.value is not None
         inner = (ffn.up,) if ffn.value is None else (ffn.up, ffn.value)
         self._inner = prepared(*inner, arithmetic=arithmetic)
@@ -267,12 +268,13 @@ class PlannedFeedForward:
         if self._relu:
             return self._inner(x_MD, relu=True)
         inner = self._inner(x_MD)
+        if self._compiled is not None:
+            hidden_MF = torch.empty(len(inner), inner.shape[1] // (1 + self._gated))
+            compute = self._compiled.gate if self._gated else self._compiled.silu
+            compute(inner.data_ptr(), hidden_MF.data_ptr(), *hidden_MF.shape)
+            return hidden_MF
         if not self._gated:
             return self._activation(inner)
-        if self._compiled is not None:
-            hidden_MF = torch.empty(len(inner), inner.shape[1] // 2)
-            self._compiled.gate(inner.data_ptr(), hidden_MF.data_ptr(), *hidden_MF.shape)
-            return hidden_MF
         gate_MF, value_MF = inner.chunk(2, dim=1)
         return self._activation(gate_MF) * value_MF
 
@@ -286,7 +288,9 @@ class PlannedFeedForward:
     def record(self, program: Program, x_RD: Tensor) -> Tensor:
         """Append `hidden` to a program."""
         inner_RX = _quantized(self._inner).record(program, x_RD, relu=self._relu)
-        return program.gate(inner_RX) if self._gated else inner_RX
+        if self._relu:
+            return inner_RX
+        return program.gate(inner_RX) if self._gated else program.silu(inner_RX)
 
 
 class PlannedLayer:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dragoman.nn.cpu.native import Functions
 
-NORM, PRODUCT, GATE, ATTEND = range(4)
+NORM, PRODUCT, GATE, SILU, ATTEND = range(5)
 
 
 class _Operation(ctypes.Structure):
@@ -64,6 +64,11 @@ class Program:
         """`silu(gate) * value` of the halves of each row."""
         width = x_RX.shape[1] // 2
         return self._add(_Operation(kind=GATE, width=width), x_RX, self.vectors("gated", width))
+
+    def silu(self, x_RX: Tensor) -> Tensor:
+        """`silu` of each number."""
+        width = x_RX.shape[1]
+        return self._add(_Operation(kind=SILU, width=width), x_RX, self.vectors("gated", width))
 
     def attend(
         self, by: int, q_RX: Tensor, columns: int, keys_values: tuple[Tensor, Tensor], *, own: bool

@@ -66,17 +66,19 @@ static void norm_rows(const struct Norm *by, const float *x, float *out, long ro
     }
 }
 
-/* out = silu(gate) * value, for rows of x that are a gate and a value, `columns` numbers each. */
-static void gate_rows(const float *x, float *out, long rows, long columns) {
+/* out = silu(gate) * value, for rows of x that are a gate and, if `gated`, a value: 1 otherwise; each
+   has `columns` numbers. */
+static inline __attribute__((always_inline)) void
+gate_rows(const float *x, float *out, long rows, long columns, const int gated) {
 #pragma omp for
     for (long n = 0; n < rows; n++) {
-        const float *from = x + 2 * n * columns, *value = from + columns;
+        const float *from = x + (1 + gated) * n * columns, *value = from + columns;
         float *to = out + n * columns;
 #pragma omp simd
         for (long i = 0; i < columns; i++) {
             float power = exponential(-fabsf(from[i]));
             float share = (from[i] < 0.0f ? power : 1.0f) / (1.0f + power); /* sigmoid */
-            to[i] = from[i] * share * value[i];
+            to[i] = from[i] * share * (gated ? value[i] : 1.0f);
         }
     }
 }
@@ -188,10 +190,11 @@ static void multiply(const struct Matrix *matrix, const float *x, uint8_t *vecto
    values (places, K, C, d). Row n is of the sentence at `place[n]`. With a table its ancestor at
    position c stands in slot `slot[n * slot_stride + c]`. It reads `lengths[place[n]]` positions, or
    `length` without `lengths`. With the cosines and sines (d / 2) of a position, queries and the keys
-   that are written are turned by it, numbers i and i + d / 2 together, or `adjacent` ones. */
+   that are written are turned by it, numbers i and i + d / 2 together, or `adjacent` ones. `bias`
+   (H, length) is added to the scores. */
 struct Store {
     const int32_t *place, *slot, *lengths;
-    const float *cosine, *sine;
+    const float *cosine, *sine, *bias;
     long slot_stride, length, rows, heads, kv_heads, dim, capacity, slots, adjacent;
 };
 
@@ -274,6 +277,8 @@ static void attend_rows(const struct Store *store, float *all_keys, float *all_v
                 float *result = out + (n * heads + h) * dim, largest = -INFINITY, total = 0.0f;
                 if (own) scores_of_prefix(query, keys, slot, slots, length, dim, weights);
                 else scores_of_source(query, keys, capacity, length, dim, weights);
+                if (store->bias)
+                    for (long c = 0; c < length; c++) weights[c] += store->bias[h * length + c];
 #pragma omp simd reduction(max : largest)
                 for (long c = 0; c < length; c++)
                     largest = weights[c] > largest ? weights[c] : largest;
@@ -306,7 +311,12 @@ void norm(const struct Norm *by, const float *x, float *out, long rows) {
 
 void gate(const float *x, float *out, long rows, long columns) {
 #pragma omp parallel if (rows * columns > ENOUGH)
-    gate_rows(x, out, rows, columns);
+    gate_rows(x, out, rows, columns, 1);
+}
+
+void silu(const float *x, float *out, long rows, long columns) {
+#pragma omp parallel if (rows * columns > ENOUGH)
+    gate_rows(x, out, rows, columns, 0);
 }
 
 void product(const struct Matrix *matrix, const float *x, uint8_t *vectors, float *scale,
@@ -322,9 +332,9 @@ void attend(const struct Store *store, float *all_keys, float *all_values, float
 }
 
 /* One of the functions above; `by` is its Norm, Matrix or Store. */
-enum kind { NORM, PRODUCT, GATE, ATTEND };
+enum kind { NORM, PRODUCT, GATE, SILU, ATTEND };
 struct Operation {
-    long kind, relu, width; /* width: of a gate, or from row to row of what attends */
+    long kind, relu, width; /* width: of an activation, or from row to row of what attends */
     const void *by;
     float *from, *add, *to, *keys, *values;
 };
@@ -338,7 +348,8 @@ void run(const struct Operation *operations, long count, uint8_t *vectors, float
         switch (each->kind) {
         case NORM: norm_rows(each->by, from, to, rows); break;
         case PRODUCT: multiply(each->by, from, vectors, scale, add, each->relu, to, rows); break;
-        case GATE: gate_rows(from, to, rows, each->width); break;
+        case GATE: gate_rows(from, to, rows, each->width, 1); break;
+        case SILU: gate_rows(from, to, rows, each->width, 0); break;
         case ATTEND: attend_rows(each->by, each->keys, each->values, from, add, each->width, to);
         }
     }

@@ -60,7 +60,7 @@ def _loaded() -> Functions | None:
     functions.product.argtypes = (at, at, at, at, at, ctypes.c_int, at, size)
     functions.norm.argtypes = (at, at, at, size)
     functions.run.argtypes = (at, size, at, at, size, size)
-    functions.gate.argtypes = (at, at, size, size)
+    functions.gate.argtypes = functions.silu.argtypes = (at, at, size, size)
     functions.attend.argtypes = (at, at, at, at, at, size, at)
     functions.log_softmax.argtypes = (at, at, size, size)
     functions.drop.argtypes = (at, at, at, size, ctypes.c_int, ctypes.c_float, ctypes.c_int)
