@@ -4,18 +4,17 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.system.conftest import CommandLine, Ended, Running
+from tests.system.conftest import CommandLine
 from tests.system.corpora import SMALL, reversed_digits
+from tests.system.ranks import command, kill_rank_1, launch, run, start
 from tests.system.test_encoders import recipe as encoder_recipe
 from tests.system.test_generate import write_recipe
-from tests.system.test_resume import SETTINGS, assert_same_runs, figures
+from tests.system.test_resume import assert_same_runs, figures
 from tests.unit.train.encoder_recipes import labelled_file, tagged_file
 
 STEPS = 6
@@ -31,26 +30,6 @@ EXACT = (
     "train.log_every=1",
 )
 DIALOGUES = "<user> how are you\n<assistant> so good\n\n<user> and Ann\n<assistant> very bad\n\n"
-
-
-def start(dragoman: CommandLine, size: int, arguments: Sequence[object]) -> list[Running]:
-    """Start the ranks of a run as torchrun does, but for its watching over them."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-    world = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = ({**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size))
-    return [dragoman.start(arguments, environment=environment) for environment in ranks]
-
-
-def run(dragoman: CommandLine, size: int, *arguments: object) -> Ended:
-    """Let a run end; rank 0 alone has said something."""
-    if size == 1:
-        return dragoman.run(*arguments)
-    first, *others = [running.end() for running in start(dragoman, size, arguments)]
-    assert {other.said for other in others} == {""}
-    assert first.code or {other.code for other in others} == {0}
-    return first
 
 
 def arguments_of(task: str, folder: Path) -> list[object]:
@@ -90,14 +69,11 @@ def arguments_of(task: str, folder: Path) -> list[object]:
     ("task", "size", "shard"),
     [
         ("translate", 2, "auto"),
-        ("translate", 4, "auto"),
         ("translate", 4, "on"),
-        ("generate", 2, "auto"),
         ("generate", 2, "on"),
         ("dialogue", 2, "auto"),
         ("classify", 2, "on"),
         ("tag", 2, "auto"),
-        ("pretrain", 2, "auto"),
         ("pretrain", 2, "on"),
     ],
 )
@@ -122,13 +98,6 @@ def test_a_step_is_that_of_one_process(
         assert len(found) == STEPS
         assert found == pytest.approx(expected, rel=1e-6)
     assert ours[-1]["valid"]["loss"] == pytest.approx(theirs[-1]["valid"]["loss"], rel=1e-6)
-
-
-def command(folder: Path, out: Path) -> list[object]:
-    """A run in which all is random that can be."""
-    texts = ["--src", folder / "a.src", "--tgt", folder / "a.tgt", "--out", out]
-    settings = ("train.precision=fp32", "model.layer_drop=0.1", "train.max_steps=12")
-    return ["train", *texts, *SETTINGS, *settings]
 
 
 @pytest.mark.parametrize("victims", [[0], [1], [0, 1]])
@@ -301,12 +270,6 @@ def test_all_skip_what_is_not_finite_on_one_rank(
     assert [line["step"] for line in figures(out) if "loss" in line] == list(range(1, 13))
 
 
-def launch(environment: dict[str, str], *words: object) -> "subprocess.Popen[str]":
-    """Start `dragoman train --nproc 2` as a user does."""
-    command = [sys.executable, "-m", "dragoman", *map(str, words), "--nproc", "2"]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-
-
 def test_the_shorthand(dragoman: CommandLine, environment: dict[str, str], tmp_path: Path) -> None:
     """`--nproc 2` is a run of two processes."""
     reversed_digits(tmp_path, 120)
@@ -364,20 +327,6 @@ def test_a_killed_process_is_named(environment: dict[str, str], tmp_path: Path) 
     assert running.returncode == 1
     assert "process 1 of 2 was killed (SIGKILL)" in said
     assert "Traceback" not in said
-
-
-def kill_rank_1(launcher: int) -> None:
-    """Kill one of the processes that a launcher has started."""
-    tasks = Path(f"/proc/{launcher}/task").glob("*/children")
-    children = [child for task in tasks for child in task.read_text().split()]
-    (victim,) = (child for child in children if variables_of(child).get("RANK") == "1")
-    os.kill(int(victim), signal.SIGKILL)
-
-
-def variables_of(process: str) -> dict[str, str]:
-    """The environment of a process."""
-    text = Path(f"/proc/{process}/environ").read_text(encoding="utf-8")
-    return dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.system.conftest import CommandLine
 from tests.system.corpora import reversed_digits
-from tests.system.test_parallel import command, kill_rank_1, launch, run, start
+from tests.system.ranks import command, kill_rank_1, launch, run, start
 from tests.system.test_resume import assert_same_runs, figures
 
 SHARDED = ("train.shard=on", "model.layer_drop=0", "train.ema=0.9")

@@ -1,0 +1,59 @@
+"""The processes of a run that several train, as tests start and kill them."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.system.conftest import CommandLine, Ended, Running
+from tests.system.test_resume import SETTINGS
+
+
+def start(dragoman: CommandLine, size: int, arguments: Sequence[object]) -> list[Running]:
+    """Start the ranks of a run as torchrun does, but for its watching over them."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+    world = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = ({**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size))
+    return [dragoman.start(arguments, environment=environment) for environment in ranks]
+
+
+def run(dragoman: CommandLine, size: int, *arguments: object) -> Ended:
+    """Let a run end; rank 0 alone has said something."""
+    if size == 1:
+        return dragoman.run(*arguments)
+    first, *others = [running.end() for running in start(dragoman, size, arguments)]
+    assert {other.said for other in others} == {""}
+    assert first.code or {other.code for other in others} == {0}
+    return first
+
+
+def command(folder: Path, out: Path) -> list[object]:
+    """A run in which all is random that can be."""
+    texts = ["--src", folder / "a.src", "--tgt", folder / "a.tgt", "--out", out]
+    settings = ("train.precision=fp32", "model.layer_drop=0.1", "train.max_steps=12")
+    return ["train", *texts, *SETTINGS, *settings]
+
+
+def launch(environment: dict[str, str], *words: object) -> "subprocess.Popen[str]":
+    """Start `dragoman train --nproc 2` as a user does."""
+    command = [sys.executable, "-m", "dragoman", *map(str, words), "--nproc", "2"]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def variables_of(process: str) -> dict[str, str]:
+    """The environment of a process."""
+    text = Path(f"/proc/{process}/environ").read_text(encoding="utf-8")
+    return dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
+
+
+def kill_rank_1(launcher: int) -> None:
+    """Kill one of the processes that a launcher has started."""
+    tasks = Path(f"/proc/{launcher}/task").glob("*/children")
+    children = [child for task in tasks for child in task.read_text().split()]
+    (victim,) = (child for child in children if variables_of(child).get("RANK") == "1")
+    os.kill(int(victim), signal.SIGKILL)
