@@ -34,8 +34,10 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
     generation = folder / GENERATION
     said = read_object(generation) if generation.is_file() else hf
     said = {key: value for key, value in said.items() if value is not None}
+    file = folder / CONFIG
     try:
         model = family(hf).config(hf)
+        file = generation if generation.is_file() else file
         published = _published(hf, said, model)
         return FolderConfig(
             format=AS_IT_IS,
@@ -46,11 +48,9 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
             published=published,
         )
     except InputError as error:
-        raise InputError(f"{folder / CONFIG}: {str(error).removesuffix('.')}.") from error
+        raise InputError(f"{file}: {str(error).removesuffix('.')}.") from error
     except (TypeError, ValueError, KeyError, OverflowError) as error:
-        raise InputError(
-            f"{folder / CONFIG} or {GENERATION} has a value of a wrong kind ({error})."
-        ) from error
+        raise InputError(f"{file} has a value of a wrong kind ({error}).") from error
 
 
 def _decoding(hf: HF, said: HF) -> DecodingDefaults:
