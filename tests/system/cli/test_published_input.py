@@ -20,10 +20,12 @@ Change = Callable[[Path], object]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of three families."""
+    """Folders of three families, and a tokenizer of a fourth."""
     made = {name: tmp_path_factory.mktemp(name) for name in ("marian", "nllb", "t5")}
     for name, folder in made.items():
         make_folder(folder, name)
+    made["gpt2"] = tmp_path_factory.mktemp("gpt2")
+    FAMILIES["gpt2"](made["gpt2"])  # no weights
     return made
 
 
@@ -50,13 +52,6 @@ def only(*names: str) -> Change:
     return change
 
 
-def other_tokenizer(folder: Path) -> None:
-    """Put that of another family in place of its own."""
-    for name in ("source.spm", "target.spm", "vocab.json"):
-        (folder / name).unlink()
-    FAMILIES["gpt2"](folder)
-
-
 def pickles(folder: Path) -> None:
     """As files were published before safetensors, in parts."""
     (folder / WEIGHTS).rename(folder / "pytorch_model-00001-of-00002.bin")
@@ -72,7 +67,6 @@ REFUSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "half": (lambda f: os.truncate(f / WEIGHTS, 50_000), (WEIGHTS, "half a download", " bytes")),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), (WEIGHTS, "is missing; download it")),
     "no pieces": (lambda f: (f / "source.spm").unlink(), ("has no source.spm; get the whole",)),
-    "tokenizer": (other_tokenizer, ("tokenizer has ", "take both from one folder")),
     "gptq": (config(quantization_config={"quant_method": "gptq"}), ('"gptq"', "16 or 32 bits")),
     "awq": (config(quantization_config={"quant_method": "awq"}), ('"awq"', "16 or 32 bits")),
     "bits": (config(quantization_config={"load_in_8bit": True}), ('"bitsandbytes"', "32 bits")),
@@ -99,6 +93,17 @@ def test_what_is_no_usable_model_is_told(
     change, words = REFUSED[case]
     change(folder)
     assert_refused(run("translate", folder, "A man."), *words)
+
+
+def test_a_tokenizer_of_another_model_is_told(
+    run: Run, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """It has other pieces than the weights have rows."""
+    folder = shutil.copytree(folders["gpt2"], tmp_path / "model")
+    for name in ("config.json", WEIGHTS):
+        shutil.copy(folders["marian"] / name, folder)
+    done = run("translate", folder, "A man.")
+    assert_refused(done, "source tokenizer has 700 pieces", "take both from one folder")
 
 
 def test_a_file_in_place_of_the_folder_is_told(run: Run, tmp_path: Path) -> None:
