@@ -1,6 +1,7 @@
 """Tokenizers of Hugging Face folders: ids and texts are those of `transformers`."""
 
 import json
+import os
 import random
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ transformers = pytest.importorskip("transformers", reason="the other side of the
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # of what changes punctuation
 
-LINES = noisy(SENTENCES, 2000)
+LINES = noisy(SENTENCES, int(os.environ.get("DRAGOMAN_LINES", "600")))
 BOTH = [(family, fast) for family in FAMILIES for fast in (True, False)]
 
 
