@@ -61,6 +61,15 @@ def used(folder: Path) -> None:
         model.classify("Ein Hund <b>")
 
 
+def refusal(folder: Path) -> str:
+    """Why a folder is not used, or nothing; any other error than our own passes through."""
+    try:
+        used(folder)
+    except DragomanError as error:
+        return str(error)
+    return ""
+
+
 @pytest.mark.parametrize("name", SIZES)
 def test_any_damage_is_one_sentence(name: str, published: Callable[[str], Path]) -> None:
     """In any of its files, as a disk or a hand may do it; then the folder is put right again."""
@@ -72,10 +81,8 @@ def test_any_damage_is_one_sentence(name: str, published: Callable[[str], Path])
         path = draw.choice(read)
         path.write_bytes(damage(whole[path], draw))
         with little_memory():
-            try:
-                used(folder)
-            except DragomanError as error:
-                assert "\n" not in str(error)
+            refused = refusal(folder)
+        assert "\n" not in refused
         path.write_bytes(whole[path])
     used(folder)
 
@@ -83,7 +90,7 @@ def test_any_damage_is_one_sentence(name: str, published: Callable[[str], Path])
 def test_files_of_two_models_are_told_apart(published: Callable[[str], Path]) -> None:
     """Weights, config and tokenizer of one family in the folder of another."""
     folders = {name: published(name) for name in SIZES}
-    for name, folder in folders.items():
+    for folder in folders.values():
         for other in set(folders.values()) - {folder}:
             for file in ("model.safetensors", "config.json"):
                 whole = (folder / file).read_bytes()
@@ -91,7 +98,7 @@ def test_files_of_two_models_are_told_apart(published: Callable[[str], Path]) ->
                 with pytest.raises(InputError):
                     used(folder)
                 (folder / file).write_bytes(whole)
-        used(folders[name])
+        used(folder)
 
 
 def test_a_header_that_lies_takes_no_memory(published: Callable[[str], Path]) -> None:

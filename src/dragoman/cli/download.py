@@ -4,7 +4,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,6 +42,7 @@ def download(
     try:
         import huggingface_hub as hub
         from huggingface_hub import errors
+        from huggingface_hub.utils.tqdm import disable_progress_bars
     except ImportError as error:
         raise InputError(
             "dragoman download needs huggingface_hub: pip install 'dragoman[download]'."
@@ -50,13 +51,17 @@ def download(
     if out.exists() or out.is_symlink():
         raise InputError(f"{out} exists; choose another folder.")
     part = out.with_name(f".{out.name}.part")
+    failures: Any = (
+        *errors.HfHubHTTPError.__bases__,
+        ValueError,
+    )  # OSError, and of its HTTP client
     try:
         info = hub.model_info(name, files_metadata=True)
         sizes = _needed(name, {file.rfilename: file.size or 0 for file in info.siblings or ()})
         licence = getattr(info.card_data, "license", None) or "not stated: ask its publisher"
         say(f"{name}: {short(sum(sizes.values()))}B in {len(sizes)} files, licence {licence}.")
         if sys.stderr is None:  # by --quiet
-            hub.utils.disable_progress_bars()
+            disable_progress_bars()
         hub.snapshot_download(name, revision=info.sha, local_dir=part, allow_patterns=sorted(sizes))
         _check_whole(part, sizes)
         shutil.rmtree(part / ".cache", ignore_errors=True)  # of the package
@@ -69,7 +74,7 @@ def download(
         raise InputError(
             f"There is no public model {name}; look for its name, OWNER/MODEL, at {SITE}/models."
         ) from error
-    except (*errors.HfHubHTTPError.__bases__, ValueError) as error:  # of any HTTP client
+    except failures as error:
         raise DragomanError(
             f"Downloading {name} failed ({str(error).strip() or type(error).__name__}); check the "
             "connection and the disk, then repeat the command: it goes on where it stopped."

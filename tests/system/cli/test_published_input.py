@@ -116,7 +116,7 @@ def test_a_file_in_place_of_the_folder_is_told(run: Run, tmp_path: Path) -> None
 def test_languages_are_told(run: Run, folders: dict[str, Path]) -> None:
     """The nearest code, those that there are, and that there are none."""
     src, tgt, text = "--src-lang", "--tgt-lang", "A man."
-    nllb = ["translate", folders["nllb"], text]
+    nllb: list[str | Path] = ["translate", folders["nllb"], text]
     assert_refused(run(*nllb), "has 3 languages", src, tgt, "deu_Latn, eng_Latn, zho_Hans")
     wrong = run(*nllb, src, "eng_Latn", tgt, "deu_Latin")
     assert_refused(wrong, "no target language deu_Latin", "did you mean deu_Latn?")

@@ -83,6 +83,11 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
     """Everything else."""
     samples = bool(said.get("do_sample"))
     begin = said.get("forced_bos_token_id")
+    size = model.tgt_vocab_size if isinstance(model, EncoderDecoderConfig) else model.vocab_size
+    start = model.bos_id if isinstance(model, EncoderDecoderConfig) else None
+    for key, id_ in (("forced_bos_token_id", begin), ("decoder_start_token_id", start)):
+        if id_ is not None and id_ >= size:
+            raise InputError(f"{key} is {id_}, but the model has {size} tokens")
     stopping = said.get("early_stopping", False)
     if stopping not in STOPPING:
         raise InputError(f"early_stopping is {stopping!r}; it must be true, false or never")

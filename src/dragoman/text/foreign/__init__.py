@@ -48,7 +48,12 @@ def read_tokenizers(folder: Path, config: Mapping[str, Any]) -> tuple[Tokenizer,
         )
     with refusing(found.path / names[-1]):
         tokenizer = ForeignTokenizer(_backend(found, names), found, found.files(*names))
-        tokenizer.frame()
+        frame = tokenizer.frame()
+        if beyond := [id_ for id_ in frame.before + frame.after if id_ >= tokenizer.vocab_size]:
+            raise InputError(
+                f"{found.path / names[-1]} is damaged: it puts the id {beyond[0]} around texts, "
+                f"but has {tokenizer.vocab_size} pieces; get the file anew."
+            )
         return tokenizer, tokenizer
 
 
