@@ -133,6 +133,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, family: str) -> None:
                 for each in read_tokenizers(tmp_path, config):
                     each.decode([*each.frame().before, *each.encode("Ein Hund\x00 <b>")])
         (tmp_path / name).write_bytes(whole)
+    assert read_tokenizers(tmp_path, config)[0].encode("Ein Hund")
 
 
 DAMAGES = 30
