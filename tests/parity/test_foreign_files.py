@@ -34,6 +34,7 @@ from transformers import (
     Qwen2Config,
     Qwen3Config,
     RobertaConfig,
+    Starcoder2Config,
     T5Config,
     T5ForConditionalGeneration,
 )
@@ -172,6 +173,7 @@ ONLY_SIZES = {
     "mistral": (MistralConfig, MANY_HEADS),
     "qwen2": (Qwen2Config, MANY_HEADS),
     "qwen3": (Qwen3Config, MANY_HEADS),
+    "starcoder2": (Starcoder2Config, MANY_HEADS),
 }
 
 

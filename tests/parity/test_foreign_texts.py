@@ -69,13 +69,16 @@ def make_folder(folder: Path, name: str, **generation: object) -> Any:  # noqa: 
     )
     model = getattr(transformers, kind)(made).eval()
     with torch.no_grad():
-        for parameter in filter(lambda each: each.requires_grad, model.parameters()):
-            parameter.add_(0.2 * torch.randn_like(parameter))
+        for place, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.2 * torch.randn_like(parameter))
+            if "encoder_attn." in place:
+                parameter.mul_(3)  # so that what is written depends on the source
         if "final_logits_bias" in dict(model.named_buffers()):
             model.final_logits_bias.normal_()
             model.final_logits_bias[0, tokenizer.eos_token_id] = 2.0
     ids = {key: value for key, value in ids.items() if value is not None}
-    model.generation_config = transformers.GenerationConfig(max_length=24, **ids, **generation)
+    model.generation_config = transformers.GenerationConfig(max_length=16, **ids, **generation)
     model.save_pretrained(folder)
     return model
 
@@ -124,9 +127,10 @@ def test_a_folder_translates_as_its_own_classes(name: str, tmp_path: Path) -> No
     plain = replace(translator.options, retry=False, split_sentences=False)
     for num_beams in (4, 1):
         options = replace(plain, beam_size=num_beams)
-        ours = [found.text for found in translator.translate(LINES, options=options)]
+        lines = LINES[::2] if num_beams > 1 else LINES  # their beam takes long
+        ours = [found.text for found in translator.translate(lines, options=options)]
         chosen = {} if num_beams > 1 else {"num_beams": 1, "length_penalty": 1.0}
-        assert ours == their_texts(tmp_path, name, model, LINES, **chosen)
+        assert ours == their_texts(tmp_path, name, model, lines, **chosen)
         assert len(set(ours)) > 1
 
 

@@ -24,6 +24,7 @@ from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
 from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
+from dragoman.cli.download import download
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
@@ -35,7 +36,7 @@ from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest
 
 VERBS = (
     *(demo, train, translate, generate, chat, classify, tag),
-    *(evaluate, score, inspect, cost, convert, shortlist),
+    *(evaluate, score, inspect, cost, convert, shortlist, download),
 )
 
 MACHINE = {

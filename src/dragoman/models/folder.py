@@ -304,7 +304,11 @@ def read_config(folder: Path) -> FolderConfig:
 
         return read_foreign_config(folder, data)
     if not isinstance(data, dict) or type(data.get("format")) is not int or data["format"] < 1:
-        raise InputError(f"{path} has no format number, so dragoman did not write it.")
+        raise InputError(
+            _of_others(folder)
+            or f"{path} has no format number and no model_type, so neither dragoman nor Hugging "
+            "Face wrote it; give the folder of a model."
+        )
     if data["format"] > PUBLISHED:
         raise InputError(
             f"{path} has format {data['format']}, made by a newer dragoman "
@@ -350,6 +354,8 @@ def _why_no_model(folder: Path) -> str:
         close = nearest(folder.name, (s.name for s in siblings if (s / CONFIG).is_file()))
         hint = f"; did you mean {folder.parent / close}?" if close else "."
         return f"There is no model folder {folder}{hint}"
+    if reason := _of_others(folder):
+        return reason
     if not folder.is_dir():
         return f"{folder} is a file; give the model folder, which holds {CONFIG} and {WEIGHTS}."
     if (folder / "training").is_dir():
@@ -358,3 +364,10 @@ def _why_no_model(folder: Path) -> str:
             "let it go on until it does, by the command that began it."
         )
     return f"{folder} is no model folder: it has no {CONFIG}."
+
+
+def _of_others(path: Path) -> str | None:
+    """What another library's file is, or the one in a folder, and what to do; see there."""
+    from dragoman.models.foreign.files import of_others
+
+    return of_others(path)

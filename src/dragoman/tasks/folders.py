@@ -117,7 +117,7 @@ def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
     if len(matrix) < tokenizer.vocab_size:
         raise InputError(
             f"The {side} tokenizer has {tokenizer.vocab_size} pieces and the model knows "
-            f"{len(matrix)}; they do not belong together."
+            f"{len(matrix)}; they do not belong together: take both from one folder."
         )
 
 

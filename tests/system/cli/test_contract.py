@@ -59,6 +59,7 @@ VERBS: dict[str, str | None] = {
     ),
     "convert": "--to --probe --references --shard-size",
     "shortlist": "--src --tgt --size",
+    "download": "",
 }
 """Other tools call these: a name that goes or changes breaks them."""
 

@@ -39,16 +39,21 @@ def family(hf: HF) -> Family:
     InputError names one that is not known, weights that some scheme has rounded, and code that a
     folder brings along.
     """
-    name = str(hf.get("model_type"))
+    name = hf.get("model_type")
     if scheme := hf.get("quantization_config"):
-        method = scheme.get("quant_method") if isinstance(scheme, Mapping) else scheme
+        method = scheme
+        if isinstance(scheme, Mapping):  # which older files of bitsandbytes do not name
+            method = scheme.get("quant_method", "bitsandbytes" if "load_in_8bit" in scheme else "?")
         known = "take the model's folder with weights in 16 or 32 bits"
         raise InputError(unsupported("quantization_config", method, known))
     if hf.get("auto_map"):
         raise InputError(
             "auto_map in the model's config asks for code of its own, which is not run"
         )
-    if name not in FAMILIES:
+    if name is None:
+        raise InputError("the model's config has no model_type; get the whole file")
+    if not isinstance(name, str) or name not in FAMILIES:
+        name = str(name)
         hint = did_you_mean(name, FAMILIES)
         raise InputError(unsupported("model_type", name, f"known are {', '.join(FAMILIES)}{hint}"))
     return FAMILIES[name]

@@ -31,6 +31,16 @@ from dragoman.models.foreign.reading import HF
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 POINTER = b"version https://git-lfs"
+OTHERS: Mapping[str, str] = {
+    "*.pt": "a checkpoint of fairseq, OpenNMT or PyTorch, a pickle, which is not read; make a "
+    "folder of Hugging Face of it with the script that its project or transformers has for that",
+    "*.gguf": "a file of llama.cpp with rounded weights, which is not read; take the model's "
+    "folder with weights in 16 or 32 bits",
+    "*.onnx": "a graph for onnxruntime, which is not read; take the folder that it was made of",
+    "model.bin": "for CTranslate2 alone; take the folder that it was made of",
+    "snapshots/*/config.json": "a model in the cache of huggingface_hub; give the folder around it",
+}
+"""What other files are, and the way round, by their names."""
 LARGEST_HEADER = 100_000_000
 """Bytes of a header, as the format allows."""
 
@@ -83,8 +93,8 @@ def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
             raise InputError(
                 f"{folder} holds {len(archives)} models, {some(map(str, archives))}; leave one."
             )
-        if any(folder.glob("*.pt")):
-            raise InputError(_why_no_weights(folder, {}))
+        if reason := of_others(folder):
+            raise InputError(reason)
     hf = read_object(folder / CONFIG)
     if (folder / INDEX).is_file():
         return hf, _read_shards(folder)
@@ -199,10 +209,13 @@ def _why_no_weights(folder: Path, hf: HF) -> str:
             f"{folder} has its weights as a pickle alone, which could run any code; make "
             f"{WEIGHTS} of it, if you trust it: python -c {shlex.quote(code)}"
         )
-    if any(folder.glob("*.pt")):
-        return (
-            f"{folder} holds a checkpoint of fairseq, OpenNMT or PyTorch, a pickle, which is not "
-            "read; make a folder of Hugging Face of it with the script that its project or "
-            "transformers has for that, and give that one."
-        )
-    return f"{folder} has no weights: {WEIGHTS} is missing; download it."
+    return of_others(folder) or f"{folder} has no weights: {WEIGHTS} is missing; download it."
+
+
+def of_others(path: Path) -> str | None:
+    """Say what to do with a file, or a folder with a file, of a kind that we do not read."""
+    for pattern, what in OTHERS.items():
+        found = [path] if path.is_file() and path.match(pattern) else sorted(path.glob(pattern))
+        if found:
+            return f"{found[0]} is {what}."
+    return None

@@ -34,8 +34,10 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
     generation = folder / GENERATION
     said = read_object(generation) if generation.is_file() else hf
     said = {key: value for key, value in said.items() if value is not None}
+    file = folder / CONFIG
     try:
         model = family(hf).config(hf)
+        file = generation if generation.is_file() else file
         published = _published(hf, said, model)
         return FolderConfig(
             format=AS_IT_IS,
@@ -46,11 +48,9 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
             published=published,
         )
     except InputError as error:
-        raise InputError(f"{folder / CONFIG}: {str(error).removesuffix('.')}.") from error
+        raise InputError(f"{file}: {str(error).removesuffix('.')}.") from error
     except (TypeError, ValueError, KeyError, OverflowError) as error:
-        raise InputError(
-            f"{folder / CONFIG} or {GENERATION} has a value of a wrong kind ({error})."
-        ) from error
+        raise InputError(f"{file} has a value of a wrong kind ({error}).") from error
 
 
 def _decoding(hf: HF, said: HF) -> DecodingDefaults:
@@ -83,6 +83,11 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
     """Everything else."""
     samples = bool(said.get("do_sample"))
     begin = said.get("forced_bos_token_id")
+    size = model.tgt_vocab_size if isinstance(model, EncoderDecoderConfig) else model.vocab_size
+    start = model.bos_id if isinstance(model, EncoderDecoderConfig) else None
+    for key, id_ in (("forced_bos_token_id", begin), ("decoder_start_token_id", start)):
+        if id_ is not None and id_ >= size:
+            raise InputError(f"{key} is {id_}, but the model has {size} tokens")
     stopping = said.get("early_stopping", False)
     if stopping not in STOPPING:
         raise InputError(f"early_stopping is {stopping!r}; it must be true, false or never")

@@ -83,7 +83,8 @@ class Published:
         """Return the same with languages. Raises InputError for one that the model lacks."""
         if not self.languages:
             raise InputError(
-                "The model translates one pair of languages; leave out --src-lang and --tgt-lang."
+                "The model has no codes of languages; leave out --src-lang and --tgt-lang (T5 "
+                "reads its task in the text)."
             )
         if src_lang is not None and self.defaults.family != "marian":
             self._check(src_lang, "source")

@@ -28,7 +28,7 @@ def read_tokenizers(folder: Path, config: Mapping[str, Any]) -> tuple[Tokenizer,
     and where it takes a package that is not installed.
     """
     found = TokenizerFolder.of(Path(folder), config)
-    if found.has("source.spm", "target.spm", "vocab.json"):
+    if found.has(*MARIAN):
         with refusing(found.path / "vocab.json"):
             return read_marian(found)
     if found.has("tokenizer.json"):
@@ -39,6 +39,8 @@ def read_tokenizers(folder: Path, config: Mapping[str, Any]) -> tuple[Tokenizer,
             return both, both
     else:
         names = next((names for names in BUILT if found.has(*names)), ())
+    if not names and (missing := _missing_of_marian(found)):
+        raise InputError(f"{folder} has no {' and no '.join(missing)}; get the whole folder.")
     if not names:
         raise InputError(
             f"{folder} has no tokenizer: neither tokenizer.json nor "
@@ -46,8 +48,23 @@ def read_tokenizers(folder: Path, config: Mapping[str, Any]) -> tuple[Tokenizer,
         )
     with refusing(found.path / names[-1]):
         tokenizer = ForeignTokenizer(_backend(found, names), found, found.files(*names))
-        tokenizer.frame()
+        frame = tokenizer.frame()
+        if beyond := [id_ for id_ in frame.before + frame.after if id_ >= tokenizer.vocab_size]:
+            raise InputError(
+                f"{found.path / names[-1]} is damaged: it puts the id {beyond[0]} around texts, "
+                f"but has {tokenizer.vocab_size} pieces; get the file anew."
+            )
         return tokenizer, tokenizer
+
+
+MARIAN = ("source.spm", "target.spm", "vocab.json")
+
+
+def _missing_of_marian(folder: TokenizerFolder) -> list[str]:
+    """The files that a folder lacks of Marian's tokenizers, if it has some of them."""
+    missing = [name for name in MARIAN if not folder.has(name)]
+    known = folder.config.get("model_type") == "marian" or folder.has("source.spm")
+    return missing if known else []
 
 
 BUILT = (

@@ -9,7 +9,7 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError, nearest
-from dragoman.text.foreign.folder import LANGUAGE, USUAL, TokenizerFolder
+from dragoman.text.foreign.folder import LANGUAGE, USUAL, TokenizerFolder, refusing
 from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
 
 FRAMED = {"mbart": "en_XX", "mbart50": "en_XX", "nllb": "eng_Latn", "m2m100": "eng_Latn"}
@@ -155,7 +155,9 @@ class ForeignTokenizer(Tokenizer):
     @cached_property
     def _without_first_space(self) -> Backend:
         """The same without the space before the first word: it neither puts nor takes one."""
-        backend = Backend.from_str(json.dumps(_without_prefix(json.loads(self._backend.to_str()))))
+        state = _without_prefix(json.loads(self._backend.to_str()))
+        with refusing(self._folder.path / self.files[0]):
+            backend = Backend.from_str(json.dumps(state))
         backend.encode_special_tokens = self._backend.encode_special_tokens
         return backend
 

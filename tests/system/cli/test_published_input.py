@@ -1,0 +1,148 @@
+"""Published models by the command line: what cannot be used is one sentence, and exit code 2."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.foreign_folders import FAMILIES
+from tests.parity.test_foreign_texts import make_folder
+from tests.system.cli.command import Run
+from tests.system.cli.test_wrong_input import assert_refused
+
+WEIGHTS = "model.safetensors"
+Change = Callable[[Path], object]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of three families, and a tokenizer of a fourth."""
+    made = {name: tmp_path_factory.mktemp(name) for name in ("marian", "nllb", "t5")}
+    for name, folder in made.items():
+        make_folder(folder, name)
+    made["gpt2"] = tmp_path_factory.mktemp("gpt2")
+    FAMILIES["gpt2"](made["gpt2"])  # no weights
+    return made
+
+
+def config(**keys: object) -> Change:
+    """Set keys of the config."""
+
+    def change(folder: Path) -> None:
+        file = folder / "config.json"
+        file.write_text(json.dumps(json.loads(file.read_bytes()) | keys))
+
+    return change
+
+
+def only(*names: str) -> Change:
+    """Leave nothing but these, which may be new."""
+
+    def change(folder: Path) -> None:
+        for path in folder.iterdir():
+            path.unlink()
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(b"{}")
+
+    return change
+
+
+def pickles(folder: Path) -> None:
+    """As files were published before safetensors, in parts."""
+    (folder / WEIGHTS).rename(folder / "pytorch_model-00001-of-00002.bin")
+
+
+def generation(**keys: object) -> Change:
+    """What the publisher says of decoding."""
+    return lambda folder: (folder / "generation_config.json").write_text(json.dumps(keys))
+
+
+REFUSED: dict[str, tuple[Change, tuple[str, ...]]] = {
+    "empty": (only(), ("is no model folder: it has no config.json",)),
+    "half": (lambda f: os.truncate(f / WEIGHTS, 50_000), (WEIGHTS, "half a download", " bytes")),
+    "no weights": (lambda f: (f / WEIGHTS).unlink(), (WEIGHTS, "is missing; download it")),
+    "no pieces": (lambda f: (f / "source.spm").unlink(), ("has no source.spm; get the whole",)),
+    "gptq": (config(quantization_config={"quant_method": "gptq"}), ('"gptq"', "16 or 32 bits")),
+    "awq": (config(quantization_config={"quant_method": "awq"}), ('"awq"', "16 or 32 bits")),
+    "bits": (config(quantization_config={"load_in_8bit": True}), ('"bitsandbytes"', "32 bits")),
+    "fp8": (config(quantization_config={"quant_method": "fp8"}), ('"fp8"', "16 or 32 bits")),
+    "pickle": (pickles, ("python -c 'from transformers import MarianMTModel as M; ",)),
+    "fairseq": (only("model.pt"), ("model.pt is a checkpoint of fairseq, OpenNMT or PyTorch",)),
+    "gguf": (only("m.Q4_K.gguf"), ("m.Q4_K.gguf is a file of llama.cpp", "16 or 32 bits")),
+    "gguf too": (only("m.gguf", "config.json"), ("m.gguf is a file of llama.cpp",)),
+    "onnx": (only("encoder.onnx"), ("encoder.onnx is a graph for onnxruntime",)),
+    "ctranslate2": (only("model.bin", "config.json"), ("model.bin is for CTranslate2",)),
+    "cache": (only("snapshots/abc/config.json"), ("give the folder around it",)),
+    "family": (config(model_type="marain"), ("did you mean marian?",)),
+    "no family": (config(model_type=None), ("config.json", "has no model_type")),
+    "beam": (generation(num_beams="many"), ("generation_config.json", "beam_size is 'many'")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_usable_model_is_told(
+    run: Run, folders: dict[str, Path], tmp_path: Path, case: str
+) -> None:
+    """What is wrong, in which file, and what to do."""
+    folder = shutil.copytree(folders["marian"], tmp_path / "model")
+    change, words = REFUSED[case]
+    change(folder)
+    assert_refused(run("translate", folder, "A man."), *words)
+
+
+def test_a_tokenizer_of_another_model_is_told(
+    run: Run, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """It has other pieces than the weights have rows."""
+    folder = shutil.copytree(folders["gpt2"], tmp_path / "model")
+    for name in ("config.json", WEIGHTS):
+        shutil.copy(folders["marian"] / name, folder)
+    done = run("translate", folder, "A man.")
+    assert_refused(done, "source tokenizer has 700 pieces", "take both from one folder")
+
+
+def test_a_file_in_place_of_the_folder_is_told(run: Run, tmp_path: Path) -> None:
+    """By what it is."""
+    for name, words in {"a.gguf": "llama.cpp", "a.pt": "fairseq", WEIGHTS: "is a file;"}.items():
+        (tmp_path / name).write_bytes(b"")
+        assert_refused(run("translate", tmp_path / name, "A man."), name, words)
+
+
+def test_languages_are_told(run: Run, folders: dict[str, Path]) -> None:
+    """The nearest code, those that there are, and that there are none."""
+    src, tgt, text = "--src-lang", "--tgt-lang", "A man."
+    nllb: list[str | Path] = ["translate", folders["nllb"], text]
+    assert_refused(run(*nllb), "has 3 languages", src, tgt, "deu_Latn, eng_Latn, zho_Hans")
+    wrong = run(*nllb, src, "eng_Latn", tgt, "deu_Latin")
+    assert_refused(wrong, "no target language deu_Latin", "did you mean deu_Latn?")
+    assert_refused(run(*nllb, src, "xx", tgt, "deu_Latn"), "no source language xx: it has deu_L")
+    assert_refused(run("translate", folders["t5"], text, tgt, "de"), "no codes of languages", "T5")
+
+
+def test_a_model_of_another_task_is_told_with_its_command(
+    run: Run, folders: dict[str, Path]
+) -> None:
+    """As with our own folders."""
+    for verb in ("generate", "classify", "tag"):
+        assert_refused(run(verb, folders["marian"], "A man."), "(dragoman translate)")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_weights_in_half_precision_translate(
+    run: Run, folders: dict[str, Path], tmp_path: Path, dtype: torch.dtype
+) -> None:
+    """As the same numbers in float32 do."""
+    texts = []
+    for number, kind in enumerate((dtype, torch.float32)):
+        folder = shutil.copytree(folders["marian"], tmp_path / str(number))
+        stored = load_file(folder / WEIGHTS)
+        halved = {name: tensor.to(dtype).to(kind) for name, tensor in stored.items()}
+        save_file(halved, folder / WEIGHTS, {"format": "pt"})
+        texts.append(run("translate", folder, "A man."))
+    assert [done.code for done in texts] == [0, 0]
+    assert texts[0].out == texts[1].out != "\n"
