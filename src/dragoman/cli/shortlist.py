@@ -27,7 +27,7 @@ def shortlist(
     """
     from dragoman.data.corpus import CorpusConfig, read_pairs
     from dragoman.models.folder import read_config
-    from dragoman.tasks.folders import tokenizers_of
+    from dragoman.train.tokenizers import tokenizers_of
     from dragoman.tasks.translate.shortlist import learn_shortlist, save_shortlist
 
     if size < 1:

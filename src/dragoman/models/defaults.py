@@ -126,6 +126,8 @@ class PublishedDefaults:
     """Sample from this many of the most probable tokens."""
     top_p: Annotated[float, Range(above=0, most=1)] = 1.0
     """Nucleus sampling threshold."""
+    probe: tuple[float, ...] = ()
+    """Some logits of the publisher's weights, by which they are verified; none of other weights."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value that no call could use."""

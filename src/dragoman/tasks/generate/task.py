@@ -156,10 +156,12 @@ def assemble(
     batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, tokenizer)
     check(architecture, batches, PackedBatches(held, recipe.batch).fixed())
+    model = begin_model(DecoderOnly, architecture, recipe)
+    model.pad_id = tokenizer.pad_id  # which the config of another library may not say
     return GenerateJob(
         recipe=recipe,
         config=FolderConfig(model=architecture, generation=recipe.generating),
-        model=begin_model(DecoderOnly, architecture, recipe),
+        model=model,
         tokenizer=tokenizer,
         batches=batches,
         validation=held,
