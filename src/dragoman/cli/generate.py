@@ -20,6 +20,7 @@ from dragoman.cli.output import (
     to_json,
 )
 from dragoman.cli.pipes import InputLines, is_typed, lines_from, say, to_stdout
+from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     ] = False,
     device: Device = "auto",
     compute: Compute = "float32",
+    verify: Verify = False,
 ) -> None:
     r"""Continue a prompt. The text is printed as it is generated.
 
@@ -79,6 +81,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     from dragoman.tasks.generate.generator import Generator
     from dragoman.tasks.options import with_given
 
+    check(model, verify=verify)
     generator = Generator.load(model, device=device, precision=precision_of(compute, device))
     chosen = {
         "max_tokens": max_tokens,

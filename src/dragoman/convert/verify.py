@@ -4,7 +4,7 @@ Two rows, one of them padded, go through both sides. Where transformers is not a
 `dragoman convert` made has some of the logits in its config.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from dragoman.convert.huggingface import load_theirs
 from dragoman.convert.limits import check_installed
@@ -139,22 +140,25 @@ def _difference(found: Tensor, expected: Tensor) -> float:
 
 
 class _Watched:
-    """What the embeddings and the layers of a model give, while it runs once."""
+    """What goes into the stacks of a model and what their layers give, while it runs once."""
 
     def __init__(self, model: Model) -> None:
         self._given: dict[str, list[Tensor]] = {}
-        self._hooks: list[Any] = []
-        for name, module in model.named_children():
-            if isinstance(module, Stack):
-                side = {"encoder": "src_embedding", "decoder": "tgt_embedding"}[name]
-                both = dict(model.named_children())
-                embedding = both.get(side) or both["embedding"]
-                for part in (embedding, *module.layers, module.final_norm):
-                    self._watch(name, part)
+        self._hooks: list[RemovableHandle] = []
+        for name, stack in model.named_children():
+            if isinstance(stack, Stack):
+                rows = self._given[name] = []
+                self._hooks.append(stack.register_forward_pre_hook(self._reader(rows)))
+                for part in (*stack.layers, stack.final_norm):
+                    self._hooks.append(part.register_forward_hook(self._writer(rows)))
 
-    def _watch(self, name: str, part: nn.Module) -> None:
-        rows = self._given.setdefault(name, [])
-        self._hooks.append(part.register_forward_hook(lambda _, __, out: rows.append(out)))
+    @staticmethod
+    def _reader(rows: list[Tensor]) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
+        return lambda _, inputs: rows.append(inputs[0])
+
+    @staticmethod
+    def _writer(rows: list[Tensor]) -> Callable[[nn.Module, object, Tensor], None]:
+        return lambda _, __, out: rows.append(out)
 
     def finish(self) -> dict[str, list[Tensor]]:
         """Stop, and return what each stack has given: the last layer's after the last norm."""

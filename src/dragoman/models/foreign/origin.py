@@ -1,4 +1,4 @@
-"""What a folder of Hugging Face had beside what our weights say, kept so that the way back is exact.
+"""What a folder of Hugging Face had beside our weights, kept so that the way back is exact.
 
 In the model folder that is made of it, `huggingface/` holds
 
