@@ -31,7 +31,7 @@ BART = {
     "decoder_attention_heads": 4,
     "encoder_ffn_dim": 48,
     "decoder_ffn_dim": 48,
-    "max_position_embeddings": 64,
+    "max_position_embeddings": 512,
 }
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bart": ("bart", "BartForConditionalGeneration", BART),

@@ -114,6 +114,8 @@ class PublishedDefaults:
     """Ids that are never written."""
     begin: tuple[int, ...] = ()
     """Ids that every target begins with, unless a language says otherwise."""
+    ends: tuple[int, ...] = ()
+    """Ids that end a text of a decoder alone, where they are not the tokenizer's eos alone."""
     early_stopping: EarlyStopping = "estimate"
     """When a beam is finished."""
     min_length: Index = 0

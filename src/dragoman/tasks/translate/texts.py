@@ -82,7 +82,12 @@ def _begin_tokenizers(
         say(f"The tokenizers are those of {recipe.start.model}; none is trained.")
         start = Path(recipe.start.model)
         tokenizers = tokenizers_of(start, read_config(start))
-        if read_config(start).published is not None:
+        if (published := read_config(start).published) is not None:
+            if tokenizers[0].languages and published.family != "marian":
+                raise InputError(
+                    f"start.model = {start} has {len(tokenizers[0].languages)} languages; only "
+                    "models of one pair of languages are trained: start from one of those"
+                )
             return tokenizers  # whose files are kept beside
     else:
         say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
