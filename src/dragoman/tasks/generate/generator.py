@@ -68,7 +68,7 @@ class Generator(Loadable):
         decoding: DecodingDefaults | None = None,
         precision: Arithmetic = "fp32",
     ) -> None:
-        """`published`, and its beam `decoding`, are for a model of another library."""
+        """`published` and its beam `decoding` are for a model of another library."""
         check_vocabulary("model's", tokenizer, model.output.weight)
         defaults = defaults or GenerationDefaults()
         self.tokenizer = tokenizer
@@ -77,14 +77,13 @@ class Generator(Loadable):
             temperature=defaults.temperature,
             context=defaults.context,
         )
-        self._ends: tuple[int, ...] = ()
         self.model = model
         """What predicts the next token."""
         self._model = evaluation_view(model)
         self._planner = Planner(self._model, precision)
         self._precision: Arithmetic = precision
-        template = defaults.chat
-        self.dialogues = None if template is None else DialogueCodec(tokenizer, template)
+        self._ends = () if published is None else published.ends
+        self.dialogues = None if defaults.chat is None else DialogueCodec(tokenizer, defaults.chat)
         """How turns become ids; None unless the model learned dialogues."""
         before = None if published is None else tokenizer.frame().before
         self._codec = self.dialogues or PromptCodec(tokenizer, defaults.opening, before)
@@ -92,7 +91,6 @@ class Generator(Loadable):
         never = set(tokenizer.specials.values()) - {tokenizer.eos_id}
         if published is not None:
             never, unused = set(published.forbidden), range(0)
-            self._ends = () if published.ends == (tokenizer.eos_id,) else published.ends
             beam = decoding or DecodingDefaults(beam_size=1)
             self.options = replace(
                 self.options,
@@ -367,9 +365,8 @@ class Generator(Loadable):
             processors.append(RepetitionPenalty(options.repetition_penalty, prompts_BS))
         if options.no_repeat_ngrams:
             processors.append(NoRepeatedNgrams(options.no_repeat_ngrams, prompts_BS))
-        if self._ends:
-            summed = options.temperature > 0
-            processors.append(Ends(self._ends, self.tokenizer.eos_id, summed=summed))
+        if self._ends not in ((), (eos_id := self.tokenizer.eos_id,)):
+            processors.append(Ends(self._ends, eos_id, summed=options.temperature > 0))
         if options.min_tokens:
             min_B = torch.full_like(prompts_BS[:, 0], options.min_tokens)
             processors.append(MinimumLength(min_B, self.tokenizer.eos_id))
