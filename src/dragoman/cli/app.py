@@ -28,8 +28,9 @@ from dragoman.cli.download import download
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
-from dragoman.cli.lines import classify, score, tag, translate
+from dragoman.cli.lines import classify, tag, translate
 from dragoman.cli.pipes import say
+from dragoman.cli.score import score
 from dragoman.cli.shortlist import shortlist
 from dragoman.cli.train import train
 from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest

@@ -15,6 +15,7 @@ from dragoman.cli.output import (
     to_json,
 )
 from dragoman.cli.pipes import check_output, progress_of, say, to_stdout
+from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
 from dragoman.files.writing import replacing
 
@@ -46,6 +47,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     ] = None,
     as_json: Annotated[bool, option("Print one JSON object with all figures.", "--json")] = False,
     device: Device = "auto",
+    verify: Verify = False,
 ) -> None:
     """Measure a model on a test set: translations, texts to predict, labels or tags.
 
@@ -90,6 +92,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
         device=device,
         progress=progress_of,
     )
+    check(model, verify=verify)
     report = task.evaluate(model, test)
     try:
         if hyp is not None and report.answers:

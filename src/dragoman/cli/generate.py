@@ -20,6 +20,7 @@ from dragoman.cli.output import (
     to_json,
 )
 from dragoman.cli.pipes import InputLines, is_typed, lines_from, say, to_stdout
+from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     ] = False,
     device: Device = "auto",
     compute: Compute = "float32",
+    verify: Verify = False,
 ) -> None:
     r"""Continue a prompt. The text is printed as it is generated.
 
@@ -79,6 +81,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     from dragoman.tasks.generate.generator import Generator
     from dragoman.tasks.options import with_given
 
+    check(model, verify=verify)
     generator = Generator.load(model, device=device, precision=precision_of(compute, device))
     chosen = {
         "max_tokens": max_tokens,
@@ -88,7 +91,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         "min_p": min_p,
         "seed": secrets.randbelow(1_000_000) if seed is None else seed,
         "stop": tuple(_unescape(string) for string in stop or ()),
-        "beam_size": beam_size,
+        "beam_size": 1 if beam_size is None and temperature else beam_size,
         "repetition_penalty": repetition_penalty,
         "no_repeat_ngrams": no_repeat_ngrams,
         "max_batch_tokens": max_batch_tokens,

@@ -1,10 +1,9 @@
-"""The verbs that answer line by line: `translate`, `classify`, `tag` and `score`."""
+"""The verbs that answer line by line: `translate`, `classify` and `tag`."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,7 +11,6 @@ import typer
 
 from dragoman.cli.output import (
     BATCH_TOKENS,
-    WINDOW,
     BeamSize,
     Compute,
     Device,
@@ -30,10 +28,9 @@ from dragoman.cli.output import (
     precision_of,
     to_json,
 )
-from dragoman.cli.pipes import check_output, lines_from, say, to_stdout
-from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.cli.pipes import check_output, lines_from
+from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
-from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.tasks.classify.classifier import Classification
@@ -145,6 +142,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     as_json: TranslationJson = False,
     device: Device = "auto",
     compute: Compute = "float32",
+    verify: Verify = False,
     output: OutputFile = None,
     resume: Resume = False,
 ) -> None:
@@ -172,9 +170,10 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "retry": False if no_retry else None,
         "max_batch_tokens": max_batch_tokens,
     }
-    command = _command(chosen, prefixes, ensemble or (), compute) | {"--json": as_json}
-    command |= {"--src-lang": src_lang, "--tgt-lang": tgt_lang}
+    command: dict[str, object] = {"--json": as_json, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
+    command |= _command(chosen, prefixes, ensemble or (), compute)
     check_output(output, model, prefixes)
+    check(model, verify=verify)
     starts = _is_next if n_best > 1 and not as_json else None
     lines = each_line(model, file, command, output=output, resume=resume, starts=starts)
     with lines as given, nullcontext() if prefixes is None else lines_from(prefixes) as begun:
@@ -271,6 +270,7 @@ def classify(  # noqa: PLR0913 -- the options of the verb
         bool, option("Print a JSON object per line: each label's probability, flags.", "--json")
     ] = False,
     device: Device = "auto",
+    verify: Verify = False,
     output: OutputFile = None,
     resume: Resume = False,
 ) -> None:
@@ -281,6 +281,7 @@ def classify(  # noqa: PLR0913 -- the options of the verb
     with each_line(model, file, {"--json": as_json}, output=output, resume=resume) as given:
         from dragoman.tasks.classify.classifier import Classifier
 
+        check(model, verify=verify)
         classifier = Classifier.load(model, device=device)
         results = classifier.stream(
             given.rest, max_batch_tokens=max_batch_tokens, window=given.window
@@ -311,6 +312,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
         bool, option("Print a JSON object per text: words, spans, flags.", "--json")
     ] = False,
     device: Device = "auto",
+    verify: Verify = False,
     output: OutputFile = None,
     resume: Resume = False,
 ) -> None:
@@ -323,6 +325,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
     with each_line(model, file, options, output=output, resume=resume, starts=starts) as given:
         from dragoman.tasks.tag.tagger import Tagger
 
+        check(model, verify=verify)
         tagger = Tagger.load(model, device=device)
         sizes = {"max_batch_tokens": max_batch_tokens, "window": given.window}
         if form == "text":
@@ -355,49 +358,3 @@ def _tagged(result: "Tagging") -> str:
 def _follows_blank(before: bytes, _line: bytes) -> bool:
     """Whether a line belongs to another text than the one before."""
     return before == b"\n"
-
-
-def score(  # noqa: PLR0913 -- the options of the verb
-    model: ModelFolder,
-    *,
-    src: Annotated[Path, option("Sources or prompts, one per line (.gz, .xz and .zst too).")],
-    tgt: Annotated[Path, option("The translation or continuation of each, line by line.")],
-    as_json: Annotated[
-        bool, option("Print a JSON object per pair, with each token's score.", "--json")
-    ] = False,
-    src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
-    device: Device = "auto",
-) -> None:
-    """Print the log-probability of each pair: the sum over its tokens, a tab, their mean.
-
-    dragoman score runs/en-zh --src a.en --tgt a.zh
-    """
-    pairs = read_pairs(CorpusConfig(src=str(src), tgt=str(tgt)))
-    ahead = list(islice(pairs, WINDOW))
-    from dragoman.tasks.folders import load
-    from dragoman.tasks.results import Scorer
-
-    scorer = load(model, device=device)
-    if not isinstance(scorer, Scorer):
-        raise InputError(f"{model} holds an encoder, which cannot score texts.")
-    if src_lang is not None or tgt_lang is not None:
-        from dragoman.tasks.translate.translator import Translator
-
-        if not isinstance(scorer, Translator):
-            raise InputError(f"{model} holds no translator; leave out --src-lang and --tgt-lang.")
-        scorer = scorer.between(src_lang, tgt_lang)
-    log_prob, num_tokens, num_pairs = 0.0, 0, 0
-    with to_stdout() as write:
-        while ahead:
-            for scored in scorer.score(ahead):
-                mean = scored.log_prob / len(scored.tokens)
-                plain = f"{scored.log_prob:.6f}\t{mean:.6f}"
-                write(to_json(scored) if as_json else plain)
-                log_prob += scored.log_prob
-                num_tokens += len(scored.tokens)
-            num_pairs += len(ahead)
-            ahead = list(islice(pairs, WINDOW))
-    perplexity = math.exp(-log_prob / num_tokens)
-    counts = f"{counted(num_pairs, 'pair')}, {counted(num_tokens, 'token')}"
-    say(f"{counts}, perplexity {perplexity:.2f}")

@@ -27,8 +27,8 @@ def shortlist(
     """
     from dragoman.data.corpus import CorpusConfig, read_pairs
     from dragoman.models.folder import read_config
-    from dragoman.tasks.folders import tokenizers_of
     from dragoman.tasks.translate.shortlist import learn_shortlist, save_shortlist
+    from dragoman.train.tokenizers import tokenizers_of
 
     if size < 1:
         raise InputError(f"--size is {size}; it must be 1 or more.")

@@ -40,6 +40,7 @@ class CTranslate2:
 
     def check(self, folder: Folder) -> None:
         """Raise InputError for what it cannot express, or where it is not installed."""
+        folder.model_of(EncoderDecoder)
         config = cast("EncoderDecoderConfig", folder.config.model)
         limits = {
             **common_limits(config),

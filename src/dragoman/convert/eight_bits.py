@@ -6,7 +6,7 @@ the embeddings are new to it. In float32 all products change a little.
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sacrebleu.metrics.chrf import CHRF
@@ -14,7 +14,8 @@ from sacrebleu.metrics.chrf import CHRF
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
 from dragoman.files.writing import creating
-from dragoman.models.folder import CARD, save_model
+from dragoman.models.folder import CARD, Saves, save_model
+from dragoman.models.foreign.origin import Content, for_other_weights, keep_origin
 from dragoman.tasks.folders import Folder, read_folder
 from dragoman.tasks.translate.shortlist import FILE as SHORTLIST
 from dragoman.tasks.translate.translator import Translator
@@ -57,8 +58,12 @@ def quantize(
     """
     with creating(out, "converted model") as part:
         folder = read_folder(model, device="cpu")
+        config = replace(folder.config, published=for_other_weights(folder.config))
+        tokenizers: tuple[Saves, Saves] | dict[str, Content]
         tokenizers = folder.src_tokenizer, folder.tgt_tokenizer
-        save_model(part, folder.model, folder.config, tokenizers=tokenizers, eight_bits=True)
+        if config.published is not None:
+            tokenizers = keep_origin(model, folder.config, folder.model.state_dict())
+        save_model(part, folder.model, config, tokenizers=tokenizers, eight_bits=True)
         if (model / SHORTLIST).exists():
             shutil.copyfile(model / SHORTLIST, part / SHORTLIST)
         drift = None

@@ -19,10 +19,12 @@ from dragoman.convert.limits import check_installed, num_positions
 from dragoman.convert.marian import marian
 from dragoman.convert.probe import Answer, Answers, labels_of, plain_generator, read_answer
 from dragoman.convert.shapes import Shape, decoder, encoder
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.config import ModelConfig
 from dragoman.models.defaults import GenerationDefaults
+from dragoman.models.folder import CONFIG
+from dragoman.models.foreign.files import read_object
 from dragoman.tasks.folders import Folder
 from dragoman.text.tokenizer import MASK
 
@@ -108,6 +110,25 @@ def fill(
     unshared = theirs.get(f"{family.prefix}{family.shared}.weight")
     if unshared is not None:
         unshared.copy_(state["src_embedding.weight"])
+
+
+def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
+    """Load a folder by the class that its config names, in fp32. Raises InputError for no class."""
+    import transformers
+
+    _be_quiet()
+    (name, *_) = read_object(folder / CONFIG).get("architectures") or ["AutoModel"]
+    kind = getattr(transformers, str(name), None)
+    if kind is None:
+        raise InputError(f"transformers has no class {name}, which {folder / CONFIG} names")
+    return kind.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
+
+
+def write_tensors(tensors: Mapping[str, Tensor], out: Path, shard_size: str) -> None:
+    """Write tensors to `out` in one file, or in several with their index."""
+    from huggingface_hub import save_torch_state_dict
+
+    save_torch_state_dict(dict(tensors), out, max_shard_size=shard_size)
 
 
 def _shape(folder: Folder) -> Shape:

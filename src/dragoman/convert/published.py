@@ -1,39 +1,28 @@
-"""A folder of Hugging Face as a model folder of our own: the same weights, tokenizers and defaults.
+"""A folder of Hugging Face as a model folder of our own, and back: weights, tokenizers, defaults.
 
 The proof is in the loading (every tensor used, every parameter set, ties as the config has them)
-and, where transformers is installed, in its class: the same logits for made-up ids.
+and, where transformers is installed, in its class: the same logits for made-up ids (`verify`).
 """
 
-from dataclasses import dataclass
-from importlib.util import find_spec
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
-import torch
-from torch import Tensor
-
-from dragoman.errors import DragomanError, InputError
+from dragoman.convert.huggingface import write_tensors
+from dragoman.convert.limits import check_installed
+from dragoman.convert.probe import Proof
+from dragoman.convert.verify import LENGTHS, compare_with_class, digest, is_comparable
+from dragoman.errors import InputError
 from dragoman.files.writing import creating
-from dragoman.models import EncoderDecoder
-from dragoman.models.folder import AS_IT_IS, CONFIG, save_model
-from dragoman.models.foreign.files import read_object
+from dragoman.models.folder import AS_IT_IS, save_model
+from dragoman.models.foreign.origin import ORIGIN, give_back, keep_origin
 from dragoman.tasks.folders import Folder, read_folder
 
-TOLERANCE = 1e-5
-"""Greatest difference of logits in fp32, relative to the largest."""
-LENGTH = 12
-"""Tokens of the probe's rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """A file of a tokenizer, which is taken over as it is."""
-
-    file: Path
-
-    def save(self, path: Path) -> None:
-        """Write it to `path`."""
-        path.write_bytes(self.file.read_bytes())
+INSTEAD = {
+    "ctranslate2": "ct2-transformers-converter --model {path} --output_dir OUT",
+    "onnx": "optimum-cli export onnx --model {path} OUT",
+}
+"""The command of another project for what is not written here."""
 
 
 def take_over(model: Path, out: Path) -> float | None:
@@ -44,56 +33,43 @@ def take_over(model: Path, out: Path) -> float | None:
     cannot be read, DragomanError where the logits differ; then there is no folder `out`.
     """
     folder = read_folder(model, device="cpu")
-    if folder.config.format != AS_IT_IS:
+    published = folder.config.published
+    if folder.config.format != AS_IT_IS or published is None:
         raise InputError(
             f"{model} is a dragoman folder already; say for what to convert it by --to"
         )
-    worst = verify(folder)
-    tokenizers = (folder.src_tokenizer, folder.tgt_tokenizer)
-    files = {name: Copied(model / name) for each in tokenizers for name in each.files}
+    worst = compare_with_class(folder, model) if is_comparable() else None
+    config = replace(folder.config, published=replace(published, probe=digest(folder)))
+    files = keep_origin(model, folder.config, folder.model.state_dict())
     with creating(out, "converted model") as part:
-        save_model(part, folder.model, folder.config, tokenizers=files)
+        save_model(part, folder.model, config, tokenizers=files)
     return worst
 
 
-@torch.inference_mode()
-def verify(folder: Folder) -> float | None:
-    """Compare the logits with those of transformers' class; see `take_over`."""
-    if find_spec("transformers") is None:
-        return None
-    theirs = _their_model(folder)
-    ids_BL, ours = _probe(folder), folder.model
-    if isinstance(ours, EncoderDecoder):
-        found = ours(ids_BL, ids_BL)
-        expected = theirs(input_ids=ids_BL, decoder_input_ids=ids_BL).logits
-    else:
-        found, expected = ours(ids_BL), theirs(input_ids=ids_BL).logits
-    worst = float((found - expected).abs().max() / expected.abs().max().clamp(min=1e-9))
-    if not worst <= TOLERANCE:
-        raise DragomanError(
-            f"{folder.path} computes other logits here than in transformers, by {worst:.1e} of "
-            "the largest, so it is not used; tell the maintainers its config.json"
-        )
-    return worst
+def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
+    """Write a model that came from Hugging Face as the folder `out` that it was, proven by logits.
+
+    Weights that nobody has changed are the same bit for bit, and so are all other files. Raises
+    InputError where the folder still is one of Hugging Face, and without transformers;
+    DragomanError where the logits differ; then there is no folder `out`.
+    """
+    if folder.config.format == AS_IT_IS:
+        raise InputError(f"{folder.path} is a folder of Hugging Face already; copy it")
+    check_installed("transformers")
+    tensors, files = give_back(folder.path / ORIGIN, folder.model.state_dict(), folder.config.model)
+    with creating(out, "converted model") as part:
+        write_tensors(tensors, part, shard_size)
+        for name, content in files.items():
+            content.save(part / name)
+        return Proof(sentences=len(LENGTHS), worst=compare_with_class(folder, part))
 
 
-def _probe(folder: Folder) -> Tensor:
-    """Ids of one row, none of them padding: the same for the same model."""
-    config = folder.config.model
-    size = min(folder.src_tokenizer.vocab_size, folder.tgt_tokenizer.vocab_size)
-    draw = torch.Generator().manual_seed(0)
-    ids_BL = torch.randint(0, size, (1, LENGTH), generator=draw)
-    return ids_BL.masked_fill(ids_BL == config.pad_id, (config.pad_id + 1) % size)
-
-
-def _their_model(folder: Folder) -> Any:  # noqa: ANN401 (their class)
-    """Load their class, which the config names, in fp32."""
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()
-    (name, *_) = read_object(folder.path / CONFIG).get("architectures") or ["AutoModel"]
-    kind = getattr(transformers, str(name), None)
-    if kind is None:
-        raise InputError(f"transformers has no class {name}, which {folder.path / CONFIG} names")
-    loaded = kind.from_pretrained(folder.path, local_files_only=True, dtype=torch.float32)
-    return loaded.eval()
+def refuse(folder: Folder, to: str) -> NoReturn:
+    """Raise InputError, with the command that does it, for a target that cannot have the model."""
+    command = INSTEAD[to].format(path="FOLDER")
+    as_it_was = f" (dragoman convert {folder.path} FOLDER --to huggingface)"
+    whose = folder.path if folder.config.format == AS_IT_IS else f"what it was{as_it_was}"
+    raise InputError(
+        f"{folder.path} has the tokenizers of Hugging Face, which --to {to} does not write; take "
+        f"{whose} as FOLDER of {command}"
+    )

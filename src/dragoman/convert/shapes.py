@@ -13,8 +13,8 @@ from torch import Tensor
 
 from dragoman.convert.limits import refusal
 from dragoman.models import DecoderOnlyConfig, EncoderOnlyConfig
-from dragoman.models.foreign import FAMILIES, Family, family
-from dragoman.models.foreign.reading import ACTIVATIONS, HF
+from dragoman.models.foreign import FAMILIES, Family
+from dragoman.models.foreign.reading import ACTIVATIONS
 from dragoman.models.heads import ClassificationHead, Head, TaggingHead
 from dragoman.nn import Causal, Full, Learned, Rotary, SlidingWindow
 
@@ -58,12 +58,6 @@ class Shape:
     """How it decodes by default; empty where it writes nothing."""
     weights: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] = _as_they_are
     """What is done to our weights before they go by the tables."""
-
-
-def returned(hf: HF, generation: Mapping[str, Any]) -> Shape:
-    """Return the class that a model came from, by the configs that it came with."""
-    (name,) = hf["architectures"]
-    return Shape(family=family(hf), model=name, config=hf, generation=generation)
 
 
 def decoder(config: DecoderOnlyConfig, length: int, generation: Mapping[str, Any]) -> Shape:

@@ -114,6 +114,8 @@ class PublishedDefaults:
     """Ids that are never written."""
     begin: tuple[int, ...] = ()
     """Ids that every target begins with, unless a language says otherwise."""
+    ends: tuple[int, ...] = ()
+    """Ids that end a text of a decoder alone, where they are not the tokenizer's eos alone."""
     early_stopping: EarlyStopping = "estimate"
     """When a beam is finished."""
     min_length: Index = 0
@@ -126,6 +128,8 @@ class PublishedDefaults:
     """Sample from this many of the most probable tokens."""
     top_p: Annotated[float, Range(above=0, most=1)] = 1.0
     """Nucleus sampling threshold."""
+    probe: tuple[float, ...] = ()
+    """Some logits of the publisher's weights, by which they are verified; none of other weights."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value that no call could use."""

@@ -3,6 +3,7 @@
     config.json          format number, architecture, default decoding, hashes of the other files
     model.safetensors    the weights, a matrix that several places share stored once
     tokenizer.json       for both languages; or tokenizer.src.json and tokenizer.tgt.json
+    huggingface/         in their place what a folder of Hugging Face had (`foreign/origin.py`)
     README.md            the model card
     training/            what resuming needs; loading a model does not look into it
 
@@ -18,6 +19,7 @@ that are not its own.
 import hashlib
 import json
 import math
+import re
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
@@ -85,7 +87,8 @@ class FolderConfig:
     task: str | None = None
     """The module of a task from outside the package; of the others the model tells."""
     tokenizers: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of each tokenizer file that the weights were trained with; saving fills it in."""
+    """SHA-256 of each tokenizer file that the weights were trained with, and of all other files of
+    `huggingface/`; saving fills it in."""
     weights_sha256: str | None = None
     """Hash of the weights; saving fills it in. Format 1 has none."""
     replaced_sha256: str | None = None
@@ -132,6 +135,8 @@ def save_model(
     number = IN_EIGHT_BITS if eight_bits else FORMAT if config.published is None else PUBLISHED
     with _staging(folder) as staged:
         for name, tokenizer in names.items():
+            for path in (staged / name, folder / name):
+                path.parent.mkdir(exist_ok=True)
             tokenizer.save(staged / name)
         stored = _stored_once(weights, config.model)
         stored = rounded(stored, config.model) if eight_bits else stored
@@ -329,10 +334,13 @@ def read_config(folder: Path) -> FolderConfig:
 def tokenizer_paths(folder: Path, config: FolderConfig) -> tuple[Path, Path]:
     """The tokenizer files of source and target, after checking that they are the right ones."""
     names = sorted(config.tokenizers)
-    if names not in ([JOINT], [SRC, TGT]) and config.published is None:
+    known = names in ([JOINT], [SRC, TGT])
+    if config.published is not None:
+        known = names != [] and all(re.fullmatch(r"huggingface/\w[^/\\]*", name) for name in names)
+    if not known:
         raise InputError(
-            f"{folder / CONFIG}: tokenizers must name {JOINT}, or {SRC} and {TGT}, "
-            f"not {', '.join(names) or 'nothing'}."
+            f"{folder / CONFIG}: tokenizers must name {JOINT}, or {SRC} and {TGT}, or files of "
+            f"huggingface/, not {', '.join(names) or 'nothing'}."
         )
     for name, trained_with in config.tokenizers.items():
         try:

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.models.build import Model
-from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig, load_model, tokenizer_paths
-from dragoman.models.foreign.files import read_object
+from dragoman.models.folder import FolderConfig, load_model
 from dragoman.nn import Arithmetic
 from dragoman.tasks.task import task_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.device import choose_device
+from dragoman.train.tokenizers import tokenizers_of
 
 ModelT = TypeVar("ModelT", bound=Model)
 
@@ -66,25 +66,6 @@ def read_folder(path: str | Path, *, device: str) -> Folder:
         src_tokenizer=src_tokenizer,
         tgt_tokenizer=tgt_tokenizer,
     )
-
-
-def tokenizers_of(folder: Path, config: FolderConfig) -> tuple[Tokenizer, Tokenizer]:
-    """Read the tokenizers of a model folder: one object twice where there is one."""
-    if config.published is None:
-        return load_tokenizers(*tokenizer_paths(folder, config))
-    from dragoman.text.foreign import read_tokenizers  # the libraries for it may be missing
-
-    if config.format == AS_IT_IS:
-        return read_tokenizers(folder, read_object(folder / CONFIG))
-    tokenizer_paths(folder, config)  # checks the files
-    start = {} if config.model.bos_id < 0 else {"decoder_start_token_id": config.model.bos_id}
-    return read_tokenizers(folder, {"model_type": config.published.family} | start)
-
-
-def load_tokenizers(src: Path, tgt: Path) -> tuple[Tokenizer, Tokenizer]:
-    """Read the tokenizers of source and target: one object twice where both are one file."""
-    tokenizer = Tokenizer.load(src)
-    return tokenizer, tokenizer if tgt == src else Tokenizer.load(tgt)
 
 
 class Loadable(ABC):

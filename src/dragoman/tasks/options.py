@@ -145,6 +145,10 @@ class GenerationOptions:
     """Number of hypotheses kept at each step, with temperature 0; 1 is greedy search."""
     length_penalty: NonNegative = 1.0
     """Exponent alpha of `((5 + n) / 6) ** alpha` in the score."""
+    length_norm: LengthNorm = "gnmt"
+    """What scores are divided by: that, or `n ** alpha` ("power", models of Hugging Face)."""
+    early_stopping: EarlyStopping = "estimate"
+    """When a beam by `n ** alpha` is finished."""
     stop: tuple[str, ...] = ()
     """Stop before the first of these strings."""
     repetition_penalty: Positive = 1.0
@@ -164,10 +168,16 @@ class GenerationOptions:
         if not all(self.stop):
             raise InputError("a stop string is empty; it would end every text at its beginning")
 
-    def strategy(self, numbers: tuple[int, ...]) -> Beam | Greedy | Sample:
+    def strategy(self, numbers: tuple[int, ...]) -> Beam | Greedy | PowerBeam | Sample:
         """How tokens are chosen, for texts that have these numbers among all."""
         if self.temperature > 0:
             return _sampling(self, numbers)
+        if self.beam_size > 1 and self.length_norm == "power":
+            return PowerBeam(
+                width=self.beam_size,
+                length_penalty=self.length_penalty,
+                early_stopping=self.early_stopping,
+            )
         if self.beam_size > 1:
             return Beam(beam_size=self.beam_size, length_penalty=self.length_penalty)
         return Greedy(length_penalty=self.length_penalty)

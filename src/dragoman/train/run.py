@@ -55,7 +55,7 @@ from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import ConsoleReport, MetricsFile, end_card, model_card, tensorboard
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.shard import chooses_shards, whole_tensors
-from dragoman.train.start import check_start, copy_weights
+from dragoman.train.start import check_start, copy_weights, keep_start, published_files
 from dragoman.train.step import OUT_OF_MEMORY, Skipped, Stepper, StepResult, within_memory
 from dragoman.wording import counted
 
@@ -106,6 +106,7 @@ def run_recipe(
         job = assemble(recipe, folder, console.print, estimate() if world.leads else unchecked)
         if start is not None:
             console.print(copy_weights(*start, job.model, job.config.model, recipe))
+            keep_start(folder.training, recipe, *start)
         return job, folder
 
     with ExitStack() as stack:
@@ -285,11 +286,12 @@ class Parts:
         """Write the model folder from the weights as they are now."""
         job = self.job
         figures = validation.to_dict()
+        published, files = published_files(self.folder.training, self.recipe)
         save_model(
             self.folder.path,
             job.model.state_dict(),
-            replace(job.config, task=self.recipe.own_task),
-            tokenizers=job.tokenizers,
+            replace(job.config, task=self.recipe.own_task, published=published),
+            tokenizers=files or job.tokenizers,
             card=model_card(self.recipe, job.card(validation), job.model, progress, figures),
         )
 

@@ -13,12 +13,15 @@ from torch import nn
 
 from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig, build
-from dragoman.models.folder import FolderConfig, read_config, tokenizer_paths
+from dragoman.models.defaults import PublishedDefaults
+from dragoman.models.folder import FolderConfig, read_config
+from dragoman.models.foreign.origin import ORIGIN, Content, for_other_weights, keep_origin
 from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
 from dragoman.train.recipe import RunRecipe
+from dragoman.train.tokenizers import tokenizers_of
 
 ConfigT = TypeVar("ConfigT", bound=ModelConfig)
 ModelT = TypeVar("ModelT", bound=nn.Module)
@@ -78,7 +81,7 @@ def check_tokens(config: ModelConfig, *tokenizers: Tokenizer) -> None:
     for tokenizer in tokenizers:
         for name in ("pad_id", "bos_id", "eos_id"):
             wanted, found = getattr(config, name), getattr(tokenizer, name)
-            if wanted != found:
+            if wanted != found and wanted >= 0:  # which some of Hugging Face do not say
                 raise InputError(
                     f"model.{name} = {wanted} contradicts the tokenizer, where it is {found}: "
                     "leave it out"
@@ -137,6 +140,27 @@ def _check_kind(recipe: RunRecipe, folder: str, theirs: ModelConfig) -> None:
         )
 
 
+def keep_start(training: Path, recipe: RunRecipe, source: nn.Module, config: FolderConfig) -> None:
+    """Keep in `training/` what a model of Hugging Face, from which a run starts, has beside it."""
+    if config.published is None or recipe.start.model is None:
+        return
+    files = keep_origin(Path(recipe.start.model), config, source.state_dict())
+    (training / ORIGIN).mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        content.save(training / name)
+
+
+def published_files(
+    training: Path, recipe: RunRecipe
+) -> tuple[PublishedDefaults | None, dict[str, Content]]:
+    """Return what the model folder of a run has of the publisher of the model it started from."""
+    if recipe.start.model is None:
+        return None, {}
+    published = for_other_weights(read_config(Path(recipe.start.model)))
+    files = sorted((training / ORIGIN).glob("*"))
+    return published, {f"{ORIGIN}/{path.name}": Content(path.read_bytes()) for path in files}
+
+
 @torch.no_grad()
 def copy_weights(
     source: nn.Module,
@@ -174,14 +198,15 @@ def begin_tokenizer(recipe: RunRecipe, texts: Iterable[str], folder: Path, say: 
         return Tokenizer.load(kept)
     if recipe.start.model is not None:
         model = Path(recipe.start.model)
-        src, tgt = tokenizer_paths(model, read_config(model))
-        if src != tgt:
+        tokenizer, tgt = tokenizers_of(model, read_config(model))
+        if tokenizer is not tgt:
             raise InputError(
                 f"start.model = {model} has a tokenizer for each of two languages, and this task "
                 "takes one; start from another model"
             )
-        tokenizer = Tokenizer.load(src)
         say(f"The tokenizer is that of {recipe.start.model}; none is trained.")
+        if read_config(model).published is not None:
+            return tokenizer  # whose files are kept beside
     else:
         config = recipe.tokenizer
         say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")

@@ -35,21 +35,21 @@ VERBS: dict[str, str | None] = {
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
         "--shortlist --src-lang --tgt-lang --prefixes --ensemble --no-split --no-retry "
-        "--max-batch-tokens --json --device --compute --output --resume"
+        "--max-batch-tokens --json --device --compute --verify --output --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
         "--beam-size --repetition-penalty --no-repeat-ngrams --max-batch-tokens --json --device "
-        "--compute"
+        "--compute --verify"
     ),
     "chat": "--max-tokens --temperature --top-p --seed --device --compute",
-    "classify": "--max-batch-tokens --json --device --output --resume",
-    "tag": "--input --max-batch-tokens --json --device --output --resume",
+    "classify": "--max-batch-tokens --json --device --verify --output --resume",
+    "tag": "--input --max-batch-tokens --json --device --verify --output --resume",
     "evaluate": (
         "--src --ref --hyp --src-lang --tgt-lang --tokenize --beam-size --length-penalty "
-        "--max-batch-tokens --text --split --data --layout --json --device"
+        "--max-batch-tokens --text --split --data --layout --json --device --verify"
     ),
-    "score": "--src --tgt --json --src-lang --tgt-lang --device",
+    "score": "--src --tgt --json --src-lang --tgt-lang --device --verify",
     "inspect": (
         "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json"
     ),

@@ -95,6 +95,7 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
         family=str(hf["model_type"]),
         forbidden=_forbidden(said),
         begin=() if begin is None or not isinstance(model, EncoderDecoderConfig) else (int(begin),),
+        ends=_ends(said) if isinstance(model, DecoderOnlyConfig) else (),
         early_stopping=STOPPING[stopping],
         min_length=max(0, int(said.get("min_length", 0)) - 1),
         no_repeat_ngrams=int(said.get("no_repeat_ngram_size", 0)),
@@ -102,6 +103,12 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
         top_k=(int(said.get("top_k", 50)) or None) if samples else None,
         top_p=float(said.get("top_p", 1.0)) if samples else 1.0,
     )
+
+
+def _ends(said: HF) -> tuple[int, ...]:
+    """The ids that end a text: one, or a list."""
+    ends = said.get("eos_token_id", ())
+    return (int(ends),) if isinstance(ends, int) else tuple(map(int, ends))
 
 
 def _forbidden(said: HF) -> tuple[int, ...]:

@@ -96,17 +96,21 @@ class Family:
         self, state: Mapping[str, Tensor], config: ModelConfig
     ) -> Iterator[tuple[str, Tensor]]:
         """Make our weights one by one, so that those put together are never all in memory."""
-        for old, new in self.renamed.items():
-            state = {name.replace(old, new): tensor for name, tensor in state.items()}
-        state = {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}
-        return convert(self.modules, state, config, shared=self.shared, ignored=self.ignored)
+        return convert(
+            self.modules, self._named(state), config, shared=self.shared, ignored=self.ignored
+        )
 
     def restore(
         self, weights: Mapping[str, Tensor], config: ModelConfig, theirs: Mapping[str, Tensor]
     ) -> None:
         """Put our weights into a state dict of theirs, in place: the way back of `weights`."""
-        named = {name.removeprefix(self.prefix): tensor for name, tensor in theirs.items()}
-        invert(self.modules, weights, config, named, shared=self.shared)
+        invert(self.modules, weights, config, self._named(theirs), shared=self.shared)
+
+    def _named(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """A state dict by the names of today, without the prefix."""
+        for old, new in self.renamed.items():
+            state = {name.replace(old, new): tensor for name, tensor in state.items()}
+        return {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}
 
 
 def required(hf: HF, key: str) -> Any:  # noqa: ANN401 (JSON)

@@ -29,6 +29,8 @@ class Rule(NamedTuple):
     """Whether they are one tensor by several names, of which a file may hold one or more."""
     first_counts: bool = False
     """Whether the first of them that a file holds is taken, and may differ from the others."""
+    back: Callable[[Tensor], Tensor] | None = None
+    """From ours to theirs, where what is made is no view of it."""
 
 
 Table = Mapping[str, str | Rule]
@@ -77,7 +79,7 @@ def plus_one(name: str) -> Rule:
         weight = found[0]
         return 1 + (weight if weight.dtype is torch.float64 else weight.float())
 
-    return Rule((name,), add)
+    return Rule((name,), add, back=lambda weight: weight - 1)
 
 
 def below(name: str, rows: int) -> Rule:
@@ -169,23 +171,29 @@ def invert(
 ) -> None:
     """Put the weights of `config`'s model into the tensors of another library's: `convert` back.
 
-    `theirs` are filled in place, under all names that a shared matrix has there; what the model has
-    no place for stays as it is: rows that are never looked up, buffers. Every rule that makes a
-    tensor of one makes a view of it, which is written to; several are rows one below another.
+    `theirs` are filled in place, under all names that a shared matrix has there. What the model has
+    no place for stays as it is (rows that are never looked up, buffers), and so does what already
+    gives our weights, which may have more digits than they do. Every rule that makes a tensor of
+    one makes a view of it, which is written to, or has a way back; several are rows one below
+    another.
     """
     with torch.no_grad():
         for ours in _places(config).values():
             rule, tensor = _find_rule(table, ours, shared), state[ours[0]]
             found = [theirs[name] for name in rule.names if name in theirs]
-            if len(rule.names) == 1 and found:
-                rule.make(found).copy_(tensor)
-            elif rule.one_suffices and found:
-                for each in found:
-                    each.copy_(tensor)
+            alone = len(rule.names) == 1
+            if alone or rule.one_suffices:
+                parts = [tensor] * (1 if rule.first_counts else len(found))
             else:
-                parts = tensor.split([len(theirs[name]) for name in rule.names])
-                for each, part in zip(found, parts, strict=True):
-                    each.copy_(part)
+                parts = list(tensor.split([len(theirs[name]) for name in rule.names]))
+            for each, part in zip(found, parts, strict=not rule.first_counts):
+                made = rule.make([each]) if alone else each
+                if torch.equal(made.to(part.dtype), part):
+                    continue
+                if rule.back is None:
+                    made.copy_(part)
+                else:
+                    each.copy_(rule.back(part))
 
 
 def _places(config: ModelConfig) -> dict[nn.Parameter, list[str]]:

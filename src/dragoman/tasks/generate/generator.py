@@ -36,13 +36,13 @@ from dragoman.decode import (
 )
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly
-from dragoman.models.defaults import GenerationDefaults, PublishedDefaults
+from dragoman.models.defaults import DecodingDefaults, GenerationDefaults, PublishedDefaults
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.generate.dialogue import Chat, DialogueCodec
 from dragoman.tasks.generate.middle import Middle
-from dragoman.tasks.generate.prompts import PromptCodec, StopAt, TextStream, cut_at
+from dragoman.tasks.generate.prompts import Ends, PromptCodec, StopAt, TextStream, cut_at
 from dragoman.tasks.lines import as_texts, windows
 from dragoman.tasks.options import GenerationOptions, with_given
 from dragoman.tasks.results import Generation, Scored
@@ -65,9 +65,10 @@ class Generator(Loadable):
         *,
         defaults: GenerationDefaults | None = None,
         published: PublishedDefaults | None = None,
+        decoding: DecodingDefaults | None = None,
         precision: Arithmetic = "fp32",
     ) -> None:
-        """`published` is for a model of another library."""
+        """`published` and its beam `decoding` are for a model of another library."""
         check_vocabulary("model's", tokenizer, model.output.weight)
         defaults = defaults or GenerationDefaults()
         self.tokenizer = tokenizer
@@ -81,8 +82,8 @@ class Generator(Loadable):
         self._model = evaluation_view(model)
         self._planner = Planner(self._model, precision)
         self._precision: Arithmetic = precision
-        template = defaults.chat
-        self.dialogues = None if template is None else DialogueCodec(tokenizer, template)
+        self._ends = () if published is None else published.ends
+        self.dialogues = None if defaults.chat is None else DialogueCodec(tokenizer, defaults.chat)
         """How turns become ids; None unless the model learned dialogues."""
         before = None if published is None else tokenizer.frame().before
         self._codec = self.dialogues or PromptCodec(tokenizer, defaults.opening, before)
@@ -90,8 +91,13 @@ class Generator(Loadable):
         never = set(tokenizer.specials.values()) - {tokenizer.eos_id}
         if published is not None:
             never, unused = set(published.forbidden), range(0)
+            beam = decoding or DecodingDefaults(beam_size=1)
             self.options = replace(
                 self.options,
+                beam_size=1 if defaults.temperature > 0 else beam.beam_size,
+                length_penalty=beam.length_penalty,
+                length_norm="power",
+                early_stopping=published.early_stopping,
                 repetition_penalty=published.repetition_penalty,
                 no_repeat_ngrams=published.no_repeat_ngrams,
                 top_k=published.top_k,
@@ -109,6 +115,7 @@ class Generator(Loadable):
             folder.tgt_tokenizer,
             defaults=folder.config.generation,
             published=folder.config.published,
+            decoding=folder.config.decoding,
             precision=precision,
         )
 
@@ -165,6 +172,7 @@ class Generator(Loadable):
         given = {
             "max_tokens": max_tokens,
             "temperature": temperature,
+            "beam_size": 1 if temperature else None,
             "seed": seed,
             "stop": None if stop is None else tuple(stop),
         }
@@ -357,6 +365,8 @@ class Generator(Loadable):
             processors.append(RepetitionPenalty(options.repetition_penalty, prompts_BS))
         if options.no_repeat_ngrams:
             processors.append(NoRepeatedNgrams(options.no_repeat_ngrams, prompts_BS))
+        if self._ends not in ((), (eos_id := self.tokenizer.eos_id,)):
+            processors.append(Ends(self._ends, eos_id, summed=options.temperature > 0))
         if options.min_tokens:
             min_B = torch.full_like(prompts_BS[:, 0], options.min_tokens)
             processors.append(MinimumLength(min_B, self.tokenizer.eos_id))

@@ -136,6 +136,28 @@ class StopAt:
         return (self._tokenizer.decode if begins else self._tokenizer.decode_rest)(ids[start:])
 
 
+class Ends:
+    """A processor for models that end a text by any of several tokens: eos stands for all of them.
+
+    It gets the best of their logits, so that the most probable token stays so (a beam has one
+    hypothesis that ends where transformers may have several); of sampled texts (`summed`) their
+    whole probability.
+    """
+
+    def __init__(self, ids: Sequence[int], eos_id: int, *, summed: bool) -> None:
+        self._ids = list(ids)
+        self._eos_id = eos_id
+        self._summed = summed
+
+    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- the seam's
+        """Leave eos alone of the tokens that end a text."""
+        ends_NE = logits_NV[:, self._ids]
+        ends_N = ends_NE.logsumexp(-1) if self._summed else ends_NE.amax(-1)
+        logits_NV[:, self._ids] = IMPOSSIBLE
+        logits_NV[:, self._eos_id] = ends_N
+        return logits_NV
+
+
 def cut_at(text: str, stops: Sequence[str]) -> str | None:
     """The text before the first stop string; None where there is none."""
     places = [place for stop in stops if (place := text.find(stop)) >= 0]

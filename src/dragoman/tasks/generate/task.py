@@ -20,6 +20,7 @@ from dragoman.data.batches import Stream
 from dragoman.data.documents import DocumentDataset, DocumentTexts, prepare_documents
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
+from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import row_invariant_products
 from dragoman.tasks.generate.batches import LanguageBatch, PackConfig, PackedBatches
@@ -156,10 +157,16 @@ def assemble(
     batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, tokenizer)
     check(architecture, batches, PackedBatches(held, recipe.batch).fixed())
+    model = begin_model(DecoderOnly, architecture, recipe)
+    model.pad_id = tokenizer.pad_id  # which the config of another library may not say
     return GenerateJob(
         recipe=recipe,
-        config=FolderConfig(model=architecture, generation=recipe.generating),
-        model=begin_model(DecoderOnly, architecture, recipe),
+        config=FolderConfig(
+            model=architecture,
+            decoding=DecodingDefaults(beam_size=1),
+            generation=recipe.generating,
+        ),
+        model=model,
         tokenizer=tokenizer,
         batches=batches,
         validation=held,

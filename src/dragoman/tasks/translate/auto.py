@@ -14,11 +14,11 @@ from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
 from dragoman.models import preset
 from dragoman.models.folder import read_config
-from dragoman.tasks.folders import tokenizers_of
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
 from dragoman.train.start import start_from
+from dragoman.train.tokenizers import tokenizers_of
 from dragoman.wording import counted
 
 SAMPLE = 10_000

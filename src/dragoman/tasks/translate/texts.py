@@ -8,11 +8,11 @@ from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.models.folder import read_config
-from dragoman.tasks.folders import load_tokenizers, tokenizers_of
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
+from dragoman.train.tokenizers import load_tokenizers, tokenizers_of
 
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
@@ -82,6 +82,13 @@ def _begin_tokenizers(
         say(f"The tokenizers are those of {recipe.start.model}; none is trained.")
         start = Path(recipe.start.model)
         tokenizers = tokenizers_of(start, read_config(start))
+        if (published := read_config(start).published) is not None:
+            if tokenizers[0].languages and published.family != "marian":
+                raise InputError(
+                    f"start.model = {start} has {len(tokenizers[0].languages)} languages; only "
+                    "models of one pair of languages are trained: start from one of those"
+                )
+            return tokenizers  # whose files are kept beside
     else:
         say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
         if config.joint:

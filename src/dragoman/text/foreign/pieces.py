@@ -138,7 +138,7 @@ class PieceTokenizer(ForeignTokenizer):
             digest.update(processor.serialized_model_proto())
         return digest.hexdigest()
 
-    def copy_backend(self, *, rest: bool = False) -> Backend:  # noqa: ARG002 -- the form of ours
+    def copy_backend(self, *, rest: bool = False) -> Backend:  # noqa: ARG002 -- the interface
         """Raise InputError: `tokenizers` does not run this one."""
         raise InputError(
             f"The tokenizer of {self._folder.path} is {', '.join(self.files)}, which cannot be "

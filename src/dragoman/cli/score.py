@@ -1,0 +1,61 @@
+"""`dragoman score`: what a model thinks of given texts."""
+
+import math
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+from dragoman.cli.output import WINDOW, Device, ModelFolder, SrcLang, TgtLang, option, to_json
+from dragoman.cli.pipes import say, to_stdout
+from dragoman.cli.verify import Verify, check
+from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.errors import InputError
+from dragoman.wording import counted
+
+
+def score(  # noqa: PLR0913 -- the options of the verb
+    model: ModelFolder,
+    *,
+    src: Annotated[Path, option("Sources or prompts, one per line (.gz, .xz and .zst too).")],
+    tgt: Annotated[Path, option("The translation or continuation of each, line by line.")],
+    as_json: Annotated[
+        bool, option("Print a JSON object per pair, with each token's score.", "--json")
+    ] = False,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
+    device: Device = "auto",
+    verify: Verify = False,
+) -> None:
+    """Print the log-probability of each pair: the sum over its tokens, a tab, their mean.
+
+    dragoman score runs/en-zh --src a.en --tgt a.zh
+    """
+    pairs = read_pairs(CorpusConfig(src=str(src), tgt=str(tgt)))
+    ahead = list(islice(pairs, WINDOW))
+    from dragoman.tasks.folders import load
+    from dragoman.tasks.results import Scorer
+
+    check(model, verify=verify)
+    scorer = load(model, device=device)
+    if not isinstance(scorer, Scorer):
+        raise InputError(f"{model} holds an encoder, which cannot score texts.")
+    if src_lang is not None or tgt_lang is not None:
+        from dragoman.tasks.translate.translator import Translator
+
+        if not isinstance(scorer, Translator):
+            raise InputError(f"{model} holds no translator; leave out --src-lang and --tgt-lang.")
+        scorer = scorer.between(src_lang, tgt_lang)
+    log_prob, num_tokens, num_pairs = 0.0, 0, 0
+    with to_stdout() as write:
+        while ahead:
+            for scored in scorer.score(ahead):
+                mean = scored.log_prob / len(scored.tokens)
+                plain = f"{scored.log_prob:.6f}\t{mean:.6f}"
+                write(to_json(scored) if as_json else plain)
+                log_prob += scored.log_prob
+                num_tokens += len(scored.tokens)
+            num_pairs += len(ahead)
+            ahead = list(islice(pairs, WINDOW))
+    perplexity = math.exp(-log_prob / num_tokens)
+    counts = f"{counted(num_pairs, 'pair')}, {counted(num_tokens, 'token')}"
+    say(f"{counts}, perplexity {perplexity:.2f}")

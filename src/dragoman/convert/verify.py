@@ -1,0 +1,179 @@
+"""Whether a model of Hugging Face computes here what it does there: logits of made-up ids.
+
+Two rows, one of them padded, go through both sides. Where transformers is not asked, a folder that
+`dragoman convert` made has some of the logits in its config.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from dragoman.convert.huggingface import load_theirs
+from dragoman.convert.limits import check_installed
+from dragoman.errors import DragomanError, InputError
+from dragoman.models import EncoderDecoder
+from dragoman.models.build import Model
+from dragoman.models.folder import AS_IT_IS
+from dragoman.nn.layers import Stack
+from dragoman.tasks.folders import Folder
+
+TOLERANCE = 1e-5
+"""Greatest difference of numbers in fp32, relative to the largest."""
+LENGTHS = (12, 8)
+"""Tokens of the probe's rows."""
+DIGITS = 32
+"""Logits that a converted folder keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Ids that both sides read."""
+
+    ids_BL: Tensor
+    real_BL: Tensor
+    """Where they are no padding."""
+
+    @classmethod
+    def of(cls, folder: Folder) -> "Probe":
+        """Draw ids of a model's vocabulary: always the same."""
+        pad_id = folder.config.model.pad_id
+        size = min(folder.src_tokenizer.vocab_size, folder.tgt_tokenizer.vocab_size)
+        draw = torch.Generator().manual_seed(0)
+        ids_BL = torch.randint(0, size, (len(LENGTHS), LENGTHS[0]), generator=draw)
+        ids_BL = ids_BL.masked_fill(ids_BL == pad_id, (pad_id + 1) % size)
+        real_BL = torch.arange(LENGTHS[0]) < torch.tensor(LENGTHS)[:, None]
+        return cls(ids_BL.masked_fill(~real_BL, max(0, pad_id)), real_BL)
+
+    @property
+    def targets_BL(self) -> Tensor:
+        """What a decoder beside an encoder reads: rows without padding."""
+        return self.ids_BL[:1].expand_as(self.ids_BL)
+
+
+def verify(folder: Folder) -> float:
+    """Return how far a folder's logits are from its publisher's, relative to the largest.
+
+    Raises DragomanError that names the first layer that differs, InputError where there is nothing
+    to compare with: the model is no one of Hugging Face, or transformers is not installed.
+    """
+    published = folder.config.published
+    if folder.config.format == AS_IT_IS:
+        check_installed("transformers")
+        return compare_with_class(folder, folder.path)
+    if published is None or not published.probe:
+        raise InputError(
+            f"{folder.path} holds weights that dragoman has trained or rounded, which no publisher "
+            "knows; they are checked by their hash whenever they are loaded: leave --verify out"
+        )
+    expected = torch.tensor(published.probe)
+    worst = _difference(torch.tensor(digest(folder)), expected)
+    if not worst <= TOLERANCE:
+        raise DragomanError(
+            f"{folder.path} computes other logits than when it was converted, by {worst:.1e} of "
+            "the largest, so it is not used; convert it again, and tell the maintainers if that "
+            "does not help"
+        )
+    return worst
+
+
+@torch.inference_mode()
+def digest(folder: Folder) -> tuple[float, ...]:
+    """Some logits of the probe, for the config of a converted folder."""
+    flat = _ours(folder.model, Probe.of(folder)).flatten()
+    return tuple(flat[:: max(1, len(flat) // DIGITS)][:DIGITS].tolist())
+
+
+@torch.inference_mode()
+def compare_with_class(folder: Folder, theirs_at: Path) -> float:
+    """Compare with the class of transformers that the folder `theirs_at` is for; see `verify`."""
+    theirs, probe = load_theirs(theirs_at), Probe.of(folder)
+    watched = _Watched(folder.model)
+    found_MV = _ours(folder.model, probe)
+    states = watched.finish()
+    inputs = {"input_ids": probe.ids_BL, "attention_mask": probe.real_BL.long()}
+    if isinstance(folder.model, EncoderDecoder):
+        inputs["decoder_input_ids"] = probe.targets_BL
+    output = theirs(**inputs, output_hidden_states=True)
+    names = ("logits", "prediction_logits", "last_hidden_state")
+    expected = next(output[name] for name in names if name in output)
+    worst = _difference(found_MV, _real(expected, folder.model, probe))
+    if not worst <= TOLERANCE:
+        where = next(_differing(states, output, probe), "the layers agree, what follows does not")
+        raise DragomanError(
+            f"{folder.path} computes other logits here than in transformers, by {worst:.1e} of "
+            f"the largest ({where}), so it is not used; tell the maintainers its config.json"
+        )
+    return worst
+
+
+def is_comparable() -> bool:
+    """Whether transformers is there to compare with."""
+    return find_spec("transformers") is not None
+
+
+def _ours(model: Model, probe: Probe) -> Tensor:
+    if isinstance(model, EncoderDecoder):
+        return _real(model(probe.ids_BL, probe.targets_BL), model, probe)
+    return _real(model(probe.ids_BL), model, probe)
+
+
+def _real(logits: Tensor, model: Model, probe: Probe) -> Tensor:
+    """The rows `(M, V)` at places that are no padding."""
+    if isinstance(model, EncoderDecoder) or logits.dim() == 2:
+        return logits.reshape(-1, logits.shape[-1])
+    return logits[probe.real_BL]
+
+
+def _difference(found: Tensor, expected: Tensor) -> float:
+    if found.shape != expected.shape:
+        return float("inf")
+    return float((found - expected).abs().max() / expected.abs().max().clamp(min=1e-9))
+
+
+# ---------------------------------------------------------------- which layer differs
+
+
+class _Watched:
+    """What goes into the stacks of a model and what their layers give, while it runs once."""
+
+    def __init__(self, model: Model) -> None:
+        self._given: dict[str, list[Tensor]] = {}
+        self._hooks: list[RemovableHandle] = []
+        for name, stack in model.named_children():
+            if isinstance(stack, Stack):
+                rows = self._given[name] = []
+                self._hooks.append(stack.register_forward_pre_hook(self._reader(rows)))
+                for part in (*stack.layers, stack.final_norm):
+                    self._hooks.append(part.register_forward_hook(self._writer(rows)))
+
+    @staticmethod
+    def _reader(rows: list[Tensor]) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
+        return lambda _, inputs: rows.append(inputs[0])
+
+    @staticmethod
+    def _writer(rows: list[Tensor]) -> Callable[[nn.Module, object, Tensor], None]:
+        return lambda _, __, out: rows.append(out)
+
+    def finish(self) -> dict[str, list[Tensor]]:
+        """Stop, and return what each stack has given: the last layer's after the last norm."""
+        for hook in self._hooks:
+            hook.remove()
+        return {name: [*rows[:-2], rows[-1]] for name, rows in self._given.items()}
+
+
+def _differing(states: dict[str, list[Tensor]], output: Any, probe: Probe) -> Iterator[str]:  # noqa: ANN401 -- theirs
+    """Name what differs, in the order of computing."""
+    for name, ours in states.items():
+        key = f"{name}_hidden_states"
+        theirs: Sequence[Tensor] = output[key] if key in output else output["hidden_states"]
+        reads_targets = len(states) == 2 and name == "decoder"
+        real_BL = torch.ones_like(probe.real_BL) if reads_targets else probe.real_BL
+        for number, (found, expected) in enumerate(zip(ours, theirs, strict=False)):
+            if not _difference(found[real_BL], expected[real_BL]) <= TOLERANCE:
+                yield f"{name} layer {number}" if number else f"the {name}'s embedding"

@@ -1,0 +1,95 @@
+"""What a folder of Hugging Face had beside our weights, kept so that the way back is exact.
+
+In the model folder that is made of it, `huggingface/` holds
+
+    config.json, tokenizer.json ...   its files as they were, all but the weights
+    tensors.json                      the name, the type and the shape of each of its tensors
+    rest.safetensors                  tensors that our weights do not give back bit for bit
+
+The last are those that no model of ours has a place for: rows of positions that are never looked
+up, a pooler without a head, digits that a sum has lost.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+from dragoman.models.config import ModelConfig
+from dragoman.models.defaults import PublishedDefaults
+from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig
+from dragoman.models.foreign import family
+from dragoman.models.foreign.files import read_checkpoint, read_object
+
+ORIGIN, LAYOUT, REST = "huggingface", "tensors.json", "rest.safetensors"
+KEPT = (".jinja", ".json", ".md", ".model", ".spm", ".txt")
+"""Endings of the files that are taken over: settings, vocabularies, the card with the licence."""
+INDEX = ".index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file that is taken over as it is."""
+
+    data: bytes
+
+    def save(self, path: Path) -> None:
+        """Write it to `path`."""
+        path.write_bytes(self.data)
+
+
+def origin_of(folder: Path, config: FolderConfig) -> Path:
+    """Return where the files of Hugging Face are: in the folder itself, or in a part of ours."""
+    return folder if config.format == AS_IT_IS else folder / ORIGIN
+
+
+def keep_origin(
+    folder: Path, config: FolderConfig, weights: Mapping[str, Tensor]
+) -> dict[str, Content]:
+    """Return the files of `huggingface/` for a model folder of these weights, by their names."""
+    if config.format != AS_IT_IS:
+        return {name: Content((folder / name).read_bytes()) for name in config.tokenizers}
+    hf, stored = read_checkpoint(folder)
+    made = {name: torch.zeros_like(tensor) for name, tensor in stored.items()}
+    family(hf).restore(weights, config.model, made)
+    rest = {name: t.clone() for name, t in stored.items() if not _same_bits(t, made[name])}
+    layout = {name: [str(t.dtype).removeprefix("torch."), [*t.shape]] for name, t in made.items()}
+    files = {
+        path.name: path.read_bytes()
+        for path in sorted(folder.iterdir())
+        if path.suffix in KEPT and path.is_file() and not path.name.endswith(INDEX)
+    }
+    files |= {LAYOUT: json.dumps(layout, indent=0).encode(), REST: save(rest)}
+    return {f"{ORIGIN}/{name}": Content(data) for name, data in files.items()}
+
+
+def for_other_weights(config: FolderConfig) -> PublishedDefaults | None:
+    """Return what a folder says of its publisher's model, for weights that are no more its own."""
+    return None if config.published is None else replace(config.published, probe=())
+
+
+def give_back(
+    folder: Path, weights: Mapping[str, Tensor], config: ModelConfig
+) -> tuple[dict[str, Tensor], dict[str, Content]]:
+    """Return the tensors that the folder of Hugging Face had, and its other files.
+
+    Those of weights that have not changed are the same bit for bit. `folder` is `huggingface/`.
+    """
+    layout = read_object(folder / LAYOUT)
+    rest = load((folder / REST).read_bytes())
+    tensors = {
+        name: rest[name] if name in rest else torch.zeros(shape, dtype=getattr(torch, dtype))
+        for name, (dtype, shape) in layout.items()
+    }
+    family(read_object(folder / CONFIG)).restore(weights, config, tensors)
+    files = [path for path in sorted(folder.iterdir()) if path.name not in (LAYOUT, REST)]
+    return tensors, {path.name: Content(path.read_bytes()) for path in files}
+
+
+def _same_bits(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors of one type and shape are stored alike, the sign of zeros too."""
+    return torch.equal(*(each.contiguous().reshape(-1).view(torch.uint8) for each in (one, other)))

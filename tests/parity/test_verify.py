@@ -1,0 +1,130 @@
+"""`--verify`: a model of Hugging Face against its class, or against what conversion has stored."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.foreign_folders import FAMILIES
+
+from dragoman.convert.eight_bits import quantize
+from dragoman.convert.published import take_over
+from dragoman.convert.targets import convert
+from dragoman.convert.verify import verify
+from dragoman.errors import DragomanError, InputError
+from dragoman.tasks.folders import Folder, read_folder
+
+transformers = pytest.importorskip("transformers", reason="needs transformers")
+
+SIZES = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+}
+BART = {
+    "d_model": 32,
+    "encoder_layers": 3,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 512,
+}
+CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bart": ("bart", "BartForConditionalGeneration", BART),
+    "qwen2": ("qwen2", "Qwen2ForCausalLM", {**SIZES, "num_key_value_heads": 2}),
+    "bert-classes": ("bert", "BertForSequenceClassification", SIZES),
+    "bert-tags": ("bert", "BertForTokenClassification", SIZES),
+    "bert-words": ("bert", "BertForMaskedLM", SIZES),
+}
+LAYER = {
+    "bart": ("model.decoder.layers.1.fc1.weight", "decoder layer 2"),
+    "qwen2": ("model.layers.0.mlp.up_proj.weight", "decoder layer 1"),
+    "bert-words": ("bert.encoder.layer.1.output.dense.weight", "encoder layer 2"),
+}
+"""A matrix, and what differs when it does."""
+
+
+def make(path: Path, case: str) -> Path:
+    """Write a folder of random weights with a tokenizer of its family."""
+    path.mkdir()
+    tokenizer, name, sizes = CASES[case]
+    FAMILIES[tokenizer](path)
+    vocab_size = len(transformers.AutoTokenizer.from_pretrained(path, local_files_only=True))
+    kind = getattr(transformers, name)
+    torch.manual_seed(0)
+    model = kind(kind.config_class(**sizes, vocab_size=vocab_size))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    model.save_pretrained(path)
+    return path
+
+
+def read(path: Path) -> Folder:
+    """Load it."""
+    return read_folder(path, device="cpu")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_folder_as_it_is_is_compared_with_its_class(case: str, tmp_path: Path) -> None:
+    """Two rows, one padded; a matrix that differs is found, and its layer named."""
+    path = make(tmp_path / "theirs", case)
+    folder = read(path)
+    assert verify(folder) <= 1e-5
+    if case not in LAYER:
+        return
+    matrix, where = LAYER[case]
+    file = path / "model.safetensors"
+    stored = load_file(file)
+    stored[matrix] *= 1.01
+    save_file(stored, file, {"format": "pt"})
+    with pytest.raises(DragomanError, match=rf"\({where}\), so it is not used"):
+        verify(folder)
+
+
+def test_a_converted_folder_is_compared_with_what_was_stored(tmp_path: Path) -> None:
+    """One that computes otherwise is refused; rounded weights no publisher knows."""
+    path = make(tmp_path / "theirs", "bart")
+    take_over(path, tmp_path / "ours")
+    folder = read(tmp_path / "ours")
+    assert verify(folder) <= 1e-6
+    with torch.no_grad():
+        folder.model.get_parameter("encoder.layers.0.ffn.down.weight").mul_(1.01)
+    with pytest.raises(DragomanError, match="other logits than when it was converted"):
+        verify(folder)
+    quantize(tmp_path / "ours", tmp_path / "int8")
+    with pytest.raises(InputError, match="leave --verify out"):
+        verify(read(tmp_path / "int8"))
+
+
+def test_a_folder_comes_back_file_by_file(tmp_path: Path) -> None:
+    """What goes in comes out: weights and tokenizers; the other targets name the way round."""
+    path = make(tmp_path / "theirs", "bart")
+    take_over(path, tmp_path / "ours")
+    convert(tmp_path / "ours", tmp_path / "again", "huggingface")
+    was, now = (
+        {file.name: file.read_bytes() for file in folder.iterdir()}
+        for folder in (path, tmp_path / "again")
+    )
+    assert was.keys() == now.keys()
+    assert all(was[name] == now[name] for name in was if name != "model.safetensors")
+    expected, found = (load_file(f / "model.safetensors") for f in (path, tmp_path / "again"))
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    convert(tmp_path / "ours", tmp_path / "shards", "huggingface", shard_size="50KB")
+    assert len([*(tmp_path / "shards").glob("model-*.safetensors")]) > 1
+    for folder in (path, tmp_path / "ours"):
+        with pytest.raises(InputError, match="ct2-transformers-converter --model FOLDER"):
+            convert(folder, tmp_path / "out", "ctranslate2")
+        with pytest.raises(InputError, match="optimum-cli export onnx --model FOLDER"):
+            convert(folder, tmp_path / "out", "onnx")
+    with pytest.raises(InputError, match="is a folder of Hugging Face already"):
+        convert(path, tmp_path / "out", "huggingface")
+    quantize(path, tmp_path / "int8")
+    assert read(tmp_path / "int8").src_tokenizer.encode("A man.") == read(
+        path
+    ).src_tokenizer.encode("A man.")

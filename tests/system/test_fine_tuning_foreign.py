@@ -1,0 +1,76 @@
+"""`dragoman train --from` a folder of Hugging Face, for every task: what is written answers."""
+
+from pathlib import Path
+
+import pytest
+from tests.parity.test_verify import make
+from tests.system.conftest import CommandLine
+from tests.unit.train.encoder_recipes import labelled_file, tagged_file
+
+RECIPE = """
+task = "{task}"
+[data]
+{data}
+[batch]
+{batch}
+[train]
+max_steps = 2
+warmup_steps = 1
+save_every = 1
+device = "cpu"
+precision = "fp32"
+"""
+STARTS = {
+    "translate": "bart",
+    "generate": "qwen2",
+    "pretrain": "bert-words",
+    "classify": "bert-words",
+    "tag": "bert-words",
+}
+VERBS = {task: task for task in ("translate", "generate", "classify", "tag")}
+
+
+def recipe(folder: Path, task: str) -> Path:
+    """Write the recipe of a task and its texts."""
+    text = folder / "text"
+    text.write_text("A man in an orange hat.\nEin Mann.\n" * 30, encoding="utf-8")
+    data, batch = f'train = "{text}"', "max_tokens = 200\nmax_length = 40"
+    match task:
+        case "translate":
+            data = f'src = "{text}"\ntgt = "{text}"'
+        case "generate":
+            data, batch = f'train = ["{text}"]\nsplit = "line"', "rows = 2\nlength = 16"
+        case "pretrain":
+            data = f'texts = ["{text}"]'
+        case "classify":
+            data = f'train = "{labelled_file(folder / "texts.tsv")}"'
+        case "tag":
+            data = f'train = "{tagged_file(folder / "words.conll")}"'
+    path = folder / f"{task}.toml"
+    path.write_text(RECIPE.format(task=task, data=data, batch=batch), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("task", STARTS)
+def test_a_folder_of_hugging_face_goes_on_learning(
+    task: str, dragoman: CommandLine, tmp_path: Path
+) -> None:
+    """With its own tokenizer, which the model folder keeps: it needs the old folder no more."""
+    start, out = make(tmp_path / "theirs", STARTS[task]), tmp_path / "run"
+    ended = dragoman.run("train", recipe(tmp_path, task), "--from", start, "--out", out)
+    assert ended.code == 0, ended.said
+    assert "none is trained" in ended.said
+    kept = {path.name: path.read_bytes() for path in (out / "huggingface").iterdir()}
+    for path in start.glob("*.json"):
+        assert kept[path.name] == path.read_bytes()
+    for path in start.iterdir():
+        path.unlink()
+    if task in VERBS:
+        lines = tmp_path / "lines"
+        lines.write_text("A man in a hat.\n", encoding="utf-8")
+        given = ("--file", lines, "--max-tokens", 3) if task == "generate" else (lines,)
+        ended = dragoman.run(VERBS[task], out, *given)
+        assert ended.code == 0, ended.said
+    if task in ("translate", "generate"):
+        ended = dragoman.run("convert", out, tmp_path / "back", "--to", "huggingface")
+        assert ended.code == 0, ended.said
