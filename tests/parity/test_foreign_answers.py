@@ -63,7 +63,8 @@ def make(folder: Path, tokenizer: str, name: str, sizes: Mapping[str, Any]) -> A
 )
 def test_a_decoder_generates_as_its_class(name: str, num_beams: int, tmp_path: Path) -> None:
     """In half precision, in shards; many of all tokens end a text, or by a beam a single one."""
-    model = make(tmp_path, *[DECODERS[name][0], name, DECODERS[name][1]])
+    tokenizer_of, sizes = DECODERS[name]
+    model = make(tmp_path, tokenizer_of, name, sizes)
     tokenizer = read_tokenizer(tmp_path)
     ends = [tokenizer.eos_token_id, *range(20, 90)] if num_beams == 1 else [344]
     model.generation_config = transformers.GenerationConfig(

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,6 +36,8 @@ ESCAPES = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 NAMES = {char: name for name, char in ESCAPES.items()}
 """The other way around."""
 
+BeamSize = Annotated[int | None, option("Beam size; more than 1 requires --temperature 0.")]
+
 
 def generate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
@@ -54,7 +56,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     seed: Annotated[int | None, option("Random seed; chosen and printed if omitted.")] = None,
     stop: Annotated[list[str] | None, option("Stop before this string; may be repeated.")] = None,
     samples: Annotated[int, option("Number of texts per prompt.")] = 1,
-    beam_size: Annotated[int, option("Beam size; more than 1 requires --temperature 0.")] = 1,
+    beam_size: BeamSize = None,
     repetition_penalty: Annotated[float, option("Above 1 makes repetition less likely.")] = 1.0,
     no_repeat_ngrams: Annotated[int, option("Never repeat an n-gram of this length.")] = 0,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
@@ -78,11 +80,8 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         raise InputError(f"Both a prompt and --file {file} are given; give one of them.")
     if samples < 1:
         raise InputError(f"samples is {samples}; it must be at least 1")
-    from dragoman.tasks.generate.generator import Generator
-    from dragoman.tasks.options import with_given
-
     check(model, verify=verify)
-    generator = Generator.load(model, device=device, precision=precision_of(compute, device))
+    generator = _load(model, compute, device)
     chosen = {
         "max_tokens": max_tokens,
         "temperature": temperature,
@@ -91,12 +90,12 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         "min_p": min_p,
         "seed": secrets.randbelow(1_000_000) if seed is None else seed,
         "stop": tuple(_unescape(string) for string in stop or ()),
-        "beam_size": 1 if beam_size is None and temperature else beam_size,
+        "beam_size": beam_size,
         "repetition_penalty": repetition_penalty,
         "no_repeat_ngrams": no_repeat_ngrams,
         "max_batch_tokens": max_batch_tokens,
     }
-    options = with_given(generator.options, chosen)
+    options = _options(generator, chosen)
     typed = prompt is None and is_typed(file)
     with _prompts(prompt, file) as given:
         if seed is None and options.temperature > 0:
@@ -108,6 +107,21 @@ def generate(  # noqa: PLR0913 -- the options of the verb
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
             show = to_json if as_json else _to_line
             Lines(prompts, typed, share=given.share).write(results, show, _endings, what="text")
+
+
+def _load(model: Path, compute: str, device: str) -> "Generator":
+    from dragoman.tasks.generate.generator import Generator
+
+    return Generator.load(model, device=device, precision=precision_of(compute, device))
+
+
+def _options(generator: "Generator", chosen: dict[str, Any]) -> "GenerationOptions":
+    """The folder's options with those of the command line; who samples has no beam."""
+    from dragoman.tasks.options import with_given
+
+    if chosen["beam_size"] is None and chosen["temperature"]:
+        chosen["beam_size"] = 1
+    return with_given(generator.options, chosen)
 
 
 @contextmanager

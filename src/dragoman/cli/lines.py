@@ -170,15 +170,15 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "retry": False if no_retry else None,
         "max_batch_tokens": max_batch_tokens,
     }
-    command: dict[str, object] = {"--json": as_json, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
-    command |= _command(chosen, prefixes, ensemble or (), compute)
+    command = _command(chosen, prefixes, ensemble or (), compute)
+    command |= {"--json": as_json, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
     check_output(output, model, prefixes)
     check(model, verify=verify)
     starts = _is_next if n_best > 1 and not as_json else None
     lines = each_line(model, file, command, output=output, resume=resume, starts=starts)
     with lines as given, nullcontext() if prefixes is None else lines_from(prefixes) as begun:
-        translator = _loaded([model, *(ensemble or ())], compute, device)
-        translator = translator.between(src_lang, tgt_lang)
+        models = [model, *(ensemble or ())]
+        translator = _loaded(models, compute, device).between(src_lang, tgt_lang)
         _translate(given, begun, translator, chosen, as_json=as_json)
 
 
