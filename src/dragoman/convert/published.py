@@ -4,7 +4,6 @@ The proof is in the loading (every tensor used, every parameter set, ties as the
 and, where transformers is installed, in its class: the same logits for made-up ids.
 """
 
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,25 +14,15 @@ from torch import Tensor
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import creating
 from dragoman.models import EncoderDecoder
+from dragoman.models.adapters import base_of
 from dragoman.models.folder import AS_IT_IS, CONFIG, save_model
 from dragoman.models.foreign.files import read_object
-from dragoman.tasks.folders import Folder, read_folder
+from dragoman.tasks.folders import Folder, read_folder, tokenizer_files
 
 TOLERANCE = 1e-5
 """Greatest difference of logits in fp32, relative to the largest."""
 LENGTH = 12
 """Tokens of the probe's rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """A file of a tokenizer, which is taken over as it is."""
-
-    file: Path
-
-    def save(self, path: Path) -> None:
-        """Write it to `path`."""
-        path.write_bytes(self.file.read_bytes())
 
 
 def take_over(model: Path, out: Path) -> float | None:
@@ -48,9 +37,9 @@ def take_over(model: Path, out: Path) -> float | None:
         raise InputError(
             f"{model} is a dragoman folder already; say for what to convert it by --to"
         )
-    worst = verify(folder)
+    worst = verify(folder if base_of(model) is None else read_folder(folder.path, device="cpu"))
     tokenizers = (folder.src_tokenizer, folder.tgt_tokenizer)
-    files = {name: Copied(model / name) for each in tokenizers for name in each.files}
+    files = tokenizer_files(folder.path, tokenizers)
     with creating(out, "converted model") as part:
         save_model(part, folder.model, folder.config, tokenizers=files)
     return worst

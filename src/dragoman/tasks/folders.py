@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from torch import Tensor
 
 from dragoman.errors import InputError
+from dragoman.models.adapters import base_of, merge_adapter
 from dragoman.models.build import Model
 from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig, load_model, tokenizer_paths
 from dragoman.models.foreign.files import read_object
@@ -56,8 +57,12 @@ def read_folder(path: str | Path, *, device: str) -> Folder:
     """
     if not isinstance(path, str | PathLike):
         raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")
-    folder = Path(path)
+    folder = adapter = Path(path)
+    base = base_of(adapter)
+    folder = base or folder
     model, config = load_model(folder)
+    if base is not None:
+        merge_adapter(adapter, model, config)
     src_tokenizer, tgt_tokenizer = tokenizers_of(folder, config)
     return Folder(
         path=folder,
@@ -79,6 +84,22 @@ def tokenizers_of(folder: Path, config: FolderConfig) -> tuple[Tokenizer, Tokeni
     tokenizer_paths(folder, config)  # checks the files
     start = {} if config.model.bos_id < 0 else {"decoder_start_token_id": config.model.bos_id}
     return read_tokenizers(folder, {"model_type": config.published.family} | start)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A file of a tokenizer, which is taken over as it is."""
+
+    file: Path
+
+    def save(self, path: Path) -> None:
+        """Write it to `path`."""
+        path.write_bytes(self.file.read_bytes())
+
+
+def tokenizer_files(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, Copied]:
+    """The files of the tokenizers of another library's folder, to be saved with a model."""
+    return {name: Copied(folder / name) for each in tokenizers for name in each.files}
 
 
 def load_tokenizers(src: Path, tgt: Path) -> tuple[Tokenizer, Tokenizer]:

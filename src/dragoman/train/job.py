@@ -90,7 +90,7 @@ class Job(Protocol[BatchT]):
         """What the model folder says of it."""
 
     @property
-    def tokenizers(self) -> tuple[Saves, Saves]:
+    def tokenizers(self) -> tuple[Saves, Saves] | Mapping[str, Saves]:
         """Those of source and target, the same object twice where there is one."""
 
     @property

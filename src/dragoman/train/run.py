@@ -13,7 +13,9 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
+from dragoman.models.adapters import save_adapter
 from dragoman.models.folder import load_model, save_model
+from dragoman.models.lora import merged
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.cpu.products import autocast, training_products
 from dragoman.plain import to_plain
@@ -58,6 +60,9 @@ from dragoman.train.shard import chooses_shards, whole_tensors
 from dragoman.train.start import check_start, copy_weights
 from dragoman.train.step import OUT_OF_MEMORY, Skipped, Stepper, StepResult, within_memory
 from dragoman.wording import counted
+
+ADAPTER = "adapter"
+"""Folder, in that of a run, of the adapters of its model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +272,8 @@ class Parts:
     def measure(self) -> Validation:
         """Validate the model as it is now."""
         self.job.model.to(self.device)
-        with within_memory(lambda: self.too_large([])), self.stepper.precision():
+        model = self.job.model
+        with within_memory(lambda: self.too_large([])), self.stepper.precision(), merged(model):
             validation = self.job.measure()
         if self.sharded:
             self.job.model.to("cpu")
@@ -284,14 +290,18 @@ class Parts:
     def export(self, validation: Validation, progress: Progress) -> None:
         """Write the model folder from the weights as they are now."""
         job = self.job
-        figures = validation.to_dict()
-        save_model(
-            self.folder.path,
-            job.model.state_dict(),
-            replace(job.config, task=self.recipe.own_task),
-            tokenizers=job.tokenizers,
-            card=model_card(self.recipe, job.card(validation), job.model, progress, figures),
-        )
+        figures, start = validation.to_dict(), self.recipe.start
+        with merged(job.model):
+            config = save_model(
+                self.folder.path,
+                job.model.state_dict(),
+                replace(job.config, task=self.recipe.own_task),
+                tokenizers=job.tokenizers,
+                card=model_card(self.recipe, job.card(validation), job.model, progress, figures),
+            )
+        if start.model is not None and start.lora.rank:
+            adapter = self.folder.path / ADAPTER
+            save_adapter(adapter, job.model, config, start.lora, str(Path(start.model).absolute()))
 
     def save(self, progress: Progress) -> None:
         """Write a checkpoint: everything that resuming needs."""

@@ -15,6 +15,7 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig, build
 from dragoman.models.folder import FolderConfig, read_config, tokenizer_paths
 from dragoman.models.heads import ClassificationHead, TaggingHead
+from dragoman.models.lora import adapt
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
@@ -58,10 +59,9 @@ def check_start(recipe: RunRecipe) -> None:
                 f"model.{name} = {wanted} contradicts start.model = {recipe.start.model}, where it "
                 f"is {found}: leave it out, and it is taken from there"
             )
-    if not recipe.start.freeze:
-        return
-    with torch.device("meta"):
-        freeze(build(with_labels(_with_head(theirs, recipe.model))), recipe.start.freeze)
+    if recipe.start.freeze or recipe.start.lora.rank:
+        with torch.device("meta"):
+            _choose_learning(build(with_labels(_with_head(theirs, recipe.model))), recipe)
 
 
 def with_labels(config: ModelConfig) -> ModelConfig:
@@ -99,8 +99,16 @@ def begin_model(build: Callable[[ConfigT], ModelT], config: ConfigT, recipe: Run
     torch.manual_seed(recipe.train.seed)
     model = build(config)
     if recipe.start.model is not None:
-        freeze(model, recipe.start.freeze)
+        _choose_learning(model, recipe)
     return model
+
+
+def _choose_learning(model: nn.Module, recipe: RunRecipe) -> None:
+    """Freeze what the recipe freezes, or all but the adapters that it asks for."""
+    if recipe.start.lora.rank:
+        adapt(model, recipe.start.lora)
+    else:
+        freeze(model, recipe.start.freeze)
 
 
 def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
@@ -154,7 +162,7 @@ def copy_weights(
     for name, parameter in model.named_parameters():
         if name.startswith("head.") and ours != other:
             drawn.append(name)
-        else:
+        elif ".lora." not in name:
             parameter.copy_(stored[name])
     but = f"; drawn anew: {', '.join(drawn)}" if drawn else ""
     return f"The weights are those of {recipe.start.model}{but}."
@@ -174,6 +182,11 @@ def begin_tokenizer(recipe: RunRecipe, texts: Iterable[str], folder: Path, say: 
         return Tokenizer.load(kept)
     if recipe.start.model is not None:
         model = Path(recipe.start.model)
+        if read_config(model).published is not None:
+            raise InputError(
+                f"start.model = {model} is a model of another library, from which only task = "
+                '"translate" starts yet'
+            )
         src, tgt = tokenizer_paths(model, read_config(model))
         if src != tgt:
             raise InputError(

@@ -1,7 +1,7 @@
 """Learning to translate: pairs of texts, an encoder-decoder, judged by BLEU and chrF."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,13 +12,13 @@ from dragoman.data.batches import Stream
 from dragoman.evaluate import bleu_tokenizer, evaluate
 from dragoman.models import EncoderDecoder
 from dragoman.models.defaults import DecodingDefaults
-from dragoman.models.folder import FolderConfig, read_config
+from dragoman.models.folder import FolderConfig, Saves, read_config
+from dragoman.tasks.folders import tokenizer_files
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts, Tokenizers, read_texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.sentences import sentences_of
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import summed_loss
 from dragoman.train.runfolder import RunFolder
@@ -86,9 +86,11 @@ class TranslateJob:
     score: Score
 
     @property
-    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """Of source and target."""
-        return self.texts.tokenizers
+    def tokenizers(self) -> Tokenizers | Mapping[str, Saves]:
+        """Of source and target; of a model of another library, the files."""
+        if self.config.published is None:
+            return self.texts.tokenizers
+        return tokenizer_files(Path(str(self.recipe.start.model)), self.texts.tokenizers)
 
     def loss(self, batch: PairBatch) -> Tensor:
         """Sum the smoothed cross-entropy over the target's tokens."""
@@ -145,9 +147,11 @@ def assemble(
         architecture = replace(
             architecture, src_vocab_size=src.vocab_size, tgt_vocab_size=tgt.vocab_size
         )
+    start = None if recipe.start.model is None else read_config(Path(recipe.start.model))
     config = FolderConfig(
         model=architecture,
         decoding=_decoding(recipe.decoding, texts),
+        published=None if start is None else start.published,
         src_lang=recipe.data.src_lang,
         tgt_lang=recipe.data.tgt_lang,
     )
@@ -157,8 +161,8 @@ def assemble(
     check_tokens(architecture, src, tgt)
     validation = tuple(PairBatches([texts.validation], recipe.batch).fixed())
     check(architecture, batches, validation)
-    if recipe.start.model is not None:
-        _compare_directions(read_config(Path(recipe.start.model)), config, say)
+    if start is not None:
+        _compare_directions(start, config, say)
     return TranslateJob(
         recipe=recipe,
         config=config,

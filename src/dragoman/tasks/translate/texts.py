@@ -7,10 +7,10 @@ from dragoman.data.corpus import CorpusConfig, CorpusTexts
 from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_out
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
-from dragoman.models.folder import read_config
+from dragoman.models.folder import FolderConfig, read_config
 from dragoman.tasks.folders import load_tokenizers, tokenizers_of
 from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer import Frame, Tokenizer
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
 
@@ -73,27 +73,46 @@ def _begin_tokenizers(
     They are those of the model that the run starts from, where there is one, else trained on the
     texts.
     """
+    start = recipe.start.model
+    if start is not None and (config := read_config(Path(start))).published is not None:
+        say(f"The tokenizers are those of {start}; none is trained.")
+        return _published_tokenizers(Path(start), config)
     for names in ((JOINT, JOINT), (SRC, TGT)):
         src, tgt = (folder / name for name in names)
         if src.exists() and tgt.exists():
             return load_tokenizers(src, tgt)
-    config = recipe.tokenizer
-    if recipe.start.model is not None:
-        say(f"The tokenizers are those of {recipe.start.model}; none is trained.")
-        start = Path(recipe.start.model)
-        tokenizers = tokenizers_of(start, read_config(start))
+    settings = recipe.tokenizer
+    if start is not None:
+        say(f"The tokenizers are those of {start}; none is trained.")
+        tokenizers = tokenizers_of(Path(start), read_config(Path(start)))
     else:
-        say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
-        if config.joint:
-            joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), config)
+        say(f"Training a tokenizer of {settings.vocab_size:,} pieces ({settings.model}) ...")
+        if settings.joint:
+            joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), settings)
             tokenizers = joint, joint
         else:
             tokenizers = (
-                train_tokenizer(CorpusTexts(corpora, ("src",)), config),
-                train_tokenizer(CorpusTexts(corpora, ("tgt",)), config),
+                train_tokenizer(CorpusTexts(corpora, ("src",)), settings),
+                train_tokenizer(CorpusTexts(corpora, ("tgt",)), settings),
             )
     folder.mkdir(parents=True, exist_ok=True)
     names = (JOINT, JOINT) if tokenizers[0] is tokenizers[1] else (SRC, TGT)
     for name, tokenizer in dict(zip(names, tokenizers, strict=True)).items():
         tokenizer.save(folder / name)
     return tokenizers
+
+
+def _published_tokenizers(folder: Path, config: FolderConfig) -> Tokenizers:
+    """Read those of a model of another library, which stay in its folder.
+
+    Raises InputError where a source or a target does not stand alone before its end: batches know
+    no tokens of languages.
+    """
+    src, tgt = tokenizers_of(folder, config)
+    frame, published = src.frame(), config.published
+    if frame != Frame((), (src.eos_id,)) or (published is not None and published.begin):
+        raise InputError(
+            f"start.model = {folder} has tokens of languages, or of a beginning, around its texts, "
+            "and training does not write them yet; start from a Marian or T5 model"
+        )
+    return src, tgt
