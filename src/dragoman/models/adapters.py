@@ -141,7 +141,10 @@ def _names_there(model: nn.Module, config: FolderConfig) -> dict[str, str]:
     bare = isinstance(config.model, EncoderOnlyConfig) and isinstance(config.model.head, NoHead)
     prefix, names = "" if bare else family.prefix, dict[str, str]()
     for name, (path, at, parts) in ours.items():
-        found = family.names_of(f"{path}.weight")
+        rule = family.rule_of(f"{path}.weight")
+        found = rule.names
+        if rule.one_suffices:  # T5's first matrix has another name where it is gated
+            found = (found[-1] if config.model.gated else found[0],)
         if len(found) != parts:
             raise InputError(
                 f"adapters of {config.published.family} are not supported: it keeps {found[0]} as "

@@ -14,7 +14,7 @@ from dragoman.models.config import (
     EncoderOnlyConfig,
     ModelConfig,
 )
-from dragoman.models.foreign.weights import Table, convert, invert, look_up
+from dragoman.models.foreign.weights import Rule, Table, convert, invert, look_up
 from dragoman.nn.feedforward import Activation
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
@@ -101,9 +101,9 @@ class Family:
         state = {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}
         return convert(self.modules, state, config, shared=self.shared, ignored=self.ignored)
 
-    def names_of(self, ours: str) -> tuple[str, ...]:
-        """Return the tensors, without the prefix, that make a tensor of ours."""
-        return look_up(self.modules, ours).names
+    def rule_of(self, ours: str) -> Rule:
+        """Return how a tensor of ours is made, of theirs without the prefix."""
+        return look_up(self.modules, ours)
 
     def restore(
         self, weights: Mapping[str, Tensor], config: ModelConfig, theirs: Mapping[str, Tensor]
