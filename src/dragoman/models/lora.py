@@ -54,6 +54,10 @@ class LowRank(nn.Module):
         self.B = nn.Parameter(torch.zeros(rows, rank))
         nn.init.kaiming_uniform_(self.A, a=math.sqrt(5))  # as peft draws it
 
+    def product(self) -> Tensor:
+        """Return `B A`."""
+        return self.B @ self.A
+
     def forward(self, x: Tensor) -> Tensor:
         """Map `(..., columns)` to `(..., rows)`."""
         return F.linear(F.linear(x, self.A), self.B)
@@ -78,9 +82,8 @@ class Adapted(Linear):
         rank = config.rank or 1
         self.scale, self.merged = config.alpha / rank, False
         self.dropout = Dropout(config.dropout)
-        self.lora = nn.ModuleDict(
-            {name: LowRank(self.in_features, self.rows, rank) for name in adapters}
-        )
+        made = {name: LowRank(self.in_features, self.rows, rank) for name in adapters}
+        self.lora: Mapping[str, LowRank] = nn.ModuleDict(made)  # type: ignore[assignment] # is one
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(..., in_features)` to `(..., out_features)`."""
@@ -101,9 +104,8 @@ class Adapted(Linear):
     def merge(self) -> None:
         """Add the adapters to the weight."""
         for name, number in self.adapters.items():
-            low = self.lora[name]
             rows = self.weight[number * self.rows : (number + 1) * self.rows]
-            rows += self.scale * (low.B @ low.A)
+            rows += self.scale * self.lora[name].product()
         self.merged = True
 
 
