@@ -91,8 +91,8 @@ def test_two_runs_in_one_folder(dragoman: CommandLine, model: Path, tmp_path: Pa
 def test_by_adapters(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
     """LoRA: killed and gone on with it ends with the same bits; its adapters are the model."""
     files, runs = texts(tmp_path), (tmp_path / "one", tmp_path / "two")
-    settings = ("start.lora.rank=2", "train.deterministic=true", "train.learning_rate=0.05")
-    settings += ("train.warmup_steps=0", "train.schedule=constant", "train.metric=loss")
+    rates = ("start.lora.rank=2", "train.deterministic=true", "train.learning_rate=0.05")
+    settings = (*rates, "train.warmup_steps=0", "train.schedule=constant", "train.metric=loss")
     command = ("train", "--from", model, *files, *STEPS, *settings, "train.save_every=1")
     for out, steps in ((runs[0], 4), (runs[1], 2), (runs[1], 4)):
         ended = dragoman.run(*command, "--out", out, f"train.max_steps={steps}")
