@@ -56,7 +56,7 @@ def test_peft_reads_ours(name: str, tmp_path: Path) -> None:
     lora = LoraConfig(rank=3, alpha=5.0, modules=MODULES[name][1])
     adapt(model, lora)
     moved(model)
-    save_adapter(tmp_path / "adapter", model, config, lora, str(base))
+    save_adapter(tmp_path, model, config, lora, base)
     fresh = KINDS[name][0].from_pretrained(base, dtype=torch.float32).eval()
     wanted = peft.PeftModel.from_pretrained(fresh, tmp_path / "adapter").eval()
     pair = theirs(name).config.is_encoder_decoder
@@ -86,7 +86,7 @@ def test_adapters_of_another_base(tmp_path: Path) -> None:
     lora = LoraConfig(rank=2)
     adapt(model, lora)
     folder = tmp_path / "adapter"
-    save_adapter(folder, model, config, lora, str(base))
+    save_adapter(tmp_path, model, config, lora, base)
     stored, plain = load_file(folder / "adapter_model.safetensors"), folder / "adapter_config.json"
     model, config = load_model(base)
     first = min(stored)

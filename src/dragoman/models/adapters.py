@@ -39,9 +39,9 @@ ONLY: Mapping[str, tuple[Any, ...]] = {
 
 
 def save_adapter(
-    folder: Path, model: nn.Module, config: FolderConfig, lora: LoraConfig, base: str
+    run: Path, model: nn.Module, config: FolderConfig, lora: LoraConfig, base: Path
 ) -> None:
-    """Write the adapters of a model into `folder`; `base` is the folder of what they adapt.
+    """Write a model's adapters beside it, in the folder `adapter`; `base` is what they adapt.
 
     Raises InputError for a family where an adapter of ours is none of theirs (GPT-2 has one matrix
     for queries, keys and values).
@@ -57,7 +57,7 @@ def save_adapter(
                     tensors[f"{PREFIX}{name}.lora_{letter}.weight"] = tensor
     plain = {
         "peft_type": "LORA",
-        "base_model_name_or_path": base,
+        "base_model_name_or_path": str(base.absolute()),
         "r": lora.rank,
         "lora_alpha": lora.alpha,
         "lora_dropout": lora.dropout,
@@ -65,6 +65,7 @@ def save_adapter(
         "bias": "none",
         "inference_mode": True,
     }
+    folder = run / "adapter"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         save_file(tensors, folder / WEIGHTS, {"format": "pt"})

@@ -61,9 +61,6 @@ from dragoman.train.start import check_start, copy_weights
 from dragoman.train.step import OUT_OF_MEMORY, Skipped, Stepper, StepResult, within_memory
 from dragoman.wording import counted
 
-ADAPTER = "adapter"
-"""Folder, in that of a run, of the adapters of its model."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainResult:
@@ -300,8 +297,7 @@ class Parts:
                 card=model_card(self.recipe, job.card(validation), job.model, progress, figures),
             )
         if start.model is not None and start.lora.rank:
-            adapter = self.folder.path / ADAPTER
-            save_adapter(adapter, job.model, config, start.lora, str(Path(start.model).absolute()))
+            save_adapter(self.folder.path, job.model, config, start.lora, Path(start.model))
 
     def save(self, progress: Progress) -> None:
         """Write a checkpoint: everything that resuming needs."""
