@@ -7,6 +7,9 @@ import pytest
 from tests.system.conftest import CommandLine
 from tests.system.corpora import SMALL, reversed_digits
 
+from dragoman.models.folder import load_model
+from dragoman.tasks.folders import read_folder
+
 STEPS = ("train.max_steps=3", "train.precision=fp32", "train.device=cpu")
 
 
@@ -83,3 +86,27 @@ def test_two_runs_in_one_folder(dragoman: CommandLine, model: Path, tmp_path: Pa
     assert "another process is training in" in refused.said
     assert {path: path.read_bytes() for path in model.rglob("*") if path.is_file()} == before
     assert dragoman.run(*command).code == 0
+
+
+def test_by_adapters(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
+    """LoRA: killed and gone on with it ends with the same bits; its adapters are the model."""
+    files, runs = texts(tmp_path), (tmp_path / "one", tmp_path / "two")
+    rates = ("start.lora.rank=2", "train.deterministic=true", "train.learning_rate=0.05")
+    settings = (*rates, "train.warmup_steps=0", "train.schedule=constant", "train.metric=loss")
+    command = ("train", "--from", model, *files, *STEPS, *settings, "train.save_every=1")
+    for out, steps in ((runs[0], 4), (runs[1], 2), (runs[1], 4)):
+        ended = dragoman.run(*command, "--out", out, f"train.max_steps={steps}")
+        assert ended.code == 0, ended.said
+    assert "of them frozen" in ended.said
+    assert "Going on from step 2" in ended.said
+    names = ("model.safetensors", "adapter/adapter_model.safetensors")
+    for name in names:
+        assert (runs[0] / name).read_bytes() == (runs[1] / name).read_bytes()
+    assert (runs[0] / names[0]).read_bytes() != (model / names[0]).read_bytes()
+    merged, base = (load_model(folder)[0].state_dict() for folder in (runs[0], model))
+    read = read_folder(runs[0] / "adapter", device="cpu").model.state_dict()
+    moved = [name for name in base if not merged[name].equal(base[name])]
+    assert moved
+    assert all("q_proj" in name or "kv_proj" in name for name in moved)
+    for name, weight in merged.items():
+        assert read[name].allclose(weight, atol=1e-6)

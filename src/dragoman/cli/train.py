@@ -174,5 +174,6 @@ def _choose(
             "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
             "and --tgt with --out"
         )
-    recipe = auto_recipe(DataConfig(src=src, tgt=tgt), "", given.get("start.model"))
+    data, adapters = DataConfig(src=src, tgt=tgt), "start.lora.rank" in given
+    recipe = auto_recipe(data, "", given.get("start.model"), adapters=adapters)
     return override_settings(recipe, overrides), ()

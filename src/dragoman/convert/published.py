@@ -14,6 +14,7 @@ from dragoman.convert.probe import Proof
 from dragoman.convert.verify import LENGTHS, compare_with_class, digest, is_comparable
 from dragoman.errors import InputError
 from dragoman.files.writing import creating
+from dragoman.models.adapters import base_of
 from dragoman.models.folder import AS_IT_IS, save_model
 from dragoman.models.foreign.origin import ORIGIN, give_back, keep_origin
 from dragoman.tasks.folders import Folder, read_folder
@@ -38,9 +39,10 @@ def take_over(model: Path, out: Path) -> float | None:
         raise InputError(
             f"{model} is a dragoman folder already; say for what to convert it by --to"
         )
-    worst = compare_with_class(folder, model) if is_comparable() else None
+    alone = folder if base_of(model) is None else read_folder(folder.path, device="cpu")
+    worst = compare_with_class(alone, folder.path) if is_comparable() else None
     config = replace(folder.config, published=replace(published, probe=digest(folder)))
-    files = keep_origin(model, folder.config, folder.model.state_dict())
+    files = keep_origin(folder.path, folder.config, folder.model.state_dict())
     with creating(out, "converted model") as part:
         save_model(part, folder.model, config, tokenizers=files)
     return worst

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from torch import Tensor
 
 from dragoman.errors import InputError
+from dragoman.models.adapters import base_of, merge_adapter
 from dragoman.models.build import Model
 from dragoman.models.folder import FolderConfig, load_model
 from dragoman.nn import Arithmetic
@@ -56,8 +57,12 @@ def read_folder(path: str | Path, *, device: str) -> Folder:
     """
     if not isinstance(path, str | PathLike):
         raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")
-    folder = Path(path)
+    folder = adapter = Path(path)
+    base = base_of(adapter)
+    folder = base or folder
     model, config = load_model(folder)
+    if base is not None:
+        merge_adapter(adapter, model, config)
     src_tokenizer, tgt_tokenizer = tokenizers_of(folder, config)
     return Folder(
         path=folder,

@@ -9,6 +9,7 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import reject_pipe
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig
+from dragoman.models.lora import LoraConfig
 from dragoman.nn import PositionScheme
 from dragoman.ranges import Range, check_range
 from dragoman.text.train import TokenizerConfig
@@ -78,9 +79,17 @@ class StartConfig:
     """Model folder whose weights, architecture and tokenizers the run starts from."""
     freeze: tuple[str, ...] = ()
     """Prefixes of the names of parameters that are not trained, such as "encoder"."""
+    lora: LoraConfig = field(default_factory=LoraConfig)
+    """Adapters that are trained instead of the weights."""
 
     def __post_init__(self) -> None:
         """Raise InputError if randomly initialized parameters would be frozen."""
+        if self.lora.rank is not None and (self.model is None or self.freeze):
+            raise InputError(
+                "lora.rank needs a model to adapt: give the folder to start from"
+                if self.model is None
+                else "freeze contradicts lora.rank, which freezes all weights; leave one out"
+            )
         if self.freeze and self.model is None:
             raise InputError(
                 f'freeze = ["{self.freeze[0]}", ...] without model would keep random weights; '

@@ -13,7 +13,9 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
+from dragoman.models.adapters import save_adapter
 from dragoman.models.folder import load_model, save_model
+from dragoman.models.lora import merged
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.cpu.products import autocast, training_products
 from dragoman.plain import to_plain
@@ -268,7 +270,8 @@ class Parts:
     def measure(self) -> Validation:
         """Validate the model as it is now."""
         self.job.model.to(self.device)
-        with within_memory(lambda: self.too_large([])), self.stepper.precision():
+        model = self.job.model
+        with within_memory(lambda: self.too_large([])), self.stepper.precision(), merged(model):
             validation = self.job.measure()
         if self.sharded:
             self.job.model.to("cpu")
@@ -285,15 +288,18 @@ class Parts:
     def export(self, validation: Validation, progress: Progress) -> None:
         """Write the model folder from the weights as they are now."""
         job = self.job
-        figures = validation.to_dict()
+        figures, start = validation.to_dict(), self.recipe.start
         published, files = published_files(self.folder.training, self.recipe)
-        save_model(
-            self.folder.path,
-            job.model.state_dict(),
-            replace(job.config, task=self.recipe.own_task, published=published),
-            tokenizers=files or job.tokenizers,
-            card=model_card(self.recipe, job.card(validation), job.model, progress, figures),
-        )
+        with merged(job.model):
+            config = save_model(
+                self.folder.path,
+                job.model.state_dict(),
+                replace(job.config, task=self.recipe.own_task, published=published),
+                tokenizers=files or job.tokenizers,
+                card=model_card(self.recipe, job.card(validation), job.model, progress, figures),
+            )
+        if start.model is not None and start.lora.rank:
+            save_adapter(self.folder.path, job.model, config, start.lora, Path(start.model))
 
     def save(self, progress: Progress) -> None:
         """Write a checkpoint: everything that resuming needs."""

@@ -17,6 +17,7 @@ from dragoman.models.defaults import PublishedDefaults
 from dragoman.models.folder import FolderConfig, read_config
 from dragoman.models.foreign.origin import ORIGIN, Content, for_other_weights, keep_origin
 from dragoman.models.heads import ClassificationHead, TaggingHead
+from dragoman.models.lora import adapt
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
@@ -61,10 +62,9 @@ def check_start(recipe: RunRecipe) -> None:
                 f"model.{name} = {wanted} contradicts start.model = {recipe.start.model}, where it "
                 f"is {found}: leave it out, and it is taken from there"
             )
-    if not recipe.start.freeze:
-        return
-    with torch.device("meta"):
-        freeze(build(with_labels(_with_head(theirs, recipe.model))), recipe.start.freeze)
+    if recipe.start.freeze or recipe.start.lora.rank:
+        with torch.device("meta"):
+            _choose_learning(build(with_labels(_with_head(theirs, recipe.model))), recipe)
 
 
 def with_labels(config: ModelConfig) -> ModelConfig:
@@ -102,8 +102,16 @@ def begin_model(build: Callable[[ConfigT], ModelT], config: ConfigT, recipe: Run
     torch.manual_seed(recipe.train.seed)
     model = build(config)
     if recipe.start.model is not None:
-        freeze(model, recipe.start.freeze)
+        _choose_learning(model, recipe)
     return model
+
+
+def _choose_learning(model: nn.Module, recipe: RunRecipe) -> None:
+    """Freeze what the recipe freezes, or all but the adapters that it asks for."""
+    if recipe.start.lora.rank:
+        adapt(model, recipe.start.lora)
+    else:
+        freeze(model, recipe.start.freeze)
 
 
 def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
@@ -178,7 +186,7 @@ def copy_weights(
     for name, parameter in model.named_parameters():
         if name.startswith("head.") and ours != other:
             drawn.append(name)
-        else:
+        elif ".lora." not in name:
             parameter.copy_(stored[name])
     but = f"; drawn anew: {', '.join(drawn)}" if drawn else ""
     return f"The weights are those of {recipe.start.model}{but}."

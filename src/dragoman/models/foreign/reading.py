@@ -14,7 +14,7 @@ from dragoman.models.config import (
     EncoderOnlyConfig,
     ModelConfig,
 )
-from dragoman.models.foreign.weights import Table, convert, invert
+from dragoman.models.foreign.weights import Rule, Table, convert, invert, look_up
 from dragoman.nn.feedforward import Activation
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
@@ -99,6 +99,10 @@ class Family:
         return convert(
             self.modules, self._named(state), config, shared=self.shared, ignored=self.ignored
         )
+
+    def rule_of(self, ours: str) -> Rule:
+        """Return how a tensor of ours is made, of theirs without the prefix."""
+        return look_up(self.modules, ours)
 
     def restore(
         self, weights: Mapping[str, Tensor], config: ModelConfig, theirs: Mapping[str, Tensor]

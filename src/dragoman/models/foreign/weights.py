@@ -206,14 +206,14 @@ def _places(config: ModelConfig) -> dict[nn.Parameter, list[str]]:
 
 def _find_rule(table: Table, ours: Sequence[str], shared: str | None) -> Rule:
     """Return what makes a tensor of ours, which has one name or, if it is shared, several."""
-    rules = [_look_up(table, name) for name in ours]
+    rules = [look_up(table, name) for name in ours]
     if len(rules) == 1:
         return rules[0]
     names = (f"{shared}.weight",) if shared else ()
     return either(*names, *(name for rule in rules for name in rule.names))
 
 
-def _look_up(table: Table, name: str) -> Rule:
+def look_up(table: Table, name: str) -> Rule:
     """Return the rule of a tensor by one of its names, with the number of its layer for `*`."""
     number = re.search(r"\.(\d+)\.", name)
     pattern, end = _starred(name), ""

@@ -45,16 +45,19 @@ SIZES = (
 )
 
 FINE_TUNING_EPOCHS = 10  # at most: the model knows the languages, and must not forget them
-FINE_TUNING_RATE = 3e-4
+FINE_TUNING_RATE, ADAPTER_RATE = 3e-4, 1e-3
+"""Of all weights, and of adapters, which begin at zero (LoRA)."""
 
 
-def auto_recipe(data: DataConfig, out: str, start: str | None = None) -> TranslateRecipe:
+def auto_recipe(
+    data: DataConfig, out: str, start: str | None = None, *, adapters: bool = False
+) -> TranslateRecipe:
     """Choose preset, dropout, vocabulary and steps from the number of pairs and their tokens.
 
     The less text, the smaller the model and its vocabulary and the more passes; a GPU gets larger
     batches, and fewer of them. Pre-norm, since it learns without a tuned warm-up (Xiong et al.,
-    2020). A run that starts from the model folder `start` has its sizes, a lower rate and at most
-    ten passes.
+    2020). A run that starts from the model folder `start` has its sizes, a lower rate, unless it
+    trains `adapters`, and at most ten passes.
     """
     data = replace(
         data,
@@ -69,12 +72,14 @@ def auto_recipe(data: DataConfig, out: str, start: str | None = None) -> Transla
     max_tokens = 25_000 if torch.cuda.is_available() else 4096
     recipe = TranslateRecipe(out=out, data=data, batch=BatchConfig(max_tokens=max_tokens))
     if start is not None:
+        rate = ADAPTER_RATE if adapters else FINE_TUNING_RATE
         recipe, epochs = start_from(recipe, start), min(size.epochs, FINE_TUNING_EPOCHS)
         train, passes = _limits(epochs, _num_batches(recipe, num_pairs))
         return replace(
             recipe,
-            description=f"Chosen for {pairs}: {passes:,.0f} more passes with {start}.",
-            train=replace(train, learning_rate=FINE_TUNING_RATE),
+            description=f"Chosen for {pairs}: {passes:,.0f} more passes with {start}, learning "
+            f"rate {rate:g} after {counted(train.warmup_steps, 'step')} of warm-up.",
+            train=replace(train, learning_rate=rate),
         )
     recipe = replace(
         recipe,

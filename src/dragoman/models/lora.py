@@ -1,0 +1,173 @@
+"""Low-rank adaptation, LoRA (Hu et al., 2021): `W x + alpha / r  B A x`, where W is not trained.
+
+`A` is random and `B` zero, so that a model begins as what it adapts, to the bit. `kv_proj` holds
+`W_K` above `W_V` and has an adapter for each of them, `k_proj` and `v_proj`.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman.errors import InputError, did_you_mean
+from dragoman.nn.cpu.elementwise import Dropout
+from dragoman.nn.cpu.products import Linear
+from dragoman.ranges import BelowOne, Count, Positive, check_ranges
+
+HALVES = {"kv_proj": ("k_proj", "v_proj")}
+"""A matrix of ours that is several elsewhere, one below another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoraConfig:
+    """Low-rank adapters that are trained in place of the weights (LoRA)."""
+
+    rank: Count | None = None
+    """Rank of the adapters; without it there are none, and the weights themselves are trained."""
+    alpha: Positive = 16.0
+    """What an adapter adds is scaled by alpha / rank."""
+    dropout: BelowOne = 0.0
+    """Dropout of what an adapter reads."""
+    modules: tuple[str, ...] = ("q_proj", "v_proj")
+    """Ends of the names of the matrices that get adapters, such as "cross_attn.q_proj" or "up"."""
+    layers: tuple[int, ...] = ()
+    """Numbers of the layers that get adapters, from 0; all of them by default."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a number out of its range, and for settings without a rank."""
+        check_ranges(self)
+        for field in fields(self):
+            if self.rank is None and getattr(self, field.name) != field.default:
+                raise InputError(f"lora.{field.name} has no effect without lora.rank; set it too")
+
+
+class LowRank(nn.Module):
+    """`B A x`, of shape `(rows, columns)`."""
+
+    def __init__(self, columns: int, rows: int, rank: int) -> None:
+        super().__init__()
+        self.A = nn.Parameter(torch.empty(rank, columns))
+        self.B = nn.Parameter(torch.zeros(rows, rank))
+        nn.init.kaiming_uniform_(self.A, a=math.sqrt(5))  # as peft draws it
+
+    def product(self) -> Tensor:
+        """Return `B A`."""
+        return self.B @ self.A
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `(..., columns)` to `(..., rows)`."""
+        return F.linear(F.linear(x, self.A), self.B)
+
+
+class Adapted(Linear):
+    """A linear map with adapters of some of its rows; while they are merged, its weight has them.
+
+    `adapters` gives the name of each adapter, and the number of its stretch among `parts` equal
+    ones.
+    """
+
+    def __init__(
+        self, linear: nn.Module, config: LoraConfig, adapters: Mapping[str, int], parts: int
+    ) -> None:
+        if not isinstance(linear, Linear):
+            raise TypeError(f"adapters are for Linear, not for {type(linear).__name__}")
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = linear.in_features, linear.out_features
+        self.weight, self.bias = linear.weight, linear.bias
+        self.adapters, self.rows = dict(adapters), linear.out_features // parts
+        rank = config.rank or 1
+        self.scale, self.merged = config.alpha / rank, False
+        self.dropout = Dropout(config.dropout)
+        made = {name: LowRank(self.in_features, self.rows, rank) for name in adapters}
+        self.lora: Mapping[str, LowRank] = nn.ModuleDict(made)  # type: ignore[assignment] # is one
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `(..., in_features)` to `(..., out_features)`."""
+        out = super().forward(x)
+        if self.merged:
+            return out
+        read = self.dropout(x)
+        for name, number in self.adapters.items():
+            out = out + self._placed(self.scale * self.lora[name](read), number)
+        return out
+
+    def _placed(self, update: Tensor, number: int) -> Tensor:
+        """Put zeros for the outputs that the adapter does not reach."""
+        start = number * self.rows
+        return F.pad(update, (start, self.out_features - start - self.rows))
+
+    @torch.no_grad()
+    def merge(self) -> None:
+        """Add the adapters to the weight."""
+        for name, number in self.adapters.items():
+            rows = self.weight[number * self.rows : (number + 1) * self.rows]
+            rows += self.scale * self.lora[name].product()
+        self.merged = True
+
+
+@contextmanager
+def merged(model: nn.Module) -> Iterator[None]:
+    """Have a model's adapters in its weights, which afterwards are as they were, to the bit."""
+    adapted = [module for module in model.modules() if isinstance(module, Adapted)]
+    kept = [module.weight.detach().clone() for module in adapted]
+    for module in adapted:
+        module.merge()
+    try:
+        yield
+    finally:
+        for module, weight in zip(adapted, kept, strict=True):
+            with torch.no_grad():
+                module.weight.copy_(weight)
+            module.merged = False
+
+
+def targets(model: nn.Module) -> dict[str, tuple[str, int, int]]:
+    """What can have an adapter, by name: the module, its stretch, and the number of stretches."""
+    found = dict[str, tuple[str, int, int]]()
+    for path, module in model.named_modules():
+        if isinstance(module, Linear) and ".layers." in path:
+            above, _, last = path.rpartition(".")
+            names = HALVES.get(last, (last,))
+            found |= {f"{above}.{name}": (path, at, len(names)) for at, name in enumerate(names)}
+    return found
+
+
+def adapt(model: nn.Module, config: LoraConfig) -> None:
+    """Give a model adapters, and freeze all else but the head of an encoder.
+
+    Raises InputError, with the nearest name, for modules that match nothing, and for no layer.
+    """
+    known = targets(model)
+    for pattern in config.modules:
+        if not any(_matches(name, pattern) for name in known):
+            ends = {".".join(name.split(".")[-n:]) for name in known for n in (1, 2)}
+            raise InputError(
+                f'start.lora.modules: no matrix of a layer has a name that ends with "{pattern}"; '
+                f"there are {', '.join(sorted(e for e in ends if '.' not in e))}"
+                f"{did_you_mean(pattern, ends)}"
+            )
+    wanted = {f".layers.{number}." for number in config.layers}
+    chosen = dict[tuple[str, int], dict[str, int]]()
+    for name, (path, at, parts) in known.items():
+        in_layer = not wanted or any(layer in name for layer in wanted)
+        if in_layer and any(_matches(name, pattern) for pattern in config.modules):
+            chosen.setdefault((path, parts), {})[name.rpartition(".")[2]] = at
+    if not chosen:
+        raise InputError(
+            f"start.lora.layers = {[*config.layers]} and start.lora.modules leave no matrix that "
+            "gets an adapter"
+        )
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad = name.startswith("head.")
+    for (path, parts), adapters in chosen.items():
+        above, _, last = path.rpartition(".")
+        adapted = Adapted(model.get_submodule(path), config, adapters, parts)
+        setattr(model.get_submodule(above), last, adapted)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return f".{name}".endswith(f".{pattern}")

@@ -1,0 +1,114 @@
+"""LoRA: what a model with adapters computes, learns and gives back."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoderConfig, build
+from dragoman.models.build import Model
+from dragoman.models.lora import Adapted, LoraConfig, adapt, merged
+
+CONFIG = EncoderDecoderConfig(
+    src_vocab_size=19,
+    tgt_vocab_size=19,
+    d_model=12,
+    num_heads=2,
+    d_ff=20,
+    num_encoder_layers=2,
+    num_decoder_layers=2,
+    dropout=0.0,
+)
+ALL = ("q_proj", "k_proj", "v_proj", "out_proj", "up", "down")
+
+
+def adapted(modules: tuple[str, ...] = ALL, layers: tuple[int, ...] = ()) -> Model:
+    """A small model with adapters."""
+    torch.manual_seed(3)
+    model = build(CONFIG).eval()
+    adapt(model, LoraConfig(rank=2, alpha=6.0, modules=modules, layers=layers))
+    return model
+
+
+def moved(model: nn.Module) -> None:
+    """Give every adapter an effect."""
+    for name, parameter in model.named_parameters():
+        if name.endswith(".B"):
+            nn.init.normal_(parameter)
+
+
+def logits(model: Model) -> Tensor:
+    """What it computes for some ids."""
+    ids = torch.arange(3, 15).view(2, 6)
+    found: Tensor = model(ids, ids.flip(1))
+    return found
+
+
+@torch.no_grad()
+def test_step_zero_is_the_base_model_to_the_bit() -> None:
+    """B is zero, so neither adapters nor merging change a bit."""
+    torch.manual_seed(3)
+    expected = logits(build(CONFIG).eval())
+    model = adapted()
+    assert torch.equal(logits(model), expected)
+    with merged(model):
+        assert torch.equal(logits(model), expected)
+
+
+@torch.no_grad()
+def test_merging_is_the_same_function_and_leaves_no_trace() -> None:
+    """W + s B A computes what W x + s B A x does; afterwards the weights have their old bits."""
+    model = adapted().double()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    moved(model)
+    apart = logits(model)
+    with merged(model):
+        torch.testing.assert_close(logits(model), apart, rtol=1e-12, atol=1e-12)
+        assert not torch.equal(model.state_dict()[WEIGHT], before[WEIGHT])
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name]) or name.endswith(".B")
+
+
+WEIGHT = "encoder.layers.0.self_attn.kv_proj.weight"
+
+
+@torch.no_grad()
+def test_keys_and_values_are_adapted_apart() -> None:
+    """An adapter of v_proj moves the lower half of kv_proj alone, by alpha / r B A."""
+    model = adapted(("v_proj",))
+    moved(model)
+    module = model.get_submodule("encoder.layers.0.self_attn.kv_proj")
+    assert isinstance(module, Adapted)
+    low, before = module.lora["v_proj"], module.weight.clone()
+    with merged(model):
+        after = module.weight.clone()
+    assert torch.equal(after[:12], before[:12])
+    torch.testing.assert_close(after[12:] - before[12:], 3.0 * low.product())
+
+
+def test_only_adapters_learn() -> None:
+    """They alone have gradients; of chosen layers where layers are chosen."""
+    model = adapted(("cross_attn.q_proj",), (1,))
+    learning = [name for name, p in model.named_parameters() if p.requires_grad]
+    module = "decoder.layers.1.cross_attn.q_proj.lora.q_proj"
+    assert learning == [f"{module}.A", f"{module}.B"]
+    logits(model.train()).sum().backward()
+    grads = [name for name, p in model.named_parameters() if p.grad is not None]
+    assert grads == learning
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"modules": ("q_prj",)}, "did you mean q_proj"),
+        ({"layers": (7,)}, "leave no matrix"),
+        ({"rank": 0}, "rank is 0; it must be"),
+        ({"rank": None, "alpha": 2.0}, "lora.alpha has no effect without lora.rank"),
+    ],
+)
+def test_settings_that_cannot_be(wrong: dict[str, object], message: str) -> None:
+    """Each is one sentence."""
+    with pytest.raises(InputError, match=message):
+        adapt(build(CONFIG), replace(LoraConfig(rank=2), **wrong))  # type: ignore[arg-type]
