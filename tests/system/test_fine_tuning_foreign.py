@@ -1,5 +1,6 @@
 """`dragoman train --from` a folder of Hugging Face, for every task: what is written answers."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,8 @@ def recipe(folder: Path, task: str) -> Path:
     data, batch = f'train = "{text}"', "max_tokens = 200\nmax_length = 40"
     match task:
         case "translate":
-            data = f'src = "{text}"\ntgt = "{text}"'
+            other = shutil.copy(text, folder / "other")
+            data = f'src = "{text}"\ntgt = "{other}"'
         case "generate":
             data, batch = f'train = ["{text}"]\nsplit = "line"', "rows = 2\nlength = 16"
         case "pretrain":

@@ -1,7 +1,7 @@
 """The verbs that answer line by line: `translate`, `classify` and `tag`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -28,7 +28,7 @@ from dragoman.cli.output import (
     precision_of,
     to_json,
 )
-from dragoman.cli.pipes import check_output, lines_from
+from dragoman.cli.pipes import InputLines, check_output, lines_from
 from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
 
@@ -166,24 +166,27 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "min_p": min_p,
         "seed": seed,
         "shortlist": shortlist or None,
-        "split_sentences": False if no_split else None,
-        "retry": False if no_retry else None,
+        **{name: False for name, no in (("split_sentences", no_split), ("retry", no_retry)) if no},
         "max_batch_tokens": max_batch_tokens,
     }
     command = _command(chosen, prefixes, ensemble or (), compute)
     command |= {"--json": as_json, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
     check_output(output, model, prefixes)
-    check(model, verify=verify)
     starts = _is_next if n_best > 1 and not as_json else None
     lines = each_line(model, file, command, output=output, resume=resume, starts=starts)
-    with lines as given, nullcontext() if prefixes is None else lines_from(prefixes) as begun:
-        models = [model, *(ensemble or ())]
-        translator = _loaded(models, compute, device).between(src_lang, tgt_lang)
-        _translate(given, begun, translator, chosen, as_json=as_json)
+    with lines as given, _given(prefixes) as begun:
+        translator = _loaded([model, *(ensemble or ())], compute, device, verify=verify)
+        _translate(given, begun, translator.between(src_lang, tgt_lang), chosen, as_json=as_json)
 
 
-def _loaded(models: list[Path], compute: str, device: str) -> "Translator":
+def _given(prefixes: Path | None) -> AbstractContextManager[InputLines | None]:
+    """The lines of a file of prefixes, if there is one."""
+    return nullcontext() if prefixes is None else lines_from(prefixes)
+
+
+def _loaded(models: list[Path], compute: str, device: str, *, verify: bool) -> "Translator":
     """The first model, with the others as its ensemble."""
+    check(models[0], verify=verify)
     from dragoman.tasks.translate.translator import Translator
 
     precision = precision_of(compute, device)
@@ -202,7 +205,7 @@ def _command(
     renamed = {"split_sentences": "--no-split", "retry": "--no-retry"}
     named = {name: f"--{name.replace('_', '-')}" for name in chosen if name != "max_batch_tokens"}
     command = {option: chosen[name] for name, option in named.items() if name not in renamed}
-    command |= {no: True if chosen[name] is False else None for name, no in renamed.items()}
+    command |= {no: True if name in chosen else None for name, no in renamed.items()}
     return command | {
         "--prefixes": None if prefixes is None else str(prefixes),
         "--ensemble": [digest_of(other) for other in ensemble] or None,
