@@ -76,3 +76,24 @@ def test_a_folder_of_hugging_face_goes_on_learning(
     if task in ("translate", "generate"):
         ended = dragoman.run("convert", out, tmp_path / "back", "--to", "huggingface")
         assert ended.code == 0, ended.said
+
+
+@pytest.mark.parametrize("task", ["translate", "generate", "classify"])
+def test_adapters_of_a_folder_of_hugging_face(
+    task: str, dragoman: CommandLine, tmp_path: Path
+) -> None:
+    """They are a model with the folder that they adapt, as the run's folder is one by itself."""
+    start, out = make(tmp_path / "theirs", STARTS[task]), tmp_path / "run"
+    run = ("train", recipe(tmp_path, task), "--from", start, "--out", out, "start.lora.rank=2")
+    ended = dragoman.run(*run)
+    assert ended.code == 0, ended.said
+    lines = tmp_path / "lines"
+    lines.write_text("A man in a hat.\n", encoding="utf-8")
+    given = ("--file", lines, "--temperature", 0, "--max-tokens", 3)
+    verb = (task, *(given if task == "generate" else (lines,)))
+    merged = dragoman.run(verb[0], out, *verb[1:])
+    assert merged.code == 0, merged.said
+    if task != "classify":  # whose head stands in the run's folder only
+        adapted = dragoman.run(verb[0], out / "adapter", *verb[1:])
+        assert adapted.code == 0, adapted.said
+        assert adapted.said.splitlines()[0] == merged.said.splitlines()[0]
