@@ -29,6 +29,7 @@ from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.cost.recipes import workload_of
 from dragoman.models import EncoderOnly, Model, ModelConfig, build
 from dragoman.nn import Decoder, Encoder, Precision, autocast
+from dragoman.nn.cpu.native import imitated
 from dragoman.tasks.work import Shape, Work, Workload
 
 MOMENTS = 2  # numbers of Adam for each parameter
@@ -106,7 +107,7 @@ def training_step(
             stack.checkpointing = activation_checkpointing
     batch = _sample(workload, config, shape)
     batches, kept = min(accumulate, 2), 0
-    with dry:
+    with dry, imitated():
         for _ in range(batches):
             before = dry.now
             with autocast(precision, CPU):
@@ -167,7 +168,7 @@ def forward_pass(
     dry = DryRun()
     model = dry.build(lambda: build(config)).eval()
     batch = _sample(workload, config, shape)
-    with autocast(precision, CPU), dry:
+    with autocast(precision, CPU), dry, imitated():
         workload.loss(model, batch, SMOOTHING)
     return ForwardPass(flops=dry.flops, peak=dry.peak)
 

@@ -170,7 +170,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 part_loss, grad = cross_entropy_with_gradient(logits, targets_M[part], smoothing)
                 loss += part_loss
                 grad_hidden[part] = grad @ weight
-                grad_weight += grad.T @ hidden_MD[part]
+                grad_weight += (grad.T @ hidden_MD[part]).to(grad_weight.dtype)
                 if grad_bias is not None:
                     grad_bias += grad.sum(0)
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)

@@ -11,7 +11,9 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +28,7 @@ FLAGS = ("-O3", "-march=native", "-std=c11", "-fPIC", "-ffp-contract=off", "-fno
 WIDE = ("-mprefer-vector-width=512",) if platform.machine() in {"x86_64", "AMD64"} else ()
 THREADED = "-fopenmp"
 _LOCK = Lock()
+_IMITATED = ContextVar("_IMITATED", default=False)
 
 
 class Functions(Protocol):
@@ -42,9 +45,28 @@ def native() -> Functions | None:
 
 
 def native_for(x: Tensor, *dtypes: torch.dtype) -> Functions | None:
-    """Return them if they can read this tensor: contiguous, on the CPU, of one of these types."""
+    """Return them if they can read this tensor: contiguous, on the CPU, of one of these types.
+
+    Inside `imitated` they do nothing.
+    """
     readable = x.device.type == "cpu" and x.dtype in dtypes and x.is_contiguous()
-    return native() if readable else None
+    functions = native() if readable else None
+    return _Imitated() if functions is not None and _IMITATED.get() else functions
+
+
+@contextmanager
+def imitated() -> Iterator[None]:
+    """Inside, what is compiled does nothing, for tensors that have a size but no numbers."""
+    token = _IMITATED.set(True)
+    try:
+        yield
+    finally:
+        _IMITATED.reset(token)
+
+
+class _Imitated:
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        return lambda *_: 0
 
 
 @cache
