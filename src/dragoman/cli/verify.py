@@ -21,7 +21,9 @@ def check(model: Path, *, verify: bool) -> None:
     if not verify:
         return
     from dragoman.convert.verify import verify as compare
+    from dragoman.models.adapters import base_of
     from dragoman.tasks.folders import read_folder
 
-    worst = compare(read_folder(model, device="cpu"))
-    say(f"{model} gives the logits of its publisher, within {worst:.1e} of the largest.")
+    compared = base_of(model) or model  # adapters have no publisher's logits
+    worst = compare(read_folder(compared, device="cpu"))
+    say(f"{compared} gives the logits of its publisher, within {worst:.1e} of the largest.")

@@ -62,14 +62,14 @@ def quantize(
         tokenizers: tuple[Saves, Saves] | dict[str, Content]
         tokenizers = folder.src_tokenizer, folder.tgt_tokenizer
         if config.published is not None:
-            tokenizers = keep_origin(model, folder.config, folder.model.state_dict())
+            tokenizers = keep_origin(folder.path, folder.config, folder.model.state_dict())
         save_model(part, folder.model, config, tokenizers=tokenizers, eight_bits=True)
-        if (model / SHORTLIST).exists():
-            shutil.copyfile(model / SHORTLIST, part / SHORTLIST)
+        if (folder.path / SHORTLIST).exists():
+            shutil.copyfile(folder.path / SHORTLIST, part / SHORTLIST)
         drift = None
         if sentences is not None:
             drift = _drift(folder, read_folder(part, device="cpu"), sentences, references)
-        (part / CARD).write_text(_card(model / CARD, drift), encoding="utf-8")
+        (part / CARD).write_text(_card(folder.path / CARD, drift), encoding="utf-8")
     return drift
 
 

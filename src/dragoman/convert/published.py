@@ -15,7 +15,10 @@ from dragoman.convert.verify import LENGTHS, compare_with_class, digest, is_comp
 from dragoman.errors import InputError
 from dragoman.files.writing import creating
 from dragoman.models.adapters import base_of
-from dragoman.models.folder import AS_IT_IS, save_model
+from dragoman.models.config import EncoderOnlyConfig
+from dragoman.models.folder import AS_IT_IS, CONFIG, save_model
+from dragoman.models.foreign import family
+from dragoman.models.foreign.files import read_object
 from dragoman.models.foreign.origin import ORIGIN, give_back, keep_origin
 from dragoman.tasks.folders import Folder, read_folder
 
@@ -56,8 +59,18 @@ def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
     DragomanError where the logits differ; then there is no folder `out`.
     """
     if folder.config.format == AS_IT_IS:
-        raise InputError(f"{folder.path} is a folder of Hugging Face already; copy it")
+        raise InputError(
+            f"{folder.path} is a folder of Hugging Face already: copy it, or "
+            "merge the adapters of it first (dragoman convert ADAPTERS MERGED)"
+        )
     check_installed("transformers")
+    theirs = family(hf := read_object(folder.path / ORIGIN / CONFIG)).config(hf)
+    ours = folder.config.model
+    if isinstance(ours, EncoderOnlyConfig) and ours.head != getattr(theirs, "head", None):
+        raise InputError(
+            f"{folder.path} has another head than the folder of Hugging Face that it came from, "
+            "whose class and labels would be given back; use it here"
+        )
     tensors, files = give_back(folder.path / ORIGIN, folder.model.state_dict(), folder.config.model)
     with creating(out, "converted model") as part:
         write_tensors(tensors, part, shard_size)

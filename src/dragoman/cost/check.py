@@ -85,7 +85,8 @@ def check_states(recipe: RunRecipe, limit: int | None) -> None:
     """
     parts = count_parameters(work_of(recipe).config)
     parameters = sum(count for name, count in parts.items() if name in STACKS)
-    copies = 1 if recipe.start.freeze else STATES + (recipe.train.ema is not None)
+    frozen = recipe.start.freeze or recipe.start.lora.rank
+    copies = 1 if frozen else STATES + (recipe.train.ema is not None)
     needed = copies * FLOAT * parameters
     if limit is not None and needed > limit:
         raise InputError(
@@ -109,7 +110,7 @@ def check_batches(
     """
     recipe, train = work.recipe, work.recipe.train
     device = choose_device(train.device)
-    if limit is None or device.type != "cpu" or recipe.start.freeze:
+    if limit is None or device.type != "cpu" or recipe.start.freeze or recipe.start.lora.rank:
         return
     precision = counted_as(choose_precision(train.precision, device))
     workload, real = workload_of(recipe), work_of(replace(recipe, model=config), work.length)

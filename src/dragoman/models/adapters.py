@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from dragoman.errors import DragomanError, InputError, did_you_mean
+from dragoman.files.writing import replacing
 from dragoman.models.build import reading
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
@@ -68,8 +69,10 @@ def save_adapter(
     folder = run / "adapter"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, folder / WEIGHTS, {"format": "pt"})
-        (folder / CONFIG).write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n", "utf-8")
+        with replacing(folder / WEIGHTS, "adapters") as file:
+            save_file(tensors, file, {"format": "pt"})
+        with replacing(folder / CONFIG, "adapters") as file:
+            file.write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n", "utf-8")
     except (OSError, SafetensorError) as error:
         raise DragomanError(f"cannot write the adapters to {folder}: {error}") from error
 

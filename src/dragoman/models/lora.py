@@ -150,6 +150,9 @@ def adapt(model: nn.Module, config: LoraConfig) -> None:
                 f"there are {', '.join(sorted(e for e in ends if '.' not in e))}"
                 f"{did_you_mean(pattern, ends)}"
             )
+    for number in config.layers:
+        if not any(f".layers.{number}." in name for name in known):
+            raise InputError(f"start.lora.layers: there is no layer {number}; they count from 0")
     wanted = {f".layers.{number}." for number in config.layers}
     chosen = dict[tuple[str, int], dict[str, int]]()
     for name, (path, at, parts) in known.items():

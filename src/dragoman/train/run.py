@@ -131,7 +131,7 @@ def run_job(
     parts = world.together(lambda: Parts.around(job, recipe, folder, console, world))
     progress = world.in_turn(lambda: parts.resume(console))
     learner = world.stepper(parts.stepper, job, config, parts.too_large, sharded=parts.sharded)
-    parts = replace(parts, stepper=learner)
+    parts = replace(parts, stepper=learner, optimizer=learner.optimizer)
     parts.rehearse()
     display = ConsoleReport(console, config)
     reporters: list[Observer] = [display]
@@ -271,7 +271,7 @@ class Parts:
         """Validate the model as it is now."""
         self.job.model.to(self.device)
         model = self.job.model
-        with within_memory(lambda: self.too_large([])), self.stepper.precision(), merged(model):
+        with within_memory(lambda: self.too_large([])), merged(model), self.stepper.precision():
             validation = self.job.measure()
         if self.sharded:
             self.job.model.to("cpu")

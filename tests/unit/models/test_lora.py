@@ -103,7 +103,7 @@ def test_only_adapters_learn() -> None:
     ("wrong", "message"),
     [
         ({"modules": ("q_prj",)}, "did you mean q_proj"),
-        ({"layers": (7,)}, "leave no matrix"),
+        ({"layers": (7,)}, "there is no layer 7"),
         ({"rank": 0}, "rank is 0; it must be"),
         ({"rank": None, "alpha": 2.0}, "lora.alpha has no effect without lora.rank"),
     ],

@@ -55,8 +55,11 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
 
 def _decoding(hf: HF, said: HF) -> DecodingDefaults:
     """The beam of the publisher; the length too, where it is said."""
-    longest = said.get("max_length", said.get("max_new_tokens", 0))
-    if "max_length" in said:  # which counts the beginning, and may keep a place for a forced end
+    new = said.get("max_new_tokens")
+    longest = new or said.get("max_length", 0)
+    if (
+        not new and "max_length" in said
+    ):  # which counts the beginning, and may keep a place for a forced end
         longest -= 2 if "forced_eos_token_id" in said else 1
     plain = DecodingDefaults()
     return DecodingDefaults(

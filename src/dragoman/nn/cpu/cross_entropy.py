@@ -40,8 +40,8 @@ def cross_entropy_with_gradient(
 def _native_loss(
     functions: Functions, logits_MV: Tensor, targets_M: Tensor, smoothing: float, *, gradient: bool
 ) -> Tensor:
-    losses_M = torch.empty(len(targets_M))
-    where = logits_MV.data_ptr(), targets_M.contiguous().data_ptr(), losses_M.data_ptr()
+    losses_M, targets_M = torch.empty(len(targets_M)), targets_M.contiguous()
+    where = logits_MV.data_ptr(), targets_M.data_ptr(), losses_M.data_ptr()
     half = logits_MV.dtype is torch.bfloat16
     if functions.cross_entropy(*where, *logits_MV.shape, smoothing, gradient, half):
         raise IndexError(f"a target is not one of the {logits_MV.shape[1]} tokens")

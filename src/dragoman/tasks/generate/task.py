@@ -138,6 +138,10 @@ def assemble(
     hold_out = None if data.valid else data.hold_out
     texts = DocumentTexts(data.training, data.split, hold_out)
     tokenizer = begin_tokenizer(recipe, texts, folder.training, say)
+    if tokenizer.pad_id == tokenizer.eos_id:
+        say(
+            "Warning: the tokenizer has no padding of its own, so the end of a text is not learned."
+        )
     chat = recipe.generation.chat
     encoder = tokenizer if chat is None else DialogueCodec(tokenizer, chat)
     training, held = prepare_documents(

@@ -169,7 +169,7 @@ class IdTranslator:
         if lists is None:
             return [[_without(begin, each) for each in best] for best in found]
         return [
-            [replace(each, ids=lists.tokens(sentence, each)) for each in best]
+            [_without(begin, replace(each, ids=lists.tokens(sentence, each))) for each in best]
             for sentence, best in enumerate(found)
         ]
 
@@ -178,7 +178,8 @@ class IdTranslator:
         if self.shortlist is None:
             raise InputError("this translator has no shortlist; load one from a folder that has")
         shortlist = self.shortlist()
-        found = (shortlist.of(source.ids, source.prefix) for source in sources)
+        begin = self.specials.begin
+        found = (shortlist.of(source.ids, (*begin, *source.prefix)) for source in sources)
         specials = self.specials
         never = (*specials.forbidden, specials.bos_id, specials.eos_id)
         allowed = [tokens[~np.isin(tokens, never)] for tokens in found]
