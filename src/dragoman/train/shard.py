@@ -9,6 +9,8 @@ place of 16.
 
 What is sharded is a copy, so the job keeps an ordinary model on the CPU: the first process fetches
 the weights into it to validate, to export and to save, by code that knows nothing of shards.
+
+PyTorch's own parts for it are imported where they are used: half a second, which nobody else needs.
 """
 
 import warnings
@@ -19,9 +21,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
 
 from dragoman.errors import InputError
 from dragoman.nn import Decoder, Encoder
@@ -80,6 +79,9 @@ def sharded_loss(job: Job[Any], device: torch.device, size: int, *, copy: bool) 
 
     Each layer is a unit, what a decoder asks of it before it runs is one more; then all the rest.
     """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import FSDPModule, fully_shard
+
     warnings.filterwarnings("ignore", "FSDP2-wrapped module")  # may return no view changed in place
     mesh = init_device_mesh(device.type, (size,))
     model = deepcopy(job.model) if copy else job.model
@@ -114,6 +116,8 @@ def sharded_optimizer(
 
 def _share(value: Tensor, like: Tensor) -> Tensor:
     """Return the part of a tensor that this process keeps; all have the whole, so none is sent."""
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
     if not isinstance(like, DTensor) or value.shape != like.shape:
         return value.to(like.device)
     moved = value.to(like.device)
@@ -122,6 +126,8 @@ def _share(value: Tensor, like: Tensor) -> Tensor:
 
 def whole_tensors(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
     """Gather tensors from their shares, one after the other; those who `keep` them get them."""
+    from torch.distributed.tensor import DTensor
+
     whole = {}
     for name, tensor in tensors.items():
         full = tensor.detach()
