@@ -98,7 +98,7 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
         family=str(hf["model_type"]),
         forbidden=_forbidden(said),
         begin=() if begin is None or not isinstance(model, EncoderDecoderConfig) else (int(begin),),
-        ends=_ends(said) if isinstance(model, DecoderOnlyConfig) else (),
+        ends=_ends(said, size) if isinstance(model, DecoderOnlyConfig) else (),
         early_stopping=STOPPING[stopping],
         min_length=max(0, int(said.get("min_length", 0)) - 1),
         no_repeat_ngrams=int(said.get("no_repeat_ngram_size", 0)),
@@ -108,10 +108,11 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
     )
 
 
-def _ends(said: HF) -> tuple[int, ...]:
-    """The ids that end a text: one, or a list."""
+def _ends(said: HF, size: int) -> tuple[int, ...]:
+    """The ids that end a text, one or a list; those beyond the vocabulary are never written."""
     ends = said.get("eos_token_id", ())
-    return (int(ends),) if isinstance(ends, int) else tuple(map(int, ends))
+    ids = (ends,) if isinstance(ends, int) else tuple(map(int, ends))
+    return tuple(id_ for id_ in ids if 0 <= id_ < size)
 
 
 def _forbidden(said: HF) -> tuple[int, ...]:
