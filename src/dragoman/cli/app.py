@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
 from types import UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -223,7 +223,7 @@ def _hint(word: str, known: Iterable[str]) -> str:
 def _bad(error: Click, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN401 -- a type
     """A value of the wrong type."""
     name, value = _name(error.param), _value(error.param, given)
-    if isinstance(annotation, UnionType):
+    while get_origin(annotation) in {Union, UnionType, list}:
         annotation = get_args(annotation)[0]
     if annotation in KINDS:
         return f"{name} must be {KINDS[annotation]}, not {value}"

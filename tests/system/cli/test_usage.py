@@ -3,7 +3,8 @@
 from collections.abc import Container
 from itertools import chain
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
@@ -22,13 +23,16 @@ def options_of(verb: str) -> dict[str, str]:
     found = {}
     for each in COMMANDS[verb].params:
         if each.param_type_name == "option":
-            kind = TYPES[verb][each.name]
-            words = map(str, get_args(kind))
-            must = {int: "a whole number", float: "a number", bool: "no"}
-            plain = [must[one] for one in (kind, *get_args(kind)) if one in must]
-            texts = {str, Path, list[str], list[Path]} & {kind, *get_args(kind)}
-            found[each.opts[0]] = plain[0] if plain else "" if texts else " or ".join(words)
+            found[each.opts[0]] = must_be(TYPES[verb][each.name])
     return found
+
+
+def must_be(kind: Any) -> str:  # noqa: ANN401 -- a type
+    """What a value of a type must be, in words; see `options_of`."""
+    if get_origin(kind) in {Union, UnionType, list}:
+        return must_be(get_args(kind)[0])
+    words = {int: "a whole number", float: "a number", bool: "no", str: "", Path: ""}
+    return words[kind] if kind in words else " or ".join(get_args(kind))
 
 
 def required(verb: str) -> dict[str, list[str]]:
@@ -124,7 +128,7 @@ def test_the_laws_reach_every_kind() -> None:
     kinds = {must for verb in COMMANDS for must in options_of(verb).values()}
     assert {"", "no", "a number", "a whole number", "text or words or columns"} < kinds
     assert "file or line or blank-line" in kinds
-    assert {len(required(verb)) for verb in COMMANDS} == {0, 1, 3}
+    assert {len(required(verb)) for verb in COMMANDS} == {0, 1, 2, 3}
 
 
 def test_wrong_options_before_a_verb(run: Run) -> None:
