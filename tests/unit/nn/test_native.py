@@ -13,7 +13,7 @@ from tests.processors import needs_compiler, without_compiler
 
 from dragoman.models.plan.layers import PlannedNorm
 from dragoman.models.plan.products import can_pack
-from dragoman.models.plan.quantized import QuantizedLinear, quantized
+from dragoman.models.plan.quantized import BLOCK, QuantizedLinear, quantized
 from dragoman.nn import Linear
 from dragoman.nn.cpu import native
 from dragoman.nn.cpu.ranking import LogSoftmax, top_tokens
@@ -61,6 +61,21 @@ def test_products_of_integers_have_the_bits_of_torch(
     for product in (fast, slow):
         product.keep(kept)
         assert torch.equal(product(x_MI, relu=relu), expected[0][:, kept])
+
+
+@pytest.mark.skipif(not can_pack("int8"), reason="torch's sums overflow here")
+@torch.inference_mode()
+def test_joined_maps_have_the_integers_of_each() -> None:
+    """Also where the rows of one are rounded in several blocks."""
+    linears = [Linear(70, outputs) for outputs in (2 * BLOCK + 30, 5)]
+    x_MI = numbers(5, 9, 70)
+    with without_compiler():
+        apart = [QuantizedLinear(linear)(x_MI) for linear in linears]
+    q_OI, scale_O1 = quantized(linears[0].weight)
+    assert torch.equal(QuantizedLinear(*linears)(x_MI), torch.cat(apart, 1))
+    expected_MO = x_MI.double() @ (q_OI * scale_O1).double().t() + linears[0].bias
+    rounding = x_MI.abs().amax(1, keepdim=True) / 127 * (q_OI * scale_O1).abs().sum(1)
+    assert ((apart[0] - expected_MO).abs() <= rounding).all()
 
 
 @needs_compiler

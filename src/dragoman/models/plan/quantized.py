@@ -6,6 +6,7 @@ Integers add up to the same sum in any order, so a row's result cannot depend on
 """
 
 import ctypes
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,8 @@ LARGEST = 127
 """The largest integer: symmetric, so that 0 stays 0."""
 TILE_OUTPUTS = 64
 """Outputs that `native.c` computes side by side."""
+BLOCK = 256
+"""Rows of weights that are rounded at a time."""
 
 
 class _Matrix(ctypes.Structure):
@@ -41,7 +44,7 @@ class QuantizedLinear:
 
         Its integers are those of its own weights, whatever the scale.
         """
-        weight_OI, w_scale_O1 = quantized(torch.cat([each.weight for each in linears]).float())
+        weight_OI, w_scale_O1 = _rounded([each.weight for each in linears])
         self.outputs, self.inputs = weight_OI.shape
         scale_O = torch.ones(self.outputs)
         scale_O[: linears[0].out_features] = first_scale
@@ -134,6 +137,16 @@ class QuantizedLinear:
             rows,
         )
         return out_MO
+
+
+def _rounded(weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the rows of matrices, one below the other, as `quantized` does, some at a time.
+
+    A vocabulary of 256,000 has a gigabyte of weights, of which no other copy is made so.
+    """
+    blocks = [block for weight in weights for block in weight.split(BLOCK)]
+    integers, scales = zip(*(quantized(block.float()) for block in blocks), strict=True)
+    return torch.cat(integers), torch.cat(scales)
 
 
 def _tiled(weight_OI: Tensor, w_scale_O: Tensor, bias_O: Tensor) -> list[Tensor]:
