@@ -15,7 +15,7 @@ from tests.docs.pages import ROOT
 from tests.unit.tasks.tiny import save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 
-from dragoman.data.town import write_town
+from dragoman.data.made import write_town
 
 ONE_LAYER = (
     "tokenizer.vocab_size=300",

@@ -1,4 +1,4 @@
-"""Pairs of texts that come with the package: a recipe and the demonstration need no files."""
+"""Texts that come with the package: a recipe and the demonstration need no files."""
 
 import lzma
 import re
@@ -53,9 +53,26 @@ def demo_corpus() -> DemoCorpus:
 
     A line is a pair, English, tab, Chinese; empty lines separate the three parts.
     """
-    content = files("dragoman.data").joinpath("demo.tsv.xz").read_bytes()
-    parts = lzma.decompress(content).decode().split("\n\n")
+    parts = _shipped("demo.tsv.xz").split("\n\n")
     return DemoCorpus(*([Pair(*line.split("\t")) for line in part.split("\n")] for part in parts))
+
+
+def write_town(folder: Path, train: int = 20_000, valid: int = 500) -> dict[str, Path]:
+    """Write conversations about a small town to `train.txt` and `valid.txt`; return the paths.
+
+    They are the first ones of those that `tools/town.py` has written into the package. Between two
+    stands an empty line, and a line is a turn.
+    """
+    paths = {"train": folder / "train.txt", "valid": folder / "valid.txt"}
+    parts = _shipped("town.txt.xz").split("\n\n\n")
+    for path, text, size in zip(paths.values(), parts, (train, valid), strict=True):
+        with replacing(path, "texts") as part:
+            part.write_text("\n\n".join(text.split("\n\n")[:size]) + "\n", encoding="utf-8")
+    return paths
+
+
+def _shipped(name: str) -> str:
+    return lzma.decompress(files("dragoman.data").joinpath(name).read_bytes()).decode()
 
 
 # ---------------------------------------------------------------- numbers, written out

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from dragoman.data.documents import HoldOut, Split, standard_library
-from dragoman.data.town import write_town
+from dragoman.data.made import write_town
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
 from dragoman.models.defaults import GenerationDefaults

@@ -16,7 +16,7 @@ from tests.unit.tasks.tiny_generator import make_config, make_generator, make_mo
 
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
-from dragoman.data.town import write_town
+from dragoman.data.made import write_town
 from dragoman.errors import InputError
 from dragoman.models.defaults import ChatTemplate, GenerationDefaults
 from dragoman.models.folder import read_config, save_model

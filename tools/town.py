@@ -1,4 +1,6 @@
-"""Conversations about a small town, made by the package: each answer can be checked.
+"""Conversations about a small town, whose every answer can be checked: `python -m tools.town`.
+
+It writes those of the recipe `town` into the package, as `file_text` has them.
 
 The town is always the same. A visitor asks and the town answers; after the first question, the
 place, what is asked about it or the number of people may have been said in an earlier turn only.
@@ -8,12 +10,16 @@ two questions about one place, a place and a number of tickets, a place and an h
 withheld: no training conversation contains it, and each validation conversation ends with one.
 """
 
-from pathlib import Path
+import lzma
+from importlib.resources import as_file, files
 from typing import NamedTuple
 from zlib import crc32
 
 from dragoman.data.numbers import Dice
-from dragoman.files.writing import replacing
+
+SEED = 1
+SIZES = (20_000, 500)
+"""Of the corpus that the package ships: number of training and validation conversations."""
 
 
 class Place(NamedTuple):
@@ -147,14 +153,12 @@ def _clock(hour: int) -> str:
     return f"{(hour - 1) % 12 + 1} {'am' if hour < 12 else 'pm'}"
 
 
-def write_town(folder: Path, train: int = 20_000, valid: int = 500) -> dict[str, Path]:
-    """Write so many conversations to `train.txt` and `valid.txt`, a blank line between them.
+def file_text(train_size: int, valid_size: int, *, seed: int) -> str:
+    """Conversations with an empty line between them, and two between training and validation."""
+    return "\n\n\n".join(map("\n\n".join, town_corpus(train_size, valid_size, seed=seed)))
 
-    Returns the paths. The same bytes each time, so a run that is resumed finds its texts unchanged.
-    """
-    paths = {"train": folder / "train.txt", "valid": folder / "valid.txt"}
-    parts = town_corpus(train, valid, seed=1)
-    for path, conversations in zip(paths.values(), parts, strict=True):
-        with replacing(path, "texts") as part:
-            part.write_text("\n\n".join(conversations) + "\n", encoding="utf-8")
-    return paths
+
+if __name__ == "__main__":
+    content = file_text(*SIZES, seed=SEED).encode()
+    with as_file(files("dragoman.data").joinpath("town.txt.xz")) as path:
+        path.write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))

@@ -4,18 +4,27 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.data.town import TOWN, town_corpus, withheld, write_town
+from tools.town import SEED, SIZES, TOWN, file_text, town_corpus, withheld
+
+from dragoman.data.made import write_town
 
 HOURS = {f"{hour % 12 or 12} {'ap'[hour > 11]}m": hour for hour in range(24)}
 
 
-def test_what_is_written_is_what_was_asked_for_and_stays_so(tmp_path: Path) -> None:
-    """As many conversations as were asked for, a blank line between; twice the same bytes."""
-    first = {n: p.read_text("utf-8") for n, p in write_town(tmp_path / "a", 40, 7).items()}
-    assert [text.count("\n\n") for text in first.values()] == [39, 6]
-    again = {n: p.read_text("utf-8") for n, p in write_town(tmp_path / "b", 40, 7).items()}
-    assert again == first
+def test_the_package_ships_what_is_written_here(tmp_path: Path) -> None:
+    """Both files of the recipe `town`, byte for byte; another seed makes another corpus."""
+    parts = file_text(*SIZES, seed=SEED).split("\n\n\n")
+    written = [path.read_text("utf-8") for path in write_town(tmp_path).values()]
+    assert written == [f"{part}\n" for part in parts]
+    assert [text.count("\n\n") + 1 for text in written] == list(SIZES)
     assert town_corpus(40, 7, seed=2)[0] != town_corpus(40, 7, seed=1)[0]
+
+
+def test_as_many_are_written_as_were_asked_for(tmp_path: Path) -> None:
+    """The first ones, with a blank line between."""
+    train, valid = (path.read_text("utf-8") for path in write_town(tmp_path, 40, 7).values())
+    assert [text.count("\n\n") for text in (train, valid)] == [39, 6]
+    assert ["\n\n".join(part) + "\n" for part in town_corpus(40, 7, seed=SEED)] == [train, valid]
 
 
 def answered(turns: list[str]) -> Iterator[tuple[str, str]]:
