@@ -100,11 +100,6 @@ def one_line(text: str) -> str:
     return " ".join(text.splitlines()).strip()
 
 
-def join(parts: Iterable[str]) -> str:
-    """The parts in one line, as `joined` puts them together."""
-    return joined(parts)[0]
-
-
 def joined(
     parts: Iterable[str], spaces: Iterable[str] = repeat("")
 ) -> tuple[str, list[tuple[int, int]]]:

@@ -36,59 +36,55 @@ class Found:
     """Whether it comes from a retry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """The ladder: blocked n-grams; a wider beam as well, unless translations are sampled; blocked
-    n-grams for each half or so. All in the whole vocabulary.
+def search_and_retry(
+    search: Search,
+    sources: Sequence[Source],
+    options: DecodingOptions,
+    src_tokenizer: Tokenizer,
+    tgt_tokenizer: Tokenizer,
+) -> list[Found]:
+    """Search, and search again what is degenerate: one result for each source, in order.
 
-    The first result that is not degenerate is taken; if there is none, the one with the least
-    `badness`, of equal ones the earliest: the plain search's, unless a retry is better.
+    The ladder: blocked n-grams; a wider beam as well, unless translations are sampled; blocked
+    n-grams for each half or so. All in the whole vocabulary. The first result that is not
+    degenerate is taken; if there is none, the one with the least `badness`, of equal ones the
+    earliest: the plain search's, unless a retry is better.
     """
-
-    search: Search
-    src_tokenizer: Tokenizer
-    tgt_tokenizer: Tokenizer
-
-    def __call__(self, sources: Sequence[Source], options: DecodingOptions) -> list[Found]:
-        """Search, and search again what is degenerate: one result for each source, in order."""
-        n_bests = self.search(sources, options)
-        found = [Found((src,), (best,)) for src, best in zip(sources, n_bests, strict=True)]
-        if not options.retry:
-            return found
-        doubted = [self.doubts(each) for each in found]
-        for chosen, cut in _ladder(options):
-            failed = [n for n, each in enumerate(doubted) if is_degenerate(each)]
-            if not failed:
-                break
-            parts_of = {n: self._cut(sources[n]) if cut else [sources[n]] for n in failed}
-            parts_of = {n: parts for n, parts in parts_of.items() if len(parts) > cut}
-            tried = iter(self.search([src for parts in parts_of.values() for src in parts], chosen))
-            for n, parts in parts_of.items():
-                again = Found(tuple(parts), tuple(next(tried) for _ in parts), retried=True)
-                if badness(now := self.doubts(again)) < badness(doubted[n]):
-                    found[n], doubted[n] = again, now
+    n_bests = search(sources, options)
+    found = [Found((src,), (best,)) for src, best in zip(sources, n_bests, strict=True)]
+    if not options.retry:
         return found
+    doubted = [_doubts(each, tgt_tokenizer) for each in found]
+    for chosen, cut in _ladder(options):
+        failed = [n for n, each in enumerate(doubted) if is_degenerate(each)]
+        if not failed:
+            break
+        parts_of = {n: _cut(sources[n], src_tokenizer) if cut else [sources[n]] for n in failed}
+        parts_of = {n: parts for n, parts in parts_of.items() if len(parts) > cut}
+        tried = iter(search([src for parts in parts_of.values() for src in parts], chosen))
+        for n, parts in parts_of.items():
+            again = Found(tuple(parts), tuple(next(tried) for _ in parts), retried=True)
+            if badness(now := _doubts(again, tgt_tokenizer)) < badness(doubted[n]):
+                found[n], doubted[n] = again, now
+    return found
 
-    def doubts(self, found: Found) -> set[str]:
-        """The doubts about the best translation of any part."""
-        pairs = zip(found.parts, found.n_best, strict=True)
-        return {
-            doubt
-            for src, best in pairs
-            for doubt in doubts(src.ids, best[0], self.tgt_tokenizer.decode(best[0].ids))
-        }
 
-    def _cut(self, src: Source) -> list[Source]:
-        """At punctuation, else at spaces or anywhere, into parts of at most half the tokens.
+def _doubts(found: Found, tokenizer: Tokenizer) -> set[str]:
+    """The doubts about the best translation of any part."""
+    pairs = [(src.ids, best[0]) for src, best in zip(found.parts, found.n_best, strict=True)]
+    return set[str]().union(*(doubts(ids, best, tokenizer.decode(best.ids)) for ids, best in pairs))
 
-        The prefix of the translation is the first one's.
-        """
-        if len(src) < LONG_ENOUGH:
-            return []
-        text = self.src_tokenizer.decode(src.ids)
-        (parts,) = to_chunks([text], self.src_tokenizer, (len(src) + 1) // 2)
-        first, *rest = parts
-        return [replace(src, ids=first), *(replace(src, ids=ids, prefix=()) for ids in rest)]
+
+def _cut(src: Source, tokenizer: Tokenizer) -> list[Source]:
+    """At punctuation, else at spaces or anywhere, into parts of at most half the tokens.
+
+    The prefix of the translation is the first one's.
+    """
+    if len(src) < LONG_ENOUGH:
+        return []
+    (parts,) = to_chunks([tokenizer.decode(src.ids)], tokenizer, (len(src) + 1) // 2)
+    first, *rest = parts
+    return [replace(src, ids=first), *(replace(src, ids=ids, prefix=()) for ids in rest)]
 
 
 def _ladder(options: DecodingOptions) -> Iterator[tuple[DecodingOptions, bool]]:

@@ -24,13 +24,13 @@ from dragoman.models import EncoderDecoder
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn import Arithmetic
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
-from dragoman.tasks.lines import Part, as_texts, join, joined, one_line, to_parts, windows
+from dragoman.tasks.lines import Part, as_texts, joined, one_line, to_parts, windows
 from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.tasks.translate.doubts import DOUBTS, doubts
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
 from dragoman.tasks.translate.published import Published
-from dragoman.tasks.translate.retries import Found, Retries
+from dragoman.tasks.translate.retries import Found, search_and_retry
 from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
@@ -267,9 +267,9 @@ class Translator(Loadable):
         for parts, prefix in zip(parts_of, self._prefixes(prefixes, len(lines)), strict=True):
             chunks = [ids for part in parts for ids in part.chunks]
             sources += [Source(ids, () if n else prefix) for n, ids in enumerate(chunks)]
-        retries = Retries(self._search, self.src_tokenizer, self.tgt_tokenizer)
+        tokenizers = self.src_tokenizer, self.tgt_tokenizer
         with self._ids.inference():
-            in_order = iter(retries(sources, options))
+            in_order = iter(search_and_retry(self._search, sources, options, *tokenizers))
         return [
             self._result(line, parts, list(islice(in_order, sum(len(p.chunks) for p in parts))))
             for line, parts in zip(lines, parts_of, strict=True)
@@ -336,7 +336,7 @@ class Translator(Loadable):
         texts_of = [[one_line(tokenizer.decode(h.ids)) for h in chosen] for chosen in chosen_of]
         chosen, texts = list(chain(*chosen_of)), list(chain(*texts_of))
         in_order = iter(texts_of)
-        written = [join(chain(*islice(in_order, len(part.chunks)))) for part in parts]
+        written = [joined(chain(*islice(in_order, len(part.chunks))))[0] for part in parts]
         between = [line[before.end : part.start] for before, part in pairwise(parts)]
         text, places = joined(written, between)
         given = sum(len(sentences_of(line[part.start : part.end])) for part in parts)

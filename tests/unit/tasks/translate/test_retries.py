@@ -21,7 +21,7 @@ from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.doubts import DOUBTS, badness
 from dragoman.tasks.translate.ids import Source
-from dragoman.tasks.translate.retries import Found, Retries
+from dragoman.tasks.translate.retries import Found, search_and_retry
 from dragoman.tasks.translate.translator import Translator
 
 TOKENIZER = make_tokenizer()
@@ -59,9 +59,9 @@ class Stub:
 
     def retried(self, *texts: str, options: DecodingOptions | None = None) -> list[Found]:
         """What the ladder makes of it."""
-        ladder = Retries(self.search, TOKENIZER, TOKENIZER)
         sources = [Source(ids) for ids in TOKENIZER.encode_batch(list(texts))]
-        return ladder(sources, options or DecodingOptions())
+        options = options or DecodingOptions()
+        return search_and_retry(self.search, sources, options, TOKENIZER, TOKENIZER)
 
 
 def test_nothing_is_searched_again_without_need() -> None:
