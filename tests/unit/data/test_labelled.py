@@ -16,7 +16,7 @@ from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelled, read_labelled
 from dragoman.errors import InputError
-from dragoman.tasks.classify.batches import class_batches
+from dragoman.tasks.classify.task import class_batches
 
 MakeEncoder = Callable[..., Any]
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dragoman.data.batches import Batch, plan_batches
-from dragoman.tasks.classify.batches import ClassBatch
+from dragoman.tasks.classify.task import ClassBatch
 from dragoman.tasks.generate.batches import LanguageBatch
 from dragoman.tasks.pretrain.batches import MaskedBatch
 from dragoman.tasks.tag.batches import TagBatch

@@ -1,14 +1,21 @@
-"""Learning to classify: labelled texts, an encoder with a vector for each, judged by accuracy."""
+"""Learning to classify: labelled texts, an encoder with a vector for each, judged by accuracy.
+
+The whole text goes in, and one label comes out.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from dragoman.data.batches import Batch, BatchConfig, SequenceBatches, framed
+from dragoman.data.dataset import Ragged, Splits
 from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelled, read_labelled
 from dragoman.errors import InputError
 from dragoman.evaluate import label_scores
@@ -16,7 +23,6 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.defaults import ReadingDefaults
 from dragoman.models.heads import ClassificationHead
 from dragoman.settings import override_settings
-from dragoman.tasks.classify.batches import ClassBatch, class_batches
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
@@ -56,6 +62,53 @@ class ClassifyRecipe(LabelRecipe):
         default_factory=lambda: EncoderOnlyConfig(head=ClassificationHead())
     )
     """The architecture."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassBatch(Batch):
+    """Padded texts and their labels. In the names of tensors: B texts, L positions."""
+
+    ids_BL: Tensor
+    """bos, piece ids, eos, padding."""
+    labels_B: Tensor
+    """The number of each text's label."""
+
+
+def class_batches(
+    dataset: LabelledDataset, config: BatchConfig, splits: Splits | None = None
+) -> SequenceBatches[ClassBatch]:
+    """Return the batches of labelled texts; texts over the limit are cut."""
+    return SequenceBatches(
+        sequences=dataset.texts,
+        examples=partial(_Texts, dataset, config.max_length),
+        content_hash=dataset.content_hash,
+        config=config,
+        splits=splits,
+    )
+
+
+class _Texts:
+    """Texts, perhaps sampled, cut to the limit."""
+
+    def __init__(self, dataset: LabelledDataset, limit: int, texts: Ragged) -> None:
+        self._dataset = dataset
+        self._texts = texts.cut(limit)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each text, with bos and eos."""
+        return self._texts.lengths + 2
+
+    def collate(self, rows: npt.NDArray[np.int64]) -> ClassBatch:
+        """The texts with these numbers as tensors."""
+        chosen = self._texts.take(rows)
+        return ClassBatch(
+            ids_BL=framed(chosen, self._dataset.special),
+            labels_B=torch.from_numpy(self._dataset.targets[rows]),
+            num_tokens=len(chosen.ids) + 2 * len(rows),
+            num_targets=len(rows),
+            indices=rows,
+        )
 
 
 def batch_loss(model: EncoderOnly, batch: ClassBatch, smoothing: float) -> Tensor:

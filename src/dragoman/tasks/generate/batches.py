@@ -131,7 +131,7 @@ class PackedBatches:
             _, ends, lengths = _advancing(documents, length, length)
         order = rng.permutation(len(ends))
         ends, lengths = ends[order], lengths[order]
-        return _Windows.of(dataset, self.config, ends - lengths, lengths, lengths)
+        return _Windows(dataset, self.config, ends - lengths, lengths, lengths)
 
     def fixed(self) -> Iterator[LanguageBatch]:
         """The whole text, each id but the first of a sequence predicted once, always the same way.
@@ -144,7 +144,7 @@ class PackedBatches:
             sequences = Ragged(sequences.ids, sequences.offsets[[0, -1]])
         firsts, ends, fresh = _advancing(sequences, self.config.length, self.config.step)
         starts = np.maximum(firsts, ends - self.config.length)
-        windows = _Windows.of(self.dataset, self.config, starts, ends - starts, fresh)
+        windows = _Windows(self.dataset, self.config, starts, ends - starts, fresh)
         return (windows[number] for number in range(len(windows)))
 
 
@@ -164,39 +164,30 @@ def _advancing(sequences: Ragged, length: int, step: int) -> tuple[Places, Place
     return firsts, firsts + after, after - before
 
 
-@dataclass(frozen=True, slots=True)
 class _Windows:
-    """An epoch of windows: the last `fresh[i]` targets of window i count.
+    """An epoch of windows in batches, in their order: the last `fresh[i]` targets of i count.
 
     Batch k holds the windows `bounds[k]` to `bounds[k + 1] - 1`.
     """
 
-    dataset: DocumentDataset
-    config: PackConfig
-    starts: Places
-    lengths: Places
-    fresh: Places
-    bounds: Places
-    answers: Ids | None
-    """Of dialogues: the ids of the stream with padding in place of all that is not predicted."""
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         dataset: DocumentDataset,
         config: PackConfig,
         starts: Places,
         lengths: Places,
         fresh: Places,
-    ) -> "_Windows":
-        """Put the windows into batches in their order."""
+    ) -> None:
+        self.dataset, self.config = dataset, config
+        self.starts, self.lengths, self.fresh = starts, lengths, fresh
         if config.packing == "stream":
-            bounds = np.append(np.arange(0, len(starts), config.rows), len(starts))
+            self.bounds = np.append(np.arange(0, len(starts), config.rows), len(starts))
         else:
-            bounds = _filled(lengths, config.rows * config.length)
-        roles, ids = dataset.roles, dataset.texts.ids
-        answers = roles and np.where(in_answers(ids, roles), ids, dataset.special.pad_id)
-        return cls(dataset, config, starts, lengths, fresh, bounds, answers)
+            self.bounds = _filled(lengths, config.rows * config.length)
+        self.targets: Ids = dataset.texts.ids
+        if dataset.roles:  # of dialogues, padding stands in place of all that is not predicted
+            answered = in_answers(self.targets, dataset.roles)
+            self.targets = np.where(answered, self.targets, dataset.special.pad_id)
 
     @property
     def padding(self) -> float:
@@ -222,9 +213,9 @@ class _Windows:
     def __getitem__(self, number: int, /) -> LanguageBatch:
         chosen = slice(*self.bounds[number : number + 2])
         starts, lengths = self.starts[chosen], self.lengths[chosen]
-        special, ids = self.dataset.special, self.dataset.texts.ids
-        inputs = gather(ids, starts, lengths)
-        targets = gather(ids if self.answers is None else self.answers, starts + 1, lengths)
+        special = self.dataset.special
+        inputs = gather(self.dataset.texts.ids, starts, lengths)
+        targets = gather(self.targets, starts + 1, lengths)
         within = np.arange(len(inputs.ids)) - np.repeat(inputs.offsets[:-1], lengths)
         seen = within < np.repeat(lengths - self.fresh[chosen], lengths)
         targets.ids[seen | (targets.ids == special.bos_id)] = special.pad_id

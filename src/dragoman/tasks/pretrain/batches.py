@@ -101,40 +101,22 @@ class MaskedBatches:
             raise InputError(f"There is nothing to learn from: {self.dataset.name} holds no text.")
         texts = sampled(self.dataset.texts, self.splits, self.config.subword_sampling, rng)
         planned = self._planned(texts, rng)
-        return self._hiding(planned, key=int(rng.integers(1 << 62)))
+        return _Hiding(self, planned, key=int(rng.integers(1 << 62)))
 
     def fixed(self) -> Iterator[MaskedBatch]:
         """All texts, each once, always in the same batches with the same tokens hidden."""
-        planned = self._planned(self.dataset.texts, np.random.default_rng(0))
-        epoch = self._hiding(planned, key=0)
+        epoch = _Hiding(self, self._planned(self.dataset.texts, np.random.default_rng(0)), key=0)
         return (epoch[number] for number in range(len(epoch)))
 
-    def _planned(
-        self, texts: Ragged, rng: np.random.Generator
-    ) -> Planned[tuple[Ragged, npt.NDArray[np.int64]]]:
-        parts = _Parts.of_texts(texts, self.dataset.special, self.config.max_length)
+    def _planned(self, texts: Ragged, rng: np.random.Generator) -> "_PlannedTexts":
+        parts = _Parts(texts, self.dataset.special, self.config.max_length)
         return plan_epoch(parts, self.config.max_tokens, rng)
 
-    def _hiding(
-        self, planned: Planned[tuple[Ragged, npt.NDArray[np.int64]]], key: int
-    ) -> "_Hiding":
-        return _Hiding(planned, self.dataset.special, self.vocabulary, self.masking, key)
 
-
-@dataclass(frozen=True, slots=True)
 class _Parts:
     """Texts without bos and eos, those over the limit in parts."""
 
-    ids: npt.NDArray[np.integer]
-    starts: npt.NDArray[np.int64]
-    """Where in the ids each part begins."""
-    counts: npt.NDArray[np.int64]
-    """Ids of each part."""
-    of: npt.NDArray[np.int64]
-    """The number of the text that each part is of."""
-
-    @classmethod
-    def of_texts(cls, texts: Ragged, special: SpecialIds, limit: int) -> "_Parts":
+    def __init__(self, texts: Ragged, special: SpecialIds, limit: int) -> None:
         filled = np.nonzero(texts.lengths)[0]
         starts, stops = texts.offsets[filled], texts.offsets[filled + 1]
         starts = starts + (texts.ids[starts] == special.bos_id)
@@ -142,27 +124,31 @@ class _Parts:
         counts = -(-lengths // limit)
         of = np.repeat(np.arange(len(filled)), counts)
         number = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
-        lengths = np.minimum(lengths[of] - number * limit, limit)
-        return cls(texts.ids, starts[of] + number * limit, lengths, filled[of])
+        self._ids = texts.ids
+        self._starts = starts[of] + number * limit  # of each part
+        self._counts = np.minimum(lengths[of] - number * limit, limit)
+        self._texts = filled[of]  # the number of the text that each part is of
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         """Tokens of each part, with bos and eos."""
-        return self.counts + 2
+        return self._counts + 2
 
     def collate(self, rows: npt.NDArray[np.int64]) -> tuple[Ragged, npt.NDArray[np.int64]]:
         """The ids of the parts with these numbers, and the numbers of their texts."""
-        return gather(self.ids, self.starts[rows], self.counts[rows]), self.of[rows]
+        return gather(self._ids, self._starts[rows], self._counts[rows]), self._texts[rows]
+
+
+_PlannedTexts = Planned[tuple[Ragged, npt.NDArray[np.int64]]]
+"""Batches of parts, and of the numbers of their texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Hiding:
     """An epoch of texts whose tokens are hidden batch by batch, each by a generator of its own."""
 
-    texts: Planned[tuple[Ragged, npt.NDArray[np.int64]]]
-    special: SpecialIds
-    vocabulary: Vocabulary
-    config: MaskConfig
+    batches: MaskedBatches
+    texts: _PlannedTexts
     key: int
 
     @property
@@ -179,9 +165,10 @@ class _Hiding:
     def __getitem__(self, number: int, /) -> MaskedBatch:
         texts, indices = self.texts[number]
         rng = np.random.default_rng([self.key, number])
-        original_BL = framed(texts, self.special).numpy()
-        chosen_BL = _chosen(texts.lengths, self.config.share, rng)
-        hidden_BL = _hidden(original_BL, self.vocabulary, self.config, rng)
+        original_BL = framed(texts, self.batches.dataset.special).numpy()
+        masking = self.batches.masking
+        chosen_BL = _chosen(texts.lengths, masking.share, rng)
+        hidden_BL = _hidden(original_BL, self.batches.vocabulary, masking, rng)
         return MaskedBatch(
             ids_BL=torch.from_numpy(np.where(chosen_BL, hidden_BL, original_BL)),
             targets_BL=torch.from_numpy(np.where(chosen_BL, original_BL, NO_TARGET)),

@@ -43,30 +43,22 @@ def tag_batches(
     """
     return SequenceBatches(
         sequences=dataset.pieces,
-        examples=partial(_Parts.of, dataset, config.max_length),
+        examples=partial(_Parts, dataset, config.max_length),
         content_hash=dataset.content_hash,
         config=config,
         splits=splits,
     )
 
 
-@dataclass(frozen=True, slots=True)
 class _Parts:
-    """Sentences, those over the limit in parts: part i is the words from bounds[i]."""
+    """Sentences, their words perhaps sampled; those over the limit in parts."""
 
-    dataset: TaggedDataset
-    pieces: Ragged
-    """Of each word, perhaps sampled."""
-    tags: npt.NDArray[np.int64]
-    """Of each piece."""
-    bounds: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, dataset: TaggedDataset, limit: int, pieces: Ragged) -> "_Parts":
-        pieces = pieces.cut(limit)
-        tags = np.full(len(pieces.ids), NO_TAG, dtype=np.int64)
-        tags[pieces.offsets[:-1]] = dataset.tags
-        return cls(dataset, pieces, tags, _bounds(pieces.offsets, dataset.sentences, limit))
+    def __init__(self, dataset: TaggedDataset, limit: int, pieces: Ragged) -> None:
+        self.dataset = dataset
+        self.pieces = pieces.cut(limit)
+        self.tags = np.full(len(self.pieces.ids), NO_TAG, dtype=np.int64)  # of each piece
+        self.tags[self.pieces.offsets[:-1]] = dataset.tags
+        self.bounds = _bounds(self.pieces.offsets, dataset.sentences, limit)
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
