@@ -1,16 +1,15 @@
 """`dragoman cost`: what a model takes before it is trained: arithmetic, memory, time, money."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.cost_show import Item, print_items, show_cost
-from dragoman.cli.output import option
-from dragoman.cli.pipes import say, talk, to_stdout
+from dragoman.cli.cost_show import print_items, show_cost
+from dragoman.cli.output import option, to_json
+from dragoman.cli.pipes import say, talk
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -107,7 +106,7 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     measured = _measure(work) if measure else None
     found = cost_of(name, work, rates, paid=paid, per_month=tokens_per_month, measured=measured)
     found = found.among(nproc or (), 1e9 * (link_gb or 0.0))
-    _print(found.to_dict() if as_json else show_cost(found))
+    print_items([to_json(found)] if as_json else show_cost(found))
 
 
 def _fit(
@@ -126,7 +125,7 @@ def _fit(
     report = report_scaling(list(map(Path, arguments)), predict=predict, budget=spend)
     if png is not None:
         plot_scaling(report, png)
-    _print(report.to_dict() if as_json else show_scaling(report))
+    print_items([to_json(report.to_dict())] if as_json else show_scaling(report))
 
 
 def _check_options(wrong: Mapping[str, object], *, fit: bool) -> None:
@@ -152,15 +151,6 @@ def _measure(work: "Work") -> "Measured":
     console = talk()
     console.print("Timing real steps here; nothing is kept ...")
     return measure(work, console)
-
-
-def _print(found: Mapping[str, object] | Iterable[Item]) -> None:
-    """Print one JSON object, or sentences and tables."""
-    if isinstance(found, Mapping):
-        with to_stdout() as write:
-            write(json.dumps(found, ensure_ascii=False))
-    else:
-        print_items(found)
 
 
 def _recipe_of(arguments: Sequence[str]) -> tuple[str, "RunRecipe"]:

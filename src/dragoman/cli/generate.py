@@ -2,10 +2,10 @@
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -81,7 +81,10 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     if samples < 1:
         raise InputError(f"samples is {samples}; it must be at least 1")
     check(model, verify=verify)
-    generator = _load(model, compute, device)
+    from dragoman.tasks.generate.generator import Generator
+    from dragoman.tasks.options import with_given
+
+    generator = Generator.load(model, device=device, precision=precision_of(compute, device))
     chosen = {
         "max_tokens": max_tokens,
         "temperature": temperature,
@@ -90,14 +93,15 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         "min_p": min_p,
         "seed": secrets.randbelow(1_000_000) if seed is None else seed,
         "stop": tuple(_unescape(string) for string in stop or ()),
-        "beam_size": beam_size,
+        "beam_size": 1 if beam_size is None and temperature else beam_size,  # who samples has none
         "repetition_penalty": repetition_penalty,
         "no_repeat_ngrams": no_repeat_ngrams,
         "max_batch_tokens": max_batch_tokens,
     }
-    options = _options(generator, chosen)
+    options = with_given(generator.options, chosen)
     typed = prompt is None and is_typed(file)
-    with _prompts(prompt, file) as given:
+    alone = nullcontext(InputLines(iter([prompt or ""])))
+    with lines_from(file) if prompt is None else alone as given:
         if seed is None and options.temperature > 0:
             say(f"seed {options.seed}")
         prompts = (_unescape(text) for text in given for _ in range(samples))
@@ -107,31 +111,6 @@ def generate(  # noqa: PLR0913 -- the options of the verb
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
             show = to_json if as_json else _to_line
             Lines(prompts, typed, share=given.share).write(results, show, _endings, what="text")
-
-
-def _load(model: Path, compute: str, device: str) -> "Generator":
-    from dragoman.tasks.generate.generator import Generator
-
-    return Generator.load(model, device=device, precision=precision_of(compute, device))
-
-
-def _options(generator: "Generator", chosen: dict[str, Any]) -> "GenerationOptions":
-    """The folder's options with those of the command line; who samples has no beam."""
-    from dragoman.tasks.options import with_given
-
-    if chosen["beam_size"] is None and chosen["temperature"]:
-        chosen["beam_size"] = 1
-    return with_given(generator.options, chosen)
-
-
-@contextmanager
-def _prompts(prompt: str | None, file: Path | None) -> Iterator[InputLines]:
-    """The prompt of the command line, or lines."""
-    if prompt is not None:
-        yield InputLines(iter([prompt]))
-    else:
-        with lines_from(file) as lines:
-            yield lines
 
 
 def _show(generator: "Generator", prompts: Iterable[str], options: "GenerationOptions") -> None:

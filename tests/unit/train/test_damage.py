@@ -12,7 +12,7 @@ import pytest
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import change, interrupt
 
-from dragoman.cli.cost_train import rest_of
+from dragoman.cli.train import rest_of
 from dragoman.errors import InputError
 from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import TranslateRecipe

@@ -126,7 +126,7 @@ class _Parts:
         number = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
         self._ids = texts.ids
         self._starts = starts[of] + number * limit  # of each part
-        self._counts = np.minimum(lengths[of] - number * limit, limit)
+        self._counts: npt.NDArray[np.int64] = np.minimum(lengths[of] - number * limit, limit)
         self._texts = filled[of]  # the number of the text that each part is of
 
     @property

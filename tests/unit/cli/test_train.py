@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.train.made import make_console
 
-from dragoman.cli.cost_train import print_estimate
+from dragoman.cli.train import print_estimate
 from dragoman.cost.recipes import find_recipe
 from dragoman.train.config import TrainConfig
 
