@@ -3,7 +3,7 @@
 import re
 import secrets
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,11 +80,9 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         raise InputError(f"Both a prompt and --file {file} are given; give one of them.")
     if samples < 1:
         raise InputError(f"samples is {samples}; it must be at least 1")
-    check(model, verify=verify)
-    from dragoman.tasks.generate.generator import Generator
+    generator = _load(model, compute, device, verify=verify)
     from dragoman.tasks.options import with_given
 
-    generator = Generator.load(model, device=device, precision=precision_of(compute, device))
     chosen = {
         "max_tokens": max_tokens,
         "temperature": temperature,
@@ -100,8 +98,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     }
     options = with_given(generator.options, chosen)
     typed = prompt is None and is_typed(file)
-    alone = nullcontext(InputLines(iter([prompt or ""])))
-    with lines_from(file) if prompt is None else alone as given:
+    with _prompts(prompt, file) as given:
         if seed is None and options.temperature > 0:
             say(f"seed {options.seed}")
         prompts = (_unescape(text) for text in given for _ in range(samples))
@@ -111,6 +108,18 @@ def generate(  # noqa: PLR0913 -- the options of the verb
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
             show = to_json if as_json else _to_line
             Lines(prompts, typed, share=given.share).write(results, show, _endings, what="text")
+
+
+def _load(model: Path, compute: str, device: str, *, verify: bool) -> "Generator":
+    check(model, verify=verify)
+    from dragoman.tasks.generate.generator import Generator
+
+    return Generator.load(model, device=device, precision=precision_of(compute, device))
+
+
+def _prompts(prompt: str | None, file: Path | None) -> AbstractContextManager[InputLines]:
+    """The prompt of the command line, or lines."""
+    return lines_from(file) if prompt is None else nullcontext(InputLines(iter([prompt])))
 
 
 def _show(generator: "Generator", prompts: Iterable[str], options: "GenerationOptions") -> None:

@@ -175,18 +175,12 @@ class DryRun(TorchDispatchMode):
         filled_later = func is aten.empty.memory_format  # at random, maybe
         if made is None or not (imitated or filled_later or _has_numbers(made)):
             return func(*args, **kwargs)
-        return self._imitate(made)
+        return _made(made, self._imitate)
 
-    def _imitate(self, made: Hashable) -> object:
-        """Make what `_made_by` describes."""
-        if isinstance(made, Constant):
-            return made.value
-        if isinstance(made, Like):
-            tensor = _tensor_in(_room(made.nbytes.bit_length()), made)
-            self._imitated.add(_key(tensor))
-            return tensor
-        assert isinstance(made, tuple)  # noqa: S101 (there is no other)
-        return [self._imitate(each) for each in made]
+    def _imitate(self, like: Like) -> Tensor:
+        tensor = _tensor_in(_room(like.nbytes.bit_length()), like)
+        self._imitated.add(_key(tensor))
+        return tensor
 
     def _as_places(self, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Turn the masks among indices, which are real, into the places where they are True."""
@@ -262,7 +256,7 @@ def _made_by(func: Any, args: Hashable, kwargs: Hashable) -> Hashable | None:  #
         return packed(*shapes)
     with _fake_mode():
         try:
-            return _described(func(*_faked(args), **dict(_faked(kwargs))))
+            return _described(func(*_made(args, _faked), **dict(_made(kwargs, _faked))))
         except UNCERTAIN:
             return None
 
@@ -283,14 +277,18 @@ def _described(value: object) -> Hashable:
     return Constant(type(value), value)
 
 
-def _faked(described: Hashable) -> Any:  # noqa: ANN401
-    """Turn it back, with fake tensors."""
+def _made(described: Hashable, tensor_of: Callable[[Like], Tensor]) -> Any:  # noqa: ANN401
+    """Turn it back, with tensors that are made so."""
     if isinstance(described, Like):
-        return torch.empty_strided(described.size, described.stride, dtype=described.dtype)
+        return tensor_of(described)
     if isinstance(described, Constant):
         return described.value
     assert isinstance(described, tuple)  # noqa: S101 (there is no other)
-    return [_faked(each) for each in described]
+    return [_made(each, tensor_of) for each in described]
+
+
+def _faked(like: Like) -> Tensor:
+    return torch.empty_strided(like.size, like.stride, dtype=like.dtype)
 
 
 def _has_numbers(made: Hashable) -> bool:

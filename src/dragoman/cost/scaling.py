@@ -128,7 +128,7 @@ def fit_law(points: Sequence[Point], *, samples: int = 1000, seed: int = 0) -> L
     """
     _check(points)
     ordered = sorted(points, key=lambda point: (point.parameters, point.tokens, point.loss))
-    scale = _Scale.of(ordered)
+    scale = _Scale(ordered)
     log_loss_P = np.log([point.loss for point in ordered])
     best_Q = _fit_from_everywhere(scale, log_loss_P)
     predicted_P = scale.terms(best_Q[None])[0][0]
@@ -165,21 +165,15 @@ def _check(points: Sequence[Point]) -> None:
 # middle and not at N = D = 1: there a factor and its exponent would be all but one direction.
 
 
-@dataclass(frozen=True, slots=True)
 class _Scale:
     """log N and log D of the points, from their middle."""
 
-    size_P: Floats
-    tokens_P: Floats
-    middle_size: float
-    middle_tokens: float
-
-    @classmethod
-    def of(cls, points: Sequence[Point]) -> "_Scale":
+    def __init__(self, points: Sequence[Point]) -> None:
         size_P = np.log([float(point.parameters) for point in points])
         tokens_P = np.log([float(point.tokens) for point in points])
-        size, tokens = float(size_P.mean()), float(tokens_P.mean())
-        return cls(size_P - size, tokens_P - tokens, size, tokens)
+        self.middle_size, self.middle_tokens = float(size_P.mean()), float(tokens_P.mean())
+        self.size_P: Floats = size_P - self.middle_size
+        self.tokens_P: Floats = tokens_P - self.middle_tokens
 
     def terms(self, unknown_KQ: Floats) -> tuple[Floats, Floats]:
         """Return log L `[K, P]`, and the share of each of the three terms in L `[K, P, 3]`."""

@@ -3,13 +3,13 @@
 No colours. A Chinese character is as wide as two letters, so that columns stand under each other.
 """
 
-import unicodedata
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from math import exp
 from typing import get_args
 
 import numpy as np
+from rich.cells import cell_len
 
 from dragoman.lens.inspection import (
     AttentionMap,
@@ -186,21 +186,13 @@ def _beam(tree: BeamTree | None) -> Iterator[str]:
 
 def table(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
     """Rows as lines, their cells in columns; those of the columns `right` end together."""
-    widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = []
         for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            space = " " * (width - width_of(cell))
+            space = " " * (width - cell_len(cell))
             cells.append(space + cell if column in right else cell + space)
         yield "  ".join(cells).rstrip()
-
-
-def width_of(text: str) -> int:
-    """How many letters wide a terminal shows it: marks above a letter take no room (UAX 11)."""
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
-    )
 
 
 def _piece(token: str) -> str:

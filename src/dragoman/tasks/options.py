@@ -1,7 +1,7 @@
 """How to decode: the values of one call."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from dragoman.decode import Beam, DiverseBeam, EarlyStopping, Greedy, PowerBeam, Sample
@@ -105,22 +105,16 @@ class DecodingOptions(DecodingDefaults):
         self, numbers: tuple[int, ...] | None = None
     ) -> Beam | Greedy | PowerBeam | Sample:
         """How tokens are chosen, for sentences whose random numbers follow from these."""
-        if self.temperature > 0:
-            return _sampling(self, numbers)
-        if self.beam_size == 1:
-            return Greedy(length_penalty=self.length_penalty)
         n_best = self.mbr or self.n_best
-        if self.length_norm == "power" and self.beam_groups == 1:
-            return PowerBeam(
-                width=self.beam_size,
-                length_penalty=self.length_penalty,
-                n_best=n_best,
-                early_stopping=self.early_stopping,
-            )
-        beam = Beam(beam_size=self.beam_size, length_penalty=self.length_penalty, n_best=n_best)
         if self.beam_groups == 1:
-            return beam
-        return DiverseBeam(**asdict(beam), groups=self.beam_groups, diversity=self.diversity)
+            return _strategy(self, numbers, n_best)
+        return DiverseBeam(
+            beam_size=self.beam_size,
+            length_penalty=self.length_penalty,
+            n_best=n_best,
+            groups=self.beam_groups,
+            diversity=self.diversity,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,32 +164,34 @@ class GenerationOptions:
 
     def strategy(self, numbers: tuple[int, ...]) -> Beam | Greedy | PowerBeam | Sample:
         """How tokens are chosen, for texts that have these numbers among all."""
-        if self.temperature > 0:
-            return _sampling(self, numbers)
-        if self.beam_size > 1 and self.length_norm == "power":
-            return PowerBeam(
-                width=self.beam_size,
-                length_penalty=self.length_penalty,
-                early_stopping=self.early_stopping,
-            )
-        if self.beam_size > 1:
-            return Beam(beam_size=self.beam_size, length_penalty=self.length_penalty)
-        return Greedy(length_penalty=self.length_penalty)
+        return _strategy(self, numbers, n_best=1)
 
 
-def _sampling(
-    options: DecodingOptions | GenerationOptions, numbers: tuple[int, ...] | None
-) -> Sample:
-    """Sampling as the options have it, for sequences of these numbers."""
-    return Sample(
-        temperature=options.temperature,
-        top_k=options.top_k,
-        top_p=options.top_p,
-        min_p=options.min_p,
-        seed=options.seed,
-        numbers=numbers,
-        length_penalty=options.length_penalty,
-    )
+def _strategy(
+    options: DecodingOptions | GenerationOptions, numbers: tuple[int, ...] | None, n_best: int
+) -> Beam | Greedy | PowerBeam | Sample:
+    """Sampling for sequences of these numbers, a beam with its `n_best`, or greedy search."""
+    length_penalty = options.length_penalty
+    if options.temperature > 0:
+        return Sample(
+            temperature=options.temperature,
+            top_k=options.top_k,
+            top_p=options.top_p,
+            min_p=options.min_p,
+            seed=options.seed,
+            numbers=numbers,
+            length_penalty=length_penalty,
+        )
+    if options.beam_size == 1:
+        return Greedy(length_penalty=length_penalty)
+    if options.length_norm == "power":
+        return PowerBeam(
+            width=options.beam_size,
+            length_penalty=length_penalty,
+            n_best=n_best,
+            early_stopping=options.early_stopping,
+        )
+    return Beam(beam_size=options.beam_size, length_penalty=length_penalty, n_best=n_best)
 
 
 def _check_beamless(name: str, value: int, temperature: float) -> None:

@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 from tests.unit.lens.inspections import MADE, chosen, continuation, translation
 
 from dragoman.lens.inspection import Alternative, Prediction, Sentence
-from dragoman.lens.terminal import lines_of, table, width_of
+from dragoman.lens.terminal import lines_of, table
 
+WIDTHS = {"W": 2, "F": 2}
+"""Of a character that is east Asian so (UAX 11)."""
 CELLS = st.text(st.sampled_from("ab 我茶ｘé\u0301-."), max_size=6)
+
+
+def width_of(text: str) -> int:
+    """How many letters wide a text is: marks above a letter take no room."""
+    shown = (char for char in text if not unicodedata.combining(char))
+    return sum(WIDTHS.get(unicodedata.east_asian_width(char), 1) for char in shown)
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -199,7 +199,7 @@ def generate(folder: Path) -> Case:
         return Hand(
             build=lambda: DecoderOnly(config),
             batches=Stream(
-                generate_.PackedBatches(rest, settings, pieces.splits(), Middle.of(pieces)),
+                generate_.PackedBatches(rest, settings, pieces.splits(), Middle(pieces)),
                 seed=SEED,
             ),
             validation=list(generate_.PackedBatches(held, settings).fixed()),

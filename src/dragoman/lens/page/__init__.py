@@ -33,14 +33,8 @@ ONE = 10_000
 """What stands in the page for a weight of 1: four digits, and no decimal point."""
 
 SCRIPTS = (
-    "base.js",
-    "sentence.js",
-    "heads.js",
-    "open_head.js",
-    "search.js",
-    "beam.js",
-    "encoder.js",
-    "main.js",
+    *("base.js", "sentence.js", "heads.js", "open_head.js"),
+    *("search.js", "beam.js", "encoder.js", "main.js"),
 )
 """The scripts in the order in which they are joined."""
 

@@ -227,7 +227,7 @@ class Generator(Loadable):
         """
         options = options or self.options
         (suffix_ids,) = self.tokenizer.encode_rest([suffix])
-        ids = Middle.of(self.tokenizer).prompt(self.encode(prefix), suffix_ids)
+        ids = Middle(self.tokenizer).prompt(self.encode(prefix), suffix_ids)
         context = self._context(options)
         if context is not None and len(ids) >= context:
             raise InputError(

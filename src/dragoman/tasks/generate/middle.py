@@ -9,9 +9,6 @@ what fits into one row ("context-level" there), and between tokens, not characte
 end where a token does, as it does at the end of a line.
 """
 
-from dataclasses import dataclass
-from typing import Self
-
 import numpy as np
 
 from dragoman.data.dataset import Ragged
@@ -21,25 +18,13 @@ SENTINELS = ("<prefix>", "<suffix>", "<middle>")
 """The special tokens before each part, which the tokenizer must have."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Middle:
     """The ids that mark the parts."""
 
-    prefix_id: int
-    suffix_id: int
-    middle_id: int
-    eos_id: int
-
-    @classmethod
-    def of(cls, tokenizer: Tokenizer) -> Self:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         """Look them up. Raises InputError for a tokenizer that was trained without them."""
-        prefix_id, suffix_id, middle_id = map(tokenizer.special_id, SENTINELS)
-        return cls(
-            prefix_id=prefix_id,
-            suffix_id=suffix_id,
-            middle_id=middle_id,
-            eos_id=tokenizer.eos_id,
-        )
+        self.prefix_id, self.suffix_id, self.middle_id = map(tokenizer.special_id, SENTINELS)
+        self.eos_id = tokenizer.eos_id
 
     def prompt(self, prefix: list[int], suffix: list[int]) -> list[int]:
         """Return the ids behind which the middle is to be written."""

@@ -156,7 +156,7 @@ def assemble(
             say(sentence)
     splits = tokenizer.splits() if recipe.batch.subword_sampling else None
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
-    middle = Middle.of(tokenizer) if recipe.batch.fill_in_middle else None
+    middle = Middle(tokenizer) if recipe.batch.fill_in_middle else None
     source = PackedBatches(training, recipe.batch, splits, middle)
     batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, tokenizer)

@@ -20,8 +20,8 @@ from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.generate.middle import SENTINELS, Middle
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 
-MIDDLE = Middle(prefix_id=4, suffix_id=5, middle_id=6, eos_id=EOS)
 CODE = "def f(x):\n    if x:\n        return x\n\n    return None\n"
+MIDDLE = Middle(train_tokenizer(50 * [CODE], TokenizerConfig(vocab_size=320, specials=SENTINELS)))
 
 
 def rows_of(texts: Ragged) -> list[list[int]]:
@@ -84,7 +84,9 @@ def test_batches_of_rearranged_documents() -> None:
             if inputs[0] != PAD:
                 rows.append([*inputs, int(batch.targets_BL[0, end - 1])])
     assert any(row[0] == 4 for row in rows)
-    assert all(row[0] == 4 and row[-1] == EOS for row in rows if MIDDLE.middle_id in row)
+    assert all(
+        row[0] == MIDDLE.prefix_id and row[-1] == EOS for row in rows if MIDDLE.middle_id in row
+    )
     assert any(row[0] >= 10 for row in rows)
     seen = {id_ for row in rows for id_ in row}
     assert set(dataset.texts.ids.tolist()) <= seen
