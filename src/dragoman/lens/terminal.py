@@ -11,13 +11,7 @@ from typing import get_args
 import numpy as np
 from rich.cells import cell_len
 
-from dragoman.lens.inspection import (
-    AttentionMap,
-    BeamTree,
-    HeadKind,
-    Inspection,
-    Prediction,
-)
+from dragoman.lens.inspection import AttentionMap, BeamTree, HeadKind, Inspection, Prediction
 
 SMALLEST_SHARE = 0.1
 """Smallest share of attention that is printed."""

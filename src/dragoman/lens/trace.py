@@ -21,14 +21,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
-from dragoman.nn import (
-    Decoder,
-    Encoder,
-    KeyValue,
-    MultiHeadAttention,
-    evaluation_view,
-    inference,
-)
+from dragoman.nn import Decoder, Encoder, KeyValue, MultiHeadAttention, evaluation_view, inference
 from dragoman.nn.patterns.linear import Continued
 
 MapName = Literal["encoder", "decoder", "cross"]

@@ -7,13 +7,7 @@ from typing import Annotated, Any, TypeVar
 from dragoman.decode import Beam, DiverseBeam, EarlyStopping, Greedy, PowerBeam, Sample
 from dragoman.decode.diverse import DIVERSITY, Diversity
 from dragoman.errors import InputError
-from dragoman.models.defaults import (
-    WIDEST,
-    BeamSize,
-    Context,
-    DecodingDefaults,
-    LengthNorm,
-)
+from dragoman.models.defaults import WIDEST, BeamSize, Context, DecodingDefaults, LengthNorm
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
 
 

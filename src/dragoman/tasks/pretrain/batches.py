@@ -15,14 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import (
-    Batch,
-    BatchConfig,
-    Planned,
-    fingerprint_of,
-    framed,
-    plan_epoch,
-)
+from dragoman.data.batches import Batch, BatchConfig, Planned, fingerprint_of, framed, plan_epoch
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
 from dragoman.errors import InputError
 from dragoman.ranges import Probability, Range, check_ranges

@@ -11,14 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from dragoman.data.batches import (
-    Batch,
-    BatchConfig,
-    Planned,
-    ended,
-    fingerprint_of,
-    plan_batches,
-)
+from dragoman.data.batches import Batch, BatchConfig, Planned, ended, fingerprint_of, plan_batches
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, Splits, sampled
 from dragoman.errors import InputError
 
