@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.errors import InputError
-from dragoman.files.writing import replacing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +34,7 @@ def demo(
     dragoman demo --out runs/demo
     """
     from dragoman.cli.pipes import talk
-    from dragoman.data.made import EXAMPLE, demo_corpus
+    from dragoman.data.made import EXAMPLE, demo_corpus, write_pairs
     from dragoman.tasks.translate.translator import Translator
 
     console = talk(stderr=False)
@@ -47,7 +46,7 @@ def demo(
     )
     texts = out / "texts"
     for name, pairs in (("train", training), ("valid", validation), ("test", test)):
-        _write(texts, name, pairs)
+        write_pairs(pairs, texts / f"{name}.en", texts / f"{name}.zh")
     _show(console, [(pair.src, pair.tgt, "") for pair in training[:3]])
 
     model = out / "model"
@@ -87,13 +86,6 @@ def _command() -> str:
     started = Path(sys.argv[0])
     words = [str(started)] if started.stem == "dragoman" else [sys.executable, "-m", "dragoman"]
     return shlex.join(words)
-
-
-def _write(folder: Path, name: str, pairs: Sequence["Pair"]) -> None:
-    for suffix, side in (("en", 0), ("zh", 1)):
-        with replacing(folder / f"{name}.{suffix}", "texts") as part:
-            text = "".join(pair[side] + "\n" for pair in pairs)
-            part.write_text(text, encoding="utf-8")
 
 
 def _is_trained(model: Path) -> bool:

@@ -62,6 +62,12 @@ class Ragged:
         starts = self.offsets[indices]
         return gather(self.ids, starts, self.offsets[indices + 1] - starts)
 
+    def chunks(self) -> "Iterator[Ragged]":
+        """The sequences a part of them at a time, to spare memory."""
+        for start in range(0, len(self), CHUNK):
+            offsets = self.offsets[start : start + CHUNK + 1]
+            yield Ragged(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
+
     def cut(self, limit: int) -> "Ragged":
         """Each sequence, or its first `limit` ids."""
         lengths = np.minimum(self.lengths, limit)
@@ -182,7 +188,7 @@ class Splits(Protocol):
 def sampled(
     ragged: Ragged, splits: Splits | None, probability: float, rng: np.random.Generator
 ) -> Ragged:
-    """All sequences with pieces taken apart, a part of them at a time to spare memory.
+    """All sequences with pieces taken apart.
 
     The same sequences when the probability is 0; otherwise `splits` must be there.
     """
@@ -190,14 +196,9 @@ def sampled(
         return ragged
     if splits is None:
         raise ValueError("subword sampling needs the splits of the tokenizer")
-    parts = []
-    for start in range(0, len(ragged), CHUNK):
-        offsets = ragged.offsets[start : start + CHUNK + 1]
-        ids = ragged.ids[offsets[0] : offsets[-1]]
-        parts.append(
-            Ragged(*splits.sample(ids, offsets - offsets[0], probability=probability, rng=rng))
-        )
-    return Ragged.concatenate(parts)
+    chunks = ((part.ids, part.offsets) for part in ragged.chunks())
+    parts = (splits.sample(*chunk, probability=probability, rng=rng) for chunk in chunks)
+    return Ragged.concatenate([Ragged(*part) for part in parts])
 
 
 # ---------------------------------------------------------------- validation without files
@@ -253,16 +254,13 @@ def _hashes(ragged: Ragged) -> npt.NDArray[np.uint64]:
 
     Both mixing and a large base are needed lest short sentences with near ids share a number.
     """
-    hashes = np.zeros(len(ragged), dtype=np.uint64)
-    for start in range(0, len(ragged), CHUNK):
-        offsets = ragged.offsets[start : start + CHUNK + 1]
-        lengths = np.diff(offsets)
-        mixed = (ragged.ids[offsets[0] : offsets[-1]].astype(np.uint64) + np.uint64(1)) * MIXER
+    hashes = [np.zeros(0, dtype=np.uint64)]
+    for part in ragged.chunks():
+        mixed = (part.ids.astype(np.uint64) + np.uint64(1)) * MIXER
         mixed ^= mixed >> np.uint64(29)
-        places = np.arange(len(mixed)) - np.repeat(offsets[:-1] - offsets[0], lengths)
-        powers = BASE ** np.arange(max(1, lengths.max(initial=0)), dtype=np.uint64)
+        places = np.arange(len(mixed)) - np.repeat(part.offsets[:-1], part.lengths)
+        powers = BASE ** np.arange(max(1, part.lengths.max(initial=0)), dtype=np.uint64)
         sums = np.zeros(len(mixed) + 1, dtype=np.uint64)
         np.cumsum(mixed * powers[places], dtype=np.uint64, out=sums[1:])
-        bounds = offsets - offsets[0]
-        hashes[start : start + CHUNK] = sums[bounds[1:]] - sums[bounds[:-1]]
-    return hashes
+        hashes.append(sums[part.offsets[1:]] - sums[part.offsets[:-1]])
+    return np.concatenate(hashes)

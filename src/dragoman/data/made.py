@@ -2,6 +2,7 @@
 
 import lzma
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -223,12 +224,15 @@ def write_made(config: MadeConfig, folder: Path) -> dict[str, Path]:
     The same config writes the same bytes, so a run that is resumed finds its texts unchanged.
     """
     train, valid = _CORPORA[config.name](config.train, config.valid, seed=config.seed)
-    written = {}
-    for split, pairs in (("train", train), ("valid", valid)):
-        for side, name in enumerate(("src", "tgt")):
-            path = folder / f"{split}.{name}"
-            with replacing(path, "texts") as part:
-                lines = "".join(pair[side] + "\n" for pair in pairs)
-                part.write_text(lines, encoding="utf-8")
-            written[path.name] = path
+    names = ("train.src", "train.tgt", "valid.src", "valid.tgt")
+    written = {name: folder / name for name in names}
+    write_pairs(train, written["train.src"], written["train.tgt"])
+    write_pairs(valid, written["valid.src"], written["valid.tgt"])
     return written
+
+
+def write_pairs(pairs: Sequence[Pair], src: Path, tgt: Path) -> None:
+    """Write sources to a file and their translations to another, line by line."""
+    for side, path in enumerate((src, tgt)):
+        with replacing(path, "texts") as part:
+            part.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")

@@ -41,22 +41,11 @@ _INCHES_A_HEAD = 1.25
 _INCHES_AT_MOST = 40.0
 
 _MADE_FOR_CJK = (
-    "noto sans cjk",
-    "noto sans sc",
-    "source han sans",
-    "pingfang",
-    "hiragino sans gb",
-    "microsoft yahei",
-    "wenquanyi",
-    "simhei",
-    "heiti",
-    "droid sans fallback",
-    "noto serif cjk",
-    "songti",
-    "simsun",
-    "malgun gothic",
-    "yu gothic",
+    *("noto sans cjk", "noto sans sc", "source han sans", "pingfang", "hiragino sans gb"),
+    *("microsoft yahei", "wenquanyi", "simhei", "heiti", "droid sans fallback", "noto serif cjk"),
+    *("songti", "simsun", "malgun gothic", "yu gothic"),
 )
+"""How the names of such fonts begin, best first."""
 
 
 # ---------------------------------------------------------------- any figure
