@@ -10,7 +10,8 @@ are pruned.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -114,27 +115,8 @@ class Observed:
         return rows
 
 
-@dataclass(slots=True, kw_only=True)
-class _Draft:
-    """A prefix whose end is not known yet."""
-
-    parent: int
-    rank: int
-    token: int
-    log_prob: float
-    step: int = 0
-    score: float | None = None
-    """Where it is complete."""
-    places: int = 0
-    """Free places of the beam in its step."""
-    last_sum: float = 0.0
-    """The lowest sum that still got a place."""
-    kept: bool = True
-    """Whether it got one."""
-    live: bool = False
-    """Whether it was open when the search stopped."""
-    survivors: int = 0
-    """Its continuations that got a place."""
+Fate = tuple[NodeState, str, str]
+"""What became of a prefix, and why, in English and Chinese."""
 
 
 def beam_tree(notes: Observed, best: Hypothesis, name_of: Callable[[int], str]) -> BeamTree:
@@ -142,59 +124,74 @@ def beam_tree(notes: Observed, best: Hypothesis, name_of: Callable[[int], str]) 
 
     `name_of` gives the piece of an id; the root's name is empty.
     """
-    drafts = [_Draft(parent=0, rank=0, token=-1, log_prob=0.0)]  # the root
+    nodes = [_node(0, None, 0, token="", log_prob=0.0)]  # the root
     nodes_of_rows = {0: 0}  # node numbers of the open rows
     layers: list[dict[int, int]] = []  # of each step, node numbers of the rows that got a place
     sums_N = torch.zeros(1)
     places = notes.beam_size
-    for step, expansion in enumerate(notes.expansions, start=1):
+    for expansion in notes.expansions:
         placed: dict[int, int] = {}
-        for draft in _continuations(expansion, nodes_of_rows, sums_N, places):
-            draft.step = step
-            if draft.kept:  # it stands in the row of its rank
-                if expansion.tokens[draft.rank] != draft.token:
+        continuations = _continuations(expansion, nodes_of_rows, sums_N)
+        for rank, (parent, id_, log_prob) in enumerate(islice(continuations, places + MOST_PRUNED)):
+            node = _node(len(nodes), nodes[parent], rank, token=name_of(id_), log_prob=log_prob)
+            if rank >= places:
+                lowest = nodes[placed[places - 1]].log_prob
+                node = _with(node, _pruned(places, notes.beam_size, lowest))
+            else:  # it stands in the row of its rank
+                if expansion.tokens[rank] != id_:
                     raise ValueError("these are not the notes of a beam search")
-                if expansion.ended[draft.rank]:
-                    draft.score = expansion.scores[draft.rank]
-                drafts[draft.parent].survivors += 1
-                placed[draft.rank] = len(drafts)
-            drafts.append(draft)
+                placed[rank] = node.id
+                if expansion.ended[rank]:
+                    score = expansion.scores[rank]
+                    fate = _finished(score, best, limited=id_ != notes.eos_id)
+                    node = replace(_with(node, fate), score=score)
+            nodes.append(node)
         layers.append(placed)
         places -= sum(expansion.ended[row] for row in placed)
         nodes_of_rows = {row: node for row, node in placed.items() if not expansion.ended[row]}
         sums_N = expansion.log_probs_N
-    for node in nodes_of_rows.values():
-        drafts[node].live = True
-
     tokens = (*best.ids, notes.eos_id) if best.stopped == "eos" else best.ids
     path = [0, *(placed[row] for placed, row in zip(layers, notes.rows_of(tokens), strict=False))]
-    fates = _Fates(notes, best, path[-1])
-    nodes = []
-    for number, draft in enumerate(drafts):
-        state, why, why_zh = fates.of(number, draft, on_path=number in path)
-        nodes.append(
-            Node(
-                id=number,
-                parent=draft.parent if number else None,
-                step=draft.step,
-                rank=draft.rank,
-                token=name_of(draft.token) if number else "",
-                log_prob=draft.log_prob,
-                score=draft.score,
-                state=state,
-                why=why,
-                why_zh=why_zh,
-            )
-        )
+    greatest_penalty = length_penalty(notes.max_length, notes.length_penalty)
+    for number in nodes_of_rows.values():
+        bound = nodes[number].log_prob / greatest_penalty
+        nodes[number] = _with(nodes[number], _beaten(bound, best))
+    for node in nodes:
+        if node.parent is not None and node.state != "pruned":
+            nodes[node.parent] = _with(nodes[node.parent], GOES_ON)
+    for number in path:
+        nodes[number] = _with(nodes[number], _chosen(number, path[-1], best))
     return BeamTree(
         beam_size=notes.beam_size, length_penalty=notes.length_penalty, nodes=tuple(nodes)
     )
 
 
+def _node(number: int, parent: Node | None, rank: int, *, token: str, log_prob: float) -> Node:
+    """A prefix none of whose continuations has a place, as far as is known yet."""
+    en = "It had a place in the beam, but in the next step none of its continuations got one."
+    return Node(
+        id=number,
+        parent=None if parent is None else parent.id,
+        step=0 if parent is None else parent.step + 1,
+        rank=rank,
+        token=token,
+        log_prob=log_prob,
+        score=None,
+        state="open",
+        why=en,
+        why_zh="它曾在束中占有位置，但下一步它的续写无一入选。",
+    )
+
+
+def _with(node: Node, fate: Fate) -> Node:
+    state, why, why_zh = fate
+    return replace(node, state=state, why=why, why_zh=why_zh)
+
+
 def _continuations(
-    expansion: Expansion, nodes_of_rows: dict[int, int], sums_N: Tensor, places: int
-) -> Iterator[_Draft]:
-    """The continuations of all open rows by rank, and whether each got a place.
+    expansion: Expansion, nodes_of_rows: dict[int, int], sums_N: Tensor
+) -> Iterator[tuple[int, int, float]]:
+    """The possible continuations of all open rows by rank: the node, the token, the sum.
 
     The sums are added and sorted as `Beam` does it, so that equals stand in its order.
     """
@@ -202,86 +199,66 @@ def _continuations(
     width = min(len(expansion.tokens), expansion.top_tokens_Nk.shape[1])
     sums_Rk = sums_N[rows, None] + expansion.top_log_probs_Nk[rows, :width]
     sums_M, order_M = sums_Rk.flatten().sort(descending=True, stable=True)
-    possible = int((sums_M > IMPOSSIBLE).sum())
-    last_sum = sums_M[min(places, possible) - 1].item()
-    for rank in range(min(possible, places + MOST_PRUNED)):
-        row = rows[int(order_M[rank]) // width]
-        yield _Draft(
-            parent=nodes_of_rows[row],
-            rank=rank,
-            token=int(expansion.top_tokens_Nk[row, int(order_M[rank]) % width]),
-            log_prob=sums_M[rank].item(),
-            places=places,
-            last_sum=last_sum,
-            kept=rank < places,
-        )
+    for rank in range(int((sums_M > IMPOSSIBLE).sum())):
+        row, column = rows[int(order_M[rank]) // width], int(order_M[rank]) % width
+        token = int(expansion.top_tokens_Nk[row, column])
+        yield nodes_of_rows[row], token, sums_M[rank].item()
 
 
-class _Fates:
-    """What became of each prefix of one search, in sentences."""
+# ---------------------------------------------------------------- what became of a prefix, and why
 
-    def __init__(self, notes: Observed, best: Hypothesis, winner: int) -> None:
-        self._eos_id = notes.eos_id
-        self._width = notes.beam_size
-        self._best = f"{best.score:.3f}"
-        self._winner = winner
-        self._greatest_penalty = length_penalty(notes.max_length, notes.length_penalty)
 
-    def of(self, number: int, draft: _Draft, *, on_path: bool) -> tuple[NodeState, str, str]:
-        """What became of one prefix, and why, in English and Chinese."""
-        if on_path:
-            return "chosen", *self._chosen(number)
-        if not draft.kept:
-            return "pruned", *self._pruned(draft)
-        if draft.score is not None:
-            return "finished", *self._finished(draft, draft.score)
-        if draft.live:
-            return "beaten", *self._beaten(draft)
-        if draft.survivors:
-            en = "It had a place in the beam, and so have continuations of it."
-            return "open", en, "它在束中占有位置，它的续写也有入选。"
-        en = "It had a place in the beam, but in the next step none of its continuations got one."
-        return "open", en, "它曾在束中占有位置，但下一步它的续写无一入选。"
+GOES_ON: Fate = (
+    "open",
+    "It had a place in the beam, and so have continuations of it.",
+    "它在束中占有位置，它的续写也有入选。",
+)
 
-    def _chosen(self, number: int) -> tuple[str, str]:
-        if number == 0:
-            return "Here the search begins.", "搜索从这里开始。"
-        if number != self._winner:
-            return "It is the beginning of the best translation.", "它是最佳译文的开头。"
-        return (
-            f"It is complete, and no other one has a higher score than {self._best}: the "
-            "translation.",
-            f"它已完整，得分 {self._best} 无人能及：这就是译文。",
-        )
 
-    def _pruned(self, draft: _Draft) -> tuple[str, str]:
-        lowest = f"{draft.last_sum:.3f}"
-        taken = self._width - draft.places
-        why = f"Pruned: {draft.places} continuations with higher sums filled the beam"
-        why_zh = f"被剪枝：{draft.places} 个总对数概率更高的续写占满了束"
-        last, last_zh = f"the lowest of them has {lowest}", f"其中最低为 {lowest}"
-        if draft.places == 1:
-            why = "Pruned: one continuation with a higher sum filled the beam"
-            last, last_zh = f"it has {lowest}", f"它为 {lowest}"
-        if taken:
-            places = counted(self._width, "place")
-            why += f", in which finished translations hold {taken} of {places}"
-            why_zh += f"（共 {self._width} 个位置，其中 {taken} 个已归完成的译文）"
-        return f"{why}; {last}.", f"{why_zh}，{last_zh}。"
+def _chosen(number: int, winner: int, best: Hypothesis) -> Fate:
+    if number == 0:
+        return "chosen", "Here the search begins.", "搜索从这里开始。"
+    if number != winner:
+        return "chosen", "It is the beginning of the best translation.", "它是最佳译文的开头。"
+    return (
+        "chosen",
+        f"It is complete, and no other one has a higher score than {best.score:.3f}: the "
+        "translation.",
+        f"它已完整，得分 {best.score:.3f} 无人能及：这就是译文。",
+    )
 
-    def _finished(self, draft: _Draft, score: float) -> tuple[str, str]:
-        how, how_zh = "It is complete", "它已完整"
-        if draft.token != self._eos_id:
-            how, how_zh = "It reached the length limit", "它达到了长度上限"
-        return (
-            f"{how} with the score {score:.3f}, which is not above the best one, {self._best}.",
-            f"{how_zh}，得分 {score:.3f}，不高于最佳得分 {self._best}。",
-        )
 
-    def _beaten(self, draft: _Draft) -> tuple[str, str]:
-        bound = f"{draft.log_prob / self._greatest_penalty:.3f}"
-        return (
-            f"The search stopped: however it went on, its score could not exceed {bound}, and the "
-            f"best one is {self._best}.",
-            f"搜索停止：无论怎样续写，它的得分都不会超过 {bound}，而最佳得分已是 {self._best}。",
-        )
+def _pruned(places: int, width: int, lowest_sum: float) -> Fate:
+    """So many places were free of all; `lowest_sum` is the lowest that still got one."""
+    lowest, taken = f"{lowest_sum:.3f}", width - places
+    why = f"Pruned: {places} continuations with higher sums filled the beam"
+    why_zh = f"被剪枝：{places} 个总对数概率更高的续写占满了束"
+    last, last_zh = f"the lowest of them has {lowest}", f"其中最低为 {lowest}"
+    if places == 1:
+        why = "Pruned: one continuation with a higher sum filled the beam"
+        last, last_zh = f"it has {lowest}", f"它为 {lowest}"
+    if taken:
+        why += f", in which finished translations hold {taken} of {counted(width, 'place')}"
+        why_zh += f"（共 {width} 个位置，其中 {taken} 个已归完成的译文）"
+    return "pruned", f"{why}; {last}.", f"{why_zh}，{last_zh}。"
+
+
+def _finished(score: float, best: Hypothesis, *, limited: bool) -> Fate:
+    how, how_zh = "It is complete", "它已完整"
+    if limited:
+        how, how_zh = "It reached the length limit", "它达到了长度上限"
+    return (
+        "finished",
+        f"{how} with the score {score:.3f}, which is not above the best one, {best.score:.3f}.",
+        f"{how_zh}，得分 {score:.3f}，不高于最佳得分 {best.score:.3f}。",
+    )
+
+
+def _beaten(bound: float, best: Hypothesis) -> Fate:
+    return (
+        "beaten",
+        f"The search stopped: however it went on, its score could not exceed {bound:.3f}, and the "
+        f"best one is {best.score:.3f}.",
+        f"搜索停止：无论怎样续写，它的得分都不会超过 {bound:.3f}，"
+        f"而最佳得分已是 {best.score:.3f}。",
+    )
