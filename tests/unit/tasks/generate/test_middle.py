@@ -64,7 +64,7 @@ def test_every_cut_is_drawn() -> None:
     """Any middle of a text but its first and its last token, the empty one too."""
     text = [BOS, 10, 11, EOS]
     parts = MIDDLE.rearranged(Ragged.of(500 * [text]), 9, 1.0, np.random.default_rng(1))
-    found = {tuple(ids[ids.index(6) + 1 : -1]) for ids in rows_of(parts)}
+    found = {tuple(ids[ids.index(MIDDLE.middle_id) + 1 : -1]) for ids in rows_of(parts)}
     assert found == {(), (10,), (11,), (10, 11)}
 
 
@@ -83,11 +83,11 @@ def test_batches_of_rearranged_documents() -> None:
             inputs = batch.inputs_BL[0, start:end].tolist()
             if inputs[0] != PAD:
                 rows.append([*inputs, int(batch.targets_BL[0, end - 1])])
-    assert any(row[0] == 4 for row in rows)
+    assert any(row[0] == MIDDLE.prefix_id for row in rows)
     assert all(
         row[0] == MIDDLE.prefix_id and row[-1] == EOS for row in rows if MIDDLE.middle_id in row
     )
-    assert any(row[0] >= 10 for row in rows)
+    assert any(10 <= row[0] < MIDDLE.prefix_id for row in rows)
     seen = {id_ for row in rows for id_ in row}
     assert set(dataset.texts.ids.tolist()) <= seen
     assert_resumes(source, 3, replace(source, config=replace(config, fill_in_middle=0.4)))
