@@ -57,12 +57,11 @@ def read_folder(path: str | Path, *, device: str) -> Folder:
     """
     if not isinstance(path, str | PathLike):
         raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")
-    folder = adapter = Path(path)
-    base = base_of(adapter)
-    folder = base or folder
+    base = base_of(Path(path))
+    folder = base or Path(path)
     model, config = load_model(folder)
     if base is not None:
-        merge_adapter(adapter, model, config)
+        merge_adapter(Path(path), model, config)
     src_tokenizer, tgt_tokenizer = tokenizers_of(folder, config)
     return Folder(
         path=folder,

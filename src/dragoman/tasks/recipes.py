@@ -23,6 +23,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dragoman.errors import InputError, did_you_mean
 from dragoman.settings import Given, read_settings
 from dragoman.tasks.task import TASKS, find_task
@@ -104,21 +106,16 @@ def build_sweep(given: Given) -> list[RunRecipe]:
     return [_recipe(given, run, settings) for run, settings in runs.items()]
 
 
-def _grids(given: Given) -> list[Mapping[str, Mapping[str, Settings]]]:
-    grids = given.data.get("sweep", [])
-    if not isinstance(grids, list) or not all(map(_is_grid, grids)):
+def _grids(given: Given) -> Sequence[Mapping[str, Mapping[str, Settings]]]:
+    try:
+        return msgspec.convert(
+            given.data.get("sweep", []), list[dict[str, dict[str, dict[str, Any]]]]
+        )
+    except msgspec.ValidationError as error:
         raise InputError(
             f"the sweep of {given.origin.name} is not a list of grids; write [[sweep]] and below "
             "it lines such as size.small = {model.d_model = 32}"
-        )
-    return grids
-
-
-def _is_grid(grid: object) -> bool:
-    return isinstance(grid, Mapping) and all(
-        isinstance(axis, Mapping) and all(isinstance(point, Mapping) for point in axis.values())
-        for axis in grid.values()
-    )
+        ) from error
 
 
 def _runs(grid: Mapping[str, Mapping[str, Settings]]) -> Iterator[tuple[str, Settings]]:
