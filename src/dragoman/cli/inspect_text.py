@@ -104,7 +104,6 @@ def _translation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices
 
 
 def _continuation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices) -> "Inspection":
-    from dragoman.decode import Hypothesis
     from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_continuation
     from dragoman.lens.search import Observed
     from dragoman.tasks.generate.generator import Generator
@@ -120,15 +119,8 @@ def _continuation(folder: "Folder", wanted: "Wanted", text: str, choices: Choice
     given = {"max_tokens": room, "temperature": choices.temperature, "seed": choices.seed}
     options = with_given(generator.options, given)
     notes = Observed(strategy=options.strategy((0,)), alternatives=ALTERNATIVES)
-    result = generator.watch(text, options, notes)
-    best = Hypothesis(
-        ids=result.ids,
-        score=result.score,
-        log_prob=result.log_prob,
-        token_log_probs=result.token_log_probs,
-        stopped="eos" if result.stopped == "eos" else "length",
-    )
-    found = Searched(notes=notes, best=best, text=text + result.text)
+    best = generator.watch(text, options, notes)
+    found = Searched(notes=notes, best=best, text=text + best.text)
     return inspect_continuation(folder, wanted, prompt_ids, found, generator.never)
 
 

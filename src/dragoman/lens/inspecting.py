@@ -11,7 +11,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dragoman.decode import Hypothesis
 from dragoman.lens.inspection import (
     AlignmentMap,
     Alternative,
@@ -23,7 +22,7 @@ from dragoman.lens.inspection import (
     Sentence,
     TokenChoice,
 )
-from dragoman.lens.search import MOST_PRUNED, Observed, beam_tree
+from dragoman.lens.search import MOST_PRUNED, Best, Observed, beam_tree
 from dragoman.lens.trace import (
     MapName,
     Traced,
@@ -63,7 +62,7 @@ class Searched:
 
     notes: Observed
     """The record of its steps."""
-    best: Hypothesis
+    best: Best
     """The best hypothesis."""
     text: str
     """The best hypothesis as text."""

@@ -19,6 +19,7 @@ from torch import Tensor
 from dragoman.decode import Advance, Beam, Greedy, Hypothesis, PowerBeam, Sample, length_penalty
 from dragoman.lens.inspection import BeamTree, Node, NodeState
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
+from dragoman.tasks.results import Generation
 from dragoman.wording import counted
 
 MOST_PRUNED = 30
@@ -115,11 +116,13 @@ class Observed:
         return rows
 
 
+Best = Hypothesis | Generation
+"""The best sequence of a search, alone or as the task gives it."""
 Fate = tuple[NodeState, str, str]
 """What became of a prefix, and why, in English and Chinese."""
 
 
-def beam_tree(notes: Observed, best: Hypothesis, name_of: Callable[[int], str]) -> BeamTree:
+def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> BeamTree:
     """The tree of an observed beam search (or greedy search) that has found `best`.
 
     `name_of` gives the piece of an id; the root's name is empty.
@@ -215,7 +218,7 @@ GOES_ON: Fate = (
 )
 
 
-def _chosen(number: int, winner: int, best: Hypothesis) -> Fate:
+def _chosen(number: int, winner: int, best: Best) -> Fate:
     if number == 0:
         return "chosen", "Here the search begins.", "搜索从这里开始。"
     if number != winner:
@@ -243,7 +246,7 @@ def _pruned(places: int, width: int, lowest_sum: float) -> Fate:
     return "pruned", f"{why}; {last}.", f"{why_zh}，{last_zh}。"
 
 
-def _finished(score: float, best: Hypothesis, *, limited: bool) -> Fate:
+def _finished(score: float, best: Best, *, limited: bool) -> Fate:
     how, how_zh = "It is complete", "它已完整"
     if limited:
         how, how_zh = "It reached the length limit", "它达到了长度上限"
@@ -254,7 +257,7 @@ def _finished(score: float, best: Hypothesis, *, limited: bool) -> Fate:
     )
 
 
-def _beaten(bound: float, best: Hypothesis) -> Fate:
+def _beaten(bound: float, best: Best) -> Fate:
     return (
         "beaten",
         f"The search stopped: however it went on, its score could not exceed {bound:.3f}, and the "
