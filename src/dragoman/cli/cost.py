@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.cost_show import print_items, show_cost
-from dragoman.cli.output import option, to_json
+from dragoman.cli.cost_show import show_cost
+from dragoman.cli.output import option, print_items, to_json
 from dragoman.cli.pipes import say, talk
 from dragoman.errors import InputError
 from dragoman.wording import counted

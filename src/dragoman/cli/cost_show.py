@@ -1,17 +1,15 @@
 """What `dragoman cost` prints: sentences and tables, and its figures with their units."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dragoman.cli.pipes import to_stdout
+from dragoman.cli.output import Item
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.cost.estimate import Bill
     from dragoman.cost.report import Cost
 
-Item = str | Sequence[Sequence[str]]
-"""A sentence, or the rows of a table, its head first."""
 SEVERAL = (
     *("devices", "states on each", "each sends in a step", "time of that", "step", "tokens/s"),
     "of perfect",
@@ -19,31 +17,6 @@ SEVERAL = (
 """Head of the table of several devices."""
 FEW = 10
 """Tokens a second below which tenths are printed."""
-
-
-def print_items(items: Iterable[Item]) -> None:
-    """Print on standard output: tables have lines on a terminal, tabs between columns elsewhere."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False, markup=False, emoji=False)
-    with to_stdout() as write:
-        for item in items:
-            if isinstance(item, str):
-                write(item)
-            elif not console.is_terminal:
-                write("\n".join("\t".join(row) for row in item))
-            else:
-                table = Table(*item[0])
-                for column in table.columns:
-                    column.overflow = "fold"  # no digit is left out
-                for column in table.columns[1:]:
-                    column.justify = "right"
-                for row in item[1:]:
-                    table.add_row(*row)
-                with console.capture() as captured:
-                    console.print(table)
-                write(captured.get().rstrip("\n"))
 
 
 def show_cost(cost: "Cost") -> Iterator[Item]:

@@ -12,9 +12,10 @@ from dragoman.cli.output import (
     SrcLang,
     TgtLang,
     option,
+    print_items,
     to_json,
 )
-from dragoman.cli.pipes import check_output, progress_of, say, to_stdout
+from dragoman.cli.pipes import check_output, progress_of, say
 from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
 from dragoman.files.writing import replacing
@@ -104,8 +105,6 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
 
 
 def _print(report: "Report", *, as_json: bool) -> None:
-    with to_stdout() as write:
-        for line in [to_json(report.figures)] if as_json else report.lines:
-            write(line)
+    print_items([to_json(report.figures)] if as_json else report.lines)
     for remark in (*(() if as_json else report.remarks), *report.warnings):
         say(remark)

@@ -9,8 +9,8 @@ import typer
 
 from dragoman.cli.inspect_runs import is_run, print_comparison
 from dragoman.cli.inspect_text import Choices, inspect_folder
-from dragoman.cli.output import ModelFolder, option, to_json
-from dragoman.cli.pipes import check_spares_model, lines_from, say, to_stdout
+from dragoman.cli.output import ModelFolder, option, print_items, to_json
+from dragoman.cli.pipes import check_spares_model, lines_from, say
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -92,9 +92,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 
     inspection = inspect_folder(read_folder(model, device="cpu"), given_text, choices)
     _write_pictures(inspection, png, html)
-    with to_stdout() as write:
-        for line in [to_json(inspection.to_dict())] if as_json else lines_of(inspection):
-            write(line)
+    print_items([to_json(inspection.to_dict())] if as_json else lines_of(inspection))
 
 
 def _check_needs_no_text(model: Path, options: Mapping[str, object]) -> None:
@@ -144,13 +142,12 @@ def _inspect_folder(model: Path, *, as_json: bool) -> None:
 
     loaded, config = load_model(model)
     parts = count_parameters(config.model)
-    with to_stdout() as write:
-        if as_json:
-            weights = {name: list(value.shape) for name, value in loaded.named_parameters()}
-            sizes = parts | {"total": sum(parts.values())}
-            write(to_json(as_saved(config) | {"parameters": sizes, "weights": weights}))
-        else:
-            write(_shown(model, config, parts))
+    if as_json:
+        weights = {name: list(value.shape) for name, value in loaded.named_parameters()}
+        sizes = parts | {"total": sum(parts.values())}
+        print_items([to_json(as_saved(config) | {"parameters": sizes, "weights": weights})])
+    else:
+        print_items([_shown(model, config, parts)])
 
 
 def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:

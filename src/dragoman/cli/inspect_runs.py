@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dragoman.cli.cost_show import Item, print_items
-from dragoman.cli.output import to_json
+from dragoman.cli.output import Item, print_items, to_json
 from dragoman.errors import InputError
 from dragoman.wording import counted
 

@@ -6,7 +6,7 @@ The file of `--output` is complete or absent: until the end its results are in `
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +37,9 @@ from dragoman.wording import counted
 if TYPE_CHECKING:
     from dragoman.nn import Arithmetic
 
-Item = TypeVar("Item")
+T = TypeVar("T")
+Item = str | Sequence[Sequence[str]]
+"""A sentence, or the rows of a table, its head first."""
 WINDOW = 4096
 """Lines taken at a time: bounds the memory, whatever the size of the file."""
 
@@ -93,6 +95,31 @@ def to_json(result: Plain | Mapping[str, Any]) -> str:
     """A result as one line of JSON."""
     plain = result.to_dict() if isinstance(result, Plain) else result
     return json.dumps(plain, ensure_ascii=False)
+
+
+def print_items(items: Iterable[Item]) -> None:
+    """Print on standard output: tables have lines on a terminal, tabs between columns elsewhere."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    with to_stdout() as write:
+        for item in items:
+            if isinstance(item, str):
+                write(item)
+            elif not console.is_terminal:
+                write("\n".join("\t".join(row) for row in item))
+            else:
+                table = Table(*item[0])
+                for column in table.columns:
+                    column.overflow = "fold"  # no digit is left out
+                for column in table.columns[1:]:
+                    column.justify = "right"
+                for row in item[1:]:
+                    table.add_row(*row)
+                with console.capture() as captured:
+                    console.print(table)
+                write(captured.get().rstrip("\n"))
 
 
 def digest_of(model: Path) -> str:
@@ -190,7 +217,7 @@ class Output:
         """The command that writes the partial file."""
         return Path(f"{self._partial}.json")
 
-    def skip(self, items: Iterator[Item]) -> Iterator[Item]:
+    def skip(self, items: Iterator[T]) -> Iterator[T]:
         """Drop the items whose results are kept. Raises InputError where there are fewer."""
         if sum(1 for _ in islice(items, self.results)) < self.results:
             raise InputError(
@@ -287,9 +314,9 @@ class Lines:
 
     def write(
         self,
-        results: Iterable[Item],
-        show: Callable[[Item], str],
-        count: Callable[[Item], Iterable[str]],
+        results: Iterable[T],
+        show: Callable[[T], str],
+        count: Callable[[T], Iterable[str]],
         *,
         what: str = "line",
     ) -> None:

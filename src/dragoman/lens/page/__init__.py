@@ -24,8 +24,6 @@ from dragoman.files.writing import replacing
 from dragoman.lens.inspection import Inspection
 from dragoman.version import __version__
 
-__all__ = ["MAX_WEIGHTS", "SCRIPTS", "write_page"]
-
 MAX_WEIGHTS = 4_000_000
 """The most attention weights of one page; it is then about 12 MB large and opens in seconds."""
 

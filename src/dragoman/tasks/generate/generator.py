@@ -48,8 +48,6 @@ from dragoman.tasks.options import GenerationOptions, with_given
 from dragoman.tasks.results import Generation, Scored
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["Generator"]
-
 
 class Generator(Loadable):
     """A decoder-only model and its tokenizer: text that goes on.

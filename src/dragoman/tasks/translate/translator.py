@@ -35,8 +35,6 @@ from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
 
-__all__ = ["Translator"]
-
 LONGEST_PAIR = 8192
 """Tokens of a pair beyond which scoring, which cannot split, would need too much memory."""
 
