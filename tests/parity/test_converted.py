@@ -13,7 +13,7 @@ from dragoman.convert.targets import TargetName, convert
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.foreign import family
-from dragoman.nn import Learned, Sinusoidal
+from dragoman.nn import Learned, RelativeBias, Sinusoidal
 from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
@@ -45,6 +45,17 @@ CT2_ONLY = {
     "rms": replace(PAPER, norm="rms", norm_eps=1e-3),
     "gated": replace(PAPER, gated=True),
     "learned": replace(PAPER, positions=Learned(max_length=99), embedding_norm=True),
+    "head-dim": replace(PAPER, head_dim=6, attention_scale=0.3),
+    "t5": replace(
+        PAPER,
+        positions=RelativeBias(num_buckets=8, max_distance=12),
+        norm="rms",
+        norm_position="pre",
+        bias=False,
+        scale_embedding=False,
+        attention_scale=1.0,
+        logit_scale=0.5,
+    ),
     "fairseq": replace(PAPER, positions=Sinusoidal(exponent="d/2-1", first=2)),
 }
 ALL = BOTH | PRE | CT2_ONLY

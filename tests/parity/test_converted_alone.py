@@ -24,9 +24,19 @@ from dragoman.models.defaults import GenerationDefaults, ReadingDefaults
 from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
 from dragoman.models.presets import decoder_preset, encoder_preset
-from dragoman.nn import ALiBi, Causal, LinearScaling, Rotary, Sinusoidal, SlidingWindow
+from dragoman.nn import (
+    ALiBi,
+    Causal,
+    LinearScaling,
+    Llama3Scaling,
+    Rotary,
+    Sinusoidal,
+    SlidingWindow,
+    YaRN,
+)
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.generate.generator import Generator
+from dragoman.text.tokenizer import Tokenizer
 
 TOKENIZER = make_tokenizer()
 SIZE: dict[str, Any] = {
@@ -57,6 +67,15 @@ DECODERS: dict[str, tuple[str, DecoderOnlyConfig]] = {
     ),
     "gpt2": ("GPT2", GPT2),
     "gpt2-untied": ("GPT2", replace(GPT2, tie_embeddings=False, bias=False, attention_scale=1.0)),
+}
+FOR_CTRANSLATE2: dict[str, DecoderOnlyConfig] = {
+    "own": OWN,
+    "adjacent": replace(OWN, positions=Rotary(pairing="adjacent"), norm_position="post"),
+    "sinusoidal": replace(OWN, positions=Sinusoidal(), logit_scale=0.5, output_bias=True),
+    "gpt2": GPT2,
+    "qwen3": replace(LLAMA, qk_norm=True, num_kv_heads=2, head_dim=10),
+    "yarn": replace(LLAMA, positions=Rotary(scaling=YaRN(factor=4.0, trained_length=16))),
+    "llama3": replace(LLAMA, positions=Rotary(scaling=Llama3Scaling(trained_length=16))),
 }
 HEADS = {
     "MaskedLM": replace(BERT, head=MaskedLanguageHead()),
@@ -133,6 +152,23 @@ def test_a_decoder_goes_on_alike(tmp_path: Path, case: str) -> None:
     for row, ours in zip(written, generator.generate(PROMPTS), strict=True):
         assert tuple(row[: len(ours.ids)]) == ours.ids
         assert set(row[len(ours.ids) :]) <= {TOKENIZER.eos_id, TOKENIZER.pad_id}
+
+
+@pytest.mark.parametrize("case", FOR_CTRANSLATE2)
+def test_ctranslate2_goes_on_alike(tmp_path: Path, case: str) -> None:
+    """What follows greedily on a prompt, which goes in by the names of its pieces."""
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
+    opening = "\n" if case == "own" else None
+    defaults = GenerationDefaults(temperature=0.0, max_tokens=9, opening=opening)
+    save(tmp_path / "model", FOR_CTRANSLATE2[case], generation=defaults)
+    assert convert(tmp_path / "model", tmp_path / "out", "ctranslate2").worst < 1e-5
+    generator = Generator.load(tmp_path / "model", device="cpu")
+    tokenizer = Tokenizer.load(tmp_path / "out" / "tokenizer.json")
+    engine = ctranslate2.Generator(str(tmp_path / "out"), compute_type="float32")
+    for prompt, ours in zip(PROMPTS, generator.generate(PROMPTS), strict=True):
+        given = [tokenizer.tokens(generator.encode(prompt))]
+        (found,) = engine.generate_batch(given, max_length=9, include_prompt_in_result=False)
+        assert tuple(found.sequences_ids[0]) == ours.ids
 
 
 @pytest.mark.parametrize(("name", "config"), HEADS.items(), ids=HEADS)

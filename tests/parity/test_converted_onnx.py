@@ -76,9 +76,9 @@ def no_past(session: Any, rows: int) -> dict[str, Tensor]:  # noqa: ANN401
     }
 
 
-def own_program(folder: Path, lines: Sequence[str]) -> str:
+def own_program(folder: Path, lines: Sequence[str], *codes: str) -> str:
     """What run.py writes for lines; and the page's example runs, without PyTorch."""
-    command, given = [sys.executable, "run.py"], "\n".join(lines).encode()
+    command, given = [sys.executable, "run.py", *codes], "\n".join(lines).encode()
     done = subprocess.run(command, cwd=folder, input=given, capture_output=True, check=True)
     page = (folder / "README.md").read_text()
     example = "".join(re.findall(r"^    ((?:from|print).*\n)", page, re.MULTILINE))

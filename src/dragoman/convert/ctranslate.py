@@ -4,23 +4,43 @@ The weights are written in fp32; which arithmetic runs is chosen when CTranslate
 (`compute_type`). This file alone imports ctranslate2.
 """
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dragoman.convert.limits import check_installed, check_limits, common_limits, num_positions
-from dragoman.convert.probe import Answer, Answers
-from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.nn import Embedding, FeedForward, Learned, MultiHeadAttention, Sinusoidal
-from dragoman.nn.layers import Stack
+from dragoman.convert.limits import (
+    Allowed,
+    check_installed,
+    check_limits,
+    common_limits,
+    is_fixed,
+    num_positions,
+)
+from dragoman.convert.probe import Answer, Answers, our_side, read_answer
+from dragoman.errors import InputError
+from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, Model
+from dragoman.models.config import ModelConfig
+from dragoman.models.foreign.origin import origin_of
+from dragoman.models.heads import NoHead
+from dragoman.nn import (
+    Decoder,
+    Embedding,
+    Learned,
+    MultiHeadAttention,
+    RelativeBias,
+    Rotary,
+    Sinusoidal,
+)
+from dragoman.nn.layers import Layer, Stack
+from dragoman.nn.position.bias import RelativeBiasTable
+from dragoman.nn.position.rotary import inverse_frequencies
 from dragoman.nn.position.sinusoidal import sinusoidal_table
 from dragoman.tasks.folders import Folder
-from dragoman.tasks.translate.translator import Translator
-from dragoman.text.tokenizer import Tokenizer
 
 ACTIVATIONS: Mapping[str, str] = {
     "relu": "RELU",
@@ -29,8 +49,17 @@ ACTIVATIONS: Mapping[str, str] = {
     "silu": "SWISH",
     "sigmoid": "Sigmoid",
 }
+CLASSES = {
+    "encoder-decoder": ("Translator", "TransformerSpec"),
+    "decoder-only": ("Generator", "TransformerDecoderModelSpec"),
+    "encoder-only": ("Encoder", "TransformerEncoderModelSpec"),
+}
+"""What runs each kind of model, and what describes it."""
+PartT = TypeVar("PartT", bound=nn.Module)
 Spec = Any
 """A part of CTranslate2's description of a model."""
+Written = tuple[tuple[int, ...], Sequence[Any]]
+"""Ids, and the logits that each was chosen from."""
 
 
 class CTranslate2:
@@ -40,21 +69,36 @@ class CTranslate2:
 
     def check(self, folder: Folder) -> None:
         """Raise InputError for what it cannot express, or where it is not installed."""
-        folder.model_of(EncoderDecoder)
-        config = cast("EncoderDecoderConfig", folder.config.model)
-        limits = {
-            **common_limits(config),
-            "positions": lambda scheme: isinstance(scheme, Sinusoidal | Learned),
+        config = folder.config.model
+        if isinstance(config, EncoderOnlyConfig) and not isinstance(config.head, NoHead):
+            raise InputError(
+                f"{folder.path} holds a model that {folder.does}, and CTranslate2 runs encoders "
+                "without a head; convert it --to onnx"
+            )
+        known: Mapping[str, tuple[type, ...]] = {
+            "encoder-decoder": (RelativeBias, Sinusoidal, Learned),
+            "decoder-only": (Rotary, Sinusoidal, Learned),
+            "encoder-only": (Sinusoidal, Learned),
         }
+        limits: dict[str, Allowed] = {
+            **common_limits(config),
+            "positions": lambda p: isinstance(p, known[config.kind]) and is_fixed(p),
+        }
+        if config.kind == "decoder-only":
+            del limits["num_kv_heads"], limits["qk_norm"]
         check_limits(config, limits, self.name)
         check_installed("ctranslate2")
 
     def write(self, folder: Folder, out: Path) -> None:
-        """Write model.bin, config.json, the vocabularies and our tokenizers."""
+        """Write model.bin, config.json, the vocabularies and the tokenizers."""
         spec = _spec(folder)
         spec.validate()
         spec.optimize(quantization="float32")
         spec.save(str(out))
+        if folder.config.published is not None:
+            for name in folder.src_tokenizer.files:
+                shutil.copyfile(origin_of(folder.path, folder.config) / name, out / name)
+            return
         sides = (folder.src_tokenizer, folder.tgt_tokenizer)
         for name, tokenizer in zip(sorted(folder.config.tokenizers), sides, strict=False):
             tokenizer.save(out / name)
@@ -63,66 +107,147 @@ class CTranslate2:
         """Load the folder."""
         import ctranslate2
 
+        kind, side = folder.config.model.kind, our_side(folder)
         threads = torch.get_num_threads()
-        engine = ctranslate2.Translator(str(out), compute_type="float32", intra_threads=threads)
+        engine = getattr(ctranslate2, CLASSES[kind][0])(
+            str(out), compute_type="float32", intra_threads=threads
+        )
         src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
-        ids_of = {token: id_ for id_, token in enumerate(_tokens(tgt, tgt.vocab_size))}
+        ids_of = {token: id_ for id_, token in enumerate(_names(folder)[-1])}
+        begin = tgt.tokens(side.begin)
+        given = len(begin) - (folder.config.model.bos_id < 0)  # which is then no part of it
 
-        def answer(text: str, limit: int) -> Answer:
+        def translate(source: Sequence[int], limit: int) -> Written:
             (found,) = engine.translate_batch(
-                [src.tokens(src.encode(text))],
+                [src.tokens(source[:-1] if folder.config.published is None else source)],
+                target_prefix=[begin],
                 beam_size=1,
                 max_input_length=0,
                 min_decoding_length=0,  # by default no translation is empty
-                max_decoding_length=limit,
+                max_decoding_length=given + limit,
                 return_logits_vocab=True,
             )
             ids = tuple(ids_of[token] for token in found.hypotheses[0])
-            rows = [np.array(row, dtype=np.float32).ravel() for row in found.logits[0]]
-            return Answer(text=tgt.decode(ids), ids=ids, logits_TV=torch.from_numpy(np.stack(rows)))
+            return ids[given:], found.logits[0][given:]
+
+        def generate(prompt: Sequence[int], limit: int) -> Written:
+            (found,) = engine.generate_batch(
+                [tgt.tokens(prompt)],
+                max_length=limit,
+                end_token=tgt.tokens(side.ends),
+                include_prompt_in_result=False,
+                return_logits_vocab=True,
+            )
+            return tuple(found.sequences_ids[0]), found.logits[0]
+
+        def answer(text: str, limit: int) -> Answer:
+            given = side.encode(text)
+            if kind == "encoder-only":
+                states = engine.forward_batch([given]).last_hidden_state
+                return read_answer(given, torch.from_numpy(np.array(states)), ())
+            ids, logits = (translate if kind == "encoder-decoder" else generate)(given, limit)
+            rows_TV = np.stack([np.array(row, dtype=np.float32).ravel() for row in logits])
+            text = side.decode(given, ids)
+            return Answer(text=text, ids=ids, logits_TV=torch.from_numpy(rows_TV))
 
         return answer
 
 
-def _tokens(tokenizer: Tokenizer, rows: int) -> list[str]:
-    """The vocabulary, with names for rows of the matrix that no token has."""
-    known = tokenizer.tokens(range(tokenizer.vocab_size))
-    return known + [f"<unused {id_}>" for id_ in range(len(known), rows)]
+def _names(folder: Folder) -> list[list[str]]:
+    """The vocabularies of source and target, or the one that there is; rows without a token too."""
+    found = []
+    sides = (folder.src_tokenizer, folder.tgt_tokenizer)
+    for side, table in zip(sides, _parts(folder.model, Embedding), strict=False):
+        known = side.tokens(range(side.vocab_size))
+        found.append(known + [f"<unused {n}>" for n in range(len(known), len(table.weight))])
+    return found
+
+
+def _parts(model: Model, kind: type[PartT]) -> list[PartT]:
+    """The parts of a kind: those of the source first."""
+    return [part for part in model.children() if isinstance(part, kind)]
+
+
+# ---------------------------------------------------------------- describing it
 
 
 def _spec(folder: Folder) -> Spec:
     """Describe the whole model."""
-    from ctranslate2.specs import Activation, TransformerSpec
+    from ctranslate2 import specs
 
-    config = cast("EncoderDecoderConfig", folder.config.model)
-    model = folder.model_of(EncoderDecoder)
-    spec = TransformerSpec.from_config(
-        (config.num_encoder_layers, config.num_decoder_layers),
-        config.num_heads,
-        pre_norm=config.norm_position == "pre",
-        activation=getattr(Activation, ACTIVATIONS[config.activation]),
-        layernorm_embedding=config.embedding_norm,
-        ffn_glu=config.gated,
-        rms_norm=config.norm == "rms",
+    config, model, names = folder.config.model, folder.model, _names(folder)
+    stacks = [_stack(config, stack) for stack in _parts(model, Stack)]
+    spec = getattr(specs, CLASSES[config.kind][1])(*stacks)
+    for part, embedding in zip(stacks, _parts(model, Embedding), strict=True):
+        _embedding(part, embedding, folder)
+    if not isinstance(config, EncoderOnlyConfig):
+        decoder, output = spec.decoder, model.get_submodule("output")
+        _linear(decoder.projection, cast("nn.Linear", output))
+        # its config cannot suppress tokens, only a call can, which would have to know them
+        decoder.projection.bias[list(our_side(folder).never)] = -torch.inf
+        if config.logit_scale != 1.0:
+            decoder.scale_outputs = config.logit_scale
+    if isinstance(config, EncoderDecoderConfig):
+        spec.register_source_vocabulary(names[0])
+        spec.register_target_vocabulary(names[1])
+        spec.config.add_source_eos = folder.config.published is None
+        spec.config.decoder_start_token = names[1][config.bos_id] if config.bos_id >= 0 else None
+    else:
+        spec.register_vocabulary(names[0])
+    tokenizer = folder.tgt_tokenizer
+    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = (
+        names[-1][id_] for id_ in (tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id)
     )
-    sides = (
-        (spec.encoder, spec.encoder.embeddings[0], model.src_embedding, model.encoder),
-        (spec.decoder, spec.decoder.embeddings, model.tgt_embedding, model.decoder),
-    )
-    for part, table, embedding, stack in sides:
-        table.weight = embedding.weight.detach()
-        part.scale_embeddings = config.scale_embedding
-        part.position_encodings.encodings = _positions(folder, embedding)
-        if config.embedding_norm:
-            _norm(part.layernorm_embedding, embedding.norm)
-        _stack(part, stack)
-    _linear(spec.decoder.projection, model.output)
-    spec.decoder.projection.bias = _output_bias(folder, model.output)
-    spec.register_source_vocabulary(_tokens(folder.src_tokenizer, config.src_vocab_size))
-    spec.register_target_vocabulary(_tokens(folder.tgt_tokenizer, config.tgt_vocab_size))
-    spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = config.norm_eps
     return spec
+
+
+def _stack(config: ModelConfig, stack: Stack) -> Spec:
+    """Describe the layers of one side."""
+    from ctranslate2.specs import Activation, TransformerDecoderSpec, TransformerEncoderSpec
+    from ctranslate2.specs.attention_spec import RotaryScalingType
+
+    layers, positions = stack.each_layer(), config.positions
+    options: dict[str, Any] = {
+        "pre_norm": config.norm_position == "pre",
+        "activation": getattr(Activation, ACTIVATIONS[config.activation]),
+        "layernorm_embedding": config.embedding_norm,
+        "relative_attention_bias": isinstance(positions, RelativeBias),
+        "ffn_glu": config.gated,
+        "rms_norm": config.norm == "rms",
+        "num_heads_kv": config.num_kv_heads,
+        "head_dim": config.head_dim,
+        "qk_norm": config.qk_norm,
+    }
+    if isinstance(positions, Rotary):
+        interleave = positions.pairing == "adjacent"
+        options |= {"rotary_dim": 0, "rotary_interleave": interleave, "rotary_base": positions.base}
+        options["rotary_scaling_type"] = positions.scaling and RotaryScalingType.Su
+    if isinstance(stack, Decoder):
+        crossing = layers[0].cross_attn is not None
+        spec = TransformerDecoderSpec(
+            len(layers), config.num_heads, with_encoder_attention=crossing, **options
+        )
+    else:
+        spec = TransformerEncoderSpec(len(layers), config.num_heads, **options)
+    for part, layer in zip(spec.layer, layers, strict=True):
+        _layer(part, layer, stack)
+    if not isinstance(stack.final_norm, nn.Identity):
+        _norm(spec.layer_norm, stack.final_norm)
+    return spec
+
+
+def _embedding(spec: Spec, embedding: Embedding, folder: Folder) -> None:
+    """Describe what goes into a stack; segments are all the first, as our encoders read texts."""
+    table = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
+    table.weight = embedding.weight.detach()
+    spec.scale_embeddings = folder.config.model.scale_embedding
+    if hasattr(spec, "position_encodings"):
+        spec.position_encodings.encodings = _positions(folder, embedding)
+        if embedding.types is not None:
+            spec.position_encodings.encodings += embedding.types.weight[0].detach()
+    if folder.config.model.embedding_norm:
+        _norm(spec.layernorm_embedding, embedding.norm)
 
 
 def _positions(folder: Folder, embedding: Embedding) -> Tensor:
@@ -130,7 +255,7 @@ def _positions(folder: Folder, embedding: Embedding) -> Tensor:
     config = folder.config.model
     scheme = config.positions
     if not isinstance(scheme, Sinusoidal):
-        return cast("nn.Module", embedding.positions).get_parameter("weight").detach()
+        return cast("nn.Module", embedding.positions).get_parameter("weight").detach().clone()
     table_LD = sinusoidal_table(
         scheme.first + num_positions(folder.config.decoding),
         config.d_model,
@@ -140,64 +265,59 @@ def _positions(folder: Folder, embedding: Embedding) -> Tensor:
     return table_LD[scheme.first :].float()
 
 
-def _output_bias(folder: Folder, output: nn.Linear) -> Tensor:
-    """The bias of the logits: minus infinity for what our search never writes.
+def _layer(spec: Spec, layer: Layer, stack: Stack) -> None:
+    """Describe a layer."""
+    _norm(spec.self_attention.layer_norm, layer.self_attn_residual.norm)
+    _self_attention(spec.self_attention, layer.self_attn, stack)
+    if (crossing := layer.cross_attn) is not None and layer.cross_attn_residual is not None:
+        _norm(spec.attention.layer_norm, layer.cross_attn_residual.norm)
+        spec.attention.queries_scale = crossing.scale
+        linears = (crossing.q_proj, crossing.kv_proj, crossing.out_proj)
+        for part, linear in zip(spec.attention.linear, linears, strict=True):
+            _linear(part, linear)
+    _norm(spec.ffn.layer_norm, layer.ffn_residual.norm)
+    _linear(spec.ffn.linear_0, layer.ffn.up)
+    _linear(spec.ffn.linear_1, layer.ffn.down)
+    if layer.ffn.value is not None:
+        _linear(spec.ffn.linear_0_noact, layer.ffn.value)
 
-    CTranslate2's config cannot suppress tokens, only a call can, which would have to know them.
+
+def _self_attention(spec: Spec, attention: MultiHeadAttention, stack: Stack) -> None:
+    """The rows of queries, keys and values are one matrix there; then what it knows of places.
+
+    Any scaling of rotary frequencies is a factor for each of them, in short and in long texts.
     """
-    bias_V = _bias(output, torch.zeros(len(output.weight))).clone()
-    bias_V[list(Translator.of(folder).forbidden)] = -torch.inf
-    return bias_V
-
-
-def _stack(spec: Spec, stack: Stack) -> None:
-    """Describe the layers of one side."""
-    for part, layer in zip(spec.layer, stack.each_layer(), strict=True):
-        _norm(part.self_attention.layer_norm, layer.self_attn_residual.norm)
-        _self_attention(part.self_attention, layer.self_attn)
-        if layer.cross_attn is not None and layer.cross_attn_residual is not None:
-            _norm(part.attention.layer_norm, layer.cross_attn_residual.norm)
-            _cross_attention(part.attention, layer.cross_attn)
-        _norm(part.ffn.layer_norm, layer.ffn_residual.norm)
-        _ffn(part.ffn, layer.ffn)
-    if not isinstance(stack.final_norm, nn.Identity):
-        _norm(spec.layer_norm, stack.final_norm)
-
-
-def _self_attention(spec: Spec, attention: MultiHeadAttention) -> None:
-    """The rows of queries, keys and values are one matrix there."""
     _linear(spec.linear[0], attention.q_proj, attention.kv_proj)
     _linear(spec.linear[1], attention.out_proj)
-
-
-def _cross_attention(spec: Spec, attention: MultiHeadAttention) -> None:
-    for part, linear in zip(
-        spec.linear, (attention.q_proj, attention.kv_proj, attention.out_proj), strict=True
-    ):
-        _linear(part, linear)
-
-
-def _ffn(spec: Spec, ffn: FeedForward) -> None:
-    _linear(spec.linear_0, ffn.up)
-    _linear(spec.linear_1, ffn.down)
-    if ffn.value is not None:
-        _linear(spec.linear_0_noact, ffn.value)
+    spec.queries_scale = attention.scale
+    if hasattr(spec, "q_norm"):
+        _norm(spec.q_norm, attention.q_norm)
+        _norm(spec.k_norm, attention.k_norm)
+    if isinstance(stack.bias, RelativeBiasTable):
+        spec.relative_attention_bias = stack.bias.weight.detach()
+        spec.relative_attention_max_distance = np.int32(stack.bias.scheme.max_distance)
+    rotary = None if stack.rotation is None else stack.rotation.scheme
+    if rotary is not None and rotary.scaling is not None:
+        plain, width = inverse_frequencies(rotary.base, attention.head_dim), attention.head_dim
+        factors = plain / rotary.scaling.frequencies(rotary.base, width, 0)
+        spec.rotary_scaling_long_factor = spec.rotary_scaling_short_factor = factors.float()
+        spec.queries_scale *= rotary.scaling.magnitude**2
 
 
 def _linear(spec: Spec, *linears: nn.Linear) -> None:
     """The rows of several, one below another."""
-    weights = [linear.weight.detach() for linear in linears]
-    spec.weight = torch.cat(weights)
-    spec.bias = torch.cat([_bias(linear, torch.zeros(len(linear.weight))) for linear in linears])
+    spec.weight = torch.cat([linear.weight.detach() for linear in linears])
+    spec.bias = torch.cat([_bias(linear) for linear in linears])
 
 
 def _norm(spec: Spec, norm: nn.Module) -> None:
     """A norm's weight and, unless it is an RMSNorm, its bias."""
     spec.gamma = norm.get_parameter("weight").detach()
     if hasattr(spec, "beta"):
-        spec.beta = _bias(norm, torch.zeros_like(spec.gamma))
+        spec.beta = _bias(norm)
 
 
-def _bias(module: nn.Module, without: Tensor) -> Tensor:
-    """A module's bias, or what stands for it in a module without one."""
-    return dict(module.named_parameters(recurse=False)).get("bias", without).detach()
+def _bias(module: nn.Module) -> Tensor:
+    """A module's bias; zeros for a module without one."""
+    parameters = dict(module.named_parameters(recurse=False))
+    return parameters.get("bias", torch.zeros(len(parameters["weight"]))).detach()

@@ -7,15 +7,15 @@ batches and lengths may differ from call to call.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
+from dragoman.models import DecoderOnly, EncoderOnly
 from dragoman.models.build import Model
 from dragoman.nn import Embedding, MultiHeadAttention, evaluation_view
-from dragoman.nn.cache import Cache, KeyValue
+from dragoman.nn.cache import KeyValue
 from dragoman.nn.dot_product import Scoring
 from dragoman.nn.layers import Decoder, Memory
 from dragoman.nn.patterns.pattern import Pattern, both_masks
@@ -87,76 +87,75 @@ def _pairs(stack: Decoder, prefix: str, length: str) -> list[Port]:
 # ---------------------------------------------------------------- the graphs
 
 
-class _Reader(nn.Module):
-    """An encoder and its head: ids `(B, L)` to what the head makes of them."""
+class _Graph(nn.Module):
+    """A part of a model."""
 
-    def __init__(self, model: EncoderOnly) -> None:
+    def __init__(self, model: Any) -> None:  # noqa: ANN401 (each part has a kind of model)
         super().__init__()
         self.model = model
 
+
+class _Reader(_Graph):
+    """An encoder and its head: ids `(B, L)` to what the head makes of them."""
+
     def forward(self, ids_BL: Tensor) -> Tensor:
-        model = self.model
-        mask_BL = ids_BL != model.pad_id
-        places_L = torch.arange(ids_BL.shape[1])
-        x_BLD = model.embedding.embed(ids_BL, places_L)
-        info = model.encoder.position_info(x_BLD, places_L)
-        out: Tensor = model.head(model.encoder(x_BLD, mask_BL[:, None, None, :], info), mask_BL)
+        hidden_BLD, mask_BL = _encode(self.model, self.model.embedding, ids_BL)
+        out: Tensor = self.model.head(hidden_BLD, mask_BL)
         return out
 
 
-class _Source(nn.Module):
+class _Source(_Graph):
     """The encoder: ids `(B, S)` to their mask, and keys and values for each decoder layer."""
 
-    def __init__(self, model: EncoderDecoder) -> None:
-        super().__init__()
-        self.model = model
-
     def forward(self, ids_BS: Tensor) -> tuple[Tensor, ...]:
-        model = self.model
-        mask_BS = ids_BS != model.pad_id
-        places_S = torch.arange(ids_BS.shape[1])
-        x_BSD = model.src_embedding.embed(ids_BS, places_S)
-        info = model.encoder.position_info(x_BSD, places_S)
-        memory_BSD = model.encoder(x_BSD, mask_BS[:, None, None, :], info)
-        pairs = model.decoder.project_memory(memory_BSD)
+        memory_BSD, mask_BS = _encode(self.model, self.model.src_embedding, ids_BS)
+        pairs = self.model.decoder.project_memory(memory_BSD)
         return mask_BS, *(tensor for pair in pairs for tensor in pair)
 
 
-class _Target(nn.Module):
+class _Target(_Graph):
     """A step of the decoder: ids `(B, T)` after a past of any length, from 0 on."""
 
-    def __init__(self, model: EncoderDecoder) -> None:
-        super().__init__()
-        self.model = model
-
     def forward(self, ids_BT: Tensor, mask_BS: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
-        model, half = self.model, len(tensors) // 2
-        past = _Past(tensors[:half])
-        seen = past.length
-        places_T = torch.arange(seen, seen + ids_BT.shape[1])
-        x_BTD = model.tgt_embedding.embed(ids_BT, places_T)
-        info = model.decoder.position_info(x_BTD, places_T)
-        mask = mask_BS[:, None, None, :]
+        half = len(tensors) // 2
+        past, mask = _Past(tensors[:half]), mask_BS[:, None, None, :]
+        places_T = torch.arange(past.length, past.length + ids_BT.shape[1])
+        x_BTD = self.model.tgt_embedding.embed(ids_BT, places_T)
         memory = [Memory(kv, mask) for kv in _as_pairs(tensors[half:])]
-        hidden_BTD = model.decoder(x_BTD, cast("Cache", past), None, info, memory)
-        return model.project(hidden_BTD[:, -1] * model.logit_scale), *past.tensors
+        return _step(self.model, x_BTD, places_T, past, memory=memory)
 
 
-class _Continuation(nn.Module):
+class _Continuation(_Graph):
     """A step of a decoder alone; the mask `(B, P + T)` is False at padding in front."""
 
-    def __init__(self, model: DecoderOnly) -> None:
-        super().__init__()
-        self.model = model
-
     def forward(self, ids_BT: Tensor, mask_BS: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
-        model, past = self.model, _Past(tensors)
+        past = _Past(tensors)
         places_BT = (mask_BS.long().cumsum(dim=1) - 1).clamp(min=0)[:, past.length :]
-        x_BTD = model.embedding.embed(ids_BT, places_BT)
-        info = model.decoder.position_info(x_BTD, places_BT)
-        mask = mask_BS[:, None, None, :]
-        hidden_BTD = model.decoder(x_BTD, cast("Cache", past), mask, info)
-        return model.project(hidden_BTD[:, -1] * model.logit_scale), *past.tensors
+        x_BTD = self.model.embedding.embed(ids_BT, places_BT)
+        return _step(self.model, x_BTD, places_BT, past, mask=mask_BS[:, None, None, :])
+
+
+def _encode(model: Any, embedding: Embedding, ids_BL: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401 (as above)
+    """What an encoder makes of ids, and where they are no padding."""
+    mask_BL, places_L = ids_BL != model.pad_id, torch.arange(ids_BL.shape[1])
+    x_BLD = embedding.embed(ids_BL, places_L)
+    info = model.encoder.position_info(x_BLD, places_L)
+    return model.encoder(x_BLD, mask_BL[:, None, None, :], info), mask_BL
+
+
+def _step(
+    model: Any,  # noqa: ANN401 (as above)
+    x_BTD: Tensor,
+    places: Tensor,
+    past: "_Past",
+    *,
+    mask: Tensor | None = None,
+    memory: list[Memory] | None = None,
+) -> tuple[Tensor, ...]:
+    """The logits after the last token, and the past with all of them."""
+    info = model.decoder.position_info(x_BTD, places)
+    hidden_BTD = model.decoder(x_BTD, past, mask, info, memory)
+    return model.project(hidden_BTD[:, -1] * model.logit_scale), *past.tensors
 
 
 class _Past:

@@ -18,7 +18,7 @@ from torch import Tensor
 from dragoman.convert.limits import check_installed, num_positions
 from dragoman.convert.marian import marian
 from dragoman.convert.probe import Answer, Answers, labels_of, plain_generator, read_answer
-from dragoman.convert.shapes import Shape, decoder, encoder
+from dragoman.convert.shapes import Shape, decoder, encoder, token_ids
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.config import ModelConfig
@@ -60,11 +60,11 @@ class HuggingFace:
         _hf_tokenizer(folder).save_pretrained(out)
 
     def open(self, folder: Folder, out: Path) -> Answers:
-        """Load the folder by the classes that users call."""
+        """Load the folder as users do."""
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(out, local_files_only=True)
-        model = _auto_class(folder).from_pretrained(out, local_files_only=True).eval()
+        model = load_theirs(out)
         generation = folder.config.generation or GenerationDefaults()
         opening, labels = generation.opening or "", labels_of(folder)
 
@@ -124,13 +124,6 @@ def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
     return kind.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
 
 
-def write_tensors(tensors: Mapping[str, Tensor], out: Path, shard_size: str) -> None:
-    """Write tensors to `out` in one file, or in several with their index."""
-    from huggingface_hub import save_torch_state_dict
-
-    save_torch_state_dict(dict(tensors), out, max_shard_size=shard_size)
-
-
 def _shape(folder: Folder) -> Shape:
     """Return the class that is equal to a model. Raises InputError where there is none."""
     match folder.config.model:
@@ -145,9 +138,7 @@ def _shape(folder: Folder) -> Shape:
                 config,
                 generator.context or num_positions(folder.config.decoding),
                 {
-                    "pad_token_id": config.pad_id if config.pad_id >= 0 else None,
-                    "bos_token_id": config.bos_id,
-                    "eos_token_id": config.eos_id,
+                    **token_ids(config),
                     "max_new_tokens": options.max_tokens,
                     "do_sample": options.temperature > 0,
                     **({"temperature": options.temperature} if options.temperature > 0 else {}),
@@ -155,24 +146,6 @@ def _shape(folder: Folder) -> Shape:
                     "renormalize_logits": True,  # after that, as ours
                 },
             )
-
-
-def _auto_class(folder: Folder) -> Any:  # noqa: ANN401 (their class)
-    """The class that users call for such a model."""
-    import transformers
-
-    match folder.config.model:
-        case EncoderDecoderConfig():
-            return transformers.AutoModelForSeq2SeqLM
-        case DecoderOnlyConfig():
-            return transformers.AutoModelForCausalLM
-        case EncoderOnlyConfig() as config:
-            return {
-                "none": transformers.AutoModel,
-                "masked-language": transformers.AutoModelForMaskedLM,
-                "classify": transformers.AutoModelForSequenceClassification,
-                "tag": transformers.AutoModelForTokenClassification,
-            }[config.head.kind]
 
 
 def _be_quiet() -> None:

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from dragoman.errors import InputError
-from dragoman.models import EncoderDecoderConfig
 from dragoman.models.config import ModelConfig
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn import Causal, DynamicScaling, Full, Rotary, SlidingWindow
@@ -16,27 +15,26 @@ Allowed = Collection[Any] | Callable[[Any], bool]
 """The values that can be expressed, or what tells whether one can."""
 
 
-def common_limits(config: EncoderDecoderConfig) -> Mapping[str, Allowed]:
+def common_limits(config: ModelConfig) -> Mapping[str, Allowed]:
     """Return the limits of both targets: plain multi-head attention and plain logits."""
+    alone = Causal() if config.kind == "decoder-only" else Full()
     return {
         "norm_position": ("post", "pre"),
         "final_norm": (None, config.norm_position == "pre"),
         "num_kv_heads": (None, config.num_heads),
-        "head_dim": (None, config.d_model / config.num_heads),
-        "encoder_patterns": lambda patterns: all(p == Full() for p in patterns),
-        "decoder_patterns": lambda patterns: all(p == Causal() for p in patterns),
+        "encoder_patterns": lambda patterns: {*patterns} <= {Full()},
+        "decoder_patterns": lambda patterns: {*patterns} <= {Causal()},
+        "patterns": lambda patterns: {*patterns} <= {alone},
         "qk_norm": (False,),
-        "attention_scale": (None,),
         "score_soft_cap": (None,),
-        "logit_scale": (1.0,),
         "logit_soft_cap": (None,),
     }
 
 
 def check_limits(config: ModelConfig, limits: Mapping[str, Allowed], target: str) -> None:
-    """Raise InputError for the first key whose value the target cannot express."""
-    for key, allowed in limits.items():
-        value = getattr(config, key)
+    """Raise InputError for the first key of the config whose value the target cannot express."""
+    for key in (key for key in limits if hasattr(config, key)):
+        value, allowed = getattr(config, key), limits[key]
         if not (allowed(value) if callable(allowed) else value in allowed):
             raise refusal(config, key, target)
 
@@ -56,12 +54,13 @@ def check_dense(config: ModelConfig, target: str) -> None:
     def dense(patterns: Iterable[Any]) -> bool:
         return all(isinstance(pattern, Causal | Full | SlidingWindow) for pattern in patterns)
 
-    patterns = ("encoder_patterns", "decoder_patterns", "patterns")
-    limits: dict[str, Allowed] = {key: dense for key in patterns if hasattr(config, key)}
-    limits["positions"] = lambda scheme: (
-        not isinstance(scheme, Rotary) or not isinstance(scheme.scaling, DynamicScaling)
-    )
-    check_limits(config, limits, target)
+    limits = dict.fromkeys(("encoder_patterns", "decoder_patterns", "patterns"), dense)
+    check_limits(config, {**limits, "positions": is_fixed}, target)
+
+
+def is_fixed(scheme: object) -> bool:
+    """Whether positions do not depend on the length of the text."""
+    return not isinstance(scheme, Rotary) or not isinstance(scheme.scaling, DynamicScaling)
 
 
 def check_installed(package: str, *, extra: str = "export") -> None:

@@ -6,13 +6,14 @@ pre-norm models become it.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dragoman.convert.limits import check_limits, common_limits, num_positions
-from dragoman.convert.shapes import Shape
+from dragoman.convert.shapes import Shape, named, token_ids
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.foreign.bart import MARIAN
@@ -30,6 +31,9 @@ def marian(folder: Folder, config: EncoderDecoderConfig) -> Shape:
     name = "Hugging Face's Marian or Pegasus"
     limits = {
         **common_limits(config),
+        "head_dim": (None, config.d_model / config.num_heads),
+        "attention_scale": (None,),
+        "logit_scale": (1.0,),
         "tgt_vocab_size": lambda size: (
             config.norm_position == "post" or size == config.src_vocab_size
         ),
@@ -52,18 +56,19 @@ def marian(folder: Folder, config: EncoderDecoderConfig) -> Shape:
         model="PegasusForConditionalGeneration" if pre else "MarianMTModel",
         config=_hf_config(folder, config),
         generation=_generation(folder, config),
-        weights=lambda state: _moved(config, state),
+        weights=(
+            partial(sines_before_cosines, d_model=config.d_model)
+            if config.positions == Sinusoidal()
+            else dict
+        ),
     )
 
 
 def _hf_config(folder: Folder, config: EncoderDecoderConfig) -> dict[str, Any]:
     """Their config: the table of `models/foreign`, read backwards, and what it computes."""
-    named = {
-        key: getattr(config, ours) for ours, key in MARIAN.fields.items() if isinstance(key, str)
-    }
     all_tied, tied_output = (config.tie_embeddings == tying for tying in ("all", "target-output"))
     return {
-        **named,
+        **named(MARIAN, config),
         "decoder_vocab_size": config.tgt_vocab_size,  # Marian alone
         "encoder_attention_heads": config.num_heads,
         "decoder_attention_heads": config.num_heads,
@@ -75,18 +80,9 @@ def _hf_config(folder: Folder, config: EncoderDecoderConfig) -> dict[str, Any]:
         "max_position_embeddings": num_positions(folder.config.decoding),
         "share_encoder_decoder_embeddings": all_tied,
         "tie_word_embeddings": all_tied or (tied_output and config.norm_position == "post"),
-        "pad_token_id": config.pad_id,
-        "bos_token_id": config.bos_id,
-        "eos_token_id": config.eos_id,
         "decoder_start_token_id": config.bos_id,
         "forced_eos_token_id": None,
     }
-
-
-def _moved(config: EncoderDecoderConfig, state: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    if config.positions == Sinusoidal():
-        return sines_before_cosines(state, config.d_model)
-    return state
 
 
 def sines_before_cosines(state: Mapping[str, Tensor], d_model: int) -> dict[str, Tensor]:
@@ -111,9 +107,7 @@ def _generation(folder: Folder, config: EncoderDecoderConfig) -> dict[str, Any]:
     """Their default decoding; what our search never writes is suppressed there too."""
     decoding = folder.config.decoding
     return {
-        "pad_token_id": config.pad_id,
-        "bos_token_id": config.bos_id,
-        "eos_token_id": config.eos_id,
+        **token_ids(config),
         "decoder_start_token_id": config.bos_id,
         "num_beams": decoding.beam_size,
         "length_penalty": decoding.length_penalty,

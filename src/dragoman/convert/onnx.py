@@ -20,11 +20,13 @@ import torch
 
 from dragoman.convert.graphs import Graph, graphs
 from dragoman.convert.limits import check_dense, check_installed, num_positions
-from dragoman.convert.probe import Answer, Answers, labels_of, plain_generator
+from dragoman.convert.probe import Answer, Answers, labels_of, our_side, two_languages
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
 from dragoman.models.defaults import GenerationDefaults
 from dragoman.tasks.folders import Folder
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.foreign.pieces import PieceTokenizer
+from dragoman.text.tokenizer import Frame, Tokenizer
 
 OPSET = 20
 """The version of ONNX's operators that the graphs are written in."""
@@ -48,6 +50,7 @@ class Onnx:
         """Write the graphs with their weights, config.json, the tokenizers, run.py and a page."""
         from dragoman.convert import run_onnx
 
+        opening = (folder.config.generation or GenerationDefaults()).opening
         length = num_positions(folder.config.decoding)
         found = graphs(folder.model, length)
         for name, graph in found.items():
@@ -56,15 +59,15 @@ class Onnx:
         text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
         (out / "config.json").write_text(text + "\n", encoding="utf-8")
         for name, tokenizer in _tokenizers(folder).items():
-            tokenizer.save(str(out / name))
+            tokenizer.save(out / name, rest=opening is not None)
         shutil.copyfile(run_onnx.__file__, out / PROGRAM)
         (out / "README.md").write_text(_page(folder, found), encoding="utf-8")
 
-    def open(self, folder: Folder, out: Path) -> Answers:  # noqa: ARG002 (the protocol's form)
+    def open(self, folder: Folder, out: Path) -> Answers:
         """Load the folder by its own program."""
         from dragoman.convert.run_onnx import Model
 
-        model = Model(out)
+        model = Model(out, *two_languages(folder))
 
         def answer(text: str, limit: int) -> Answer:
             found = model.answer(text, limit)
@@ -117,27 +120,31 @@ def _export(graph: Graph, path: Path) -> None:
 
 def _config(folder: Folder) -> dict[str, Any]:
     """What `run.py` asks for."""
-    config, decoding = folder.config.model, folder.config.decoding
-    generation = folder.config.generation or GenerationDefaults()
-    tokenizer = folder.tgt_tokenizer
-    before, after, never = [config.bos_id], [config.eos_id], list[int]()
-    opening = ""
+    config, published = folder.config.model, folder.config.published
+    decoding, generation = folder.config.decoding, folder.config.generation or GenerationDefaults()
+    src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
+    frame, start, begin = Frame((src.bos_id,), (src.eos_id,)), list[int](), tuple[int, ...]()
     if isinstance(config, EncoderDecoderConfig):
-        before, never = [], list(Translator.of(folder).forbidden)
+        specials = Translator.of(folder).specials
+        frame, begin = specials.src_frame, specials.begin
+        start = [specials.bos_id] if specials.bos_id >= 0 else []
     elif isinstance(config, DecoderOnlyConfig):
-        opening = generation.opening or ""
-        before, after = [] if opening else before, []
-        never = list(plain_generator(folder).never)
+        before = frame.before if published is None else src.frame().before
+        frame = Frame(before if generation.opening is None else (), ())
+    side = our_side(folder)
     return {
         "kind": config.kind,
-        "bos_id": config.bos_id,
-        "eos_id": config.eos_id,
+        "before": frame.before,
+        "after": frame.after,
+        "start": start,
+        "begin": begin,
+        "ends": side.ends,
         "pad_id": config.pad_id,
-        "before": before,
-        "after": after,
-        "opening": opening,
-        "never": sorted(never),
-        "specials": sorted(tokenizer.specials.values()),
+        "languages": dict(src.languages) if two_languages(folder) else {},
+        "opening": generation.opening or "",
+        "never": sorted(side.never),
+        "specials": sorted(tgt.specials.values()) if published is None else [],
+        "cleaned": tgt.cleaned,
         "labels": list(labels_of(folder)),
         "tokenizers": [*_tokenizers(folder)] * (2 // len(_tokenizers(folder))),
         "max_tokens": generation.max_tokens,
@@ -146,13 +153,12 @@ def _config(folder: Folder) -> dict[str, Any]:
     }
 
 
-def _tokenizers(folder: Folder) -> Mapping[str, Any]:
+def _tokenizers(folder: Folder) -> Mapping[str, Tokenizer]:
     """The tokenizers' files: one for both sides, or that of the source and that of the target."""
-    generation = folder.config.generation
-    rest = generation is not None and generation.opening is not None
-    sides = (folder.src_tokenizer, folder.tgt_tokenizer)
-    names = sorted(folder.config.tokenizers)
-    return {name: side.copy_backend(rest=rest) for name, side in zip(names, sides, strict=False)}
+    src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
+    if src is tgt:
+        return {"tokenizer.json": src}
+    return {"tokenizer.src.json": src, "tokenizer.tgt.json": tgt}
 
 
 PAGE = """# {title} in ONNX
@@ -160,17 +166,19 @@ PAGE = """# {title} in ONNX
 Written by `dragoman convert --to onnx` in opset {opset}: {files}, in float32, each with its weights
 in the file `.data` beside it. Batches and lengths are free.
 
-    pip install onnxruntime tokenizers numpy
-    python {program} < lines.txt
+    pip install onnxruntime numpy {package}
+    python {program}{languages} < lines.txt
 
-`{program}` decodes greedily, one line at a time, with these packages alone. From Python:
+`{program}` decodes greedily, one line at a time, with these packages alone, and knows no penalty
+for repetitions. From Python:
 
     from run import Model
 
-    print(Model(".").answer("A sentence.").text)
+    print(Model("."{arguments}).answer("A sentence.").text)
 
-`config.json` has what a program of your own needs: the ids before and after a text, the ids that
-are never written (set their logits to minus infinity), labels and limits.
+`config.json` has what a program of your own needs: the ids before and after a text and those that
+a translation starts with, the ids that are never written (set their logits to minus infinity),
+languages, labels and limits.
 
 | graph | takes | gives |
 | --- | --- | --- |
@@ -180,6 +188,7 @@ are never written (set their logits to minus infinity), labels and limits.
 
 def _page(folder: Folder, found: Mapping[str, Graph]) -> str:
     """A short README.md."""
+    codes = two_languages(folder)
     rows = [
         f"| {name}.onnx | {_names([p.name for p in graph.inputs])} | {_names(graph.outputs)} |"
         for name, graph in found.items()
@@ -189,6 +198,11 @@ def _page(folder: Folder, found: Mapping[str, Graph]) -> str:
         opset=OPSET,
         files=" and ".join(f"`{name}.onnx`" for name in found),
         program=PROGRAM,
+        package="sentencepiece"
+        if isinstance(folder.src_tokenizer, PieceTokenizer)
+        else "tokenizers",
+        languages="".join(f" {code}" for code in codes),
+        arguments="".join(f', "{code}"' for code in codes),
         rows="\n".join(rows),
     )
 

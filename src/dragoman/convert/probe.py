@@ -28,12 +28,15 @@ TOLERANCE = 1e-4
 """Greatest difference of logits in fp32, relative to the largest where that exceeds 1."""
 LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)
 """Tokens of the sentences that are made where none are given."""
-LOOKALIKES = "</s> <pad> <0x41> 😀"
-"""A text of characters that look like special tokens, and one that no vocabulary may have."""
+LOOKALIKES = ("</s> <0x41> 😀", "<pad>")
+"""Texts that look like special tokens, or hold what no vocabulary may have. The last is for our own
+tokenizers, to which it is no padding."""
 BEYOND = 8
 """Tokens that the other side may write after the end that ours has found."""
 CONTINUED = 16
 """Tokens by which a decoder alone goes on."""
+LONGEST = 100
+"""Tokens of a translation, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,7 @@ def built_in_probe(folder: Folder) -> list[str]:
     tokenizer, draw = folder.src_tokenizer, Random(0)
     pieces = range(tokenizer.first_piece, tokenizer.vocab_size)
     drawn = [tokenizer.decode(draw.choices(pieces, k=length)) for length in LENGTHS]
-    texts = [*map(one_line, drawn), LOOKALIKES]
+    texts = [*map(one_line, drawn), *LOOKALIKES[: 2 if folder.config.published is None else 1]]
     most = our_side(folder).most
     return [text for text in texts if 0 < len(tokenizer.encode(text)) <= most]
 
@@ -118,8 +121,16 @@ class Side:
     """Answers a text, and says how many tokens the other side may write."""
     most: int
     """Tokens of a text, at most."""
+    encode: Callable[[str], list[int]]
+    """The ids that the model reads of a text."""
+    decode: Callable[[Sequence[int], Sequence[int]], str] = lambda _, __: ""
+    """The text of what was read and what was written."""
     never: Collection[int] = ()
     """Ids that are never written, whose logits say nothing."""
+    begin: Sequence[int] = ()
+    """Ids that every translation begins with."""
+    ends: Sequence[int] = ()
+    """Ids that end what is written."""
 
 
 def our_side(folder: Folder) -> Side:
@@ -133,41 +144,70 @@ def our_side(folder: Folder) -> Side:
             return _reading(folder)
 
 
+def two_languages(folder: Folder) -> tuple[str, ...]:
+    """Return two languages of a model that must be told them; none for others."""
+    published, codes = folder.config.published, sorted(folder.src_tokenizer.languages)
+    if not codes or published is None or published.family == "marian":  # whose lines say it
+        return ()
+    return codes[0], codes[-1]
+
+
 def _translating(folder: Folder) -> Side:
-    translator = Translator.of(folder)
+    translator = Translator.of(folder).between(*two_languages(folder))
     src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
-    model = folder.model_of(EncoderDecoder)
-    options = replace(translator.options, beam_size=1, n_best=1)
+    model, specials = folder.model_of(EncoderDecoder), translator.specials
+    begin = [id_ for id_ in (specials.bos_id, *specials.begin) if id_ >= 0]
+    options = replace(
+        translator.options,
+        beam_size=1,
+        n_best=1,
+        min_length=0,
+        no_repeat_ngrams=0,
+        repetition_penalty=1.0,
+        max_length_constant=min(translator.options.max_length_constant, LONGEST),
+    )
+
+    def encode(text: str) -> list[int]:
+        frame = specials.src_frame
+        return [*frame.before, *src.encode(text), *frame.after]
 
     def answer(text: str) -> tuple[Answer, int]:
-        source = src.encode(text)
-        (best,) = translator.watch(source, options, Greedy())
+        (best,) = translator.watch(src.encode(text), options, Greedy())
         steps = len(best.token_log_probs)
-        written = torch.tensor([[tgt.bos_id, *best.ids][:steps]])
+        written = torch.tensor([[*begin, *best.ids]])
         with torch.inference_mode():
-            logits_TV = model(torch.tensor([[*source, src.eos_id]]), written)[0]
+            logits_TV = model(torch.tensor([encode(text)]), written)[0, len(begin) - 1 :][:steps]
         found = Answer(text=tgt.decode(best.ids), ids=best.ids, logits_TV=logits_TV)
         return found, steps if best.stopped == "length" else steps + BEYOND
 
     return Side(
-        answer=answer, most=translator.options.max_src_tokens, never=set(translator.forbidden)
+        answer=answer,
+        most=translator.options.max_src_tokens,
+        encode=encode,
+        decode=lambda _, ids: tgt.decode(ids),
+        never=set(translator.forbidden),
+        begin=specials.begin if folder.config.model.bos_id >= 0 else begin,
+        ends=(specials.eos_id,),
     )
 
 
 def plain_generator(folder: Folder) -> Generator:
     """Return what goes on from a text as it stands, also where the model has learned dialogues."""
     defaults = replace(folder.config.generation or GenerationDefaults(), chat=None)
-    return Generator(folder.model_of(DecoderOnly), folder.tgt_tokenizer, defaults=defaults)
+    return Generator.of(replace(folder, config=replace(folder.config, generation=defaults)))
 
 
 def _continuing(folder: Folder) -> Side:
     generator, model = plain_generator(folder), folder.model_of(DecoderOnly)
-    tokenizer = generator.tokenizer
+    tokenizer, published = generator.tokenizer, folder.config.published
     opening = (folder.config.generation or GenerationDefaults()).opening
-    decode = tokenizer.decode if opening is None else tokenizer.decode_rest
+    joined = tokenizer.decode if opening is None else tokenizer.decode_rest
     room = (generator.context or 256) - len(generator.encode("a"))
     steps = max(1, min(CONTINUED, room // 2))
     options = GenerationOptions(temperature=0.0, max_tokens=steps, context=generator.context)
+
+    def decode(prompt: Sequence[int], ids: Sequence[int]) -> str:
+        return joined([*prompt, *ids]).removeprefix(opening or "")
 
     def answer(text: str) -> tuple[Answer, int]:
         prompt = generator.encode(text)
@@ -175,10 +215,16 @@ def _continuing(folder: Folder) -> Side:
         read = torch.tensor([[*prompt, *best.ids][: len(prompt) + len(best.token_log_probs) - 1]])
         with torch.inference_mode():
             logits_TV = model(read)[0, len(prompt) - 1 :]
-        whole = decode([*prompt, *best.ids]).removeprefix(opening or "")
-        return Answer(text=whole, ids=best.ids, logits_TV=logits_TV), steps
+        return Answer(text=decode(prompt, best.ids), ids=best.ids, logits_TV=logits_TV), steps
 
-    return Side(answer=answer, most=max(1, room - steps), never=set(generator.never))
+    return Side(
+        answer=answer,
+        most=max(1, room - steps),
+        encode=generator.encode,
+        decode=decode,
+        never=set(generator.never),
+        ends=(published and published.ends) or (tokenizer.eos_id,),
+    )
 
 
 def labels_of(folder: Folder) -> Sequence[str]:
@@ -194,13 +240,16 @@ def _reading(folder: Folder) -> Side:
     reading = folder.config.reading or ReadingDefaults()
     places = model.embedding.num_positions or reading.max_tokens + 2
 
+    def encode(text: str) -> list[int]:
+        return [tokenizer.bos_id, *tokenizer.encode(text), tokenizer.eos_id]
+
     def answer(text: str) -> tuple[Answer, int]:
-        ids = (tokenizer.bos_id, *tokenizer.encode(text), tokenizer.eos_id)
+        ids = encode(text)
         with torch.inference_mode():
             logits = model(torch.tensor([ids]))
         return read_answer(ids, logits, labels), 0
 
-    return Side(answer=answer, most=min(reading.max_tokens, places - 2))
+    return Side(answer=answer, most=min(reading.max_tokens, places - 2), encode=encode)
 
 
 def read_answer(ids: Sequence[int], logits: Tensor, labels: Sequence[str]) -> Answer:

@@ -5,13 +5,12 @@ and, where transformers is installed, in its class: the same logits for made-up 
 """
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
 
-from dragoman.convert.huggingface import write_tensors
 from dragoman.convert.limits import check_installed
 from dragoman.convert.probe import Proof
-from dragoman.convert.verify import LENGTHS, compare_with_class, digest, is_comparable
+from dragoman.convert.verify import LENGTHS, compare_with_class, digest
 from dragoman.errors import InputError
 from dragoman.files.writing import creating
 from dragoman.models.adapters import base_of
@@ -21,12 +20,6 @@ from dragoman.models.foreign import family
 from dragoman.models.foreign.files import read_object
 from dragoman.models.foreign.origin import ORIGIN, give_back, keep_origin
 from dragoman.tasks.folders import Folder, read_folder
-
-INSTEAD = {
-    "ctranslate2": "ct2-transformers-converter --model {path} --output_dir OUT",
-    "onnx": "optimum-cli export onnx --model {path} OUT",
-}
-"""The command of another project for what is not written here."""
 
 
 def take_over(model: Path, out: Path) -> float | None:
@@ -43,7 +36,7 @@ def take_over(model: Path, out: Path) -> float | None:
             f"{model} is a dragoman folder already; say for what to convert it by --to"
         )
     alone = folder if base_of(model) is None else read_folder(folder.path, device="cpu")
-    worst = compare_with_class(alone, folder.path) if is_comparable() else None
+    worst = None if find_spec("transformers") is None else compare_with_class(alone, folder.path)
     config = replace(folder.config, published=replace(published, probe=digest(folder)))
     files = keep_origin(folder.path, folder.config, folder.model.state_dict())
     with creating(out, "converted model") as part:
@@ -64,6 +57,8 @@ def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
             "merge the adapters of it first (dragoman convert ADAPTERS MERGED)"
         )
     check_installed("transformers")
+    from huggingface_hub import save_torch_state_dict
+
     theirs = family(hf := read_object(folder.path / ORIGIN / CONFIG)).config(hf)
     ours = folder.config.model
     if isinstance(ours, EncoderOnlyConfig) and ours.head != getattr(theirs, "head", None):
@@ -73,18 +68,7 @@ def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
         )
     tensors, files = give_back(folder.path / ORIGIN, folder.model.state_dict(), folder.config.model)
     with creating(out, "converted model") as part:
-        write_tensors(tensors, part, shard_size)
+        save_torch_state_dict(tensors, part, max_shard_size=shard_size)
         for name, content in files.items():
             content.save(part / name)
         return Proof(sentences=len(LENGTHS), worst=compare_with_class(folder, part))
-
-
-def refuse(folder: Folder, to: str) -> NoReturn:
-    """Raise InputError, with the command that does it, for a target that cannot have the model."""
-    command = INSTEAD[to].format(path="FOLDER")
-    as_it_was = f" (dragoman convert {folder.path} FOLDER --to huggingface)"
-    whose = folder.path if folder.config.format == AS_IT_IS else f"what it was{as_it_was}"
-    raise InputError(
-        f"{folder.path} has the tokenizers of Hugging Face, which --to {to} does not write; take "
-        f"{whose} as FOLDER of {command}"
-    )

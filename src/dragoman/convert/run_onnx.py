@@ -1,13 +1,17 @@
 """Run the model in this folder by onnxruntime: python run.py < lines
 
-Greedy decoding, one line at a time; needs onnxruntime, tokenizers and numpy alone. From Python:
+Greedy decoding, one line at a time; needs onnxruntime, numpy and tokenizers or, where the folder
+has models of it, sentencepiece. A model of many languages takes two codes: python run.py en de.
+From Python:
 
     from run import Model
     print(Model("FOLDER").answer("A line of text.").text)
 """
 
 import json
+import re
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
-from tokenizers import Tokenizer
 
 PROVIDERS = ["CPUExecutionProvider"]
 Array = npt.NDArray[Any]
@@ -33,25 +36,68 @@ class Answer:
     """What each of them was chosen from, of an encoder all that it computed."""
 
 
+class Pieces:
+    """A tokenizer of the library `sentencepiece`, whose pieces have ids of their own."""
+
+    def __init__(self, path: Path, said: dict[str, Any]) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        self.reads, self.writes = (
+            SentencePieceProcessor(model_file=str(path.with_name(name))) for name in said["models"]
+        )
+        self.ids, self.unk_id = said["ids"], said["unk_id"]
+        self.specials, self.marks = said["specials"], said["marks"]
+        self.pieces = {id_: piece for piece, id_ in self.ids.items()}
+        names = sorted(map(re.escape, self.specials), key=len, reverse=True)
+        self.special = re.compile(f"({'|'.join(names)})")
+
+    def encode(self, text: str) -> list[int]:
+        """Special tokens by their names, and >>language<< before what is between them."""
+        found: list[str] = []
+        for number, part in enumerate(self.special.split(text)):
+            code, end, rest = part.partition("<<")
+            if number % 2:
+                found.append(part)
+            elif self.marks and end and part.startswith(">>"):
+                found += [code + end, *self.reads.encode(rest, out_type=str)]
+            else:
+                found += self.reads.encode(part, out_type=str)
+        return [self.ids.get(piece, self.unk_id) for piece in found]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, without special tokens."""
+        pieces = [self.pieces[id_] for id_ in ids if id_ in self.pieces]
+        text: str = self.writes.decode_pieces([p for p in pieces if p not in self.specials])
+        return text.replace("▁", " ").strip()
+
+
 class Model:
     """The graphs of a folder, its tokenizers and what its config says."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, src_lang: str = "", tgt_lang: str = "") -> None:
         folder = Path(folder)
-        self.config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        self.source, self.target = (
-            Tokenizer.from_file(str(folder / name)) for name in self.config["tokenizers"]
+        config = self.config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        (self.encode, _), (_, self.decode) = (
+            _coder(folder / name) for name in config["tokenizers"]
         )
         self.graphs = {
             name: onnxruntime.InferenceSession(folder / f"{name}.onnx", providers=PROVIDERS)
-            for name in self.config["graphs"]
+            for name in config["graphs"]
         }
+        codes = config["languages"]
+        if codes and not {src_lang, tgt_lang} <= {*codes}:
+            raise SystemExit(f"give the languages, from and into: two of {', '.join(codes)}")
+        self.before, self.after = (
+            [codes[src_lang] if id_ in codes.values() else id_ for id_ in config[where]]
+            for where in ("before", "after")
+        )
+        self.start = [*config["start"], *([codes[tgt_lang]] if codes else config["begin"])]
 
     def answer(self, text: str, limit: int | None = None) -> Answer:
         """Translate a line, go on with it by at most `limit` tokens, or read it."""
         config = self.config
-        ids = self.source.encode(config["opening"] + text, add_special_tokens=False).ids
-        ids = [*config["before"], *ids, *config["after"]]
+        source = self.encode(config["opening"] + text)
+        ids = [*self.before, *source, *self.after]
         if config["kind"] == "encoder-only":
             return self._read(ids)
         if config["kind"] == "decoder-only":
@@ -59,11 +105,12 @@ class Model:
             found, logits = self._write("model", ids, {"mask": mask}, limit or config["max_tokens"])
             text = self._text([*ids, *found]).removeprefix(config["opening"])
             return Answer(text, found, logits)
-        longest = int(config["max_length_factor"] * (len(ids) - 1)) + config["max_length_constant"]
+        longest = int(config["max_length_factor"] * len(source)) + config["max_length_constant"]
+        longest += 1 - len(self.start)
         encoder = self.graphs["encoder"]
         names = [output.name for output in encoder.get_outputs()]
         memory = dict(zip(names, encoder.run(names, {"ids": np.array([ids])}), strict=True))
-        found, logits = self._write("decoder", [config["bos_id"]], memory, limit or longest)
+        found, logits = self._write("decoder", self.start, memory, limit or longest)
         return Answer(self._text(found), found, logits)
 
     def _write(
@@ -84,7 +131,7 @@ class Model:
             logits.append(step["logits"][0].copy())
             step["logits"][0, self.config["never"]] = -np.inf
             ids = [int(step["logits"][0].argmax())]
-            if ids[0] == self.config["eos_id"]:
+            if ids[0] in self.config["ends"]:
                 break
             written += ids
             if graph == "model":
@@ -101,11 +148,25 @@ class Model:
     def _text(self, ids: list[int]) -> str:
         """Decode all tokens but the special ones, which are no text."""
         specials = set(self.config["specials"])
-        text: str = self.target.decode([id_ for id_ in ids if id_ not in specials])
+        text = self.decode([id_ for id_ in ids if id_ not in specials])
+        for before in self.config["cleaned"]:
+            text = text.replace(before, before.strip())
         return text
 
 
+def _coder(path: Path) -> tuple[Callable[[str], list[int]], Callable[[Sequence[int]], str]]:
+    """Return what makes ids of a text, and the text of ids without special tokens."""
+    said = json.loads(path.read_text(encoding="utf-8"))
+    if "models" in said:
+        pieces = Pieces(path, said)
+        return pieces.encode, pieces.decode
+    from tokenizers import Tokenizer
+
+    found = Tokenizer.from_file(str(path))
+    return lambda text: found.encode(text, add_special_tokens=False).ids, found.decode
+
+
 if __name__ == "__main__":
-    model = Model(Path(__file__).parent)
-    for line in sys.stdin:
-        sys.stdout.write(model.answer(line.strip()).text + "\n")
+    model = Model(Path(__file__).parent, *sys.argv[1:])
+    for line in map(str.strip, sys.stdin):
+        sys.stdout.write((line and model.answer(line).text) + "\n")

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from dragoman.convert.limits import refusal
-from dragoman.models import DecoderOnlyConfig, EncoderOnlyConfig
+from dragoman.models import DecoderOnlyConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.models.foreign import FAMILIES, Family
 from dragoman.models.foreign.reading import ACTIVATIONS
 from dragoman.models.heads import ClassificationHead, Head, TaggingHead
@@ -40,10 +40,6 @@ HEADS: Mapping[str, str] = {
 """The class for each kind of head."""
 
 
-def _as_they_are(state: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    return state
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """A class of transformers that is equal to one of our models."""
@@ -56,7 +52,7 @@ class Shape:
     """What its config is made of."""
     generation: Mapping[str, Any]
     """How it decodes by default; empty where it writes nothing."""
-    weights: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] = _as_they_are
+    weights: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] = dict
     """What is done to our weights before they go by the tables."""
 
 
@@ -73,9 +69,8 @@ def decoder(config: DecoderOnlyConfig, length: int, generation: Mapping[str, Any
 
 def encoder(config: EncoderOnlyConfig) -> Shape:
     """Return the class for an encoder alone: BERT, with the head that it has."""
-    named = _named(FAMILIES["bert"], config)
     hf = {
-        **named,
+        **named(FAMILIES["bert"], config),
         "type_vocab_size": max(1, config.num_token_types),
         "max_position_embeddings": _places(config),
         "hidden_act": _activation(config),
@@ -102,7 +97,7 @@ def _llama(config: DecoderOnlyConfig, length: int) -> tuple[str, dict[str, Any]]
     kinds = ["full_attention" if p == Causal() else "sliding_attention" for p in patterns]
     each_layer = {"layer_types": kinds} if name == "qwen3" else {}
     return name, {
-        **_named(FAMILIES[name], config),
+        **named(FAMILIES[name], config),
         "num_key_value_heads": config.num_kv_heads or config.num_heads,
         "head_dim": config.width,
         "hidden_act": _activation(config),
@@ -117,7 +112,7 @@ def _llama(config: DecoderOnlyConfig, length: int) -> tuple[str, dict[str, Any]]
 
 def _gpt2(config: DecoderOnlyConfig) -> tuple[str, dict[str, Any]]:
     return "gpt2", {
-        **_named(FAMILIES["gpt2"], config),
+        **named(FAMILIES["gpt2"], config),
         "n_inner": config.d_ff,
         "n_positions": _places(config),
         "activation_function": _activation(config),
@@ -125,13 +120,16 @@ def _gpt2(config: DecoderOnlyConfig) -> tuple[str, dict[str, Any]]:
     }
 
 
-def _named(family: Family, config: OneStack) -> dict[str, Any]:
-    """What the table of a family says, read backwards, and the ids of the special tokens."""
-    named = {
-        key: getattr(config, ours) for ours, key in family.fields.items() if isinstance(key, str)
-    }
+def named(family: Family, config: ModelConfig) -> dict[str, Any]:
+    """Return what the table of a family says, read backwards, and the ids of special tokens."""
+    fields_of = {key: ours for ours, key in family.fields.items() if isinstance(key, str)}
+    return {key: getattr(config, ours) for key, ours in fields_of.items()} | token_ids(config)
+
+
+def token_ids(config: ModelConfig) -> dict[str, int]:
+    """Return the ids of the special tokens that there are, by their names."""
     ids = {f"{name}_token_id": getattr(config, f"{name}_id") for name in ("pad", "bos", "eos")}
-    return {**named, **{key: id_ for key, id_ in ids.items() if id_ >= 0}}
+    return {key: id_ for key, id_ in ids.items() if id_ >= 0}
 
 
 def _places(config: OneStack) -> int:

@@ -15,7 +15,7 @@ from dragoman.convert.ctranslate import CTranslate2
 from dragoman.convert.huggingface import HuggingFace
 from dragoman.convert.onnx import Onnx
 from dragoman.convert.probe import Answers, Proof, built_in_probe, compare
-from dragoman.convert.published import hand_back, refuse
+from dragoman.convert.published import hand_back
 from dragoman.errors import InputError
 from dragoman.files.writing import creating
 from dragoman.tasks.folders import Folder, read_folder
@@ -68,31 +68,18 @@ def convert(
     target, folder = TARGETS[to], read_folder(model, device="cpu")
     if shard_size is not None:
         target = _sharded(target, shard_size)
-    if folder.config.published is not None:
-        return _published(folder, out, to, shard_size, sentences)
+    if folder.config.published is not None and isinstance(target, HuggingFace):
+        if sentences is not None:
+            raise InputError(
+                "--probe goes not with --to huggingface for what came from Hugging Face, which is "
+                "compared by logits: leave it out"
+            )
+        return hand_back(folder, out, target.shard_size)
     target.check(folder)
     probe = built_in_probe(folder) if sentences is None else sentences
     with creating(out, "converted model") as part:
         target.write(folder, part)
         return compare(folder, target.open(folder, part), probe, target.name)
-
-
-def _published(
-    folder: Folder,
-    out: Path,
-    to: TargetName,
-    shard_size: str | None,
-    sentences: Sequence[str] | None,
-) -> Proof:
-    """Convert a model that came from Hugging Face."""
-    if to != "huggingface":
-        refuse(folder, to)
-    if sentences is not None:
-        raise InputError(
-            "--probe is for models that dragoman trained; what came from Hugging Face is compared "
-            "by logits: leave it out"
-        )
-    return hand_back(folder, out, shard_size or HuggingFace().shard_size)
 
 
 def _sharded(target: Target, size: str) -> Target:

@@ -4,14 +4,14 @@ Two rows, one of them padded, go through both sides. Where transformers is not a
 `dragoman convert` made has some of the logits in its config.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from dragoman.convert.huggingface import load_theirs
@@ -112,15 +112,9 @@ def compare_with_class(folder: Folder, theirs_at: Path) -> float:
     return worst
 
 
-def is_comparable() -> bool:
-    """Whether transformers is there to compare with."""
-    return find_spec("transformers") is not None
-
-
 def _ours(model: Model, probe: Probe) -> Tensor:
-    if isinstance(model, EncoderDecoder):
-        return _real(model(probe.ids_BL, probe.targets_BL), model, probe)
-    return _real(model(probe.ids_BL), model, probe)
+    targets = [probe.targets_BL] if isinstance(model, EncoderDecoder) else []
+    return _real(model(probe.ids_BL, *targets), model, probe)
 
 
 def _real(logits: Tensor, model: Model, probe: Probe) -> Tensor:
@@ -148,17 +142,11 @@ class _Watched:
         for name, stack in model.named_children():
             if isinstance(stack, Stack):
                 rows = self._given[name] = []
-                self._hooks.append(stack.register_forward_pre_hook(self._reader(rows)))
+                read = partial(lambda rows, _, given: rows.append(given[0]), rows)
+                wrote = partial(lambda rows, _, __, out: rows.append(out), rows)
+                self._hooks.append(stack.register_forward_pre_hook(read))
                 for part in (*stack.layers, stack.final_norm):
-                    self._hooks.append(part.register_forward_hook(self._writer(rows)))
-
-    @staticmethod
-    def _reader(rows: list[Tensor]) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
-        return lambda _, inputs: rows.append(inputs[0])
-
-    @staticmethod
-    def _writer(rows: list[Tensor]) -> Callable[[nn.Module, object, Tensor], None]:
-        return lambda _, __, out: rows.append(out)
+                    self._hooks.append(part.register_forward_hook(wrote))
 
     def finish(self) -> dict[str, list[Tensor]]:
         """Stop, and return what each stack has given: the last layer's after the last norm."""

@@ -142,6 +142,11 @@ class Tokenizer:
             if token in SPECIALS or (is_special(token) and token not in _BYTES)
         }
 
+    @cached_property
+    def cleaned(self) -> tuple[str, ...]:
+        """What loses its spaces in texts that are decoded: nothing in ours."""
+        return ()
+
     @property
     def first_piece(self) -> int:
         """The smallest id of a piece that is neither special nor a single byte."""
@@ -201,10 +206,14 @@ class Tokenizer:
         backend = self._without_first_space if rest else self._backend
         return Backend.from_str(backend.to_str())
 
-    def save(self, path: Path) -> None:
-        """Write the tokenizer to one JSON file, which appears when it is whole."""
+    def save(self, path: Path, *, rest: bool = False) -> None:
+        """Write the tokenizer to one JSON file, which appears when it is whole.
+
+        With `rest` it is that of `encode_rest` and `decode_rest`.
+        """
+        backend = self._without_first_space if rest else self._backend
         try:
-            write_durably(path, self._backend.to_str(pretty=True))
+            write_durably(path, backend.to_str(pretty=True))
         except OSError as error:
             raise DragomanError(f"Cannot write {path}: {error.strerror}.") from error
 

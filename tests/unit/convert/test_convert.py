@@ -19,19 +19,19 @@ from dragoman.tasks.folders import Folder, read_folder
 CONFIG = make_config(make_tokenizer())
 NEITHER = {
     "num_kv_heads": replace(CONFIG, num_kv_heads=2),
-    "head_dim": replace(CONFIG, head_dim=6),
     "positions": replace(CONFIG, positions=Rotary()),
     "norm_position": replace(CONFIG, norm_position="deepnorm"),
     "final_norm": replace(CONFIG, final_norm=True),
     "encoder_patterns": replace(CONFIG, encoder_patterns=(SlidingWindow(size=3),)),
     "decoder_patterns": replace(CONFIG, decoder_patterns=(SlidingWindow(size=3),)),
     "qk_norm": replace(CONFIG, qk_norm=True),
-    "attention_scale": replace(CONFIG, attention_scale=1.0),
     "score_soft_cap": replace(CONFIG, score_soft_cap=5.0),
-    "logit_scale": replace(CONFIG, logit_scale=0.5),
     "logit_soft_cap": replace(CONFIG, logit_soft_cap=5.0),
 }
 NOT_MARIAN = {
+    "head_dim": replace(CONFIG, head_dim=6),
+    "attention_scale": replace(CONFIG, attention_scale=1.0),
+    "logit_scale": replace(CONFIG, logit_scale=0.5),
     "norm": replace(CONFIG, norm="rms"),
     "norm_eps": replace(CONFIG, norm_eps=1e-3),
     "embedding_norm": replace(CONFIG, embedding_norm=True),

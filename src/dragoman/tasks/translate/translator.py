@@ -95,6 +95,11 @@ class Translator(Loadable):
             published=Published.of(folder),
         )
 
+    @property
+    def specials(self) -> Specials:
+        """The ids around sources and targets, for the languages that were chosen."""
+        return self._ids.specials
+
     def between(self, src_lang: str | None = None, tgt_lang: str | None = None) -> Self:
         """Return a translator from one language to another, of the same model.
 

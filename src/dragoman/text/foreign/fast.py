@@ -138,15 +138,15 @@ class ForeignTokenizer(Tokenizer):
 
     def _cleaned(self, text: str) -> str:
         """The text without spaces before punctuation, where the settings ask for it."""
-        if self._cleans:
-            for before in CLEANED:
-                text = text.replace(before, before.strip())
+        for before in self.cleaned:
+            text = text.replace(before, before.strip())
         return text
 
     @cached_property
-    def _cleans(self) -> bool:
+    def cleaned(self) -> tuple[str, ...]:
+        """What loses its spaces in texts that are decoded."""
         wanted = self._folder.flag("clean_up_tokenization_spaces", default=False)
-        return wanted and type(self._backend.model).__name__ != "BPE"
+        return CLEANED if wanted and type(self._backend.model).__name__ != "BPE" else ()
 
     def is_byte(self, id_: int) -> bool:
         """Whether a token may be a part of a character only, and reads with those beside it."""

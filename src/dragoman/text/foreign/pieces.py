@@ -7,6 +7,7 @@ Special tokens that are spelt out in a text are taken out of it first.
 
 import json
 import re
+import shutil
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from hashlib import sha256
@@ -16,7 +17,7 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
-from dragoman.text.foreign.fast import ForeignTokenizer
+from dragoman.text.foreign.fast import CLEANED, ForeignTokenizer
 from dragoman.text.foreign.folder import TokenizerFolder, read_vocab, refusing
 from dragoman.text.tokenizer import Frame
 
@@ -49,7 +50,7 @@ class PieceTokenizer(ForeignTokenizer):
         lang: str | None = None,
     ) -> None:
         self._folder, self.files = folder, folder.files(*files)
-        self._path = models[0]
+        self._models = models
         self._reads, self._writes = map(_load, models)
         self._lang = lang
         names = (folder.name_of(role, vocab) for role in roles)
@@ -82,7 +83,7 @@ class PieceTokenizer(ForeignTokenizer):
 
     @cached_property
     def _plain_reads(self) -> Any:  # noqa: ANN401 -- SentencePiece has no types
-        processor = _load(self._path)
+        processor = _load(self._models[0])
         processor.override_normalizer_spec(add_dummy_prefix=False)
         return processor
 
@@ -123,8 +124,9 @@ class PieceTokenizer(ForeignTokenizer):
         return text.replace("▁", " ")
 
     @cached_property
-    def _cleans(self) -> bool:
-        return self._folder.flag("clean_up_tokenization_spaces", default=False)
+    def cleaned(self) -> tuple[str, ...]:
+        """What loses its spaces in texts that are decoded."""
+        return CLEANED if self._folder.flag("clean_up_tokenization_spaces", default=False) else ()
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The pieces as they stand in the vocabulary, for people to look at."""
@@ -145,9 +147,18 @@ class PieceTokenizer(ForeignTokenizer):
             "written as a tokenizer.json."
         )
 
-    def save(self, path: Path) -> None:
-        """Raise InputError: its files are copied as they are."""
-        raise InputError(f"Copy {', '.join(self.files)} of {self._folder.path} to {path.parent}.")
+    def save(self, path: Path, *, rest: bool = False) -> None:  # noqa: ARG002 -- the interface
+        """Write what `run.py` of an ONNX folder reads, and the models of SentencePiece beside."""
+        for model in self._models:
+            shutil.copyfile(model, path.parent / model.name)
+        said = {
+            "models": [model.name for model in self._models],
+            "ids": self._vocab,
+            "unk_id": self.unk_id,
+            "specials": self._named,
+            "marks": self._lang is None,
+        }
+        path.write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
 
 
 _LANGUAGE = re.compile(r">>\S+<<|__[a-z]{2,3}__")

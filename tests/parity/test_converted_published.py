@@ -1,0 +1,146 @@
+"""Folders of Hugging Face for CTranslate2 and ONNX, against the classes that published them."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.parity.test_converted_onnx import own_program
+from tests.parity.test_foreign_texts import (
+    CASES,
+    CODES,
+    LINES,
+    make_folder,
+    read_tokenizer,
+    their_texts,
+)
+from tests.parity.test_verify import make
+
+import dragoman
+from dragoman.convert.published import take_over
+from dragoman.convert.targets import TargetName, convert
+from dragoman.errors import InputError
+from dragoman.tasks.lines import one_line
+
+ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
+transformers = pytest.importorskip("transformers", reason="needs transformers")
+SOME = LINES[:8]
+
+
+def folder_for(name: str, path: Path) -> tuple[Path, object]:
+    """A folder of Hugging Face, or for translators of one language pair one that we made of it."""
+    (path / "theirs").mkdir()
+    model = make_folder(path / "theirs", name)
+    if name in CODES:
+        return path / "theirs", model
+    take_over(path / "theirs", path / "ours")
+    return path / "ours", model
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ctranslate2_translates_as_their_class(name: str, tmp_path: Path) -> None:
+    """Pieces go in by the names of their tokenizer, languages as a prefix; greedily."""
+    folder, model = folder_for(name, tmp_path)
+    assert convert(folder, tmp_path / "out", "ctranslate2").worst < 2e-5
+    tokenizer, prefix = read_tokenizer(tmp_path / "theirs"), None
+    if name in CODES:
+        tokenizer.src_lang, tgt = CODES[name]
+        prefix = [[f"__{tgt}__" if name == "m2m100" else tgt]]
+    engine = ctranslate2.Translator(str(tmp_path / "out"), compute_type="float32")
+    texts = their_texts(tmp_path / "theirs", name, model, SOME, num_beams=1)
+    for line, text in zip(SOME, texts, strict=True):
+        (found,) = engine.translate_batch(
+            [tokenizer.convert_ids_to_tokens(tokenizer(line).input_ids)],
+            target_prefix=prefix,
+            beam_size=1,
+            min_decoding_length=0,
+            max_decoding_length=15,
+        )
+        ids = tokenizer.convert_tokens_to_ids(found.hypotheses[0])
+        assert one_line(tokenizer.decode(ids, skip_special_tokens=True)) == text
+
+
+@pytest.mark.parametrize("case", ["gpt2", "llama", "qwen2"])
+def test_ctranslate2_goes_on_as_their_class(case: str, tmp_path: Path) -> None:
+    """Greedily, on prompts as their tokenizer frames them."""
+    path = make(tmp_path / "theirs", case)
+    assert convert(path, tmp_path / "out", "ctranslate2").worst < 2e-5
+    tokenizer = read_tokenizer(path)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(path).eval()
+    engine = ctranslate2.Generator(str(tmp_path / "out"), compute_type="float32")
+    for line in SOME:
+        given = tokenizer(line, return_tensors="pt").input_ids
+        with torch.no_grad():
+            (row,) = theirs.generate(given, max_new_tokens=6, min_new_tokens=6, do_sample=False)
+        (found,) = engine.generate_batch(
+            [tokenizer.convert_ids_to_tokens(given[0])],
+            max_length=6,
+            min_length=6,
+            include_prompt_in_result=False,
+        )
+        assert found.sequences_ids[0] == row[given.shape[1] :].tolist()
+
+
+def test_ctranslate2_encodes_as_their_class(tmp_path: Path) -> None:
+    """The hidden states of an encoder without a head."""
+    path = make(tmp_path / "theirs", "bert")
+    assert convert(path, tmp_path / "out", "ctranslate2").worst < 2e-5
+    theirs, ids = transformers.AutoModel.from_pretrained(path).eval(), read_tokenizer(path)(SOME[0])
+    with torch.no_grad():
+        expected = theirs(torch.tensor([ids.input_ids])).last_hidden_state
+    engine = ctranslate2.Encoder(str(tmp_path / "out"), compute_type="float32")
+    found = np.array(engine.forward_batch([ids.input_ids]).last_hidden_state)
+    torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("case", "to", "message"),
+    [
+        ("bert-classes", "ctranslate2", r"classifies texts .*encoders without a head; .*--to onnx"),
+        ("mistral", "ctranslate2", r"^patterns = .*window.* cannot be expressed in CTranslate2"),
+        ("bart", "huggingface", r"is a folder of Hugging Face already"),
+    ],
+)
+def test_what_is_refused_of_theirs(case: str, to: TargetName, message: str, tmp_path: Path) -> None:
+    """In one sentence, and nothing is written."""
+    path = make(tmp_path / "theirs", case)
+    with pytest.raises(InputError, match=message):
+        convert(path, tmp_path / "out", to)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["marian", "nllb", "t5"])
+def test_the_program_translates_as_we_do(name: str, tmp_path: Path) -> None:
+    """By SentencePiece or tokenizers; between two languages; with relative positions."""
+    pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+    folder, _ = folder_for(name, tmp_path)
+    lines = [">>deu<< A man.", *SOME] if name == "marian" else SOME
+    assert convert(folder, tmp_path / "out", "onnx", lines).worst < 2e-5
+    codes = CODES.get(name, ())
+    translator = dragoman.load(folder, device="cpu").between(*codes)
+    options = replace(translator.options, beam_size=1, retry=False, split_sentences=False)
+    ours = [each.text for each in translator.translate(lines, options=options)]
+    written = own_program(tmp_path / "out", lines, *codes).split("\n")[:-1]
+    assert [one_line(text) for text in written] == ours
+    if codes:
+        command = [sys.executable, "run.py", "eng_Latn"]
+        done = subprocess.run(command, cwd=tmp_path / "out", capture_output=True, check=False)
+        assert b"two of deu_Latn, eng_Latn, zho_Hans" in done.stderr
+
+
+@pytest.mark.parametrize("case", ["llama", "bert-classes"])
+def test_the_program_answers_as_we_do(case: str, tmp_path: Path) -> None:
+    """What follows on a prompt, and the label of a text."""
+    pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+    path = make(tmp_path / "theirs", case)
+    assert convert(path, tmp_path / "out", "onnx", SOME).worst < 2e-5
+    ours = dragoman.load(path, device="cpu")
+    if case == "bert-classes":
+        expected = [each.label for each in ours.classify(SOME)]
+    else:
+        found = [[*ours.encode(each.prompt), *each.ids] for each in ours.generate(SOME)]
+        expected = [ours.tokenizer.decode(ids) for ids in found]
+    assert own_program(tmp_path / "out", SOME) == "".join(f"{text}\n" for text in expected)
