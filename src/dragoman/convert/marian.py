@@ -112,6 +112,6 @@ def _generation(folder: Folder, config: EncoderDecoderConfig) -> dict[str, Any]:
         "num_beams": decoding.beam_size,
         "length_penalty": decoding.length_penalty,
         "max_length": num_positions(decoding) - 1,
-        "suppress_tokens": list(Translator.of(folder).forbidden),
+        "suppress_tokens": list(Translator.of(folder).specials.forbidden),
         "renormalize_logits": True,  # after that, as ours
     }

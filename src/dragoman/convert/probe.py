@@ -185,7 +185,7 @@ def _translating(folder: Folder) -> Side:
         most=translator.options.max_src_tokens,
         encode=encode,
         decode=lambda _, ids: tgt.decode(ids),
-        never=set(translator.forbidden),
+        never=set(translator.specials.forbidden),
         begin=specials.begin if folder.config.model.bos_id >= 0 else begin,
         ends=(specials.eos_id,),
     )

@@ -65,21 +65,18 @@ class Translator(Loadable):
         self.options = DecodingOptions(**asdict(decoding or DecodingDefaults()))
         tgt = tgt_tokenizer
         unused = range(tgt.vocab_size, len(model.output.weight))
-        self.forbidden: tuple[int, ...] = (tgt.pad_id, tgt.unk_id, tgt.bos_id, *unused)
-        """Ids that a translation never holds."""
         specials = Specials(
             src_pad_id=src_tokenizer.pad_id,
             src_frame=src_tokenizer.frame(),
             pad_id=tgt.pad_id,
             bos_id=tgt.bos_id,
             eos_id=tgt.eos_id,
-            forbidden=self.forbidden,
+            forbidden=(tgt.pad_id, tgt.unk_id, tgt.bos_id, *unused),
         )
         self._published = published
         if published is not None:
             self.options = published.options(self.options)
             specials = published.specials(specials)
-            self.forbidden = specials.forbidden
         self._ids = IdTranslator([model], specials, precision, shortlist)
 
     @classmethod

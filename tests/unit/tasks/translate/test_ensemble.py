@@ -63,7 +63,7 @@ def test_greedy_takes_the_greatest_mean() -> None:
         for _ in each.token_log_probs:
             logits = [model(src_BS, torch.tensor([ids]))[0, -1] for model in models]
             mean_V = torch.stack([one.softmax(0) for one in logits]).mean(0)
-            mean_V[list(both.forbidden)] = 0.0
+            mean_V[list(both.specials.forbidden)] = 0.0
             ids.append(int(mean_V.argmax()))
         assert TOKENIZER.tokens(i for i in ids[1:] if i != TOKENIZER.eos_id) == list(each.tokens)
 
