@@ -90,16 +90,19 @@ def evaluate(
     )
 
 
+UNSPACED = ("ja", "jpn", "th", "tha", "km", "khm", "lo", "lao", "my", "mya")
+
+
 def bleu_tokenizer(tgt_lang: str | None) -> str:
-    """The tokenizer of BLEU that fits a target language (`zh`, `zh-CN`, `de` ...).
+    """The tokenizer of BLEU that fits a target language (`zh`, `zh-CN`, `zho_Hans`, `de` ...).
 
     Chinese has its own; languages that write no spaces between words are compared by characters
     (sacreBLEU's Japanese and Korean ones need further packages); all others by 13a.
     """
     language = (tgt_lang or "").lower().replace("_", "-").split("-")[0]
-    return {"zh": "zh", "ja": "char", "th": "char", "km": "char", "lo": "char", "my": "char"}.get(
-        language, "13a"
-    )
+    if language in ("zh", "zho", "cmn", "yue"):
+        return "zh"
+    return "char" if language in UNSPACED else "13a"
 
 
 # ---------------------------------------------------------------- labels and tags

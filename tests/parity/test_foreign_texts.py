@@ -26,7 +26,7 @@ SMALL = {
     "decoder_attention_heads": 4,
     "encoder_ffn_dim": 48,
     "decoder_ffn_dim": 48,
-    "max_position_embeddings": 256,
+    "max_position_embeddings": 512,
     "scale_embedding": True,
 }
 T5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.parity.test_foreign_texts import CODES, make_folder
 from tests.parity.test_verify import make
 from tests.system.conftest import CommandLine
 from tests.unit.train.encoder_recipes import labelled_file, tagged_file
@@ -76,6 +77,37 @@ def test_a_folder_of_hugging_face_goes_on_learning(
     if task in ("translate", "generate"):
         ended = dragoman.run("convert", out, tmp_path / "back", "--to", "huggingface")
         assert ended.code == 0, ended.said
+
+
+@pytest.mark.parametrize("name", ["m2m100", "nllb", "mbart"])
+def test_a_model_of_many_languages_learns_two(
+    name: str, dragoman: CommandLine, tmp_path: Path
+) -> None:
+    """What is written translates between them, needs no option for it and may be told another."""
+    (start := tmp_path / "theirs").mkdir()
+    make_folder(start, name)
+    src, tgt = CODES[name]
+    for side, line in {"en": "A man in an orange hat.", "de": "Ein Mann."}.items():
+        (tmp_path / f"a.{side}").write_text(f"{line}\n" * 30, encoding="utf-8")
+    command = ("train", "--from", start, "--src", tmp_path / "a.en", "--tgt", tmp_path / "a.de")
+    limits = ("train.max_steps=2", "train.save_every=1", "batch.max_tokens=200")
+    out, languages = tmp_path / "run", ("--src-lang", src, "--tgt-lang", tgt)
+    chosen = () if name == "m2m100" else languages  # whose codes the files' endings are
+    ended = dragoman.run(*command, "--out", out, *chosen, *limits)
+    assert ended.code == 0, ended.said
+    assert (
+        "did you mean"
+        in dragoman.run(*command, "--out", tmp_path / "x", "--tgt-lang", f"{tgt}x").said
+    )
+    for path in start.iterdir():
+        path.unlink()
+    alone, said, other = (
+        dragoman.run("translate", out, tmp_path / "a.en", *given)
+        for given in ((), languages, ("--tgt-lang", src))
+    )
+    assert alone.code == other.code == 0, alone.said
+    texts = [ended.said.splitlines()[0] for ended in (alone, said, other)]
+    assert texts[0] == texts[1] != texts[2]
 
 
 @pytest.mark.parametrize("task", ["translate", "generate", "classify"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from dragoman.cli.cost_show import format_bytes, format_energy, format_money, format_time
+from dragoman.cli.output import SrcLang, TgtLang
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -43,6 +44,8 @@ def train(  # noqa: PLR0913 -- the options of the verb
         Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
     ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="Model folder to fine-tune.")] = None,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
     nproc: Annotated[int, typer.Option(help="Number of processes that train, one per GPU.")] = 1,
     max_restarts: Annotated[
         int, typer.Option(help="Times that a run whose process was killed is started again.")
@@ -74,6 +77,8 @@ def train(  # noqa: PLR0913 -- the options of the verb
         "--from": ("start.model", start),
         "--src": ("data.src", src),
         "--tgt": ("data.tgt", tgt),
+        "--src-lang": ("data.src_lang", src_lang),
+        "--tgt-lang": ("data.tgt_lang", tgt_lang),
     }
     _lay_over(overrides, options)
     recipe, runs = _choose(names, overrides)
@@ -105,14 +110,14 @@ def _use(recipe: "RunRecipe", folder: Path) -> str:
     return (recipe.use or find_task(recipe.task).use).format(folder=folder)
 
 
-def _lay_over(overrides: list[str], options: Mapping[str, tuple[str, Path | None]]) -> None:
+def _lay_over(overrides: list[str], options: Mapping[str, tuple[str, Path | str | None]]) -> None:
     """Add the options to the overrides. Raises InputError for a setting given by both."""
     given = {word.partition("=")[0].strip(): word for word in overrides}
-    for option, (key, path) in options.items():
-        if path is not None:
+    for option, (key, value) in options.items():
+        if value is not None:
             if word := given.get(key):
-                raise InputError(f"{option} {path} and {word} set the same key; give one of them")
-            overrides.append(f"{key}={path}")
+                raise InputError(f"{option} {value} and {word} set the same key; give one of them")
+            overrides.append(f"{key}={value}")
 
 
 def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":

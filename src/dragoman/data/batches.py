@@ -361,10 +361,12 @@ def padded(ragged: Ragged, padding: int, *, before: int = 0, after: int = 0) -> 
     return torch.from_numpy(ids_BL)
 
 
-def ended(ragged: Ragged, special: SpecialIds) -> Tensor:
-    """Each sequence, eos, then padding; shape (B, L)."""
-    ids_BL = padded(ragged, special.pad_id, after=1)
-    ids_BL[np.arange(len(ragged)), ragged.lengths] = special.eos_id
+def enclosed(ragged: Ragged, padding: int, before: Sequence[int], after: Sequence[int]) -> Tensor:
+    """Each sequence between the same ids, then padding; shape (B, L)."""
+    ids_BL = padded(ragged, padding, before=len(before), after=len(after))
+    ids_BL[:, : len(before)] = torch.tensor(before)
+    for place, id_ in enumerate(after, start=len(before)):
+        ids_BL[np.arange(len(ragged)), ragged.lengths + place] = id_
     return ids_BL
 
 
@@ -374,7 +376,4 @@ def framed(ragged: Ragged, special: SpecialIds) -> Tensor:
     An encoder that is read off at its first position has bos there, which says nothing by itself:
     the `[CLS]` of Devlin et al. (2019, section 3), the `<s>` of RoBERTa.
     """
-    ids_BL = padded(ragged, special.pad_id, before=1, after=1)
-    ids_BL[:, 0] = special.bos_id
-    ids_BL[np.arange(len(ragged)), ragged.lengths + 1] = special.eos_id
-    return ids_BL
+    return enclosed(ragged, special.pad_id, (special.bos_id,), (special.eos_id,))

@@ -19,7 +19,7 @@ from dragoman.models import EncoderDecoder, count_parameters
 from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.job import assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.tasks.translate.texts import Tokenizers
+from dragoman.tasks.translate.texts import Texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.train.job import Validation
 from dragoman.train.loop import Progress
@@ -34,13 +34,13 @@ SMALL = (
 
 def translate(
     model: EncoderDecoder,
-    tokenizers: Tokenizers,
+    texts: Texts,
     sources: list[str],
     references: list[str],  # noqa: ARG001 (a protocol)
 ) -> Validation:
     """Translate as the score of a validation does, and score nothing."""
     options = DecodingOptions(beam_size=1, retry=False)
-    Translator(model, *tokenizers).translate(sources, options=options)
+    Translator(model, *texts.tokenizers).translate(sources, options=options)
     return Validation(loss=0.0, scores={})
 
 

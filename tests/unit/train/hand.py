@@ -22,7 +22,7 @@ from dragoman.data.tagged import load_tagged
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderOnly
 from dragoman.models.defaults import DecodingDefaults, GenerationDefaults
 from dragoman.nn import Documents, Rotary
-from dragoman.tasks.classify import batches as classify_
+from dragoman.tasks.classify import task as classify_
 from dragoman.tasks.encoders import NoisyBatchConfig
 from dragoman.tasks.generate import batches as generate_
 from dragoman.tasks.generate.middle import SENTINELS, Middle

@@ -17,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from dragoman.models import EncoderDecoder
 from dragoman.tasks.translate.job import Score, assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.tasks.translate.texts import Tokenizers
+from dragoman.tasks.translate.texts import Texts
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Check, Validation, unchecked
 from dragoman.train.run import TrainResult, run_recipe
@@ -34,7 +34,7 @@ class Scorer:
     def __call__(
         self,
         model: EncoderDecoder,  # noqa: ARG002 (a protocol)
-        tokenizers: Tokenizers,  # noqa: ARG002 (a protocol)
+        texts: Texts,  # noqa: ARG002 (a protocol)
         sources: list[str],
         references: list[str],
     ) -> Validation:

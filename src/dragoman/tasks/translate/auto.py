@@ -1,6 +1,6 @@
 """A recipe for two files and nothing else: sizes chosen from the data and the machine."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -15,6 +15,7 @@ from dragoman.files.reading import COMPRESSED
 from dragoman.models import preset
 from dragoman.models.folder import read_config
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.tasks.translate.texts import Tokenizers
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
 from dragoman.train.start import start_from
@@ -59,10 +60,12 @@ def auto_recipe(
     2020). A run that starts from the model folder `start` has its sizes, a lower rate, unless it
     trains `adapters`, and at most ten passes.
     """
+    tokenizers = None if start is None else tokenizers_of(Path(start), read_config(Path(start)))
+    known = tokenizers[0].languages if tokenizers else {}
     data = replace(
         data,
-        src_lang=data.src_lang or _language(data.src),
-        tgt_lang=data.tgt_lang or _language(data.tgt),
+        src_lang=data.src_lang or _language(data.src, known),
+        tgt_lang=data.tgt_lang or _language(data.tgt, known),
     )
     num_pairs = sum(1 for _ in _pairs(data))
     if not num_pairs:
@@ -74,7 +77,7 @@ def auto_recipe(
     if start is not None:
         rate = ADAPTER_RATE if adapters else FINE_TUNING_RATE
         recipe, epochs = start_from(recipe, start), min(size.epochs, FINE_TUNING_EPOCHS)
-        train, passes = _limits(epochs, _num_batches(recipe, num_pairs))
+        train, passes = _limits(epochs, _num_batches(recipe, num_pairs, tokenizers))
         return replace(
             recipe,
             description=f"Chosen for {pairs}: {passes:,.0f} more passes with {start}, learning "
@@ -86,7 +89,7 @@ def auto_recipe(
         tokenizer=TokenizerConfig(vocab_size=size.vocab_size),
         model=replace(preset(size.preset), norm_position="pre", dropout=size.dropout),
     )
-    train, passes = _limits(size.epochs, _num_batches(recipe, num_pairs))
+    train, passes = _limits(size.epochs, _num_batches(recipe, num_pairs, None))
     model, threads = recipe.model, counted(torch.get_num_threads(), "thread")
     description = (
         f"Chosen for {pairs}: {size.preset} ({model.num_encoder_layers}+"
@@ -96,7 +99,7 @@ def auto_recipe(
     return replace(recipe, description=description, train=train)
 
 
-def _num_batches(recipe: TranslateRecipe, num_pairs: int) -> float:
+def _num_batches(recipe: TranslateRecipe, num_pairs: int, tokenizers: Tokenizers | None) -> float:
     """Estimate the batches of a pass: those of a sample, by the tokenizers that the run will have.
 
     What is held out for validation is not learned from.
@@ -105,11 +108,9 @@ def _num_batches(recipe: TranslateRecipe, num_pairs: int) -> float:
     chosen[np.random.default_rng(0).permutation(num_pairs)[:SAMPLE]] = True
     pairs = (pair for pair, taken in zip(_pairs(recipe.data), chosen, strict=True) if taken)
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
-    if recipe.start.model is None:
-        src = tgt = train_tokenizer(sources + targets, recipe.tokenizer)
-    else:
-        folder = Path(recipe.start.model)
-        src, tgt = tokenizers_of(folder, read_config(folder))
+    if tokenizers is None:
+        tokenizers = (train_tokenizer(sources + targets, recipe.tokenizer),) * 2
+    src, tgt = tokenizers
     of_src, of_tgt = (
         np.array([len(ids) + 1 for ids in tokenizer.encode_batch(texts)])
         for tokenizer, texts in ((src, sources), (tgt, targets))
@@ -136,10 +137,14 @@ def _limits(passes: float, num_batches: float) -> tuple[TrainConfig, float]:
     return config, steps / num_batches
 
 
-def _language(file: str | None) -> str | None:
-    """Read the language off a file's ending: `train.zh.xz` is zh, `train.txt` is unknown."""
-    endings = [e[1:] for e in Path(file or "").suffixes if e not in COMPRESSED]
-    return endings[-1] if endings and len(endings[-1]) == 2 and endings[-1].isalpha() else None
+def _language(file: str | None, known: Collection[str]) -> str | None:
+    """Read the language off a file's ending: `train.zh.xz` is zh, `train.txt` is unknown.
+
+    `known` are those of a multilingual model, which has others by codes of its own.
+    """
+    *_, ending = ("", *(e[1:] for e in Path(file or "").suffixes if e not in COMPRESSED))
+    is_one = ending in known if known else len(ending) == 2 and ending.isalpha()
+    return ending if is_one else None
 
 
 def _pairs(data: DataConfig) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 In the names of tensors: B pairs, S source and T target positions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 
@@ -11,9 +11,19 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from dragoman.data.batches import Batch, BatchConfig, Planned, ended, fingerprint_of, plan_batches
+from dragoman.data.batches import (
+    Batch,
+    BatchConfig,
+    Planned,
+    enclosed,
+    fingerprint_of,
+    plan_batches,
+)
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, Splits, sampled
 from dragoman.errors import InputError
+from dragoman.text.tokenizer import Frame
+
+Lengths = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +31,33 @@ class PairBatch(Batch):
     """Padded pairs as the model takes them; `indices` counts them over all corpora in order."""
 
     src_BS: Tensor
-    """Source ids and eos."""
+    """Source ids and eos, or in the frame of another library's model."""
     tgt_in_BT: Tensor
     """bos and target ids: what the decoder is given."""
     tgt_out_BT: Tensor
-    """Target ids and eos: what it shall predict."""
+    """Target ids and eos, or in their frame: what it shall predict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framing:
+    """What stands around the ids of a pair."""
+
+    src: Frame
+    tgt: Frame
+    """All of it is learned: what decoding forces a target to begin with, too."""
+    start: int
+    """What the decoder reads first."""
+
+    @classmethod
+    def plain(cls, special: SpecialIds) -> "Framing":
+        """Eos behind each side, as our own models have it."""
+        end = Frame((), (special.eos_id,))
+        return cls(src=end, tgt=end, start=special.bos_id)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The number of ids around a source, and around a target."""
+        return len(self.src.before + self.src.after), len(self.tgt.before + self.tgt.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +72,15 @@ class PairBatches:
     config: BatchConfig
     splits: tuple[Splits, Splits] | None = None
     """Of source and target; needed for subword sampling only."""
+    framing: Framing | None = None
+    """That of a model of another library."""
 
     @property
     def fingerprint(self) -> str:
         """A hash of the corpora, their weights and the settings."""
         content = [[dataset.content_hash, dataset.weight] for dataset in self.datasets]
-        return fingerprint_of(content, astuple(self.config))
+        framing = () if self.framing is None else (astuple(self.framing),)
+        return fingerprint_of(content, astuple(self.config), *framing)
 
     def draw(self, rng: np.random.Generator) -> Planned[PairBatch]:
         """Choose the pairs of the epoch, sample their pieces, plan the batches, shuffle them.
@@ -69,21 +104,45 @@ class PairBatches:
             ]
         )
         sides = self._sampled_sides(rng)
-        src_lengths, tgt_lengths = (
-            np.concatenate([ragged.lengths for ragged in side])[rows] + 1 for side in sides
-        )
-        plan = plan_batches(src_lengths, tgt_lengths, self.config.max_tokens, rng)
-        collate = partial(_collate, first, sides, self.datasets[0].special)
+        lengths = (np.concatenate([ragged.lengths for ragged in side])[rows] for side in sides)
+        plan = plan_batches(*self._framed(*lengths), self.config.max_tokens, rng)
+        collate = partial(_collate, first, sides, self._make_batch)
         return Planned(rows=rows, plan=plan, order=rng.permutation(len(plan)), collate=collate)
 
     def fixed(self) -> Iterator[PairBatch]:
         """All pairs of the only corpus, each once, always in the same batches."""
         (dataset,) = self.datasets
-        lengths = dataset.src.lengths + 1, dataset.tgt.lengths + 1
+        lengths = self._framed(dataset.src.lengths, dataset.tgt.lengths)
         plan = plan_batches(*lengths, self.config.max_tokens, np.random.default_rng(0))
         for number in range(len(plan)):
             rows = plan[number]
-            yield _make_batch(dataset.src.take(rows), dataset.tgt.take(rows), dataset.special, rows)
+            yield self._make_batch(dataset.src.take(rows), dataset.tgt.take(rows), rows)
+
+    def _framed(self, src: Lengths, tgt: Lengths) -> tuple[Lengths, Lengths]:
+        """The lengths in a batch, of source and target."""
+        of_src, of_tgt = self._framing.sizes
+        return src + of_src, tgt + of_tgt
+
+    @property
+    def _framing(self) -> Framing:
+        return self.framing or Framing.plain(self.datasets[0].special)
+
+    def _make_batch(self, src: Ragged, tgt: Ragged, indices: npt.NDArray[np.int64]) -> PairBatch:
+        framing, pad_id = self._framing, self.datasets[0].special.pad_id
+        tgt_out_BT = enclosed(tgt, pad_id, framing.tgt.before, framing.tgt.after)
+        tgt_in_BT = tgt_out_BT.roll(1, dims=1)
+        tgt_in_BT[tgt_out_BT == pad_id] = pad_id
+        tgt_in_BT[:, 0] = framing.start
+        of_src, of_tgt = framing.sizes
+        num_targets = len(tgt.ids) + len(tgt) * of_tgt
+        return PairBatch(
+            src_BS=enclosed(src, pad_id, framing.src.before, framing.src.after),
+            tgt_in_BT=tgt_in_BT,
+            tgt_out_BT=tgt_out_BT,
+            num_targets=num_targets,
+            num_tokens=len(src.ids) + len(src) * of_src + num_targets,
+            indices=indices,
+        )
 
     def _sampled_sides(self, rng: np.random.Generator) -> tuple[list[Ragged], list[Ragged]]:
         """The ids of source and target of each corpus, sampled if that was asked for."""
@@ -98,7 +157,7 @@ class PairBatches:
 def _collate(
     first: npt.NDArray[np.int64],
     sides: tuple[list[Ragged], list[Ragged]],
-    special: SpecialIds,
+    make_batch: Callable[[Ragged, Ragged, npt.NDArray[np.int64]], PairBatch],
     rows: npt.NDArray[np.int64],
 ) -> PairBatch:
     """The pairs with the ascending numbers `rows`; those of corpus i begin at `first[i]`."""
@@ -113,7 +172,7 @@ def _collate(
         )
         for side in sides
     )
-    return _make_batch(src, tgt, special, rows)
+    return make_batch(src, tgt, rows)
 
 
 def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -124,21 +183,3 @@ def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[
     whole = int(weight)
     extra = int((weight - whole) * count + rng.random())
     return np.concatenate([np.tile(np.arange(count), whole), rng.permutation(count)[:extra]])
-
-
-def _make_batch(
-    src: Ragged, tgt: Ragged, special: SpecialIds, indices: npt.NDArray[np.int64]
-) -> PairBatch:
-    tgt_out_BT = ended(tgt, special)
-    tgt_in_BT = tgt_out_BT.roll(1, dims=1)
-    tgt_in_BT[tgt_in_BT == special.eos_id] = special.pad_id
-    tgt_in_BT[:, 0] = special.bos_id
-    num_targets = len(tgt.ids) + len(tgt)
-    return PairBatch(
-        src_BS=ended(src, special),
-        tgt_in_BT=tgt_in_BT,
-        tgt_out_BT=tgt_out_BT,
-        num_targets=num_targets,
-        num_tokens=len(src.ids) + len(src) + num_targets,
-        indices=indices,
-    )

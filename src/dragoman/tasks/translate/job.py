@@ -15,12 +15,13 @@ from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import FolderConfig, read_config
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.tasks.translate.texts import Texts, Tokenizers, read_texts
+from dragoman.tasks.translate.texts import Texts, read_texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import summed_loss
+from dragoman.train.recipe import check_places
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
 from dragoman.wording import counted
@@ -39,13 +40,13 @@ SEVERAL = 0.1  # the share of such lines above which a model has learned to tran
 """Translations that a validation shows beside their references."""
 
 
-Score = Callable[[EncoderDecoder, Tokenizers, list[str], list[str]], Validation]
+Score = Callable[[EncoderDecoder, Texts, list[str], list[str]], Validation]
 """Scores a model's greedy translations of sources, given the references; without a loss."""
 
 
 def score_greedy(
     model: EncoderDecoder,
-    tokenizers: Tokenizers,
+    texts: Texts,
     sources: list[str],
     references: list[str],
     *,
@@ -56,7 +57,7 @@ def score_greedy(
 
     `split_sentences` is that of `DecodingDefaults`.
     """
-    translator = Translator(model, *tokenizers)
+    translator = Translator(model, *texts.tokenizers, published=texts.published)
     greedy = replace(translator.options, beam_size=1, retry=False, split_sentences=split_sentences)
     hypotheses = [found.text for found in translator.translate(sources, options=greedy)]
     scores = evaluate(hypotheses, references, tokenize=tokenize)
@@ -100,7 +101,7 @@ class TranslateJob:
         return validate(
             self.model,
             self.validation,
-            lambda: self.score(self.model, self.texts.tokenizers, sources, references),
+            lambda: self.score(self.model, self.texts, sources, references),
         )
 
     def card(self, validation: Validation) -> CardPart:
@@ -152,10 +153,17 @@ def assemble(
         tgt_lang=recipe.data.tgt_lang,
     )
     splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
-    source = PairBatches(texts.training, recipe.batch, splits)
+    framing = None
+    if texts.published is not None:
+        framing = texts.published.framing(tgt)
+        longest = recipe.batch.max_length
+        limit = f"batch.max_length = {longest} beside the ids around a text"
+        check_places(architecture.positions, longest + max(framing.sizes), limit)
+    source = PairBatches(texts.training, recipe.batch, splits, framing)
     batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, src, tgt)
-    validation = tuple(PairBatches([texts.validation], recipe.batch).fixed())
+    held_out = PairBatches([texts.validation], recipe.batch, framing=framing)
+    validation = tuple(held_out.fixed())
     check(architecture, batches, validation)
     if recipe.start.model is not None:
         _compare_directions(read_config(Path(recipe.start.model)), config, say)

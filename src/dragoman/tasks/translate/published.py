@@ -12,10 +12,11 @@ from typing import Self
 from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.defaults import PublishedDefaults
-from dragoman.tasks.folders import Folder
+from dragoman.models.folder import FolderConfig
 from dragoman.tasks.options import DecodingOptions
+from dragoman.tasks.translate.batches import Framing
 from dragoman.tasks.translate.ids import Specials
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer import Frame, Tokenizer
 
 SHOWN = 12
 """Languages that an error lists at most."""
@@ -32,12 +33,23 @@ class Published:
     tgt_lang: str | None = None
 
     @classmethod
-    def of(cls, folder: Folder) -> Self | None:
-        """Return what a folder says; None for a model of our own."""
-        model, defaults = folder.config.model, folder.config.published
+    def of(cls, folder: FolderConfig, src_tokenizer: Tokenizer) -> Self | None:
+        """Return what a folder says; None for a model of our own.
+
+        Its languages are those that it was fine-tuned for; else the one that it always writes.
+        """
+        model, defaults = folder.model, folder.published
         if defaults is None or not isinstance(model, EncoderDecoderConfig):
             return None
-        return cls(config=model, defaults=defaults, src_tokenizer=folder.src_tokenizer)
+        begins = (model.bos_id, *defaults.begin)
+        writes = (code for code, id_ in src_tokenizer.languages.items() if id_ in begins)
+        return cls(
+            config=model,
+            defaults=defaults,
+            src_tokenizer=src_tokenizer,
+            src_lang=folder.src_lang,
+            tgt_lang=folder.tgt_lang or next(writes, None),
+        )
 
     def options(self, options: DecodingOptions) -> DecodingOptions:
         """Return the options that decode as the publisher does."""
@@ -53,26 +65,48 @@ class Published:
 
     def specials(self, specials: Specials) -> Specials:
         """Return the ids around sources and targets, for the languages that were chosen."""
-        config, frame, begin = self.config, self.src_tokenizer.frame(), self.defaults.begin
-        bos_id = config.bos_id
-        if self.languages and self.defaults.family == "marian":
-            frame = self.src_tokenizer.frame(self.tgt_lang)
-        elif self.languages:
-            frame = self.src_tokenizer.frame(self.src_lang)
-            if self.tgt_lang is not None:
-                begin = (self.languages[self.tgt_lang],)
-            if bos_id < 0 and begin:
-                (bos_id,), begin = begin, ()
+        config, (bos_id, begin) = self.config, self._start
         return replace(
             specials,
             src_pad_id=config.pad_id,
-            src_frame=frame,
+            src_frame=self._src_frame,
             pad_id=config.pad_id,
             bos_id=bos_id,
             begin=begin,
             eos_id=config.eos_id,
             forbidden=self.defaults.forbidden,
         )
+
+    def framing(self, tgt_tokenizer: Tokenizer) -> Framing:
+        """Return what the publisher's class puts around the pairs that it learns from.
+
+        A target has the frame of a source in its language, so that mBART's first models learn to
+        write the language behind it, by which the decoder begins.
+        """
+        lang = None if self._in_source else self.tgt_lang
+        tgt = tgt_tokenizer.frame(lang if self.languages else None)
+        return Framing(src=self._src_frame, tgt=tgt, start=self._start[0])
+
+    @property
+    def _in_source(self) -> bool:
+        """Whether the source says which language is to be written."""
+        return self.defaults.family == "marian"
+
+    @property
+    def _src_frame(self) -> Frame:
+        lang = self.tgt_lang if self._in_source else self.src_lang
+        return self.src_tokenizer.frame(lang if self.languages else None)
+
+    @property
+    def _start(self) -> tuple[int, tuple[int, ...]]:
+        """What the decoder reads first, and what every target begins with."""
+        bos_id, begin = self.config.bos_id, self.defaults.begin
+        if self._in_source or not self.languages or self.tgt_lang is None:
+            return bos_id, begin
+        lang = self.languages[self.tgt_lang]
+        if bos_id < 0 or bos_id in self.languages.values():
+            return lang, ()
+        return bos_id, (lang,)
 
     @property
     def languages(self) -> dict[str, int]:
@@ -86,7 +120,7 @@ class Published:
                 "The model has no codes of languages; leave out --src-lang and --tgt-lang (T5 "
                 "reads its task in the text)."
             )
-        if src_lang is not None and self.defaults.family != "marian":
+        if src_lang is not None and not self._in_source:
             self._check(src_lang, "source")
         if tgt_lang is not None:
             self._check(tgt_lang, "target")
@@ -94,8 +128,8 @@ class Published:
 
     def check_chosen(self) -> None:
         """Raise InputError where the model needs a language that was not given."""
-        in_text = self.defaults.family == "marian"  # which may begin with >>lang<<
-        if self.languages and self.tgt_lang is None and not (in_text or self.defaults.begin):
+        # a text for Marian may begin with >>lang<<
+        if self.languages and self.tgt_lang is None and not self._in_source:
             raise InputError(
                 f"The model has {len(self.languages)} languages; say which by --src-lang and "
                 f"--tgt-lang (in Python: translator.between): {self._listed()}."

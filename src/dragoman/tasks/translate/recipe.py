@@ -33,9 +33,9 @@ class DataConfig(DataFiles):
     hold_out: int = 1000
     """Number of training pairs held out for validation if no files are given; at most a tenth."""
     src_lang: str | None = None
-    """Source language, such as en; for the model card only."""
+    """Source language, such as en; its code in the model where a multilingual one is fine-tuned."""
     tgt_lang: str | None = None
-    """Target language, such as zh; selects sacreBLEU's tokenizer."""
+    """Target language, the same; it selects sacreBLEU's tokenizer."""
 
     def __post_init__(self) -> None:
         """Raise InputError if there would be nothing to validate on."""

@@ -18,7 +18,7 @@ from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.tasks.translate.job import TranslateJob, assemble, batch_loss
 from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.tasks.translate.texts import Tokenizers
+from dragoman.tasks.translate.texts import Texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.tasks.work import (
     Shape,
@@ -86,13 +86,13 @@ def _as_trained(job: TranslateJob) -> TranslateJob:
 
 
 def _write_as_long(
-    model: EncoderDecoder, tokenizers: Tokenizers, sources: list[str], references: list[str]
+    model: EncoderDecoder, texts: Texts, sources: list[str], references: list[str]
 ) -> Validation:
     """Decode greedily, in the batches of translating, each source to its reference's length.
 
     An untrained model does not end a sentence; a trained one ends about where the reference does.
     """
-    src, tgt = tokenizers
+    src, tgt = texts.tokenizers
     wanted = [len(ids) + 1 for ids in tgt.encode_batch(references)]
     inputs = [[*ids, src.eos_id] for ids in src.encode_batch(sources)]
     device, planner = next(model.parameters()).device, Planner(model, "fp32")
@@ -113,7 +113,7 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
     pairs = list(read_pairs(CorpusConfig(src=str(test.src), tgt=str(test.ref))))
     config = read_config(model)
     references = [reference for _, reference in pairs]
-    compared = {"tokenize": test.tokenize, "tgt_lang": config.tgt_lang or test.languages[1]}
+    compared = {"tokenize": test.tokenize, "tgt_lang": test.languages[1] or config.tgt_lang}
     evaluate(references[:1], references[:1], **compared)  # fails before the work
     translator = Translator.load(model, device=test.device).between(*test.languages)
     options = with_given(translator.options, test.decoding)

@@ -8,6 +8,7 @@ from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.models.folder import read_config
+from dragoman.tasks.translate.published import Published
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
@@ -28,6 +29,8 @@ class Texts:
     tokenizers: Tokenizers
     training: list[PairDataset]
     validation: PairDataset
+    published: Published | None = None
+    """What the model that the run starts from has beside, if it is one of another library."""
 
     def validation_lines(self, limit: int) -> tuple[list[str], list[str]]:
         """Return the first `limit` sources and references as text (decoding is lossless)."""
@@ -42,6 +45,7 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
     corpora = recipe.data.training
     validation = recipe.data.validation
     tokenizers = _begin_tokenizers(recipe, corpora, tokenizer_folder, say)
+    published = _between(recipe, tokenizers[0])
     max_length = recipe.batch.max_length
     cache = recipe.data.cache_folder
     training = [prepare(corpus, *tokenizers, cache) for corpus in corpora]
@@ -62,7 +66,18 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
         )
     if not len(held) or not held.usable(10**9).any():
         raise InputError(f"the validation corpus {held.name} holds no pair with text on both sides")
-    return Texts(tokenizers, training, held)
+    return Texts(tokenizers, training, held, published)
+
+
+def _between(recipe: TranslateRecipe, src_tokenizer: Tokenizer) -> Published | None:
+    """The model of another library that the run starts from, with the languages of its texts."""
+    if recipe.start.model is None:
+        return None
+    found = Published.of(read_config(Path(recipe.start.model)), src_tokenizer)
+    if found is not None and found.languages:
+        found = found.between(recipe.data.src_lang, recipe.data.tgt_lang)
+        found.check_chosen()
+    return found
 
 
 def _begin_tokenizers(
@@ -82,12 +97,7 @@ def _begin_tokenizers(
         say(f"The tokenizers are those of {recipe.start.model}; none is trained.")
         start = Path(recipe.start.model)
         tokenizers = tokenizers_of(start, read_config(start))
-        if (published := read_config(start).published) is not None:
-            if tokenizers[0].languages and published.family != "marian":
-                raise InputError(
-                    f"start.model = {start} has {len(tokenizers[0].languages)} languages; only "
-                    "models of one pair of languages are trained: start from one of those"
-                )
+        if read_config(start).published is not None:
             return tokenizers  # whose files are kept beside
     else:
         say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")

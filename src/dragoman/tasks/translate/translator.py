@@ -89,7 +89,7 @@ class Translator(Loadable):
             decoding=folder.config.decoding,
             precision=precision,
             shortlist=cache(partial(load_shortlist, folder.path, tokenizers)),
-            published=Published.of(folder),
+            published=Published.of(folder.config, folder.src_tokenizer),
         )
 
     @property

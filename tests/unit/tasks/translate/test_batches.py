@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.unit.data.streams import Doubling, assert_resumes, epoch_of, same
 
-from dragoman.data.batches import BatchConfig, Stream, ended, plan_batches
+from dragoman.data.batches import BatchConfig, Stream, enclosed, plan_batches
 from dragoman.data.corpus import CorpusConfig, CorpusTexts, Finding
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.data.prepare import prepare
@@ -52,9 +52,11 @@ def test_tensors_of_a_batch() -> None:
 
 
 def test_sequences_end_in_eos_and_padding() -> None:
-    """The longest has no padding, an empty one is eos alone; of none there are no rows."""
-    assert ended(Ragged.of([[5, 6], []]), SPECIAL).tolist() == [[5, 6, 3], [3, 0, 0]]
-    assert ended(Ragged.of([]), SPECIAL).shape == (0, 1)
+    """The longest has no padding, an empty one is its frame alone; of none there are no rows."""
+    rows = Ragged.of([[5, 6], []])
+    assert enclosed(rows, 0, (), (3,)).tolist() == [[5, 6, 3], [3, 0, 0]]
+    assert enclosed(rows, 0, (8,), (3, 9)).tolist() == [[8, 5, 6, 3, 9], [8, 3, 9, 0, 0]]
+    assert enclosed(Ragged.of([]), 0, (), (3,)).shape == (0, 1)
 
 
 def test_an_epoch_holds_every_pair_once(make_dataset: MakeDataset) -> None:

@@ -1,0 +1,107 @@
+"""Fine-tuning a translator of Hugging Face: its class learns from the same batches."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.foreign_folders import SENTENCES
+from tests.parity.test_foreign_texts import CASES, CODES, make_folder, read_tokenizer
+
+from dragoman.errors import InputError
+from dragoman.models.folder import load_model
+from dragoman.tasks.recipes import load_recipe
+from dragoman.tasks.translate.job import TranslateJob, assemble
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import copy_weights
+
+PAIRS = list(zip(SENTENCES, [*SENTENCES[2:], *SENTENCES[:2]], strict=True))
+SETTINGS = (
+    *("batch.max_tokens=400", "batch.max_length=200", "model.dropout=0", "model.ffn_dropout=0"),
+    *("model.attention_dropout=0", "train.device=cpu", "train.precision=fp32", "data.hold_out=1"),
+    "train.label_smoothing=0",
+)
+
+
+def texts(folder: Path) -> tuple[str, ...]:
+    """Write the pairs; the keys that name the files."""
+    for side, lines in zip(("src", "tgt"), zip(*PAIRS, strict=True), strict=True):
+        (folder / f"text.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tuple(f"data.{side}={folder / f'text.{side}'}" for side in ("src", "tgt"))
+
+
+def begin(folder: Path, *settings: str) -> TranslateJob:
+    """The job of a run that starts from `folder/theirs`, whose weights it has."""
+    path = folder / "recipe.toml"
+    path.write_text('task = "translate"\n', encoding="utf-8")
+    start, out = folder / "theirs", folder / "run"
+    where = (f"start.model={start}", f"out={out}", f"data.cache={folder / 'cache'}")
+    recipe = load_recipe(str(path), (*texts(folder), *where, *SETTINGS, *settings))
+    assert isinstance(recipe, TranslateRecipe)
+    with RunFolder.open(out, recipe) as run:
+        job = assemble(recipe, run, lambda _: None)
+    copy_weights(*load_model(start), job.model, job.config.model, recipe)
+    return job
+
+
+def languages(name: str) -> list[str]:
+    """The settings that choose the languages of `CODES`."""
+    sides = zip(("src", "tgt"), CODES.get(name, ()), strict=False)
+    return [f"data.{side}_lang={code}" for side, code in sides]
+
+
+def their_loss(theirs: Any, tokenizer: Any, pairs: list[tuple[str, str]]) -> float:  # noqa: ANN401
+    """The sum of the class's loss over pairs, one by one."""
+    total = 0.0
+    for src, tgt in pairs:
+        batch = tokenizer(src, text_target=tgt, return_tensors="pt")
+        with torch.no_grad():
+            total += float(theirs(**batch).loss) * batch["labels"].numel()
+    return total
+
+
+@pytest.mark.parametrize("name", [*CASES, "marian-deu"])
+def test_the_loss_is_that_of_the_class(name: str, tmp_path: Path) -> None:
+    """Of sources and targets in the frames of its tokenizer, padded side by side, and counted."""
+    (folder := tmp_path / "theirs").mkdir()
+    family, _, into = name.partition("-")
+    theirs = make_folder(folder, family)
+    tokenizer = read_tokenizer(folder)
+    if name in CODES:
+        tokenizer.src_lang, tokenizer.tgt_lang = CODES[name]
+    job = begin(tmp_path, *languages(name), *([f"data.tgt_lang={into}"] if into else []))
+    job.model.eval()
+    before = f">>{into}<< " if into else ""
+    seen = list[int]()
+    for _ in range(job.batches.num_batches):
+        batch = next(job.batches)
+        seen += batch.indices.tolist()
+        pairs = [PAIRS[index] for index in batch.indices]
+        wanted = their_loss(theirs, tokenizer, [(before + s, t) for s, t in pairs])
+        with torch.no_grad():
+            found = float(job.loss(batch))
+        labels = sum(len(tokenizer(text_target=t)["input_ids"]) for _, t in pairs)
+        assert batch.num_targets == labels
+        assert found / labels == pytest.approx(wanted / labels, rel=1e-5)
+    assert len(set(seen)) == len(seen) == len(PAIRS) - 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("en_XX", "de_DEx"), "no target language de_DEx: .* did you mean de_DE?"),
+        (("e_XX", "de_DE"), "no source language e_XX: .* did you mean"),
+        ((None, None), "say which by --src-lang and --tgt-lang"),
+    ],
+)
+def test_languages_must_be_those_of_the_model(
+    given: tuple[str | None, str | None], message: str, tmp_path: Path
+) -> None:
+    """A wrong or a missing one is refused before a text is read, with the nearest name."""
+    (tmp_path / "theirs").mkdir()
+    make_folder(tmp_path / "theirs", "mbart50")
+    sides = zip(("src", "tgt"), given, strict=True)
+    with pytest.raises(InputError, match=message):
+        begin(tmp_path, *(f"data.{side}_lang={code}" for side, code in sides if code))
+    assert not (tmp_path / "cache").exists()
