@@ -31,7 +31,7 @@ from transformers import (
 
 from dragoman.errors import InputError
 from dragoman.models.foreign.files import load_foreign, read_checkpoint
-from dragoman.models.foreign.marian import LAYER, read_options, read_vocabulary
+from dragoman.models.foreign.marian import LAYER
 
 KINDS: dict[str, tuple[type[PreTrainedModel], dict[str, Any]]] = {
     "marian": (MarianMTModel, {**MARIAN, "scale_embedding": True, "activation_function": "swish"}),
@@ -184,13 +184,3 @@ def test_options_of_marian_that_we_lack_are_named(key: str, value: str, tmp_path
     folder = as_npz(tmp_path, theirs("marian"), **{key: value})
     with pytest.raises(InputError, match=key.replace("-all", "")):
         load_foreign(folder)
-
-
-def test_vocabularies_and_options_of_marian_are_read(tmp_path: Path) -> None:
-    """Quotes, escapes, colons in tokens; flags, numbers, lists."""
-    text = '</s>: 0\n"\\"a\\": b": 1\n\'it\'\'s\': 2\n"\\x85": 3\n"\\u2028": 4\n▁x: 5\n'
-    (tmp_path / "v.yml").write_text(text, "utf-8")
-    tokens = ["</s>", '"a": b', "it's", "\x85", "\u2028", "▁x"]
-    assert read_vocabulary(tmp_path / "v.yml") == {token: i for i, token in enumerate(tokens)}
-    found = read_options("a: true\nb: -3\nc:\n  - 1\n  - x\nd: ''\ne: []\n\0")
-    assert found == {"a": True, "b": -3, "c": [1, "x"], "d": "", "e": []}

@@ -24,7 +24,7 @@ from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnly
 from dragoman.models.config import ModelConfig
 from dragoman.models.defaults import GenerationDefaults
 from dragoman.models.folder import CONFIG
-from dragoman.models.foreign.files import read_object
+from dragoman.models.foreign.files import read_checkpoint, read_hf
 from dragoman.tasks.folders import Folder
 from dragoman.text.tokenizer import MASK
 
@@ -117,10 +117,14 @@ def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
     import transformers
 
     _be_quiet()
-    (name, *_) = read_object(folder / CONFIG).get("architectures") or ["AutoModel"]
+    (name, *_) = read_hf(folder).get("architectures") or ["AutoModel"]
     kind = getattr(transformers, str(name), None)
     if kind is None:
         raise InputError(f"transformers has no class {name}, which {folder / CONFIG} names")
+    if not (folder / CONFIG).is_file():  # Marian's own archive, which the class does not read
+        hf, state = read_checkpoint(folder)
+        config = kind.config_class(**hf)
+        return kind.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
     return kind.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
 
 

@@ -293,6 +293,11 @@ def read_config(folder: Path) -> FolderConfig:
     """The config of a model folder; says what `folder` is when it is no such folder."""
     path = folder / CONFIG
     if not path.is_file():
+        if any(folder.glob("*.npz")):  # Marian's own
+            from dragoman.models.foreign.files import read_hf
+            from dragoman.models.foreign.folder import read_foreign_config
+
+            return read_foreign_config(folder, read_hf(folder))
         raise InputError(_why_no_model(folder))
     try:
         data = json.loads(path.read_bytes())

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig, tokenizer_paths
-from dragoman.models.foreign.files import read_object
+from dragoman.models.folder import AS_IT_IS, FolderConfig, tokenizer_paths
+from dragoman.models.foreign.files import read_hf
 from dragoman.models.foreign.origin import origin_of
 from dragoman.text.tokenizer import Tokenizer
 
@@ -17,7 +17,7 @@ def tokenizers_of(folder: Path, config: FolderConfig) -> tuple[Tokenizer, Tokeni
     if config.format != AS_IT_IS:
         tokenizer_paths(folder, config)  # checks the files
     origin = origin_of(folder, config)
-    return read_tokenizers(origin, read_object(origin / CONFIG))
+    return read_tokenizers(origin, read_hf(origin))
 
 
 def load_tokenizers(src: Path, tgt: Path) -> tuple[Tokenizer, Tokenizer]:

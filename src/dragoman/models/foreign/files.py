@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from dragoman.errors import InputError
 from dragoman.models.build import Model, build_on_meta, some
 from dragoman.models.foreign import family
-from dragoman.models.foreign.marian import read_marian
+from dragoman.models.foreign.marian import read_marian, read_marian_config
 from dragoman.models.foreign.reading import HF
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -85,22 +85,33 @@ def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
     """
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder}; give one that holds {CONFIG}.")
-    if not (folder / CONFIG).is_file():
-        archives = sorted(folder.glob("*.npz"))
-        if len(archives) == 1:
-            return read_marian(archives[0])
-        if archives:
-            raise InputError(
-                f"{folder} holds {len(archives)} models, {some(map(str, archives))}; leave one."
-            )
-        if reason := of_others(folder):
-            raise InputError(reason)
-    hf = read_object(folder / CONFIG)
+    if archive := _archive(folder):
+        return read_marian(archive)
+    hf = read_hf(folder)
     if (folder / INDEX).is_file():
         return hf, _read_shards(folder)
     if not (folder / WEIGHTS).is_file():
         raise InputError(_why_no_weights(folder, hf))
     return hf, _read_tensors(folder / WEIGHTS)
+
+
+def read_hf(folder: Path) -> HF:
+    """Return what `config.json` holds, or would hold beside Marian's own archive."""
+    if archive := _archive(folder):
+        return read_marian_config(archive)
+    if not (folder / CONFIG).is_file() and (reason := of_others(folder)):
+        raise InputError(reason)
+    return read_object(folder / CONFIG)
+
+
+def _archive(folder: Path) -> Path | None:
+    """Marian's own file of weights, in a folder that has no `config.json`."""
+    archives = [] if (folder / CONFIG).is_file() else sorted(folder.glob("*.npz"))
+    if len(archives) > 1:
+        raise InputError(
+            f"{folder} holds {len(archives)} models, {some(map(str, archives))}; leave one."
+        )
+    return archives[0] if archives else None
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Marian's own files, as the family of Hugging Face: `MODEL.npz` with the options it was made by.
 
     MODEL.npz      tensors, matrices as [in, out], and the options as text, `special:model.yml`
-    *vocab*.yml    `token: id`, of which the end of a sentence is wanted here
-    decoder.yml    how to decode; may be missing
+    *vocab*.yml    `token: id`, of which the end of a sentence is wanted here; or *vocab*.spm
+    decoder.yml    how to decode, and the names of the vocabularies; may be missing
 
 The layout is that of Marian's transformer and of the script of `transformers` that converts such
 models: the embedding begins every target as a row of zeros, which is appended and serves as padding
@@ -11,7 +11,7 @@ too.
 
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,13 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
+from dragoman.files.pieces import (
+    END,
+    find_vocabularies,
+    read_decoding,
+    read_options,
+    read_vocabulary,
+)
 
 OPTIONS = "special:model.yml"
 BIAS = "decoder_ff_logit_out_b"
@@ -64,16 +71,26 @@ LAYER: Mapping[str, str] = {
 """What Marian calls the tensors of a layer, and what `transformers` does."""
 
 
-def read_marian(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return the config and the tensors that Hugging Face's folder of this model would hold.
+def read_marian_config(path: Path) -> dict[str, Any]:
+    """Return what `config.json` would hold in Hugging Face's folder of this model.
 
     Raises InputError for a file that is damaged, and names the option that is not supported.
     """
-    arrays = _read_arrays(path)
-    options = read_options(arrays.pop(OPTIONS, np.zeros(0)).tobytes().decode("utf-8", "replace"))
+    arrays = _read_arrays(path, (OPTIONS, BIAS))
+    options = read_options(arrays.get(OPTIONS, np.zeros(0)).tobytes().decode("utf-8", "replace"))
     shared = _check(path, options)
+    if BIAS not in arrays:
+        raise InputError(f"{path} lacks {BIAS}, which its options ask for.")
+    return _config(path, options, pad_id=arrays[BIAS].size, shared=shared)
+
+
+def read_marian(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return the same config, and the tensors that Hugging Face's folder would hold."""
+    hf, arrays = read_marian_config(path), _read_arrays(path)
+    del arrays[OPTIONS]
+    shared = hf["share_encoder_decoder_embeddings"]
     tables = ("Wemb",) if shared else ("encoder_Wemb", "decoder_Wemb")
-    if absent := [name for name in (*tables, BIAS) if name not in arrays]:
+    if absent := [name for name in tables if name not in arrays]:
         raise InputError(f"{path} lacks {absent[0]}, which its options ask for.")
     sizes = {len(arrays[name]) for name in tables} | {arrays[BIAS].size}
     if len(sizes) > 1:
@@ -82,7 +99,7 @@ def read_marian(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     arrays |= {name: np.pad(arrays[name], ((0, 1), (0, 0))) for name in tables}
     arrays[BIAS] = np.pad(arrays[BIAS].reshape(1, -1), ((0, 0), (0, 1)))
     tensors = {_their_name(n): torch.from_numpy(_turned(n, array)) for n, array in arrays.items()}
-    return _config(path, options, pad_id=sizes.pop(), shared=shared), tensors
+    return hf, tensors
 
 
 def _check(path: Path, options: Mapping[str, Any]) -> bool:
@@ -103,14 +120,14 @@ def _check(path: Path, options: Mapping[str, Any]) -> bool:
     return bool(tied_all or options.get("tied-embeddings-src"))
 
 
-def _read_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Read the arrays of an archive; none is unpickled, and none is larger than its file."""
+def _read_arrays(path: Path, names: Sequence[str] = ()) -> dict[str, np.ndarray[Any, Any]]:
+    """Read the arrays of an archive, or those named; none is unpickled or larger than its file."""
     try:
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > path.stat().st_size:
                 raise InputError(f"{path} is compressed; write it again by numpy.savez.")
         with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
+            return {n: stored[n] for n in stored.files if n in names or not names}
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
     except (zipfile.BadZipFile, ValueError, KeyError, EOFError, MemoryError, RuntimeError) as error:
@@ -143,10 +160,8 @@ def _turned(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _config(path: Path, options: Mapping[str, Any], *, pad_id: int, shared: bool) -> dict[str, Any]:
     """What `config.json` would hold."""
-    vocabularies = sorted(path.parent.glob("*vocab*.yml"))
-    eos_id = read_vocabulary(vocabularies[0]).get("</s>", 0) if vocabularies else 0
-    decoder = path.parent / "decoder.yml"
-    decoding = read_options(decoder.read_text("utf-8", "replace")) if decoder.is_file() else {}
+    vocabularies, decoding = find_vocabularies(path.parent), read_decoding(path.parent)
+    eos_id = read_vocabulary(vocabularies[1]).get(END, 0) if vocabularies else 0
     width, source, target, heads, ffn = (options[key] for key in SIZES)
     return {
         "model_type": "marian",
@@ -170,53 +185,3 @@ def _config(path: Path, options: Mapping[str, Any], *, pad_id: int, shared: bool
         "max_length": 512,
         "num_beams": decoding.get("beam-size", 6),
     }
-
-
-def read_options(text: str) -> dict[str, Any]:
-    """Read Marian's options, one a line: a flag, a number, a text, or a list on lines after it."""
-    options, key = dict[str, Any](), ""
-    for line in text.rstrip("\0").splitlines():
-        if item := re.fullmatch(r"\s*- (.*)", line):
-            if isinstance(options.get(key), list):
-                options[key].append(_value(item[1]))
-        elif pair := re.fullmatch(r"([\w-]+):(.*)", line):
-            key = pair[1]
-            options[key] = _value(pair[2]) if pair[2].strip() else []
-    return options
-
-
-def _value(text: str) -> Any:  # noqa: ANN401 -- a scalar
-    text = text.strip()
-    if text in ("true", "false", "[]"):
-        return {"true": True, "false": False, "[]": []}[text]
-    if re.fullmatch(r"-?\d{1,18}", text):
-        return int(text)
-    return text[1:-1] if text[:1] in ("'", '"') else text
-
-
-def read_vocabulary(path: Path) -> dict[str, int]:
-    """Read a vocabulary of Marian, `token: id` a line, tokens quoted where YAML asks for it."""
-    vocabulary = dict[str, int]()
-    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
-        found = re.fullmatch(r"(.+): *(\d{1,9})\s*", line)
-        if found is None and line.strip():
-            raise InputError(f"{path}, line {number}: {line[:40]!r} is not TOKEN: ID.")
-        if found is not None:
-            vocabulary[_token(found[1])] = int(found[2])
-    return vocabulary
-
-
-def _token(text: str) -> str:
-    """Undo the quotes of YAML: '' in single ones, escapes in double ones, which JSON shares."""
-    if text[:1] == "'" == text[-1:]:
-        return text[1:-1].replace("''", "'")
-    if text[:1] != '"' or text[-1:] != '"':
-        return text
-    escapes = {"n": "\n", "t": "\t", "r": "\r", "e": "\x1b", "0": "\0", "_": "\xa0", "N": "\x85"}
-
-    def one(found: re.Match[str]) -> str:
-        code = found[1] or found[2] or found[3]
-        return chr(int(code, 16)) if code else escapes.get(found[4], found[4])
-
-    pattern = r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U(000[0-9A-Fa-f]{5})|(.))"
-    return re.sub(pattern, one, text[1:-1])

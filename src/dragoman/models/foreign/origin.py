@@ -26,7 +26,7 @@ from dragoman.models.foreign import family
 from dragoman.models.foreign.files import read_checkpoint, read_object
 
 ORIGIN, LAYOUT, REST = "huggingface", "tensors.json", "rest.safetensors"
-KEPT = (".jinja", ".json", ".md", ".model", ".spm", ".txt")
+KEPT = (".jinja", ".json", ".md", ".model", ".spm", ".txt", ".yml")
 """Endings of the files that are taken over: settings, vocabularies, the card with the licence."""
 INDEX = ".index.json"
 
@@ -63,6 +63,7 @@ def keep_origin(
         for path in sorted(folder.iterdir())
         if path.suffix in KEPT and path.is_file() and not path.name.endswith(INDEX)
     }
+    files.setdefault(CONFIG, json.dumps(hf, indent=2).encode())  # Marian's own have none
     files |= {LAYOUT: json.dumps(layout, indent=0).encode(), REST: save(rest)}
     return {f"{ORIGIN}/{name}": Content(data) for name, data in files.items()}
 

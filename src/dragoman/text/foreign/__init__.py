@@ -15,7 +15,7 @@ from dragoman.errors import InputError
 from dragoman.text.foreign.built import from_merges, from_pieces, from_words
 from dragoman.text.foreign.fast import ForeignTokenizer
 from dragoman.text.foreign.folder import TokenizerFolder, refusing
-from dragoman.text.foreign.pieces import read_m2m100, read_marian
+from dragoman.text.foreign.pieces import read_m2m100, read_marian, read_marian_own
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["read_tokenizers"]
@@ -31,6 +31,8 @@ def read_tokenizers(folder: Path, config: Mapping[str, Any]) -> tuple[Tokenizer,
     if found.has(*MARIAN):
         with refusing(found.path / "vocab.json"):
             return read_marian(found)
+    if config.get("model_type") == "marian" and (own := read_marian_own(found)):
+        return own
     if found.has("tokenizer.json"):
         names: tuple[str, ...] = ("tokenizer.json",)
     elif found.has("sentencepiece.bpe.model", "vocab.json"):

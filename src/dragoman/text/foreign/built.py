@@ -6,7 +6,6 @@ own rules of what stands around the pieces (Hugging Face's converters have the s
 """
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, Unigram, WordPiece
 
 from dragoman.errors import InputError
+from dragoman.files.pieces import fields
 from dragoman.text.foreign.folder import LANGUAGE, TokenizerFolder, read_vocab
 
 Scores = list[tuple[str, float]]
@@ -46,55 +46,21 @@ class Pieces:
         scores: Scores = []
         added: list[AddedToken] = []
         charsmap = b""
-        for field, value in _fields(path.read_bytes()):
+        for field, value in fields(path.read_bytes()):
             if field == 1:
-                inner = dict(_fields(value))
+                inner = dict(fields(value))
                 piece, kind = inner[1].decode(), inner.get(3, b"\1")[0]
                 scores.append((piece, struct.unpack("<f", inner.get(2, bytes(4)))[0]))
                 if kind in (CONTROL, USER_DEFINED):
                     added.append(AddedToken(piece, normalized=False, special=kind == CONTROL))
             elif field == 3:
-                charsmap = dict(_fields(value)).get(2, b"")
+                charsmap = dict(fields(value)).get(2, b"")
         if len(scores) < len(FAIRSEQ):
             raise InputError(f"{path} holds no pieces; get the file anew.")
         return cls(scores, added, charsmap)
 
 
 CONTROL, USER_DEFINED = 3, 4
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of each field of a message; a number's bytes are left as they are."""
-    place = 0
-    while place < len(message):
-        key, place = _number(message, place)
-        match key & 7:
-            case 0:
-                _, end = _number(message, place)
-            case 1:
-                end = place + 8
-            case 2:
-                size, place = _number(message, place)
-                end = place + size
-            case 5:
-                end = place + 4
-            case kind:
-                raise ValueError(f"a field of kind {kind}")
-        if end > len(message):
-            raise ValueError("it ends too early")
-        yield key >> 3, message[place:end]
-        place = end
-
-
-def _number(message: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and the place behind it."""
-    found = shift = 0
-    while True:
-        byte = message[place]
-        found |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 128:
-            return found, place
 
 
 def from_pieces(folder: TokenizerFolder, name: str) -> Backend:

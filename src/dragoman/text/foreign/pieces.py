@@ -17,6 +17,7 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
+from dragoman.files.pieces import find_vocabularies, read_vocabulary
 from dragoman.text.foreign.fast import CLEANED, ForeignTokenizer
 from dragoman.text.foreign.folder import TokenizerFolder, read_vocab, refusing
 from dragoman.text.tokenizer import Frame
@@ -177,6 +178,36 @@ def read_marian(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer
         PieceTokenizer(folder, names, (source, joins), given, roles=roles),
         PieceTokenizer(folder, names, (target, joins), written, roles=roles),
     )
+
+
+def read_marian_own(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer] | None:
+    """Read those of a folder as Marian writes it; None where it has no vocabulary of Marian's.
+
+    SentencePiece models that Marian trained have the ids of the model; for others a vocabulary in
+    YAML numbers the pieces. Padding is behind them all, where its row was appended.
+    """
+    numbered = find_vocabularies(folder.path)
+    if numbered is None:
+        return None
+    models, pad_id = numbered, int(folder.config["pad_token_id"])
+    if numbered[0].suffix != ".spm":
+        models = folder.path / "source.spm", folder.path / "target.spm"
+        if missing := [path.name for path in models if not path.is_file()]:
+            raise InputError(
+                f"{folder.path} has no {missing[0]}: {numbered[0].name} numbers the pieces, and "
+                "source.spm and target.spm cut texts into them; get the whole folder (models of "
+                "other pieces than SentencePiece's are not read)."
+            )
+    names = tuple(dict.fromkeys(path.name for path in (*models, *numbered)))
+    read = []
+    for model, joins, numbers in zip(models, models, numbered, strict=True):
+        vocab = read_vocabulary(numbers)
+        if max(vocab.values(), default=-1) >= pad_id:
+            raise InputError(f"{numbers} has more pieces than the {pad_id:,} of the model.")
+        vocab["<pad>"] = pad_id
+        roles = ("eos", "unk", "pad")
+        read.append(PieceTokenizer(folder, names, (model, joins), vocab, roles=roles))
+    return read[0], read[1]
 
 
 def read_m2m100(folder: TokenizerFolder) -> PieceTokenizer:

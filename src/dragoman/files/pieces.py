@@ -1,0 +1,139 @@
+"""What SentencePiece and Marian write: models, vocabularies and options, without their libraries.
+
+    *.spm            a SentencePiece model: a message of Protocol Buffers
+    *.yml            Marian's vocabulary, `piece: id` a line, or its options, one a line
+
+Of YAML only these flat forms are read.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import InputError
+
+END = "</s>"
+
+
+def find_vocabularies(folder: Path) -> tuple[Path, Path] | None:
+    """Return what Marian numbers the pieces of source and target by; None where there is nothing.
+
+    The options of decoding name the files; without them there must be one. Raises InputError for
+    one that is missing, and for several of which nothing tells which is which.
+    """
+    options = read_decoding(folder)
+    if named := [folder / Path(str(name)).name for name in options.get("vocabs", [])]:
+        if missing := [path for path in named if not path.is_file()]:
+            raise InputError(f"{folder} lacks {missing[0].name}, which its decoder.yml names.")
+        return named[0], named[-1]
+    found = sorted(folder.glob("*vocab*.yml")) or sorted(folder.glob("*vocab*.spm"))
+    if len(found) > 1:
+        raise InputError(
+            f"{folder} has several vocabularies, {', '.join(path.name for path in found)}; name "
+            "those of source and target as the list vocabs in decoder.yml."
+        )
+    return (found[0], found[0]) if found else None
+
+
+def read_decoding(folder: Path) -> dict[str, Any]:
+    """Read Marian's options of decoding, if the folder has them: `decoder.yml`, `*.decoder.yml`."""
+    files = sorted(folder.glob("*decoder.yml"))
+    return read_options(files[0].read_text("utf-8", "replace")) if files else {}
+
+
+def read_options(text: str) -> dict[str, Any]:
+    """Read Marian's options, one a line: a flag, a number, a text, or a list on lines after it."""
+    options, key = dict[str, Any](), ""
+    for line in text.rstrip("\0").splitlines():
+        if item := re.fullmatch(r"\s*- (.*)", line):
+            if isinstance(options.get(key), list):
+                options[key].append(_value(item[1]))
+        elif pair := re.fullmatch(r"([\w-]+):(.*)", line):
+            key = pair[1]
+            options[key] = _value(pair[2]) if pair[2].strip() else []
+    return options
+
+
+def _value(text: str) -> Any:  # noqa: ANN401 -- a scalar
+    text = text.strip()
+    if text in ("true", "false", "[]"):
+        return {"true": True, "false": False, "[]": []}[text]
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    return text[1:-1] if text[:1] in ("'", '"') else text
+
+
+def read_vocabulary(path: Path) -> dict[str, int]:
+    """Read the ids of pieces: those of a SentencePiece model, or of Marian's own file.
+
+    There a line is `piece: id`, the piece quoted where YAML asks for it. Raises InputError for
+    another form.
+    """
+    if path.suffix == ".spm":
+        try:
+            found = [dict(fields(value)) for key, value in fields(path.read_bytes()) if key == 1]
+            return {piece[1].decode(): id_ for id_, piece in enumerate(found)}
+        except (ValueError, LookupError) as error:
+            raise InputError(f"{path} is damaged: {error}; get the file anew.") from error
+    vocabulary = dict[str, int]()
+    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
+        pair = re.fullmatch(r"(.+): *(\d{1,9})\s*", line)
+        if pair is None and line.strip():
+            raise InputError(f"{path}, line {number}: {line[:40]!r} is not TOKEN: ID.")
+        if pair is not None:
+            vocabulary[_token(pair[1])] = int(pair[2])
+    return vocabulary
+
+
+def _token(text: str) -> str:
+    """Undo the quotes of YAML: '' in single ones, escapes in double ones, which JSON shares."""
+    if text[:1] == "'" == text[-1:]:
+        return text[1:-1].replace("''", "'")
+    if text[:1] != '"' or text[-1:] != '"':
+        return text
+    escapes = {"n": "\n", "t": "\t", "r": "\r", "e": "\x1b", "0": "\0", "_": "\xa0", "N": "\x85"}
+
+    def one(found: re.Match[str]) -> str:
+        code = found[1] or found[2] or found[3]
+        return chr(int(code, 16)) if code else escapes.get(found[4], found[4])
+
+    pattern = r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U(000[0-9A-Fa-f]{5})|(.))"
+    return re.sub(pattern, one, text[1:-1])
+
+
+def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Number and bytes of each field of a message; a number's bytes are left as they are.
+
+    Raises ValueError or IndexError for what is no message.
+    """
+    place = 0
+    while place < len(message):
+        key, place = _number(message, place)
+        match key & 7:
+            case 0:
+                _, end = _number(message, place)
+            case 1:
+                end = place + 8
+            case 2:
+                size, place = _number(message, place)
+                end = place + size
+            case 5:
+                end = place + 4
+            case kind:
+                raise ValueError(f"a field of kind {kind}")
+        if end > len(message):
+            raise ValueError("it ends too early")
+        yield key >> 3, message[place:end]
+        place = end
+
+
+def _number(message: bytes, place: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and the place behind it."""
+    found = shift = 0
+    while True:
+        byte = message[place]
+        found |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 128:
+            return found, place

@@ -1,0 +1,147 @@
+"""Marian's own folder, `model.npz` and its files: the texts of its folder of Hugging Face."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.foreign_folders import SENTENCES, noisy, spm
+from tests.parity.test_foreign_folders import OPTIONS
+from tests.parity.test_foreign_texts import LINES, make_folder, their_texts
+from transformers import MarianMTModel, MarianTokenizer
+
+import dragoman
+from dragoman.convert.published import hand_back, take_over
+from dragoman.errors import InputError
+from dragoman.models.foreign.marian import LAYER
+from dragoman.tasks.folders import read_folder
+from dragoman.text.foreign import read_tokenizers
+
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # of what changes punctuation
+
+
+def their_folder(folder: Path) -> MarianMTModel:
+    """A model as OPUS-MT's: SiLU, and padding of zeros behind the vocabulary."""
+    folder.mkdir()
+    made = make_folder(folder, "marian")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"activation_function": "swish"}))
+    model = MarianMTModel.from_pretrained(folder).eval()
+    with torch.no_grad():
+        model.get_input_embeddings().weight[-1] = 0.0
+        model.final_logits_bias[:, -1] = 0.0
+    words = [[config["pad_token_id"]]]
+    model.generation_config = made.generation_config
+    model.generation_config.update(num_beams=4, bad_words_ids=words)
+    model.save_pretrained(folder)
+    return model
+
+
+def own_folder(folder: Path, model: MarianMTModel, theirs: Path) -> Path:
+    """The same as Marian writes it and OPUS-MT publishes it."""
+    folder.mkdir()
+    state, sizes = model.state_dict(), model.config
+    arrays = {
+        "Wemb": state["model.shared.weight"][:-1],
+        "decoder_ff_logit_out_b": state["final_logits_bias"][:, :-1],
+    }
+    for stack in ("encoder", "decoder"):
+        for layer in range(getattr(sizes, f"{stack}_layers")):
+            for name, place in LAYER.items():
+                tensor = state.get(f"model.{stack}.layers.{layer}.{place}")
+                if tensor is not None:
+                    turned = tensor.T if tensor.dim() == 2 else tensor[None]
+                    arrays[f"{stack}_l{layer + 1}_{name}"] = turned
+    options: dict[str, Any] = OPTIONS | {
+        "dim-emb": sizes.d_model,
+        "enc-depth": sizes.encoder_layers,
+        "dec-depth": sizes.decoder_layers,
+        "transformer-heads": sizes.encoder_attention_heads,
+        "transformer-dim-ffn": sizes.encoder_ffn_dim,
+    }
+    text = "".join(f"{key}: {value}\n" for key, value in options.items()) + "\0"
+    values: dict[str, Any] = {name: array.numpy() for name, array in arrays.items()}
+    values["special:model.yml"] = np.frombuffer(text.encode(), np.int8)
+    np.savez(folder / "model.npz", **values)
+    for name in ("source.spm", "target.spm"):
+        shutil.copy(theirs / name, folder)
+    vocab = json.loads((theirs / "vocab.json").read_text())
+    lines = (f"{json.dumps(p)}: {i}\n" for p, i in vocab.items() if p != "<pad>")
+    (folder / "opus.vocab.yml").write_text("".join(lines), "utf-8")
+    said = "relative-paths: true\nvocabs:\n  - opus.vocab.yml\n  - opus.vocab.yml\nbeam-size: 4\n"
+    (folder / "decoder.yml").write_text(said, "utf-8")
+    return folder
+
+
+def texts_of(folder: Path) -> list[str]:
+    """What ours writes, as long as theirs may."""
+    translator = dragoman.load(folder, device="cpu")
+    options = replace(translator.options, retry=False, split_sentences=False)
+    options = replace(options, max_length_factor=0.0, max_length_constant=15)
+    assert options.beam_size == 4
+    return [found.text for found in translator.translate(LINES[:12], options=options)]
+
+
+def test_marians_own_folder_translates_as_that_of_hugging_face(tmp_path: Path) -> None:
+    """As it is, and as a folder of ours that was made of it, whose weights go back to the class."""
+    model = their_folder(tmp_path / "theirs")
+    own = own_folder(tmp_path / "own", model, tmp_path / "theirs")
+    wanted = their_texts(tmp_path / "theirs", "marian", model, LINES[:12])
+    assert texts_of(own) == wanted
+    worst = take_over(own, tmp_path / "ours")
+    assert worst is not None
+    assert worst <= 1e-5
+    shutil.rmtree(own)
+    assert texts_of(tmp_path / "ours") == wanted
+    hand_back(read_folder(tmp_path / "ours", device="cpu"), tmp_path / "back", "5GB")
+    assert texts_of(tmp_path / "back") == wanted
+    again = MarianMTModel.from_pretrained(tmp_path / "back").state_dict()
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(again[name], tensor), name
+
+
+def test_a_model_of_sentencepiece_has_the_ids_of_its_pieces(tmp_path: Path) -> None:
+    """Marian with SentencePiece built in: no vocabulary beside, padding behind the pieces."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "vocab.spm").write_bytes(model := spm("unigram", 500))
+    (theirs := tmp_path / "theirs").mkdir()
+    for name in ("source.spm", "target.spm"):
+        (theirs / name).write_bytes(model)
+    from sentencepiece import SentencePieceProcessor
+
+    pieces = SentencePieceProcessor(model_proto=model)
+    vocab = {pieces.id_to_piece(id_): id_ for id_ in range(len(pieces))} | {"<pad>": len(pieces)}
+    (theirs / "vocab.json").write_text(json.dumps(vocab))
+    config = {"model_type": "marian", "pad_token_id": len(pieces)}
+    ours, tgt = read_tokenizers(tmp_path / "own", config)
+    assert (ours.pad_id, ours.eos_id, ours.vocab_size) == (len(pieces), 2, len(pieces) + 1)
+    their = MarianTokenizer.from_pretrained(theirs)
+    for line in noisy(SENTENCES, 200):
+        wanted = their(line).input_ids
+        assert [*ours.encode(line), ours.eos_id] == wanted, line
+        assert tgt.decode(wanted) == their.decode(wanted, skip_special_tokens=True), line
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("source.spm", r"no source.spm: opus.vocab.yml numbers the pieces"),
+        ("opus.vocab.yml", r"lacks opus.vocab.yml, which its decoder.yml names"),
+        ("more", r"opus.vocab.yml has more pieces than the 269 of the model"),
+    ],
+)
+def test_half_a_folder_of_marian_is_refused(change: str, message: str, tmp_path: Path) -> None:
+    """What is missing, or of another model, is named."""
+    model = their_folder(tmp_path / "theirs")
+    own = own_folder(tmp_path / "own", model, tmp_path / "theirs")
+    if change == "more":
+        with (own / "opus.vocab.yml").open("a") as file:
+            file.write("more: 269\n")
+    else:
+        (own / change).unlink()
+    with pytest.raises(InputError, match=message):
+        dragoman.load(own, device="cpu")
