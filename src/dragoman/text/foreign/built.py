@@ -86,8 +86,9 @@ def from_pieces(folder: TokenizerFolder, name: str) -> Backend:
                 "which is not read without a tokenizer.json; write one with transformers."
             )
     backend.add_tokens(pieces.added)
-    if folder.family in ("mbart", "mbart50", "nllb", "m2m100"):  # it takes the space before it
-        backend.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=True)])
+    if folder.family in ("mbart", "mbart50", "nllb", "m2m100"):  # it takes the space before it:
+        normalized = "mbart" not in folder.family  # the text's own, or that of the normalizer
+        backend.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=normalized)])
     return backend
 
 
