@@ -4,8 +4,9 @@ What the models of those libraries were tuned with, so that their texts come out
 differs from `Beam` in three ways:
 
 - the score divides by `n ** alpha` (Ott et al. 2019, fairseq), n counting the end of the sentence;
-- a hypothesis that ends takes no slot from the beam: a step ranks 2 W continuations, the W best
-  that go on fill the slots, and those that end and are among the W best are complete;
+- a hypothesis that ends takes no slot from the beam: a step ranks (1 + E) W continuations, where
+  E tokens end a sequence; the W best that go on fill the slots, and those that end and are among
+  the W best are complete;
 - a sentence is decided by an estimate, not by a bound (`EarlyStopping`).
 
 Processors take probability away there and do not share it out again, so that a step is not
@@ -60,12 +61,14 @@ class PowerBeam:
     """The exponent alpha: 0 compares sums, greater values favour longer outputs."""
     n_best: int = 1
     early_stopping: EarlyStopping = "estimate"
+    ends: tuple[int, ...] = ()
+    """The tokens that end a sequence, where they are not eos alone; all become eos."""
     unshared: Unshared = field(default_factory=Unshared, compare=False)
 
     @property
     def beam_size(self) -> int:
         """Rows that each sentence needs."""
-        return 2 * self.width
+        return (1 + max(1, len(self.ends))) * self.width
 
     def begin(self, max_B: Tensor, eos_id: int) -> "PowerFrontier":
         """Start a search of B sentences of at most `max_B` tokens each."""
@@ -78,6 +81,7 @@ class PowerFrontier(BeamFrontier):
     def __init__(self, options: PowerBeam, max_B: Tensor, eos_id: int) -> None:
         super().__init__(Beam(beam_size=options.beam_size, n_best=options.width), max_B, eos_id)
         self._options = options
+        self._ends_E = max_B.new_tensor(options.ends or (eos_id,))
 
     def advance(self, log_probs_MV: Tensor) -> Advance:
         """Rank the continuations of all open hypotheses (M rows or more); W of them go on."""
@@ -86,7 +90,9 @@ class PowerFrontier(BeamFrontier):
         restored_MV = self._options.unshared.restore(log_probs_MV)
         log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(restored_MV)
         possible_BW = log_probs_BW > IMPOSSIBLE
-        ends_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
+        ends_BW = torch.isin(tokens_BW, self._ends_E)
+        tokens_BW = tokens_BW.masked_fill(ends_BW, self._eos_id)
+        ends_BW |= (self._max_B <= self._length)[:, None]
         ended_BW = possible_BW & ends_BW & (self._ranks_W < width)
         open_BW = possible_BW & ~ends_BW
         open_BW &= open_BW.cumsum(1) <= width

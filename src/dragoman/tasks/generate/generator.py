@@ -24,6 +24,7 @@ from dragoman.decode import (
     MinimumLength,
     Model,
     NoRepeatedNgrams,
+    PowerBeam,
     Prefixes,
     Processor,
     RepetitionPenalty,
@@ -42,7 +43,7 @@ from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.generate.dialogue import Chat, DialogueCodec
 from dragoman.tasks.generate.middle import Middle
-from dragoman.tasks.generate.prompts import Ends, PromptCodec, StopAt, TextStream, cut_at
+from dragoman.tasks.generate.prompts import Ends, PromptCodec, StopAt, TextStream, cut_at, groups
 from dragoman.tasks.lines import as_texts, windows
 from dragoman.tasks.options import GenerationOptions, with_given
 from dragoman.tasks.results import Generation, Scored
@@ -80,7 +81,8 @@ class Generator(Loadable):
         self._model = evaluation_view(model)
         self._planner = Planner(self._model, precision)
         self._precision: Arithmetic = precision
-        self._ends = () if published is None else published.ends
+        self._ends = (published and published.ends) or (tokenizer.eos_id,)
+        self._eos_id = min(self._ends, key=lambda end: end != tokenizer.eos_id)
         self.dialogues = None if defaults.chat is None else DialogueCodec(tokenizer, defaults.chat)
         """How turns become ids; None unless the model learned dialogues."""
         before = None if published is None else tokenizer.frame().before
@@ -275,7 +277,7 @@ class Generator(Loadable):
         encoded = self._encode(prompts, options)
         found: dict[int, Generation] = {}
         with inference(self._model, self._precision):
-            for group in _groups([len(ids) for ids in encoded], options):
+            for group in groups([len(ids) for ids in encoded], options):
                 begins_text = self._codec.begins_text(prompts[group[0]])
                 ids = [encoded[index] for index in group]
                 strategy = options.strategy(tuple(first + index for index in group))
@@ -338,12 +340,14 @@ class Generator(Loadable):
     ) -> Iterator[SearchStep]:
         """Search from prompts of equal length."""
         prompts_BS = torch.tensor(prompts, device=self.device)
+        if isinstance(strategy, PowerBeam):
+            strategy = replace(strategy, ends=self._ends)
         context = self._context(options)
         planned: Model[Any] = self._planner(strategy.beam_size)
         model = planned if context is None else Rolling(planned, context)
         limits = Limits(
             bos_id=self.tokenizer.bos_id,
-            eos_id=self.tokenizer.eos_id,
+            eos_id=self._eos_id,
             max_B=torch.full_like(prompts_BS[:, 0], options.max_tokens),
             first_B=prompts_BS[:, -1],
         )
@@ -351,26 +355,34 @@ class Generator(Loadable):
             model,
             prompts_BS,
             strategy,
-            processors=self._processors(prompts_BS, options, begins_text=begins_text),
+            processors=self._processors(prompts_BS, options, strategy, begins_text=begins_text),
             limits=limits,
         )
 
     def _processors(
-        self, prompts_BS: Tensor, options: GenerationOptions, *, begins_text: bool
+        self,
+        prompts_BS: Tensor,
+        options: GenerationOptions,
+        strategy: Strategy,
+        *,
+        begins_text: bool,
     ) -> list[Processor]:
         processors: list[Processor] = [self._forbid]
+        beam = strategy if isinstance(strategy, PowerBeam) else None  # knows several ends itself
         if options.repetition_penalty != 1.0:
             processors.append(RepetitionPenalty(options.repetition_penalty, prompts_BS))
         if options.no_repeat_ngrams:
             processors.append(NoRepeatedNgrams(options.no_repeat_ngrams, prompts_BS))
-        if self._ends not in ((), (eos_id := self.tokenizer.eos_id,)):
-            processors.append(Ends(self._ends, eos_id, summed=options.temperature > 0))
+        if len(self._ends) > 1 and beam is None:
+            processors.append(Ends(self._ends, self._eos_id, summed=options.temperature > 0))
         if options.min_tokens:
             min_B = torch.full_like(prompts_BS[:, 0], options.min_tokens)
-            processors.append(MinimumLength(min_B, self.tokenizer.eos_id))
+            processors += [MinimumLength(min_B, id_) for id_ in self._ends]
         if options.stop:
-            processors.append(StopAt(self.tokenizer, options.stop, begins_text=begins_text))
-        return processors
+            processors.append(
+                StopAt(self.tokenizer, self._eos_id, options.stop, begins_text=begins_text)
+            )
+        return beam.unshared.around(processors) if beam else processors
 
     def _context(self, options: GenerationOptions) -> int | None:
         """How many tokens the model sees at once; None where nothing bounds them."""
@@ -379,20 +391,10 @@ class Generator(Loadable):
         return min(bounds, default=None)
 
 
-def _groups(lengths: Sequence[int], options: GenerationOptions) -> Iterator[list[int]]:
-    """Places of prompts of equal length, as many at once as the budget of tokens has room for."""
-    for length in sorted(set(lengths)):
-        alike = [index for index, other in enumerate(lengths) if other == length]
-        cost = (length + options.max_tokens) * options.beam_size
-        room = max(1, options.max_batch_tokens // cost)
-        yield from (alike[start : start + room] for start in range(0, len(alike), room))
-
-
 def _known(step: SearchStep, *, drafting: bool) -> Sequence[int]:
     """The tokens that are certain after a step of a single prompt; a beam has only drafts."""
     if step.finished:
         return step.finished[0][0].ids
     if drafting:
         return ()
-    ids: list[int] = step.prefixes.ids_NL[0].tolist()
-    return ids
+    return list[int](step.prefixes.ids_NL[0].tolist())

@@ -1,12 +1,13 @@
 """From prompts to ids, and from generated ids to text: piece by piece, and up to a stop string."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from torch import Tensor
 
 from dragoman.decode import Prefixes
 from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
+from dragoman.tasks.options import GenerationOptions
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -112,8 +113,11 @@ class StopAt:
     It has to, with probability 1, so that its log-probability is that of the text.
     """
 
-    def __init__(self, tokenizer: Tokenizer, stops: Sequence[str], *, begins_text: bool) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, eos_id: int, stops: Sequence[str], *, begins_text: bool
+    ) -> None:
         self._tokenizer = tokenizer
+        self._eos_id = eos_id
         self._stops = stops
         self._begins_text = begins_text
         self._reach = 4 * max(map(len, stops))  # a character has at most four bytes
@@ -124,7 +128,7 @@ class StopAt:
         rows = [n for n, text in enumerate(texts) if cut_at(text, self._stops) is not None]
         if rows:
             logits_NV[rows] = IMPOSSIBLE
-            logits_NV[rows, self._tokenizer.eos_id] = 0.0
+            logits_NV[rows, self._eos_id] = 0.0
         return logits_NV
 
     def _tail(self, ids: list[int]) -> str:
@@ -139,9 +143,8 @@ class StopAt:
 class Ends:
     """A processor for models that end a text by any of several tokens: eos stands for all of them.
 
-    It gets the best of their logits, so that the most probable token stays so (a beam has one
-    hypothesis that ends where transformers may have several); of sampled texts (`summed`) their
-    whole probability.
+    It gets the best of their logits, so that the most probable token stays so; of sampled texts
+    (`summed`) their whole probability. The beam of transformers knows several by itself.
     """
 
     def __init__(self, ids: Sequence[int], eos_id: int, *, summed: bool) -> None:
@@ -156,6 +159,15 @@ class Ends:
         logits_NV[:, self._ids] = IMPOSSIBLE
         logits_NV[:, self._eos_id] = ends_N
         return logits_NV
+
+
+def groups(lengths: Sequence[int], options: GenerationOptions) -> Iterator[list[int]]:
+    """Places of prompts of equal length, as many at once as the budget of tokens has room for."""
+    for length in sorted(set(lengths)):
+        alike = [index for index, other in enumerate(lengths) if other == length]
+        cost = (length + options.max_tokens) * options.beam_size
+        room = max(1, options.max_batch_tokens // cost)
+        yield from (alike[start : start + room] for start in range(0, len(alike), room))
 
 
 def cut_at(text: str, stops: Sequence[str]) -> str | None:
