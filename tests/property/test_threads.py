@@ -151,7 +151,7 @@ def test_a_plan_is_shared(precision: Arithmetic, two_cores: Callable[[], None]) 
     translator = Translator(
         model, tokenizer, tokenizer, decoding=tiny.DECODING, precision=precision
     )
-    lines = tiny.random_lines(12, seed=2, longest=12)
+    lines = tiny.random_lines(8, seed=2, longest=8)
     asks: list[Ask] = [
         lambda: translator.translate(lines, n_best=2),
         lambda: list(translator.stream(iter(lines), window=5)),

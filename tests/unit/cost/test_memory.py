@@ -51,8 +51,8 @@ WIDE = replace(LLAMA, num_layers=2, patterns=(SlidingWindow(size=400), Causal())
 SENTENCES = Shape(rows=40, src_length=22, length=20)
 TEXTS = Shape(rows=4, length=200)
 LONG = Shape(rows=1, length=1100)
-SEARCHED = Shape(rows=16, src_length=30, length=40)
-PROMPTED = replace(SEARCHED, rows=8)
+SEARCHED = Shape(rows=8, src_length=30, length=40)
+PROMPTED = replace(SEARCHED, rows=6)
 LABELS = ("no", "perhaps", "yes")
 
 CASES: dict[str, tuple[ModelConfig, Shape]] = {
