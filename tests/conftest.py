@@ -5,6 +5,7 @@ tests ran before in the same worker. `--seed N` draws others; the header says wh
 matter for what terminal the tests are run.
 """
 
+import gc
 import os
 import random
 import zlib
@@ -66,12 +67,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
     What the commands under test print is not for whoever set the variables of a terminal.
     """
+    gc.disable()  # until all is imported, most of which stays
     for name in TERMINAL:
         os.environ.pop(name, None)
     TORCH_RANDOM.run_seed = config.getoption("seed")
     fixed = TORCH_RANDOM.run_seed == FIXED
     settings.register_profile(
         "dragoman",
+        max_examples=50,
         deadline=None,
         print_blob=True,
         derandomize=fixed,
@@ -95,6 +98,12 @@ def pytest_fixture_setup(
 ) -> None:
     """Seed what a fixture draws, whichever test asks for it first."""
     seed_all(request.config, f"{fixturedef.baseid}::{fixturedef.argname}")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look at what comes from now on, and at no imported module again."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_call(item: pytest.Item) -> None:
