@@ -34,7 +34,7 @@ def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
 @given(
     NAMES, SEEDS, LENGTHS, st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(1, 3)
 )
-@settings(max_examples=80)
+@settings(max_examples=60)
 def test_cached_is_uncached_for_every_split(
     name: str, seed: int, lengths: list[int], pieces: list[int], beam_size: int
 ) -> None:
@@ -54,7 +54,7 @@ def test_cached_is_uncached_for_every_split(
 
 
 @given(NAMES, SEEDS, LENGTHS, st.integers(1, 3), st.data())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_select_is_recomputing(
     name: str, seed: int, lengths: list[int], beam_size: int, data: st.DataObject
 ) -> None:
@@ -120,7 +120,7 @@ class PlainStorage:
 
 
 @given(st.lists(st.one_of(st.integers(1, 2 * GROWTH + 1), st.none()), max_size=8), st.data())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_growing_storage_is_concatenation_and_indexing(
     moves: list[int | None], data: st.DataObject
 ) -> None:

@@ -76,7 +76,7 @@ def decoded(model: EncoderDecoder, src_BS: Tensor, beam_size: int, steps: int = 
 
 
 @given(NAMES, SENTENCES, st.integers(0, 40), st.integers(1, 5))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_decoding_alone_is_decoding_in_company(
     name: str, sentences: list[tuple[int, int]], extra: int, beam_size: int
 ) -> None:
@@ -89,7 +89,7 @@ def test_decoding_alone_is_decoding_in_company(
 
 
 @given(NAMES, SENTENCES, SENTENCES, st.integers(0, 40), st.integers(0, 40))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_scoring_alone_is_scoring_in_company(
     name: str,
     sources: list[tuple[int, int]],

@@ -75,7 +75,7 @@ def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
 
 
 @given(st.sampled_from(list(VARIANTS)), SEEDS, LENGTHS, st.integers(1, 4), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @torch.inference_mode()
 def test_a_plan_is_the_model(
     name: str, seed: int, lengths: list[int], beam_size: int, data: st.DataObject
@@ -124,7 +124,7 @@ def test_beyond_a_block_of_positions(name: str) -> None:
 
 
 @given(st.sampled_from(list(DECODERS)), SEEDS, st.integers(1, 40), st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @torch.inference_mode()
 def test_prompts(name: str, seed: int, length: int, beam_size: int) -> None:
     """Prompts of one length are read once for all beams, and continued as by the model."""
@@ -158,7 +158,7 @@ def test_a_rolling_context_reorders_rows_as_it_likes() -> None:
     "strategy", [Greedy(), Beam(beam_size=3, n_best=3)], ids=["greedy", "beam"]
 )
 @given(SEEDS, LENGTHS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_neighbours_change_no_bit(
     strategy: Greedy | Beam, precision: Arithmetic, seed: int, lengths: list[int]
 ) -> None:
@@ -183,7 +183,7 @@ def test_neighbours_change_no_bit(
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @given(SEEDS, st.integers(2, 12), st.integers(1, 5))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_prompts_side_by_side_change_no_bit(
     precision: Arithmetic, seed: int, rows: int, length: int
 ) -> None:

@@ -77,7 +77,7 @@ def searched(
 
 
 @given(SOURCES, NAMES)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_a_list_of_all_tokens_changes_nothing(drawn: list[tuple[int, int]], name: str) -> None:
     """A list that leaves nothing out is the vocabulary in another order."""
     options, sources = OPTIONS[name], sources_of(drawn)
@@ -92,7 +92,7 @@ def test_a_list_of_all_tokens_changes_nothing(drawn: list[tuple[int, int]], name
 
 
 @given(SOURCES, NAMES, SEEDS, st.integers(1, 20))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_what_is_written_is_in_the_list(
     drawn: list[tuple[int, int]], name: str, seed: int, each: int
 ) -> None:
@@ -108,7 +108,7 @@ def test_what_is_written_is_in_the_list(
 @needs_independent_rows
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 @given(drawn=SOURCES, name=NAMES, seed=SEEDS)
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_neighbours_change_no_bit(
     precision: Arithmetic, drawn: list[tuple[int, int]], name: str, seed: int
 ) -> None:
@@ -122,7 +122,7 @@ def test_neighbours_change_no_bit(
 
 
 @given(SOURCES, SEEDS)
-@settings(max_examples=15)
+@settings(max_examples=10)
 def test_ensembles_and_wide_beams_have_lists_too(drawn: list[tuple[int, int]], seed: int) -> None:
     """A model that cannot leave out outputs computes them all, with the same result."""
     sources, words = sources_of(drawn), shortlist(seed, 5)

@@ -32,7 +32,7 @@ tokenizers = pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKEN
 
 @tokenizers
 @given(text=texts)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_decoding_is_the_inverse_of_encoding(tokenizer: Tokenizer, text: str) -> None:
     """decode(encode(text)) is text, and no special token is used."""
     ids = tokenizer.encode(text)
