@@ -1,6 +1,7 @@
 """Figures of attention: the softmax, the masks, the reach, and common mistakes."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,6 +80,7 @@ class Saturation(NamedTuple):
     """Norm of the largest weight's gradient in the scores: how much learning can move it."""
 
 
+@cache
 def saturation(head_dim: int, scale: float, *, seed: int = SEED) -> Saturation:
     """Attend with random queries and keys, drawn from N(0, 1), 32 keys for each of 256 queries.
 
@@ -177,6 +179,7 @@ def steps_between(kind: str, distance: int) -> int:
     return distance if kind in RECURRENT else 1
 
 
+@cache
 def gradients_by_distance(
     kind: str, *, farthest: int = FARTHEST, draws: int = DRAWS
 ) -> list[float]:

@@ -1,5 +1,6 @@
 """Figures of layers: the position of the norm, activations, and the growth of caches."""
 
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -46,6 +47,7 @@ class LayerSizes(NamedTuple):
     """Root mean square of the residual stream behind each layer."""
 
 
+@cache
 def layer_sizes(place: NormPosition, depth: int, *, draws: int = DRAWS) -> LayerSizes:
     """Build encoders as they stand before training, and measure each of their layers.
 

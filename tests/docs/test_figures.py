@@ -53,16 +53,20 @@ SLOW = {"norm-placement.png", "reach.png", "schedules.png", "softmax-saturation.
     "name",
     [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in FIGURES],
 )
-@pytest.mark.parametrize("file", ["picture.png", "picture.zh.png"])
-def test_each_picture_is_one_file(name: str, file: str, tmp_path: Path) -> None:
-    """It returns its path, and there is a PNG in which something is drawn, and nothing else."""
-    path = FIGURES[name](tmp_path / "new" / file)
-    assert path == tmp_path / "new" / file
-    assert [made.name for made in path.parent.iterdir()] == [file]
-    picture = imread(path)
-    assert picture.shape[1] > 900
-    assert picture[..., :3].std() > 0.03
-    assert picture[0, 0, :3].tolist() == [1.0, 1.0, 1.0]
+def test_each_picture_is_one_file(name: str, tmp_path: Path) -> None:
+    """It returns its path, and there is a PNG in which something is drawn, and nothing else.
+
+    So it is in either language.
+    """
+    for language in ("en", "zh"):
+        file = "picture.png" if language == "en" else "picture.zh.png"
+        path = FIGURES[name](tmp_path / language / file)
+        assert path == tmp_path / language / file
+        assert [made.name for made in path.parent.iterdir()] == [file]
+        picture = imread(path)
+        assert picture.shape[1] > 900
+        assert picture[..., :3].std() > 0.03
+        assert picture[0, 0, :3].tolist() == [1.0, 1.0, 1.0]
 
 
 @settings(deadline=None, max_examples=6)
