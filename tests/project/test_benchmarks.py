@@ -36,7 +36,8 @@ TINY = {
     "decoding": ("--batch=2", "--beam", "1", "2", "--length=3", "--rounds=1"),
     "decode-peers": (
         *("tiny", "llama", "--cells", "1x1", "--rounds=1", "--seconds=0", "--length=3"),
-        "--output=4",
+        *("--output=4", "--engines", "dragoman bf16", "dragoman int8+shortlist"),
+        *("ctranslate2 int8_bfloat16", "huggingface float32"),
     ),
     "translate-peers": ("--rounds=1", "--theirs", "float32", "--ours", "float32", "--beam=1"),
     "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
@@ -107,10 +108,11 @@ def test_published_shapes_write_the_same(shape: str, monkeypatch: pytest.MonkeyP
     small |= {key: 1 for key in sizes if key.endswith("_layers")}
     monkeypatch.setitem(shapes, shape, (kind, model, small))
     options = ["--cells", "1x5", "--rounds=1", "--seconds=0", "--length=3", "--output=4"]
-    found = import_module("benchmarks.decode_peers").main([shape, *options])
+    peers = import_module("benchmarks.decode_peers")
+    found = peers.main([shape, *options, "--engines", *peers.EXACT])
     figures = found[f"decode-peers-{shape}"]
     assert figures["cells"]["1x5"]["same"] == 1.0
-    assert set(figures["load"]) == set(figures["ready"]) == set(figures["peak"])
+    assert set(figures["load"]) == set(figures["ready"]) == set(figures["peak"]) == {*peers.EXACT}
 
 
 @pytest.mark.slow
