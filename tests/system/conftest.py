@@ -45,8 +45,8 @@ class Running:
         return True
 
     def said(self) -> str:
-        """Its output so far."""
-        return self.log.read_text(encoding="utf-8") if self.log.exists() else ""
+        """Its output so far, which may end within a character."""
+        return self.log.read_text("utf-8", errors="replace") if self.log.exists() else ""
 
     def is_asleep(self) -> bool:
         """Whether it waits for something; a signal that comes just before that may not wake it."""

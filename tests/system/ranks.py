@@ -12,13 +12,18 @@ from tests.system.conftest import CommandLine, Ended, Running
 from tests.system.test_resume import SETTINGS
 
 
-def start(dragoman: CommandLine, size: int, arguments: Sequence[object]) -> list[Running]:
-    """Start the ranks of a run as torchrun does, but for its watching over them."""
+def start(
+    dragoman: CommandLine, size: int, arguments: Sequence[object], **more: str
+) -> list[Running]:
+    """Start the ranks of a run as torchrun does, but for its watching over them.
+
+    `more` are variables of their environment.
+    """
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
     world = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = ({**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size))
+    ranks = ({**world, **more, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size))
     return [dragoman.start(arguments, environment=environment) for environment in ranks]
 
 

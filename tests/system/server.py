@@ -4,13 +4,14 @@ It reads JSON objects, one a line, and answers each with a number. `{"arguments"
 path, "moment": null, "signal": 9}` starts the command line in a child whose output goes to the log:
 the answer is the child's process id. With a number n for the moment the child sends itself the
 signal as it sets out to change a file after having changed n; `"environment": {...}` are variables
-for it. `{"wait": pid}` waits for the child's
-end: the answer is its exit code (minus the signal that killed it). Until it is waited for, an ended
-child keeps its process id, so that a signal sent to it a moment too late goes nowhere else.
+for it, and `PATCH` among them names a program that it runs first. `{"wait": pid}` waits for the
+child's end: the answer is its exit code (minus the signal that killed it). Until it is waited
+for, an ended child keeps its process id, so that a signal sent too late goes nowhere else.
 """
 
 import json
 import os
+import runpy
 import signal
 import sys
 import traceback
@@ -21,10 +22,18 @@ import torch._dynamo  # noqa: F401 -- a second, with a child's first optimizer
 
 import dragoman.cli.app
 import dragoman.cli.main
+import dragoman.cost.check
 import dragoman.evaluate
+import dragoman.tasks.classify.task
+import dragoman.tasks.generate.task
+import dragoman.tasks.pretrain.task
+import dragoman.tasks.tag.task
 import dragoman.tasks.translate.auto
 import dragoman.tasks.translate.translator
 import dragoman.train.run
+from dragoman.cost import machine
+
+machine.SIDE, machine.READ, machine.ENOUGH_SECONDS = 64, 1024, 0.0  # an estimate is foretold soon
 
 
 def main() -> None:
@@ -69,6 +78,8 @@ def run(request: dict[str, Any]) -> None:
         if (moment := request["moment"]) is not None:
             sys.addaudithook(signalled(moment, request["signal"]))
         os.environ.update(request["environment"])
+        if patch := os.environ.get("PATCH"):
+            runpy.run_path(patch)
         dragoman.cli.main.main(request["arguments"])
         code = 0
     except SystemExit as end:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.system.conftest import CommandLine
+from tests.system.conftest import CommandLine, Ended
 from tests.system.corpora import SMALL, reversed_digits
 from tests.system.ranks import command, kill_rank_1, launch, run, start
 from tests.system.test_encoders import recipe as encoder_recipe
@@ -162,19 +162,16 @@ def test_another_number_of_processes(dragoman: CommandLine, tmp_path: Path) -> N
         assert [line["step"] for line in figures(other) if "loss" in line] == [1, 2, 3, 4, 5, 6]
 
 
-PROGRAM = """
-import os, sys, time
+PATCH = """
+import os, time
 from datetime import timedelta
-import dragoman
-dragoman.prepare_process()
 import torch
-from dragoman.cli.main import entry
 from dragoman.errors import InputError
 from dragoman.tasks.translate import job
 from dragoman.train import parallel
 from dragoman.data.batches import Stream
 
-failure = sys.argv.pop(1)
+failure = os.environ["FAILURE"]
 loss, draw, assemble = job.TranslateJob.loss, Stream.__next__, job.read_texts
 
 def fail_in_loss(self, batch):
@@ -206,20 +203,35 @@ if failure == "hang":
 job.TranslateJob.loss = fail_in_loss
 Stream.__next__ = fail_in_drawing
 job.read_texts = fail_in_reading
+"""
+"""What makes rank 1, or a process that is alone, come to grief."""
+PROGRAM = f"""
+import dragoman
+dragoman.prepare_process()
+{PATCH}
+from dragoman.cli.main import entry
 entry()
 """
-"""The command line, in which rank 1, or a process that is alone, comes to grief."""
 
 
-def run_broken(
+def launch_broken(
     environment: dict[str, str], folder: Path, failure: str, *words: object
 ) -> "subprocess.CompletedProcess[str]":
     """Run it in two processes of torchrun."""
     program = folder / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     launched = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program]
-    arguments = [sys.executable, *map(str, [*launched, failure, *words])]
-    return subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+    arguments = [sys.executable, *map(str, [*launched, *words])]
+    broken = environment | {"FAILURE": failure}
+    return subprocess.run(arguments, env=broken, capture_output=True, text=True, check=False)
+
+
+def run_broken(dragoman: CommandLine, folder: Path, failure: str, *words: object) -> list[Ended]:
+    """Run it in two processes that nobody watches over."""
+    patch = folder / "patch.py"
+    patch.write_text(PATCH, encoding="utf-8")
+    ranks = start(dragoman, 2, words, PATCH=str(patch), FAILURE=failure)
+    return [running.end() for running in ranks]
 
 
 @pytest.mark.parametrize(
@@ -236,18 +248,19 @@ def run_broken(
     ],
 )
 def test_what_fails_on_one_rank_ends_all(
-    environment: dict[str, str], tmp_path: Path, failure: str, sentence: str, code: int
+    dragoman: CommandLine, tmp_path: Path, failure: str, sentence: str, code: int
 ) -> None:
     """With the sentence and the exit code of a process that is alone; what was saved is whole."""
     reversed_digits(tmp_path, 120)
     out = tmp_path / "run"
     words = [*command(tmp_path, out), "train.accumulate=1", "train.save_every=1"]
-    ended = run_broken(environment, tmp_path, failure, *words)
-    said = [line for line in ended.stderr.splitlines() if line.startswith("dragoman: ")]
-    assert len(said) == (2 if failure == "backward" else 1), ended.stderr  # of both processes
-    assert said[0].startswith(f"dragoman: {sentence}")
-    assert f"exitcode  : {code} " in ended.stderr
-    assert "Traceback" not in ended.stderr.partition("dragoman: ")[0]
+    ended = run_broken(dragoman, tmp_path, failure, *words)
+    lines = [line for each in ended for line in each.said.splitlines()]
+    said = [line for line in lines if line.startswith("dragoman: ")]
+    assert len(said) == (2 if failure == "backward" else 1), lines  # of both processes
+    assert any(line.startswith(f"dragoman: {sentence}") for line in said), said
+    assert [each.code for each in ended] == [code, 1]  # the first one speaks for both
+    assert not any(line.startswith("Traceback") for line in lines)
     saved = sorted(path.name for path in (out / "training").glob("checkpoints/step-*"))
     if failure == "texts":
         assert not out.exists()
@@ -255,14 +268,33 @@ def test_what_fails_on_one_rank_ends_all(
         assert saved[-1] == f"step-{figures(out)[-1]['step']:08}"
 
 
-def test_all_skip_what_is_not_finite_on_one_rank(
-    environment: dict[str, str], tmp_path: Path
+@pytest.mark.parametrize(
+    ("failure", "sentence", "code"),
+    [
+        ("nan", "the loss is nan, in a batch of the examples [", 1),
+        ("texts", "the file y is damaged", 2),
+    ],
+)
+def test_torchrun_ends_with_the_sentence_and_the_code(
+    environment: dict[str, str], tmp_path: Path, failure: str, sentence: str, code: int
 ) -> None:
+    """Of a rank that fails: once, before what torchrun itself says of it."""
+    reversed_digits(tmp_path, 120)
+    words = [*command(tmp_path, tmp_path / "run"), "train.accumulate=1"]
+    ended = launch_broken(environment, tmp_path, failure, *words)
+    said = [line for line in ended.stderr.splitlines() if line.startswith("dragoman: ")]
+    assert len(said) == 1, ended.stderr
+    assert said[0].startswith(f"dragoman: {sentence}")
+    assert f"exitcode  : {code} " in ended.stderr
+    assert "Traceback" not in ended.stderr.partition("dragoman: ")[0]
+
+
+def test_all_skip_what_is_not_finite_on_one_rank(dragoman: CommandLine, tmp_path: Path) -> None:
     """The step counts on none, rank 0 writes down whose example it was, and the run goes on."""
     reversed_digits(tmp_path, 120)
     out = tmp_path / "run"
     words = [*command(tmp_path, out), "train.accumulate=1"]
-    said = run_broken(environment, tmp_path, "once", *words).stderr
+    said = "".join(ended.said for ended in run_broken(dragoman, tmp_path, "once", *words))
     assert said.count("a step after step 0 was skipped: the loss is nan, in a batch") == 1
     skips = [line["skipped"] for line in figures(out) if "skipped" in line]
     assert [(skip["total"], skip["where"]) for skip in skips] == [(1, "in the loss")]
