@@ -1,5 +1,6 @@
 """Calling the command, in this process or in its own."""
 
+import io
 import os
 import subprocess
 import sys
@@ -26,18 +27,21 @@ class Done:
 
 
 class Run:
-    """`run("translate", folder, file)`."""
+    """`run("translate", folder, file)`; it reads `stdin`, where that is given, as from a pipe."""
 
     def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
         self._capfd = capfd
 
-    def __call__(self, *arguments: str | Path) -> Done:
+    def __call__(self, *arguments: str | Path, stdin: bytes | None = None) -> Done:
         """Run to the end."""
         code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as exit_:
-            code = int(exit_.code or 0)
+        with pytest.MonkeyPatch.context() as patch:
+            if stdin is not None:
+                patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+            try:
+                main([str(argument) for argument in arguments])
+            except SystemExit as exit_:
+                code = int(exit_.code or 0)
         out, err = self._capfd.readouterr()
         return Done(code, out, err)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.system.cli.command import Run, in_own_process
+from tests.system.cli.command import Run
 from tests.system.cli.test_typed import END_OF_INPUT, PATIENCE, answer, at_a_keyboard, shown_on
 from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.tiny_chat import save_chat_generator
@@ -32,22 +32,22 @@ def said_to(folder: Path, *texts: str) -> list[str]:
     return [chat.say(text) for text in texts]
 
 
-def test_lines_are_answered_in_one_conversation(folder: Path) -> None:
+def test_lines_are_answered_in_one_conversation(run: Run, folder: Path) -> None:
     """An answer for each line but blank ones; /reset begins anew and answers nothing."""
     stdin = "the cat\n\na big dog\n/reset\na big dog\n"
-    done = in_own_process("chat", folder, *GREEDY, stdin=stdin.encode())
+    done = run("chat", folder, *GREEDY, stdin=stdin.encode())
     first, second = said_to(folder, "the cat", "a big dog"), said_to(folder, "a big dog")
     assert second[0] != first[1]
     assert (done.code, done.out) == (0, "".join(f"{text}\n" for text in first + second))
     assert done.err == "4 turns forgotten\n"
 
 
-def test_a_seed_is_drawn_and_said(folder: Path) -> None:
+def test_a_seed_is_drawn_and_said(run: Run, folder: Path) -> None:
     """With it the conversation can be had again."""
-    done = in_own_process("chat", folder, stdin=b"the cat\n")
+    done = run("chat", folder, stdin=b"the cat\n")
     [word, seed] = done.err.split()
     assert word == "seed"
-    again = in_own_process("chat", folder, "--seed", seed, stdin=b"the cat\n")
+    again = run("chat", folder, "--seed", seed, stdin=b"the cat\n")
     assert (again.out, again.err) == (done.out, "")
 
 
@@ -60,10 +60,10 @@ def test_generate_takes_the_turns_as_lines(run: Run, folder: Path) -> None:
     assert f'"text": "{second}"' in done.out
 
 
-def test_a_line_longer_than_the_context_is_refused(folder: Path) -> None:
+def test_a_line_longer_than_the_context_is_refused(run: Run, folder: Path) -> None:
     """From a pipe the command ends, since the rest would answer something else."""
     stdin = ("the cat " * 40 + "\na\n").encode()
-    assert_refused(in_own_process("chat", folder, *GREEDY, stdin=stdin), "shorten it")
+    assert_refused(run("chat", folder, *GREEDY, stdin=stdin), "shorten it")
 
 
 def test_a_model_of_texts_is_refused(run: Run, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.system.cli.command import Run, in_own_process, write
+from tests.system.cli.command import Run, write
 from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.tiny_generator import save_generator
 
@@ -58,7 +58,7 @@ def test_lines_give_lines(run: Run, folder: Path, generator: Generator, tmp_path
     assert alone.lines == expected
     assert "5 texts in" in done.err
     assert "ended by" in done.err
-    piped = in_own_process("generate", folder, "--seed", "2", stdin=file.read_bytes())
+    piped = run("generate", folder, "--seed", "2", stdin=file.read_bytes())
     assert piped.lines == expected
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.cli.command import Run, in_own_process
+from tests.system.cli.command import Run
 from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.readers import (
     CLASSIFY,
@@ -230,7 +230,7 @@ def test_the_terminal_shows_the_alignment(run: Run, model: Path) -> None:
     assert any(line.startswith("zh") for line in done.lines)
     assert any(line.startswith("token") and "looked at" in line for line in done.lines)
     assert f"{expected.score:.3f}" in done.out
-    piped = in_own_process("inspect", model, "-", stdin=f"{TEXT}\n".encode())
+    piped = run("inspect", model, "-", stdin=f"{TEXT}\n".encode())
     assert (piped.code, piped.out) == (0, done.out)
 
 

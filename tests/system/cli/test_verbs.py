@@ -95,7 +95,7 @@ def test_a_file_is_read_whatever_its_name(
 
 def test_nothing_in_is_nothing_out(run: Run, model: Path, tmp_path: Path) -> None:
     """An empty input has no lines: no output, no error."""
-    assert in_own_process("translate", model).out == ""
+    assert run("translate", model, stdin=b"").out == ""
     done = run("translate", model, write(tmp_path / "empty", []))
     assert (done.code, done.out) == (0, "")
 
