@@ -41,6 +41,7 @@ TINY = {
     ),
     "translate-peers": ("--rounds=1", "--theirs", "float32", "--ours", "float32", "--beam=1"),
     "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
+    "adapted": ("--updates=1", "--pieces=100", "--steps=1", "--ways", "lora"),
     "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),
     "bag-of-words": ("sst2", "resume"),
     "nearest-answer": (),
@@ -80,6 +81,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "ner/resume.dev.conll": tagged,
     }
     for language in ("en", "de"):
+        files[f"msctd-de-en/train.{language}.xz"] = 30 * lines
+        files[f"msctd-de-en/dev.{language}"] = lines[:9]
         files[f"multi30k/train.{language}.xz"] = 3 * lines
         files[f"multi30k/val.{language}"] = lines[:9]
         files[f"multi30k/test_2016_flickr.{language}"] = lines[9:18]
@@ -129,6 +132,8 @@ def test_each_measures(name: str, data: Path) -> None:
         options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
     if name == "nearest-answer":
         options += [str(path) for path in write_town(data, 30, 5).values()]
+    if name == "adapted":
+        options.append(f"--out={data / 'adapted'}")
     if name == "code":
         options.append(str(save_generator(data / "model")))
     found = import_module(f"benchmarks.{name.replace('-', '_')}").main(options)
