@@ -30,7 +30,7 @@ finally:
 
 VERBS: dict[str, str | None] = {
     "demo": None,
-    "train": "--src --tgt --out --from --nproc --max-restarts",
+    "train": "--src --tgt --src-lang --tgt-lang --out --from --nproc --max-restarts",
     "translate": (
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
