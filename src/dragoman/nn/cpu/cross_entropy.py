@@ -5,7 +5,7 @@ With logits `z` of one position, right token `y` and smoothing `eps` over `V` to
     loss      log sum_v exp(z_v)  -  (1 - eps) z_y  -  eps / V * sum_v z_v
     gradient  softmax(z)  -  (1 - eps) onehot(y)  -  eps / V
 
-A logit is read twice from the cache and written once where there is a compiler; torch's
+A logit is read three times from the cache and written once where there is a compiler; torch's
 operators, which compute the same up to rounding, take ten passes over memory.
 """
 

@@ -409,7 +409,7 @@ static inline __attribute__((always_inline)) float
 cross_entropy_row(void *row, long target, long columns, float smoothing, int gradient,
                   const int half) {
     float largest = -INFINITY, total = 0.0f, sum = 0.0f, share = smoothing / columns;
-    float right = load(row, target, half), powers[columns];
+    float right = load(row, target, half);
 #pragma omp simd reduction(max : largest) reduction(+ : sum)
     for (long i = 0; i < columns; i++) {
         float logit = load(row, i, half);
@@ -417,15 +417,13 @@ cross_entropy_row(void *row, long target, long columns, float smoothing, int gra
         sum += logit;
     }
 #pragma omp simd reduction(+ : total)
-    for (long i = 0; i < columns; i++) {
-        powers[i] = exponential(load(row, i, half) - largest);
-        total += powers[i];
-    }
+    for (long i = 0; i < columns; i++) total += exponential(load(row, i, half) - largest);
     if (gradient) {
         float scale = 1.0f / total;
 #pragma omp simd
-        for (long i = 0; i < columns; i++) store(row, i, powers[i] * scale - share, half);
-        store(row, target, powers[target] * scale - share - (1.0f - smoothing), half);
+        for (long i = 0; i < columns; i++)
+            store(row, i, exponential(load(row, i, half) - largest) * scale - share, half);
+        store(row, target, exponential(right - largest) * scale - share - (1.0f - smoothing), half);
     }
     return largest + logf(total) - (1.0f - smoothing) * right - share * sum;
 }
