@@ -9,6 +9,7 @@ from tests.unit.decode.tables import (
     BOS,
     EOS,
     PAD,
+    Ids,
     TableModel,
     TableState,
     limits,
@@ -24,6 +25,7 @@ from dragoman.decode import (
     Limits,
     MinimumLength,
     Model,
+    PowerBeam,
     Processor,
     State,
     Strategy,
@@ -214,3 +216,21 @@ def test_limits_that_do_not_fit_are_a_bug_of_the_caller(most: list[int]) -> None
     bad = Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor(most))
     with pytest.raises(ValueError, match=r"length limits|maximum length"):
         search(TableModel(copying), sources([3, EOS], [EOS]), Greedy(), limits=bad)
+
+
+@pytest.mark.parametrize(("ends", "best"), [((EOS, 3), ()), ((), (3,))])
+def test_a_beam_counts_each_way_to_end(ends: Ids, best: Ids) -> None:
+    """Two tokens that end a text are two hypotheses, as transformers has it, and fill a beam of 2.
+
+    Where the second is text, the beam goes on with it, to a text that scores more.
+    """
+    first = [0.0, 0.0, 0.4, 0.35, 0.25]
+    later = [0.0, 0.0, 0.98, 0.01, 0.01]
+
+    def ending(_: Ids, prefix: Ids) -> list[float]:
+        return [math.log(max(p, 1e-9)) for p in (later if prefix else first)]
+
+    beam = PowerBeam(width=2, length_penalty=1.0, early_stopping="full", ends=ends)
+    ((found, *_),) = search(TableModel(ending), sources([5]), beam, limits=limits(4))
+    assert found.ids == best
+    assert found.stopped == "eos"
