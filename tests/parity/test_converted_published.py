@@ -1,5 +1,6 @@
 """Folders of Hugging Face for CTranslate2 and ONNX, against the classes that published them."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -61,6 +62,17 @@ def test_ctranslate2_translates_as_their_class(name: str, tmp_path: Path) -> Non
         )
         ids = tokenizer.convert_tokens_to_ids(found.hypotheses[0])
         assert one_line(tokenizer.decode(ids, skip_special_tokens=True)) == text
+
+
+@pytest.mark.parametrize("to", ["ctranslate2", "onnx"])
+def test_a_language_that_a_decoder_starts_with_is_read_once(to: TargetName, tmp_path: Path) -> None:
+    """As a folder of mBART says that was fine-tuned for one pair of languages."""
+    (path := tmp_path / "theirs").mkdir()
+    make_folder(path, "mbart")
+    start = {"decoder_start_token_id": read_tokenizer(path).convert_tokens_to_ids("de_DE")}
+    for file in (path / "config.json", path / "generation_config.json"):
+        file.write_text(json.dumps(json.loads(file.read_bytes()) | start), encoding="utf-8")
+    assert convert(path, tmp_path / "out", to, SOME).worst < 2e-5
 
 
 @pytest.mark.parametrize("case", ["gpt2", "llama", "qwen2"])

@@ -21,7 +21,13 @@ from dragoman.convert.limits import (
     is_fixed,
     num_positions,
 )
-from dragoman.convert.probe import Answer, Answers, our_side, read_answer
+from dragoman.convert.probe import (
+    Answer,
+    Answers,
+    our_side,
+    read_answer,
+    starts_with_language,
+)
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, Model
 from dragoman.models.config import ModelConfig
@@ -115,7 +121,7 @@ class CTranslate2:
         src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
         ids_of = {token: id_ for id_, token in enumerate(_names(folder)[-1])}
         begin = tgt.tokens(side.begin)
-        given = len(begin) - (folder.config.model.bos_id < 0)  # which is then no part of it
+        given = len(begin) - starts_with_language(folder)  # which is no part of what is written
 
         def translate(source: Sequence[int], limit: int) -> Written:
             (found,) = engine.translate_batch(
@@ -191,7 +197,8 @@ def _spec(folder: Folder) -> Spec:
         spec.register_source_vocabulary(names[0])
         spec.register_target_vocabulary(names[1])
         spec.config.add_source_eos = folder.config.published is None
-        spec.config.decoder_start_token = names[1][config.bos_id] if config.bos_id >= 0 else None
+        start = None if starts_with_language(folder) else names[1][config.bos_id]
+        spec.config.decoder_start_token = start
     else:
         spec.register_vocabulary(names[0])
     tokenizer = folder.tgt_tokenizer

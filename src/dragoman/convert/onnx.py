@@ -20,7 +20,14 @@ import torch
 
 from dragoman.convert.graphs import Graph, graphs
 from dragoman.convert.limits import check_dense, check_installed, num_positions
-from dragoman.convert.probe import Answer, Answers, labels_of, our_side, two_languages
+from dragoman.convert.probe import (
+    Answer,
+    Answers,
+    labels_of,
+    our_side,
+    starts_with_language,
+    two_languages,
+)
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
 from dragoman.models.defaults import GenerationDefaults
 from dragoman.tasks.folders import Folder
@@ -127,7 +134,7 @@ def _config(folder: Folder) -> dict[str, Any]:
     if isinstance(config, EncoderDecoderConfig):
         specials = Translator.of(folder).specials
         frame, begin = specials.src_frame, specials.begin
-        start = [specials.bos_id] if specials.bos_id >= 0 else []
+        start = [] if starts_with_language(folder) else [specials.bos_id]
     elif isinstance(config, DecoderOnlyConfig):
         before = frame.before if published is None else src.frame().before
         frame = Frame(before if generation.opening is None else (), ())

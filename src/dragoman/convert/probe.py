@@ -152,6 +152,12 @@ def two_languages(folder: Folder) -> tuple[str, ...]:
     return codes[0], codes[-1]
 
 
+def starts_with_language(folder: Folder) -> bool:
+    """Whether a decoder reads the language that it shall write first, and no token before it."""
+    bos_id = folder.config.model.bos_id
+    return bos_id < 0 or bos_id in folder.src_tokenizer.languages.values()
+
+
 def _translating(folder: Folder) -> Side:
     translator = Translator.of(folder).between(*two_languages(folder))
     src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
@@ -186,7 +192,7 @@ def _translating(folder: Folder) -> Side:
         encode=encode,
         decode=lambda _, ids: tgt.decode(ids),
         never=set(translator.specials.forbidden),
-        begin=specials.begin if folder.config.model.bos_id >= 0 else begin,
+        begin=begin if starts_with_language(folder) else specials.begin,
         ends=(specials.eos_id,),
     )
 

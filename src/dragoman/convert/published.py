@@ -51,6 +51,11 @@ def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
     InputError where the folder still is one of Hugging Face, and without transformers;
     DragomanError where the logits differ; then there is no folder `out`.
     """
+    if not (folder.path / CONFIG).exists():
+        raise InputError(
+            f"{folder.path} is a folder of Marian's own; make one of ours of it first (dragoman "
+            "convert FOLDER OURS), and convert that"
+        )
     if folder.config.format == AS_IT_IS:
         raise InputError(
             f"{folder.path} is a folder of Hugging Face already: copy it, or "

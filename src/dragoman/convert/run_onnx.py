@@ -87,6 +87,8 @@ class Model:
         codes = config["languages"]
         if codes and not {src_lang, tgt_lang} <= {*codes}:
             raise SystemExit(f"give the languages, from and into: two of {', '.join(codes)}")
+        if not codes and src_lang:
+            raise SystemExit(f"{src_lang} is too much: the lines come from standard input")
         self.before, self.after = (
             [codes[src_lang] if id_ in codes.values() else id_ for id_ in config[where]]
             for where in ("before", "after")
@@ -167,6 +169,6 @@ def _coder(path: Path) -> tuple[Callable[[str], list[int]], Callable[[Sequence[i
 
 
 if __name__ == "__main__":
-    model = Model(Path(__file__).parent, *sys.argv[1:])
+    model = Model(Path(__file__).parent, *sys.argv[1:3])
     for line in map(str.strip, sys.stdin):
         sys.stdout.write((line and model.answer(line).text) + "\n")
