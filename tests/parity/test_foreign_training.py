@@ -1,5 +1,6 @@
 """Fine-tuning a translator of Hugging Face: its class learns from the same batches."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from tests.foreign_folders import SENTENCES
 from tests.parity.test_foreign_texts import CASES, CODES, make_folder, read_tokenizer
 
+from dragoman.convert.published import take_over
 from dragoman.errors import InputError
 from dragoman.models.folder import load_model
 from dragoman.tasks.recipes import load_recipe
@@ -93,6 +95,7 @@ def test_the_loss_is_that_of_the_class(name: str, tmp_path: Path) -> None:
         (("en_XX", "de_DEx"), "no target language de_DEx: .* did you mean de_DE?"),
         (("e_XX", "de_DE"), "no source language e_XX: .* did you mean"),
         ((None, None), "say which by --src-lang and --tgt-lang"),
+        ((None, "de_DE"), "say in which by --src-lang"),
     ],
 )
 def test_languages_must_be_those_of_the_model(
@@ -105,3 +108,17 @@ def test_languages_must_be_those_of_the_model(
     with pytest.raises(InputError, match=message):
         begin(tmp_path, *(f"data.{side}_lang={code}" for side, code in sides if code))
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_second_run_keeps_the_languages_of_the_first(tmp_path: Path) -> None:
+    """Its folder remembers them too, and BLEU is that of the language that is written."""
+    (tmp_path / "published").mkdir()
+    make_folder(tmp_path / "published", "nllb")
+    take_over(tmp_path / "published", tmp_path / "theirs")
+    config = tmp_path / "theirs" / "config.json"
+    said = json.loads(config.read_bytes()) | {"src_lang": "eng_Latn", "tgt_lang": "zho_Hans"}
+    config.write_text(json.dumps(said), encoding="utf-8")
+    job = begin(tmp_path)
+    assert (job.config.src_lang, job.config.tgt_lang) == ("eng_Latn", "zho_Hans")
+    assert job.measure().signature == begin(tmp_path, "data.tgt_lang=zho_Hans").measure().signature
+    assert "tok:zh" in job.measure().signature

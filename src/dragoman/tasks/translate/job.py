@@ -146,11 +146,12 @@ def assemble(
         architecture = replace(
             architecture, src_vocab_size=src.vocab_size, tgt_vocab_size=tgt.vocab_size
         )
+    languages = recipe.data if texts.published is None else texts.published
     config = FolderConfig(
         model=architecture,
         decoding=_decoding(recipe.decoding, texts),
-        src_lang=recipe.data.src_lang,
-        tgt_lang=recipe.data.tgt_lang,
+        src_lang=languages.src_lang or recipe.data.src_lang,
+        tgt_lang=languages.tgt_lang or recipe.data.tgt_lang,
     )
     splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
     framing = None
@@ -177,7 +178,7 @@ def assemble(
         score=score
         or partial(
             score_greedy,
-            tokenize=bleu_tokenizer(recipe.data.tgt_lang),
+            tokenize=bleu_tokenizer(config.tgt_lang),
             split_sentences=config.decoding.split_sentences,
         ),
     )

@@ -135,6 +135,15 @@ class Published:
                 f"--tgt-lang (in Python: translator.between): {self._listed()}."
             )
 
+    def check_pair(self) -> None:
+        """Raise InputError where the model cannot learn without a language that was not given."""
+        self.check_chosen()
+        if self.src_lang is None and not self._in_source:
+            raise InputError(
+                "The sources are in one of the model's languages; say in which by --src-lang, or "
+                f"by data.src_lang in a recipe: {self._listed()}."
+            )
+
     def _check(self, code: str, side: str) -> None:
         if code not in self.languages:
             hint = did_you_mean(code, self.languages) or "."

@@ -76,7 +76,7 @@ def _between(recipe: TranslateRecipe, src_tokenizer: Tokenizer) -> Published | N
     found = Published.of(read_config(Path(recipe.start.model)), src_tokenizer)
     if found is not None and found.languages:
         found = found.between(recipe.data.src_lang, recipe.data.tgt_lang)
-        found.check_chosen()
+        found.check_pair()
     return found
 
 
