@@ -23,7 +23,10 @@ def find_vocabularies(folder: Path) -> tuple[Path, Path] | None:
     one that is missing, and for several of which nothing tells which is which.
     """
     options = read_decoding(folder)
-    if named := [folder / Path(str(name)).name for name in options.get("vocabs", [])]:
+    listed = options.get("vocabs", [])
+    if not isinstance(listed, list):
+        raise InputError(f"{folder}: write the vocabs of decoder.yml as a list, `- NAME` a line.")
+    if named := [folder / Path(str(name)).name for name in listed]:
         if missing := [path for path in named if not path.is_file()]:
             raise InputError(f"{folder} lacks {missing[0].name}, which its decoder.yml names.")
         return named[0], named[-1]
@@ -37,9 +40,20 @@ def find_vocabularies(folder: Path) -> tuple[Path, Path] | None:
 
 
 def read_decoding(folder: Path) -> dict[str, Any]:
-    """Read Marian's options of decoding, if the folder has them: `decoder.yml`, `*.decoder.yml`."""
-    files = sorted(folder.glob("*decoder.yml"))
-    return read_options(files[0].read_text("utf-8", "replace")) if files else {}
+    """Read Marian's options of decoding, if the folder has them: `MODEL.npz.decoder.yml`, another.
+
+    Those of the model that is there come before those of others that training has left.
+    """
+    models = [f"{path.name}.decoder.yml" for path in folder.glob("*.npz")]
+    files = sorted(folder.glob("*decoder.yml"), key=lambda path: (path.name not in models, path))
+    return read_options(_read(files[0]).decode("utf-8", "replace")) if files else {}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
 
 
 def read_options(text: str) -> dict[str, Any]:
@@ -72,12 +86,12 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     """
     if path.suffix == ".spm":
         try:
-            found = [dict(fields(value)) for key, value in fields(path.read_bytes()) if key == 1]
+            found = [dict(fields(value)) for key, value in fields(_read(path)) if key == 1]
             return {piece[1].decode(): id_ for id_, piece in enumerate(found)}
         except (ValueError, LookupError) as error:
             raise InputError(f"{path} is damaged: {error}; get the file anew.") from error
     vocabulary = dict[str, int]()
-    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(_read(path).decode("utf-8", "replace").splitlines(), start=1):
         pair = re.fullmatch(r"(.+): *(\d{1,9})\s*", line)
         if pair is None and line.strip():
             raise InputError(f"{path}, line {number}: {line[:40]!r} is not TOKEN: ID.")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import InputError
-from dragoman.files.pieces import find_vocabularies, read_options, read_vocabulary
+from dragoman.files.pieces import find_vocabularies, read_decoding, read_options, read_vocabulary
 
 
 def test_vocabularies_and_options_of_marian_are_read(tmp_path: Path) -> None:
@@ -49,5 +49,19 @@ def test_vocabularies_are_those_that_decoding_names(tmp_path: Path) -> None:
     (tmp_path / "a.vocab.yml").unlink()
     with pytest.raises(InputError, match=r"lacks a.vocab.yml, which its decoder.yml names"):
         find_vocabularies(tmp_path)
+    said.write_text("vocabs: [a.vocab.yml]\n", "utf-8")
+    with pytest.raises(InputError, match=r"write the vocabs of decoder.yml as a list"):
+        find_vocabularies(tmp_path)
     said.unlink()
     assert find_vocabularies(tmp_path) == (tmp_path / "b.vocab.yml",) * 2
+
+
+def test_options_are_those_of_the_model_that_is_there(tmp_path: Path) -> None:
+    """Training leaves those of other models beside; one that cannot be read is named."""
+    for name in ("model.npz", "model.npz.best.npz.decoder.yml", "model.npz.decoder.yml"):
+        (tmp_path / name).write_text(f"beam-size: {len(name)}\n", "utf-8")
+    assert read_decoding(tmp_path) == {"beam-size": len("model.npz.decoder.yml")}
+    (tmp_path / "model.npz.decoder.yml").unlink()
+    (tmp_path / "model.npz.decoder.yml").mkdir()
+    with pytest.raises(InputError, match=r"Cannot read .*model.npz.decoder.yml"):
+        read_decoding(tmp_path)

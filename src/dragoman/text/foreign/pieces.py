@@ -187,9 +187,10 @@ def read_marian_own(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceToken
     YAML numbers the pieces. Padding is behind them all, where its row was appended.
     """
     numbered = find_vocabularies(folder.path)
-    if numbered is None:
+    pad_id = folder.config.get("pad_token_id")
+    if numbered is None or not isinstance(pad_id, int):
         return None
-    models, pad_id = numbered, int(folder.config["pad_token_id"])
+    models = numbered
     if numbered[0].suffix != ".spm":
         models = folder.path / "source.spm", folder.path / "target.spm"
         if missing := [path.name for path in models if not path.is_file()]:
