@@ -14,6 +14,7 @@ import io
 import json
 import lzma
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -26,6 +27,9 @@ from dragoman.errors import InputError
 LONGEST_LINE = 1 << 24
 """Default maximum of bytes of a line, its end included."""
 
+LARGEST_FILE = 1 << 28
+"""Default maximum of bytes of a file that is read at once."""
+
 DOCUMENTS = {
     b"PK\x03\x04": "a document (docx, xlsx, odt) or another zip archive",
     b"\xd0\xcf\x11\xe0": "a document (doc, xls)",
@@ -33,6 +37,27 @@ DOCUMENTS = {
     b"%PDF-": "a PDF",
 }
 """What begins with these bytes."""
+
+
+def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:
+    """The bytes of a regular file of at most `most` bytes.
+
+    Opens without waiting, so that a named pipe or a device in a folder from elsewhere cannot hang
+    the reader. Raises InputError for these, and for a file that is missing, unreadable or larger.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as stream:  # noqa: PTH123 -- a descriptor
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(f"{path} is not a regular file; replace it with one.")
+            content = stream.read(most + 1)
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file {path}.") from error
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+    if len(content) > most:
+        raise InputError(f"{path} is larger than {most:,} bytes, the most that is read of it.")
+    return content
 
 
 def read_lines(path: Path) -> Iterator[str]:
