@@ -1,13 +1,14 @@
 """The results of translating, generating and scoring."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal, Protocol, runtime_checkable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from dragoman.errors import DragomanError
 from dragoman.plain import Plain
 
 
@@ -67,16 +68,32 @@ class Translation(Plain):
     (line start, line end, text start, text end), in characters."""
     alternatives: tuple["Translation", ...] = ()
     """The others of the n best, best first."""
-    align: Callable[[], tuple[Alignment, ...]] = field(default=tuple, repr=False, compare=False)
-    """Computes `alignments`; called when they are first asked for."""
 
     def __str__(self) -> str:
         return self.text
 
-    @cached_property
+    def aligned_by(self, align: "Align") -> Self:
+        """Let `align` compute `alignments` when they are first asked for; return this result."""
+        self.__dict__["_align"] = align
+        return self
+
+    @property
     def alignments(self) -> tuple[Alignment, ...]:
-        """One for each chunk that was translated: one for most lines, none for an empty one."""
-        return self.align()
+        """One for each chunk that was translated: one for most lines, none for an empty one.
+
+        The first call runs the model. Raises DragomanError if the result was pickled before that.
+        """
+        align: Align = self.__dict__.get("_align", tuple)
+        found = align()
+        self.__dict__["_align"] = partial(tuple, found)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the model, which `alignments` needs until they are computed."""
+        align = self.__dict__.get("_align")
+        if align is None or isinstance(align, partial):
+            return self.__dict__
+        return self.__dict__ | {"_align": _no_model}
 
     def alignment(self) -> Alignment:
         """The alignment of the whole line: those of its chunks along the diagonal."""
@@ -87,6 +104,17 @@ class Translation(Plain):
             tgt_tokens=tuple(token for part in parts for token in part.tgt_tokens),
             weights_TS=torch.block_diag(*weights) if weights else torch.zeros(0, 0),
         )
+
+
+Align = Callable[[], tuple[Alignment, ...]]
+"""Computes the alignments of a translation."""
+
+
+def _no_model() -> tuple[Alignment, ...]:
+    raise DragomanError(
+        "The translation was pickled without its alignments, which need the model; read them "
+        "before it is pickled."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

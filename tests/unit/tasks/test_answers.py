@@ -1,14 +1,17 @@
 """What all objects that answer have in common: order, neighbours, streams, folders."""
 
+import json
+import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors import needs_independent_rows
@@ -165,3 +168,30 @@ def test_a_model_that_answers_nothing_is_not_loaded(tmp_path: Path) -> None:
     """It is there to start from."""
     with pytest.raises(InputError, match=r"is there to start from \(dragoman train --from\)"):
         dragoman.load(save_reader(tmp_path / "model", MASKED))
+
+
+def pickled(value: Any) -> Any:  # noqa: ANN401
+    """What another process gets."""
+    return pickle.loads(pickle.dumps(value))  # noqa: S301 -- our own bytes
+
+
+@every_kind
+def test_results_leave_the_process(name: str) -> None:
+    """Every result survives pickle, and its fields are plain data for a web framework."""
+    for result in KINDS[name].ask(ANSWERING[name](), ["the cat sees a dog", "a house"]):
+        assert pickled(result) == result
+        assert json.loads(json.dumps(result.to_dict())).keys() == result.to_dict().keys()
+        json.dumps(asdict(result))
+
+
+def test_a_pickled_translation_has_its_alignments_or_says_why_not() -> None:
+    """What was computed before pickling is there after it; what needs the model is refused."""
+    translator = ANSWERING["Translator"]()
+    result = translator.translate("the cat sees a dog", n_best=2)
+    assert len(result.alternatives[0].alignments) == 1
+    with pytest.raises(dragoman.DragomanError, match="pickled without its alignments"):
+        _ = pickled(result).alignments
+    (expected,) = result.alignments
+    (found,) = pickled(result).alignments
+    assert torch.equal(found.weights_TS, expected.weights_TS)
+    assert pickled(translator.translate(" ")).alignments == ()

@@ -327,10 +327,17 @@ class Translator(Loadable):
         if not parts:
             return Translation(text="", flags=("empty",))
         count = max(len(best) for each in found for best in each.n_best)
-        best, *others = (self._nth(n, line, parts, found) for n in range(count))
-        return replace(best, alternatives=tuple(others))
+        others = tuple(self._nth(n, line, parts, found) for n in range(1, count))
+        return self._nth(0, line, parts, found, others)
 
-    def _nth(self, n: int, line: str, parts: list[Part], found: list[Found]) -> Translation:
+    def _nth(
+        self,
+        n: int,
+        line: str,
+        parts: list[Part],
+        found: list[Found],
+        alternatives: tuple[Translation, ...] = (),
+    ) -> Translation:
         chosen_of = [[best[min(n, len(best) - 1)] for best in each.n_best] for each in found]
         tokenizer, sources = self.tgt_tokenizer, [src for each in found for src in each.parts]
         texts_of = [[one_line(tokenizer.decode(h.ids)) for h in chosen] for chosen in chosen_of]
@@ -357,9 +364,9 @@ class Translator(Loadable):
             sentences=tuple(
                 (part.start, part.end, *place) for part, place in zip(parts, places, strict=True)
             ),
-            align=lambda: tuple(
-                self._align(src, h.ids) for src, h in zip(read, chosen, strict=True)
-            ),
+            alternatives=alternatives,
+        ).aligned_by(
+            lambda: tuple(self._align(src, h.ids) for src, h in zip(read, chosen, strict=True))
         )
 
     def _align(self, src: Ids, tgt: Ids) -> Alignment:
