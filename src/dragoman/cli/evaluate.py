@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from dragoman.cli.output import (
     BATCH_TOKENS,
     BeamSize,
+    Compute,
     Device,
     LengthPenalty,
     ModelFolder,
     SrcLang,
     TgtLang,
     option,
+    precision_of,
     print_items,
     to_json,
 )
@@ -48,6 +50,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     ] = None,
     as_json: Annotated[bool, option("Print one JSON object with all figures.", "--json")] = False,
     device: Device = "auto",
+    compute: Compute = "float32",
     verify: Verify = False,
 ) -> None:
     """Measure a model on a test set: translations, texts to predict, labels or tags.
@@ -79,18 +82,16 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
         needed = " and ".join(f"--{name}" for name in task.measured_on)
         raise InputError(f"{model} is measured on {needed}; give {needed} and nothing else.")
     check_output(hyp, model, src, ref, option="--hyp")
+    decoding = {"beam_size": beam_size, "length_penalty": length_penalty}
     test = EvaluationData(
         **files,
         tokenize=tokenize,
         languages=(src_lang, tgt_lang),
-        decoding={
-            "beam_size": beam_size,
-            "length_penalty": length_penalty,
-            "max_batch_tokens": max_batch_tokens,
-        },
+        decoding=decoding | {"max_batch_tokens": max_batch_tokens},
         split=split,
         layout=layout or (),
         device=device,
+        precision=precision_of(compute, device),
         progress=progress_of,
     )
     check(model, verify=verify)

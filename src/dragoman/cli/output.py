@@ -69,7 +69,7 @@ LengthPenalty = Annotated[
 ]
 Device = Annotated[str, option("Device: cpu, cuda or auto.")]
 Compute = Annotated[
-    Literal["float32", "bfloat16", "int8", "auto"],
+    Literal["auto", "float32", "fp32", "bfloat16", "bf16", "int8"],
     option(
         "Arithmetic: int8 is the fastest on most CPUs and rounds the most, bfloat16 is faster than "
         "float32 where there are units for it; auto takes the fastest that is safe here."
@@ -80,15 +80,13 @@ Resume = Annotated[bool, option("Continue an interrupted --output where it stopp
 
 
 def precision_of(compute: str, device: str) -> "Arithmetic":
-    """The precision that `--compute` asks for; what `auto` finds is reported."""
-    names: dict[str, Arithmetic] = {"float32": "fp32", "bfloat16": "bf16", "int8": "int8"}
-    if compute == "auto":
-        from dragoman.models.plan import fastest
+    """The arithmetic that `--compute` asks for; what `auto` chooses is reported."""
+    from dragoman.tasks.folders import arithmetic_of
 
-        chosen = fastest(device)
-        compute = next(name for name, arithmetic in names.items() if arithmetic == chosen)
-        say(f"computing in {compute}")
-    return names[compute]
+    chosen = arithmetic_of(compute, device)
+    if compute == "auto":
+        say(f"computing in {chosen}")
+    return chosen
 
 
 def to_json(result: Plain | Mapping[str, Any]) -> str:

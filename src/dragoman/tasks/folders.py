@@ -4,14 +4,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, cast, get_args
 
 from torch import Tensor
 
-from dragoman.errors import InputError
+from dragoman.errors import InputError, did_you_mean
 from dragoman.models.adapters import base_of, merge_adapter
 from dragoman.models.build import Model
 from dragoman.models.folder import FolderConfig, load_model
+from dragoman.models.plan import fastest
 from dragoman.nn import Arithmetic
 from dragoman.tasks.task import task_of
 from dragoman.text.tokenizer import Tokenizer
@@ -19,6 +20,8 @@ from dragoman.train.device import choose_device
 from dragoman.train.tokenizers import tokenizers_of
 
 ModelT = TypeVar("ModelT", bound=Model)
+Compute = Literal["auto", "float32", "fp32", "bfloat16", "bf16", "int8"]
+"""Names of arithmetics, here and on the command line; "auto" is the fastest that is safe here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,19 +85,17 @@ class Loadable(ABC):
 
     @classmethod
     def load(
-        cls, path: str | Path, *, device: str = "auto", precision: Arithmetic = "fp32"
+        cls, path: str | Path, *, device: str = "auto", precision: Compute = "float32"
     ) -> Self:
-        """Read a model folder, as `dragoman.load`. Raises InputError for a model of another task.
-
-        `device` is "cpu", "cuda" or "auto" (an accelerator where there is one).
-        """
+        """Read a model folder, as `dragoman.load`. Raises InputError for another task's model."""
+        arithmetic = arithmetic_of(precision, device)
         folder = read_folder(path, device=device)
         if folder.config.task is not None:
             raise InputError(
                 f'{path} holds a model of the task "{folder.config.task}"; load it by '
                 "dragoman.load, after importing that module"
             )
-        return cls.of(folder, precision)
+        return cls.of(folder, arithmetic)
 
 
 def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
@@ -106,15 +107,31 @@ def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
         )
 
 
-def load(path: str | Path, *, device: str = "auto", precision: Arithmetic = "fp32") -> Any:  # noqa: ANN401 -- the folder decides
+def arithmetic_of(precision: str, device: str) -> Arithmetic:
+    """The arithmetic of a name in `Compute` on a device. Raises InputError for another name."""
+    if precision not in get_args(Compute):
+        raise InputError(
+            f"precision is {precision!r}; it must be one of {', '.join(get_args(Compute))}"
+            f"{did_you_mean(precision, get_args(Compute))}"
+        )
+    if precision == "auto":
+        return fastest(device)
+    names: dict[str, Arithmetic] = {"float32": "fp32", "bfloat16": "bf16", "int8": "int8"}
+    return names.get(precision) or cast("Arithmetic", precision)
+
+
+def load(path: str | Path, *, device: str = "auto", precision: Compute = "float32") -> Any:  # noqa: ANN401 -- the folder decides
     """Read a model folder and return its Translator, Generator, Classifier or Tagger.
 
     The folder decides which, so that a type checker cannot know; `Translator.load` and the others
-    promise theirs. `device` is "cpu", "cuda" or "auto" (an accelerator where there is one).
-    Raises InputError when there is no such folder or it cannot be used, and says why.
+    promise theirs. `device` is "cpu", "cuda" or "auto" (an accelerator where there is one);
+    `precision` is that of the products, "float32", "bfloat16", "int8" or "auto" (the fastest that
+    is safe on this machine). Raises InputError when there is no such folder or it cannot be used,
+    and says why.
     """
+    arithmetic = arithmetic_of(precision, device)
     folder = read_folder(path, device=device)
     task = task_of(folder.config)
     if task is None or task.load is None:
         raise InputError(f"{folder.path} holds a model that {folder.does}.")
-    return task.load(folder, precision)
+    return task.load(folder, arithmetic)

@@ -55,6 +55,7 @@ class EvaluationData:
     layout: Sequence[str] = ()
     """Settings of the data's layout, such as `label_column=2`."""
     device: str = "auto"
+    precision: Arithmetic = "fp32"
     progress: Callable[..., AbstractContextManager[Iterable[Any]]] = (
         lambda items, _what, *, total: nullcontext(items)  # noqa: ARG005
     )

@@ -194,7 +194,7 @@ def evaluate_classifier(model: Path, test: EvaluationData) -> Report:
     layout = override_settings(LabelledLayout(), test.layout)
     examples = list(read_labelled(test.data, layout))
     labels = [label for _, label, _ in examples]
-    classifier = Classifier.load(model, device=test.device)
+    classifier = Classifier.load(model, device=test.device, precision=test.precision)
     if strange := sorted(set(labels) - set(classifier.labels)):
         known = ", ".join(classifier.labels)
         raise InputError(

@@ -227,7 +227,7 @@ def evaluate_generator(model: Path, test: EvaluationData) -> Report:
     token has at least the other half before it (where there is so much).
     """
     assert test.text is not None  # noqa: S101 (the task asks for it)
-    generator = Generator.load(model, device=test.device)
+    generator = Generator.load(model, device=test.device, precision=test.precision)
     chat = generator.dialogues
     split = "blank-line" if chat else test.split
     context = generator.context or CONTEXT

@@ -146,7 +146,7 @@ def evaluate_tagger(model: Path, test: EvaluationData) -> Report:
     """Tag words whose tags are known: precision, recall and F1 of spans, and accuracy of tags."""
     assert test.data is not None  # noqa: S101 (the task asks for it)
     layout = override_settings(TaggedLayout(), test.layout)
-    tagger = Tagger.load(model, device=test.device)
+    tagger = Tagger.load(model, device=test.device, precision=test.precision)
     dataset = load_tagged(test.data, layout, tagger.tokenizer, tagger.labels)
     sentences = [sentence.words for sentence in read_tagged(test.data, layout)]
     results, seconds = test.read(tagger.stream_words(sentences), "sentences", len(sentences))

@@ -115,7 +115,9 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
     references = [reference for _, reference in pairs]
     compared = {"tokenize": test.tokenize, "tgt_lang": test.languages[1] or config.tgt_lang}
     evaluate(references[:1], references[:1], **compared)  # fails before the work
-    translator = Translator.load(model, device=test.device).between(*test.languages)
+    translator = Translator.load(model, device=test.device, precision=test.precision).between(
+        *test.languages
+    )
     options = with_given(translator.options, test.decoding)
     results = translator.stream((source for source, _ in pairs), options)
     translations, seconds = test.read(results, "lines", len(pairs))
