@@ -16,6 +16,7 @@ from dragoman.decode.greedy import Chooser, Greedy, SingleFrontier
 from dragoman.decode.power import EarlyStopping, PowerBeam
 from dragoman.decode.processors import (
     Forbid,
+    ForbidSequences,
     ForcedPrefix,
     MinimumLength,
     NoRepeatedNgrams,
@@ -48,6 +49,7 @@ __all__ = [
     "EarlyStopping",
     "Ensemble",
     "Forbid",
+    "ForbidSequences",
     "Forced",
     "ForcedPrefix",
     "Frontier",

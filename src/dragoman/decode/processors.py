@@ -34,6 +34,24 @@ class Forbid:
         return logits_NV
 
 
+@dataclass(frozen=True, slots=True)
+class ForbidSequences:
+    """These sequences of one or more tokens are never generated."""
+
+    sequences: tuple[tuple[int, ...], ...]
+    """Their ids."""
+
+    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
+        """Forbid the last token of a sequence in each row that ends with those before it."""
+        ids_NL = prefixes.ids_NL
+        for *before, last in self.sequences:
+            start = ids_NL.shape[1] - len(before)
+            if start >= 0:
+                begun_N = (ids_NL[:, start:] == ids_NL.new_tensor(before)).all(dim=1)
+                logits_NV[:, last].masked_fill_(begun_N, IMPOSSIBLE)
+        return logits_NV
+
+
 @cache
 def _runs(ids: tuple[int, ...]) -> tuple[slice, ...]:
     """The ids as few ranges."""

@@ -1,14 +1,24 @@
 """How to decode: the values of one call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
-from dragoman.decode import Beam, DiverseBeam, EarlyStopping, Greedy, PowerBeam, Sample
+from dragoman.decode import (
+    Beam,
+    DiverseBeam,
+    EarlyStopping,
+    ForbidSequences,
+    Greedy,
+    PowerBeam,
+    Processor,
+    Sample,
+)
 from dragoman.decode.diverse import DIVERSITY, Diversity
 from dragoman.errors import InputError
 from dragoman.models.defaults import WIDEST, BeamSize, Context, DecodingDefaults, LengthNorm
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
+from dragoman.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +59,11 @@ class DecodingOptions(DecodingDefaults):
     """Never repeat an n-gram of this length; 0 allows repetition."""
     repetition_penalty: Positive = 1.0
     """Values above 1 make tokens less likely that the translation already has."""
+    forbidden: tuple[str, ...] = ()
+    """Words that a translation never has, each as it is spelled here and as the tokenizer cuts it,
+    at the beginning of a word or inside one."""
+    processors: tuple[Processor, ...] = ()
+    """Further changes to the logits of each step, applied in this order (`dragoman.decode`)."""
     shortlist: bool = False
     """Write only tokens that the folder's shortlist has for the sentence's source tokens."""
     retry: bool = True
@@ -59,6 +74,12 @@ class DecodingOptions(DecodingDefaults):
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        _check_forbidden(self.forbidden)
+        if self.shortlist and (self.forbidden or self.processors):
+            raise InputError(
+                "forbidden and processors see the whole vocabulary, a shortlist only a part of it; "
+                "leave out one of them"
+            )
         if self.mbr:
             self._check_at_most("n_best", "mbr")
         if self.beam_groups == 1 and self.diversity != DIVERSITY:
@@ -143,6 +164,10 @@ class GenerationOptions:
     """Values above 1 make tokens less likely that the prompt or the text already has."""
     no_repeat_ngrams: Index = 0
     """Never repeat an n-gram of this length; 0 allows repetition."""
+    forbidden: tuple[str, ...] = ()
+    """Words that the text never has, as `DecodingOptions.forbidden`."""
+    processors: tuple[Processor, ...] = ()
+    """Further changes to the logits of each step, applied in this order (`dragoman.decode`)."""
     context: Context | None = None
     """Maximum number of tokens that the model sees at once; the folder's value by default."""
     max_batch_tokens: Count = 16384
@@ -153,6 +178,7 @@ class GenerationOptions:
         check_ranges(self)
         if self.temperature > 0:
             _check_beamless("beam_size", self.beam_size, self.temperature)
+        _check_forbidden(self.forbidden)
         if not all(self.stop):
             raise InputError("a stop string is empty; it would end every text at its beginning")
 
@@ -195,6 +221,22 @@ def _check_beamless(name: str, value: int, temperature: float) -> None:
             f"{name} is {value} with temperature {temperature}; beam search does not "
             f"sample: set temperature to 0, or {name} to 1"
         )
+
+
+def _check_forbidden(words: Sequence[str]) -> None:
+    """Raise InputError for a word that is blank, or for one string in place of several."""
+    if isinstance(words, str) or not all(word.strip() for word in words):
+        raise InputError(f"forbidden is {words!r}; give a tuple of words, none of them blank")
+
+
+def extra_processors(
+    options: "DecodingOptions | GenerationOptions", tokenizer: Tokenizer
+) -> tuple[Processor, ...]:
+    """The processors that the options name, those of their forbidden words first."""
+    words = [word.strip() for word in options.forbidden]
+    cut = [*tokenizer.encode_batch(words), *tokenizer.encode_rest(words)]
+    sequences = tuple(dict.fromkeys(tuple(ids) for ids in cut if ids))
+    return (*([ForbidSequences(sequences)] if sequences else []), *options.processors)
 
 
 OptionsT = TypeVar("OptionsT", DecodingOptions, GenerationOptions)

@@ -7,6 +7,7 @@ import torch
 
 from dragoman.decode import (
     Forbid,
+    ForbidSequences,
     ForcedPrefix,
     MinimumLength,
     NoRepeatedNgrams,
@@ -28,6 +29,25 @@ def test_forbid_excludes_its_tokens_and_nothing_else() -> None:
     """Those columns are minus infinity in every row; the rest is untouched."""
     logits_NV = Forbid((0, 3))(torch.ones(2, 5), prefixes(4, 0, 1))
     assert logits_NV.tolist() == [[NEVER, 1.0, 1.0, NEVER, 1.0]] * 2
+
+
+@pytest.mark.parametrize(
+    ("ids_NL", "forbidden"),
+    [
+        ([[], []], [{4}, {4}]),
+        ([[1], [2]], [{2, 4}, {4}]),
+        ([[3, 1], [1, 2]], [{2, 4}, {3, 4}]),
+        ([[1, 2, 2], [2, 1, 2]], [{4}, {3, 4}]),
+    ],
+)
+def test_a_sequence_is_forbidden_at_its_last_token(
+    ids_NL: list[list[int]], forbidden: list[set[int]]
+) -> None:
+    """Row by row: the last token of a sequence whose other tokens end the row, and no other."""
+    never = ForbidSequences(((1, 2), (1, 2, 3), (4,)))
+    rows = Prefixes(torch.tensor(ids_NL).long().reshape(2, -1), torch.arange(2))
+    logits_NV = never(torch.ones(2, 5), rows)
+    assert [set(row.isinf().nonzero().flatten().tolist()) for row in logits_NV] == forbidden
 
 
 @pytest.mark.parametrize(("length", "forbidden"), [(0, [1, 2]), (2, [2]), (3, [])])

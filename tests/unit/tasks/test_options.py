@@ -1,11 +1,17 @@
 """Settings of batches and options of decoding that cannot be."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
+from tests.unit.tasks.tiny import make_translator, random_lines
+from tests.unit.tasks.tiny_generator import make_generator
+from torch import Tensor
 
 from dragoman.data.batches import BatchConfig
+from dragoman.decode import Prefixes
 from dragoman.errors import InputError
 from dragoman.models.defaults import WIDEST
 from dragoman.tasks.encoders import NoisyBatchConfig
@@ -77,3 +83,50 @@ def test_a_beam_that_nobody_would_wait_for_is_refused(
     too_wide = f"beam_size is {WIDEST + 1}; it must be at least 1 and at most {WIDEST}"
     with pytest.raises(InputError, match=too_wide):
         options(beam_size=WIDEST + 1, **greedy)
+
+
+@pytest.mark.parametrize("options", [DecodingOptions, GenerationOptions])
+@pytest.mark.parametrize("words", [("a", " "), "word"])
+def test_a_forbidden_word_is_no_blank(options: type[Any], words: object) -> None:
+    """Nothing is forbidden by a blank, and one string is not several words."""
+    with pytest.raises(InputError, match="give a tuple of words"):
+        options(forbidden=words)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_forbidden_words_and_processors_hold_by_the_public_call(beam_size: int) -> None:
+    """A forbidden word is never written, and no other line changes; a processor sees each step."""
+    translator, word = make_translator(), "学"
+    options = replace(translator.options, beam_size=beam_size, retry=False)
+    lines = random_lines(12, seed=4)
+    plain = translator.translate(lines, options=options)
+    without = translator.translate(lines, options=replace(options, forbidden=(word,)))
+    assert any(word in result.text for result in plain)
+    assert not any(word in result.text for result in without)
+    if beam_size == 1:
+        pairs = zip(plain, without, strict=True)
+        assert all(a.text == b.text for a, b in pairs if word not in a.text)
+
+    def only_one(logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
+        assert len(logits_NV) == len(prefixes.ids_NL)
+        return logits_NV.index_fill(1, torch.tensor([300]), 1e4)
+
+    forced = translator.translate(lines, options=replace(options, processors=(only_one,)))
+    piece = translator.tgt_tokenizer.tokens([300])[0]
+    assert all(result.tokens and {*result.tokens} == {piece} for result in forced)
+
+
+def test_a_generator_obeys_forbidden_words_too() -> None:
+    """What it writes otherwise, it does not write where that is forbidden."""
+    generator = make_generator()
+    options = replace(generator.options, temperature=0.0, max_tokens=20)
+    plain = generator.generate("the cat", options=options)
+    piece = next(token for token in plain.tokens if token.isalpha())
+    found = generator.generate("the cat", options=replace(options, forbidden=(piece,)))
+    assert piece not in found.tokens
+
+
+def test_a_shortlist_has_no_part_in_them() -> None:
+    """What sees the whole vocabulary is refused with a part of it."""
+    with pytest.raises(InputError, match="shortlist"):
+        DecodingOptions(shortlist=True, forbidden=("word",))

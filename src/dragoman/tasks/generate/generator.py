@@ -45,7 +45,7 @@ from dragoman.tasks.generate.dialogue import Chat, DialogueCodec
 from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.prompts import Ends, PromptCodec, StopAt, TextStream, cut_at, groups
 from dragoman.tasks.lines import as_texts, windows
-from dragoman.tasks.options import GenerationOptions, with_given
+from dragoman.tasks.options import GenerationOptions, extra_processors, with_given
 from dragoman.tasks.results import Generation, Scored
 from dragoman.text.tokenizer import Tokenizer
 
@@ -249,7 +249,7 @@ class Generator(Loadable):
             return [self._score(*pair) for pair in zip(prompts, texts, strict=True)]
 
     def encode(self, prompt: str) -> list[int]:
-        """The ids that the model reads of a prompt. Raises InputError where there are none."""
+        """The ids that the model reads of a prompt. Raises InputError if there are none."""
         return self._encode([prompt], self.options)[0]
 
     def watch(self, prompt: str, options: GenerationOptions, strategy: Strategy) -> Generation:
@@ -367,7 +367,7 @@ class Generator(Loadable):
         *,
         begins_text: bool,
     ) -> list[Processor]:
-        processors: list[Processor] = [self._forbid]
+        processors: list[Processor] = [self._forbid, *extra_processors(options, self.tokenizer)]
         beam = strategy if isinstance(strategy, PowerBeam) else None  # knows several ends itself
         if options.repetition_penalty != 1.0:
             processors.append(RepetitionPenalty(options.repetition_penalty, prompts_BS))

@@ -201,6 +201,7 @@ class IdTranslator:
             processors.append(RepetitionPenalty(options.repetition_penalty))
         if options.no_repeat_ngrams:
             processors.append(NoRepeatedNgrams(options.no_repeat_ngrams))
+        processors += options.processors
         prefixes = [[*self.specials.begin, *source.prefix] for source in sources]
         if any(prefixes):
             if lists is not None:

@@ -25,7 +25,7 @@ from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn import Arithmetic
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.lines import Part, as_texts, joined, one_line, to_parts, windows
-from dragoman.tasks.options import DecodingOptions, with_given
+from dragoman.tasks.options import DecodingOptions, extra_processors, with_given
 from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.tasks.translate.doubts import DOUBTS, doubts
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
@@ -267,9 +267,10 @@ class Translator(Loadable):
         for parts, prefix in zip(parts_of, self._prefixes(prefixes, len(lines)), strict=True):
             chunks = [ids for part in parts for ids in part.chunks]
             sources += [Source(ids, () if n else prefix) for n, ids in enumerate(chunks)]
-        tokenizers = self.src_tokenizer, self.tgt_tokenizer
+        src, tgt = self.src_tokenizer, self.tgt_tokenizer
+        options = replace(options, forbidden=(), processors=extra_processors(options, tgt))
         with self._ids.inference():
-            in_order = iter(search_and_retry(self._search, sources, options, *tokenizers))
+            in_order = iter(search_and_retry(self._search, sources, options, src, tgt))
         return [
             self._result(line, parts, list(islice(in_order, sum(len(p.chunks) for p in parts))))
             for line, parts in zip(lines, parts_of, strict=True)
@@ -341,8 +342,7 @@ class Translator(Loadable):
         chosen_of = [[best[min(n, len(best) - 1)] for best in each.n_best] for each in found]
         tokenizer, sources = self.tgt_tokenizer, [src for each in found for src in each.parts]
         texts_of = [[one_line(tokenizer.decode(h.ids)) for h in chosen] for chosen in chosen_of]
-        chosen, texts = list(chain(*chosen_of)), list(chain(*texts_of))
-        in_order = iter(texts_of)
+        chosen, texts, in_order = list(chain(*chosen_of)), list(chain(*texts_of)), iter(texts_of)
         written = [joined(chain(*islice(in_order, len(part.chunks))))[0] for part in parts]
         between = [line[before.end : part.start] for before, part in pairwise(parts)]
         text, places = joined(written, between)
@@ -358,8 +358,8 @@ class Translator(Loadable):
             text=text,
             score=sum(hypothesis.score for hypothesis in chosen),
             log_prob=sum(hypothesis.log_prob for hypothesis in chosen),
-            tokens=tuple(token for h in chosen for token in tokenizer.tokens(h.ids)),
-            token_log_probs=tuple(value for h in chosen for value in h.token_log_probs),
+            tokens=tuple(chain(*(tokenizer.tokens(h.ids) for h in chosen))),
+            token_log_probs=tuple(chain(*(h.token_log_probs for h in chosen))),
             flags=tuple(flag for flag, holds in flags.items() if holds),
             sentences=tuple(
                 (part.start, part.end, *place) for part, place in zip(parts, places, strict=True)
@@ -382,13 +382,8 @@ class Translator(Loadable):
 
     def _force(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
         forced = self._ids.force(pairs, self.options.length_penalty)
-        columns = zip(
-            pairs,
-            forced.log_prob_B.tolist(),
-            forced.score_B.tolist(),
-            forced.token_log_probs_BT.tolist(),
-            strict=True,
-        )
+        found = (forced.log_prob_B, forced.score_B, forced.token_log_probs_BT)
+        columns = zip(pairs, *(each.tolist() for each in found), strict=True)
         return [
             Scored(
                 log_prob=log_prob,
