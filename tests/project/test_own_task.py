@@ -11,6 +11,7 @@ import pytest
 
 from dragoman import Classifier, load
 from dragoman.errors import InputError
+from dragoman.tasks.recipes import load_recipe
 from dragoman.tasks.task import find_task
 
 RECIPE = """
@@ -111,3 +112,17 @@ def test_naming_a_task_imports_nothing(name: str) -> None:
     with pytest.raises(InputError, match=r"there is no task .* must have been imported"):
         find_task(name)
     assert set(sys.modules) == before
+
+
+def test_a_module_of_one_name_is_a_task_too(outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe names a task by a module that is in no package."""
+    source = (outside / "mine" / "own_task.py").read_text(encoding="utf-8")
+    (outside / "oddity.py").write_text(source.replace("mine.own_task", "oddity"), encoding="utf-8")
+    recipe = RECIPE.format(steps=40).replace("mine.own_task", "oddity")
+    (outside / "alone.toml").write_text(recipe, encoding="utf-8")
+    monkeypatch.chdir(outside)
+    monkeypatch.syspath_prepend(outside)
+    with pytest.raises(InputError, match="oddity"):
+        load_recipe("alone.toml")
+    import_module("oddity")
+    assert load_recipe("alone.toml").task == "oddity"

@@ -26,6 +26,8 @@ SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
 """How a text ends, and no name of a file."""
 PATH_LIKE = re.compile(r"[/\\]|\.\w+$")
 """A folder or an ending."""
+INTERVAL = 30.0
+"""Seconds between the lines that tell the progress where there is no terminal."""
 Write = Callable[[str], None]
 """Writes one result, line or piece of text."""
 
@@ -245,17 +247,21 @@ def progress_of(
     share: Callable[[], float | None] = lambda: None,
     quiet: bool = False,
 ) -> Iterator[Iterable[Item]]:
-    """The items; on a terminal a line on standard error shows how far they are, and how fast.
+    """The items, while a line on standard error shows how many are done, and the rate.
 
-    Of `total` items, or of as many as an input has of which `share` has been read, so many were
-    there `before`. The thread that draws ends with the block, however that ends. A generator left
-    in the midst would wait for it where Python finds the generator, maybe as it exits: for ever.
+    On a terminal the line is redrawn; elsewhere another one is printed each `INTERVAL`. Of `total`
+    items, or of as many as an input has of which `share` has been read, so many were there
+    `before`. The thread that draws ends with the block, however that ends. A generator left in the
+    midst would wait for it where Python finds the generator, maybe as it exits: for ever.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = talk()
-    if quiet or not console.is_terminal:
+    if quiet:
         yield items
+        return
+    if not console.is_terminal:
+        yield _timed(items, _saying(what, total), total=total, before=before, share=share)
         return
     bar, pace = (
         BarColumn() if total is not None else TextColumn(""),
@@ -266,6 +272,19 @@ def progress_of(
         task = progress.add_task(what, total=total, completed=before, pace="")
         show = partial(progress.update, task)
         yield _timed(items, show, total=total, before=before, share=share)
+
+
+def _saying(what: str, total: int | None) -> Callable[..., None]:
+    """Return what prints the progress that it is told, unless it printed some moments ago."""
+    said, of = perf_counter(), "" if total is None else f" of {total:,}"
+
+    def show(*, completed: int, pace: str) -> None:
+        nonlocal said
+        if (now := perf_counter()) - said >= INTERVAL:
+            said = now
+            say(f"{completed:,}{of} {what}, {pace}")
+
+    return show
 
 
 def _timed(

@@ -27,7 +27,7 @@ import msgspec
 
 from dragoman.errors import InputError, did_you_mean
 from dragoman.settings import Given, read_settings
-from dragoman.tasks.task import TASKS, find_task
+from dragoman.tasks.task import TASKS, find_task, is_imported
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import start_from
 
@@ -77,7 +77,7 @@ def build_recipe(given: Given) -> RunRecipe:
     """Build the recipe that was read, without the runs of its table `sweep`."""
     given = replace(given, data={key: given.data[key] for key in given.data if key != "sweep"})
     task = given.data.get("task")
-    if not (isinstance(task, str) and "." in task):  # else the module of a task
+    if not (isinstance(task, str) and ("." in task or is_imported(task))):
         names = {name: name for name in TASKS}
         task = given.choose("task", names, default=next(iter(TASKS)))
     recipe = find_task(task).recipe

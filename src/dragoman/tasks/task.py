@@ -134,6 +134,11 @@ def find_task(name: str) -> Task:
     )
 
 
+def is_imported(name: str) -> bool:
+    """Whether an imported module of this name has a `TASK`."""
+    return isinstance(getattr(sys.modules.get(name), "TASK", None), Task)
+
+
 def task_of(config: FolderConfig) -> Task | None:
     """Return the task that a model was trained for; None for an encoder without a head.
 

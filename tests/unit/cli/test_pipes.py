@@ -63,6 +63,18 @@ def test_nothing_is_shown_elsewhere(
     assert terminal.getvalue() == ""
 
 
+def test_lines_tell_the_progress_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A log gets a line now and then: how many are done, of how many, and the rate."""
+    monkeypatch.setattr("dragoman.cli.pipes.INTERVAL", 0.0)
+    with progress_of("abc", "lines", total=3) as shown:
+        assert list(shown) == ["a", "b", "c"]
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"1 of 3 lines, .*/s, \d+:\d\d left", first)
+    assert last.startswith("3 of 3 lines, ")
+
+
 @pytest.mark.parametrize(
     ("done", "seconds", "left", "shown"),
     [
