@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dragoman.tasks.classify.classifier import Classification, Classifier
     from dragoman.tasks.folders import load
     from dragoman.tasks.generate.generator import Generator
+    from dragoman.tasks.options import DecodingOptions, GenerationOptions
+    from dragoman.tasks.recipes import train_model
     from dragoman.tasks.results import Alignment, Generation, Scored, Translation
     from dragoman.tasks.tag.tagger import TaggedSpan, TaggedWord, Tagger, Tagging
     from dragoman.tasks.translate.translator import Translator
@@ -26,6 +28,8 @@ else:
         "classify.classifier": ("Classification", "Classifier"),
         "generate.generator": ("Generator",),
         "folders": ("load",),
+        "options": ("DecodingOptions", "GenerationOptions"),
+        "recipes": ("train_model",),
         "results": ("Alignment", "Generation", "Scored", "Translation"),
         "tag.tagger": ("TaggedSpan", "TaggedWord", "Tagger", "Tagging"),
         "translate.translator": ("Translator",),
@@ -45,8 +49,10 @@ __all__ = [
     "Alignment",
     "Classification",
     "Classifier",
+    "DecodingOptions",
     "DragomanError",
     "Generation",
+    "GenerationOptions",
     "Generator",
     "InputError",
     "Scored",
@@ -59,6 +65,7 @@ __all__ = [
     "__version__",
     "load",
     "prepare_process",
+    "train_model",
 ]
 
 

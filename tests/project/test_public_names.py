@@ -35,8 +35,10 @@ def test_the_public_names_are_these() -> None:
         "Alignment",
         "Classification",
         "Classifier",
+        "DecodingOptions",
         "DragomanError",
         "Generation",
+        "GenerationOptions",
         "Generator",
         "InputError",
         "Scored",
@@ -49,6 +51,7 @@ def test_the_public_names_are_these() -> None:
         "__version__",
         "load",
         "prepare_process",
+        "train_model",
     ]
     assert set(dragoman.__all__) <= set(dir(dragoman))
 

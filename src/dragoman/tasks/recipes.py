@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from rich.console import Console
 
 from dragoman.errors import InputError, did_you_mean
-from dragoman.settings import Given, read_settings
-from dragoman.tasks.task import TASKS, find_task, is_imported
+from dragoman.settings import Given, override_settings, read_settings
+from dragoman.tasks.task import TASKS, find_task, is_imported, train
 from dragoman.train.recipe import RunRecipe
+from dragoman.train.run import TrainResult
 from dragoman.train.start import start_from
 
 DESCRIPTIVE = frozenset({"description", "expect", "out"})
@@ -48,6 +50,27 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
     sweep it is what all runs share: `load_sweep` loads the runs.
     """
     return build_recipe(read_recipe(name, overrides))
+
+
+def train_model(
+    recipe: RunRecipe | str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    console: Console | None = None,
+) -> TrainResult:
+    """Train a model, or resume the unfinished run in its folder: `dragoman train` without estimate.
+
+        dragoman.train_model("multi30k-en-de", ["out=runs/en-de", "train.max_minutes=9"]).folder
+
+    `recipe` is a shipped name, the path of a TOML file or a recipe; `overrides` are `KEY=VALUE`.
+    Messages go to `console`, by default to standard error. Raises what `load_recipe` and
+    `dragoman.train.run.run_recipe` raise.
+    """
+    if not isinstance(recipe, RunRecipe):
+        recipe = load_recipe(str(recipe), overrides)
+    elif overrides:
+        recipe = override_settings(recipe, overrides)
+    return train(recipe, console=console or Console(stderr=True, highlight=False))
 
 
 def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:

@@ -1,5 +1,6 @@
 """Recipes: the shipped ones, files, and where data is looked for."""
 
+import io
 import json
 import os
 from collections.abc import Callable
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 from tests.unit.train.made import TINY
 
+import dragoman
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
@@ -320,3 +323,21 @@ def test_a_text_is_not_its_own_translation(here: Path, sides: tuple[str, str]) -
     (here / "link").symlink_to(files[sides[0]])
     with pytest.raises(InputError, match=rf"source and target are the same file, .*{sides[0]};"):
         DataConfig(**files | {sides[1]: "link"}).check()  # type: ignore[arg-type]
+
+
+def test_training_has_a_public_call(here: Path) -> None:
+    """A recipe's file with settings, or a recipe, trains as the command does, and resumes."""
+    lines = "".join(f"w{number} x\n" for number in range(20))
+    for name in ("a.src", "a.tgt"):
+        (here / name).write_text(lines, encoding="utf-8")
+    (here / "r.toml").write_text('[data]\nsrc = "a.src"\ntgt = "a.tgt"\n', encoding="utf-8")
+    tiny = ("d_model=16", "num_heads=2", "d_ff=16", "num_encoder_layers=1", "num_decoder_layers=1")
+    settings = [*(f"model.{each}" for each in tiny), "tokenizer.vocab_size=300", "out=run"]
+    settings += ["train.max_steps=1", "train.device=cpu", "decoding.beam_size=1"]
+    said = io.StringIO()
+    result = dragoman.train_model("r.toml", settings, console=Console(file=said))
+    assert (result.progress.step, str(result.folder)) == (1, "run")
+    assert "300 pieces" in said.getvalue()
+    recipe = replace(load_recipe("r.toml", settings), out="other")
+    assert dragoman.train_model(recipe, ["train.max_steps=2"]).progress.step == 2
+    assert dragoman.load("other", device="cpu").translate("w1").text is not None
