@@ -13,7 +13,11 @@ import torch
 from tests.foreign_folders import FAMILIES, SENTENCES, noisy
 
 import dragoman
+from dragoman.data.batches import BatchConfig
+from dragoman.data.tagged import TaggedLayout, load_tagged
 from dragoman.tasks.lines import one_line
+from dragoman.tasks.tag.batches import NO_TAG, tag_batches
+from dragoman.tasks.tag.tagger import Tagger
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
@@ -113,18 +117,84 @@ def test_a_classifier_reads_as_its_class(name: str, tmp_path: Path) -> None:
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_tagger_reads_as_its_class(tmp_path: Path) -> None:
-    """The tag of a word is that of its first piece, as the class is trained."""
-    model = make(tmp_path, "bert", "BertForTokenClassification", {**ENCODER, "id2label": LABELS})
-    model.save_pretrained(tmp_path)
-    tokenizer = read_tokenizer(tmp_path)
-    tagger = dragoman.load(tmp_path, device="cpu")
-    words = [line.split() for line in SENTENCES[:4]]
-    for sentence, found in zip(words, tagger.tag_words(words), strict=True):
+TAGGERS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "BertForTokenClassification": ("bert", ENCODER),
+    "RobertaForTokenClassification": ("roberta", {**ENCODER, "pad_token_id": 1}),
+    "DistilBertForTokenClassification": ("bert", DISTIL),
+}
+HARD = (
+    "Anna 😀 lives",
+    "👩‍👩‍👧 e\u0301 \u0301 کِتاب \u064e",
+    "\ufeff",
+    "\ufeffAnna \ufffd in \u200b Basel",
+    "  two  spaces .\u201d",
+    "\u064b",
+    "機械학습 ﬁ①",
+)
+"""Texts with words that a tokenizer drops, changes or joins."""
+
+
+def make_tagger(folder: Path, name: str) -> tuple[Any, Any, Tagger]:
+    """Their model and tokenizer, and our tagger of the same folder."""
+    kind, sizes = TAGGERS[name]
+    model = make(folder, kind, name, {**sizes, "id2label": LABELS})
+    model.save_pretrained(folder)
+    return model, read_tokenizer(folder), dragoman.load(folder, device="cpu")
+
+
+@pytest.mark.parametrize("name", TAGGERS)
+def test_a_tagger_reads_as_its_class(name: str, tmp_path: Path) -> None:
+    """Their ids of the whole text; each word has the tag of the piece with its first character."""
+    model, tokenizer, tagger = make_tagger(tmp_path, name)
+    texts = [*LINES, *HARD]
+    for text, found in zip(texts, tagger.tag(texts), strict=True):
+        places = [(word.start, word.end) for word in found.words]
+        inputs = tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+        (ids, _), *_ = tagger.tokenizer.encode_words([text], [places])
+        assert [inputs["input_ids"][0, 0], *ids, inputs["input_ids"][0, -1]] == [
+            *inputs["input_ids"][0]
+        ]
+        with torch.no_grad():
+            (given,) = model(inputs["input_ids"]).logits.softmax(-1)
+        spans = [(int(a), int(b)) for a, b in inputs["offset_mapping"][0]]
+        for word in found.words:
+            covering = [
+                at
+                for at, (start, end) in enumerate(spans[1:-1], start=1)
+                if (start < word.end and end > word.start) or start == end == word.start
+            ]
+            probability, tag = given[covering[0]].max(-1) if covering else (0.0, None)
+            assert word.tag == ("O" if tag is None else LABELS[int(tag)])
+            assert word.probability == pytest.approx(float(probability), rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", TAGGERS)
+def test_words_are_tagged_and_learned_as_its_class_does(name: str, tmp_path: Path) -> None:
+    """Words that are split already have their ids, and the piece that carries the tag is theirs."""
+    model, tokenizer, tagger = make_tagger(tmp_path, name)
+    if name.startswith("Roberta"):  # theirs asks for a space before the first word too
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path, add_prefix_space=True)
+        tokenizer.save_pretrained(tmp_path)
+        tagger = dragoman.load(tmp_path, device="cpu")
+    words = [line.split() for line in (*SENTENCES, "Anna 😀 e\u0301 \u0301 کِتاب \u064e \ufeff")]
+    path = tmp_path / "words.conll"
+    path.write_text("\n\n".join("\n".join(f"{w} x{n % 3}" for n, w in enumerate(s)) for s in words))
+    dataset = load_tagged(path, TaggedLayout(scheme="plain"), tagger.tokenizer)
+    batches = tag_batches(dataset, BatchConfig(max_tokens=1))
+    learned = {int(batch.indices[0]): batch for batch in batches.fixed()}
+    for number, (sentence, found) in enumerate(zip(words, tagger.tag_words(words), strict=True)):
         inputs = tokenizer(sentence, is_split_into_words=True, return_tensors="pt")
         with torch.no_grad():
-            (given,) = model(**inputs).logits.softmax(-1)
+            (given,) = model(**inputs).logits
         places = inputs.word_ids(0)
-        firsts = [places.index(number) for number in range(len(sentence))]
-        expected = [LABELS[int(given[place].argmax())] for place in firsts]
-        assert [word.tag for word in found.words] == expected
+        firsts = {n: places.index(n) for n in range(len(sentence)) if n in places}
+        tags = [
+            LABELS[int(given[firsts[n]].argmax())] if n in firsts else "O"
+            for n in range(len(sentence))
+        ]
+        assert [word.tag for word in found.words] == tags
+        assert torch.equal(learned[number].ids_BL, inputs["input_ids"])
+        wanted = torch.full_like(inputs["input_ids"], NO_TAG)
+        for n, first in firsts.items():
+            wanted[0, first] = n % 3
+        assert torch.equal(learned[number].tags_BL, wanted)

@@ -26,6 +26,18 @@ class Characters:
         self.calls += 1
         return [[ord(char) + 4 for char in text] for text in texts]
 
+    def encode_words(
+        self, texts: Sequence[str], words: Sequence[Sequence[tuple[int, int]]]
+    ) -> list[tuple[list[int], list[int | None]]]:
+        """One id for each character of a word, none for what is between words."""
+        found = []
+        for text, places in zip(texts, words, strict=True):
+            ids = [ord(char) + 4 for start, end in places for char in text[start:end]]
+            sizes = [0, *(end - start for start, end in places)]
+            starts: list[int | None] = [*np.cumsum(sizes[:-1]).tolist()]
+            found.append((ids, starts))
+        return found
+
 
 @pytest.fixture
 def make_encoder() -> Callable[..., Characters]:

@@ -337,7 +337,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
             words = _columns if form == "columns" else partial(map, str.split)
             results = tagger.stream_words(given.out.skip(words(given.lines)), **sizes)
         show = to_json if as_json else _tagged
-        given.write(results, show, lambda one: (span.label for span in one.spans), what="text")
+        given.write(results, show, _counted, what="text")
 
 
 def _columns(lines: Iterator[str]) -> Iterator[list[str]]:
@@ -356,6 +356,12 @@ def _columns(lines: Iterator[str]) -> Iterator[list[str]]:
 def _tagged(result: "Tagging") -> str:
     """What is printed for one text."""
     return "".join(f"{word.text}\t{word.tag}\n" for word in result.words)
+
+
+def _counted(result: "Tagging") -> Iterator[str]:
+    """What the summary counts: spans by their labels, and texts with a word that was cut."""
+    yield from (span.label for span in result.spans)
+    yield from (FLAGS[flag] for flag in result.flags if flag == "max_length")
 
 
 def _follows_blank(before: bytes, _line: bytes) -> bool:

@@ -18,16 +18,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, gather, hash_of_arrays
 from dragoman.data.labelled import unknown_label
-from dragoman.data.prepare import TextEncoder, encode_all, special_ids
+from dragoman.data.prepare import CHUNK, TextEncoder, id_type, special_ids
 from dragoman.errors import InputError
 from dragoman.files.reading import read_lines
 from dragoman.wording import counted
@@ -179,6 +179,15 @@ def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
         sentence.tags.append(columns[places[1]])
 
 
+class WordEncoder(TextEncoder, Protocol):
+    """What tagged sentences ask of a tokenizer."""
+
+    def encode_words(
+        self, texts: Sequence[str], words: Sequence[Sequence[tuple[int, int]]]
+    ) -> list[tuple[list[int], list[int | None]]]:
+        """The ids of each text, and the index in them of each word's first piece."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedDataset:
     """Words as piece ids, and their tags as numbers.
@@ -188,7 +197,7 @@ class TaggedDataset:
 
     name: str
     pieces: Ragged
-    """The piece ids of each word."""
+    """The piece ids of each word; none for a word that shares the first piece of another."""
     tags: npt.NDArray[np.int64]
     """The number of each word's tag; shape (words,)."""
     sentences: npt.NDArray[np.int64]
@@ -258,9 +267,13 @@ class TaggedDataset:
 
 
 def load_tagged(
-    path: Path, layout: TaggedLayout, encoder: TextEncoder, labels: Sequence[str] = ()
+    path: Path,
+    layout: TaggedLayout,
+    encoder: WordEncoder,
+    labels: Sequence[str] = (),
+    gap: str = " ",
 ) -> TaggedDataset:
-    """Read and tokenise a file; spans become BIO.
+    """Read and tokenise a file; spans become BIO. The text of a sentence is its words and `gap`s.
 
     The tags are numbered in the order of `labels`, or else O first and types sorted. Raises
     InputError for a tag that is not among those given, and for whatever `read_tagged` rejects.
@@ -278,12 +291,9 @@ def load_tagged(
         for line, tag in enumerate(unified, start=sentence.line):
             if tag not in numbers:
                 raise unknown_label(f"{path} line {line}", "tag", tag, numbers)
-    pieces = encode_all(chain.from_iterable(s.words for s in read), encoder)  # each word by itself
-    if (pieces.lengths == 0).any():
-        raise ValueError("the tokenizer gives no piece for a word")
     return TaggedDataset(
         name=str(path),
-        pieces=pieces,
+        pieces=_encode((s.words for s in read), encoder, gap),
         tags=np.array([numbers[tag] for tag in chain.from_iterable(tags)], dtype=np.int64),
         sentences=np.cumsum([0, *(len(s.words) for s in read)]),
         labels=ordered,
@@ -291,6 +301,26 @@ def load_tagged(
         malformed=malformed,
         special=special_ids(encoder),
     )
+
+
+def _encode(sentences: Iterable[list[str]], encoder: WordEncoder, gap: str) -> Ragged:
+    """The pieces of each word, up to the first piece of the next one that has any."""
+    sentences, parts = iter(sentences), list[Ragged]()
+    while chunk := list(islice(sentences, CHUNK)):
+        texts, words = zip(*(join_words(sentence, gap) for sentence in chunk), strict=True)
+        for ids, starts in encoder.encode_words(texts, words):
+            bounds = [len(ids)]
+            for start, before in zip(starts[::-1], [*starts[-2::-1], None], strict=True):
+                bounds.append(bounds[-1] if start is None or start == before else start)
+            bounds[-1] = 0
+            parts.append(Ragged(np.array(ids, id_type(encoder)), np.array(bounds[::-1])))
+    return Ragged.concatenate(parts)
+
+
+def join_words(words: Sequence[str], gap: str) -> tuple[str, list[tuple[int, int]]]:
+    """Join words to one text; returns it, and where each word begins and ends in it."""
+    starts = accumulate((len(word) + len(gap) for word in words), initial=0)
+    return gap.join(words), [(at, at + len(word)) for word, at in zip(words, starts, strict=False)]
 
 
 def _unified(

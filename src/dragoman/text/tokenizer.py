@@ -15,13 +15,15 @@ The file is one `tokenizer.json` of Hugging Face `tokenizers`, which reads it by
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import DragomanError, InputError
@@ -94,6 +96,30 @@ class Tokenizer:
         """
         return self._encoded(self._without_first_space, texts)
 
+    def encode_words(
+        self, texts: Sequence[str], words: Sequence[Sequence[tuple[int, int]]]
+    ) -> list[tuple[list[int], list[int | None]]]:
+        """The piece ids of each text, and the index in them of each word's first piece.
+
+        Word `(start, end)` is `text[start:end]`; its index is None if it has no piece. Tokenizers
+        that dragoman trains encode each word by itself and skip what is between the words.
+        """
+        alone = [
+            text[start:end]
+            for text, places in zip(texts, words, strict=True)
+            for start, end in places
+        ]
+        pieces = iter(self.encode_batch(alone))
+        found: list[tuple[list[int], list[int | None]]] = []
+        for places in words:
+            ids: list[int] = []
+            starts: list[int | None] = []
+            for own in islice(pieces, len(places)):
+                starts.append(len(ids) if own else None)
+                ids += own
+            found.append((ids, starts))
+        return found
+
     def decode_rest(self, ids: Iterable[int]) -> str:
         """The text of `ids` that go on after others: a space at their beginning stays."""
         text: str = self._without_first_space.decode(self._plain(ids), skip_special_tokens=False)
@@ -108,8 +134,12 @@ class Tokenizer:
         return Backend.from_str(json.dumps(state | {"normalizer": None, "decoder": decoder}))
 
     def _encoded(self, backend: Backend, texts: Sequence[str]) -> list[list[int]]:
+        return [each.ids for each in self._encodings(backend.encode_batch_fast, texts)]
+
+    @staticmethod
+    def _encodings(encode: Callable[..., list[Encoding]], texts: Sequence[str]) -> list[Encoding]:
         try:
-            encodings = backend.encode_batch_fast(texts, add_special_tokens=False)
+            return encode(texts, add_special_tokens=False)
         except TypeError:
             bad = next(filter(_SURROGATE.search, texts), None)
             if bad is None:
@@ -118,7 +148,6 @@ class Tokenizer:
                 f"The text {bad[:40]!r} has an unpaired surrogate, which is not a Unicode "
                 "character; read the text as UTF-8 with strict errors."
             ) from None
-        return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`; special tokens are skipped.

@@ -213,17 +213,36 @@ def test_a_sentence_without_words_has_no_place_in_a_batch(make_encoder: MakeEnco
     assert list(tag_batches(nothing, BatchConfig()).fixed()) == []
 
 
-def test_a_word_without_pieces_is_a_bug(tmp_path: Path) -> None:
-    """Tags would slip to the next word."""
+def test_a_word_without_pieces_is_not_predicted(tmp_path: Path) -> None:
+    """No tag slips to another word, and a sentence of such words alone is in no batch."""
 
-    class Silent:
-        vocab_size, pad_id, bos_id, eos_id, content_hash = 9, 0, 2, 3, ""
+    class Dropping:
+        vocab_size, pad_id, bos_id, eos_id, content_hash = 99, 0, 2, 3, ""
 
-        def encode_batch(self, texts: list[str]) -> list[list[int]]:
-            return [[] for _ in texts]
+        def encode_words(
+            self, texts: list[str], words: list[list[tuple[int, int]]]
+        ) -> list[tuple[list[int], list[int | None]]]:
+            assert [*texts] == ["a - b", "-", "cd e"]
+            assert [*words] == [[(0, 1), (2, 3), (4, 5)], [(0, 1)], [(0, 2), (3, 4)]]
+            return [([10, 11, 12], [0, None, 2]), ([], [None]), ([13], [0, 0])]
 
-    with pytest.raises(ValueError, match="no piece"):
-        load_tagged(written(tmp_path, "a O\n"), TaggedLayout(), Silent())  # type: ignore[arg-type]
+    path = written(tmp_path, "a B-X\n- O\nb B-Y\n\n- O\n\ncd B-X\ne O\n")
+    dataset = load_tagged(path, TaggedLayout(), Dropping())  # type: ignore[arg-type]
+    assert [dataset.pieces[word].tolist() for word in range(6)] == [
+        [10, 11],
+        [],
+        [12],
+        [],
+        [13],
+        [],
+    ]
+    (batch,) = tag_batches(dataset, BatchConfig()).fixed()
+    assert sorted(batch.words.tolist()) == [0, 2, 4]
+    assert batch.num_targets == 3
+    assert sorted(batch.indices.tolist()) == [0, 2]
+    learned = zip(batch.ids_BL[batch.tags_BL >= 0], batch.tags_BL[batch.tags_BL >= 0], strict=True)
+    named = {int(id_): dataset.labels[int(tag)] for id_, tag in learned}
+    assert named == {10: "B-X", 12: "B-Y", 13: "B-X"}
 
 
 @pytest.mark.parametrize("after", [0, 3, 40])

@@ -1,7 +1,8 @@
 """Batches of tagged sentences.
 
 The first piece of a word carries its tag, the other pieces carry none (Devlin et al. 2019,
-section 5.3). A sentence over the limit is parted between words, so that every word is predicted.
+section 5.3). A word without pieces is not predicted. A sentence over the limit is parted between
+words, so that every other word is.
 """
 
 from dataclasses import dataclass
@@ -57,22 +58,26 @@ class _Parts:
         self.dataset = dataset
         self.pieces = pieces.cut(limit)
         self.tags = np.full(len(self.pieces.ids), NO_TAG, dtype=np.int64)  # of each piece
-        self.tags[self.pieces.offsets[:-1]] = dataset.tags
-        self.bounds = _bounds(self.pieces.offsets, dataset.sentences, limit)
+        self.has_pieces = self.pieces.lengths > 0
+        self.tags[self.pieces.offsets[:-1][self.has_pieces]] = dataset.tags[self.has_pieces]
+        bounds = _bounds(self.pieces.offsets, dataset.sentences, limit)
+        filled = np.diff(self.pieces.offsets[bounds]) > 0
+        self.first, self.last = bounds[:-1][filled], bounds[1:][filled]  # words of each part
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         """Tokens of each part, with bos and eos."""
-        return np.diff(self.pieces.offsets[self.bounds]) + 2
+        return self.pieces.offsets[self.last] - self.pieces.offsets[self.first] + 2
 
     def collate(self, rows: npt.NDArray[np.int64]) -> TagBatch:
         """The parts with these numbers as tensors."""
-        first, last = self.bounds[rows], self.bounds[rows + 1]
+        first, last = self.first[rows], self.last[rows]
         starts = self.pieces.offsets[first]
         lengths = self.pieces.offsets[last] - starts
         ids = gather(self.pieces.ids, starts, lengths)
         tags = gather(self.tags, starts, lengths)
         words = gather(np.arange(len(self.pieces)), first, last - first).ids.astype(np.int64)
+        words = words[self.has_pieces[words]]
         return TagBatch(
             ids_BL=framed(ids, self.dataset.special),
             tags_BL=padded(tags, NO_TAG, before=1, after=1),

@@ -12,16 +12,16 @@ probabilities are the same bit for bit for any batch size and any order.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import chain, islice, pairwise
 from math import prod
 from typing import overload
 
 import torch
 from torch import Tensor
 
-from dragoman.data.tagged import find_spans
+from dragoman.data.tagged import OUTSIDE, find_spans, join_words
 from dragoman.errors import InputError
 from dragoman.models.bio import best_tags
 from dragoman.models.defaults import Words
@@ -29,6 +29,9 @@ from dragoman.models.heads import TaggingHead
 from dragoman.plain import Plain
 from dragoman.tasks.encoders import EncoderReader
 from dragoman.tasks.lines import as_texts, windows
+
+GAPS: Mapping[Words, str] = {"spaced": " ", "characters": ""}
+"""What joins words to a text."""
 
 _UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
@@ -57,21 +60,13 @@ def split_words(text: str, words: Words) -> list[Word]:
     return [Word(m.group(), m.start(), m.end()) for m in _PATTERNS[words].finditer(text)]
 
 
-def join_words(words: Sequence[str], kind: Words) -> tuple[str, list[Word]]:
-    """Join words to one text, with spaces where words are spaced."""
-    gap = " " if kind == "spaced" else ""
-    starts = accumulate((len(word) + len(gap) for word in words), initial=0)
-    found = [Word(word, at, at + len(word)) for word, at in zip(words, starts, strict=False)]
-    return gap.join(words), found
-
-
 @dataclass(frozen=True, slots=True)
 class TaggedWord(Word):
     """A word and its tag."""
 
     tag: str
     probability: float
-    """What the model gives to this tag."""
+    """What the model gives to this tag; 0 for a word that the tokenizer drops, which has "O"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +94,8 @@ class Tagging(Plain):
     spans: tuple[TaggedSpan, ...]
     """What they form, in order; none where tags stand for single words."""
     flags: tuple[str, ...] = ()
-    """What was unusual: "empty" (no word), "split" (a long text was read in parts)."""
+    """What was unusual: "empty" (no word with a piece), "max_length" (the model
+    read a part of a word longer than its limit), "split" (a long text was read in parts)."""
 
 
 class Tagger(EncoderReader):
@@ -131,12 +127,14 @@ class Tagger(EncoderReader):
         self, sentences: Iterable[Sequence[str]], *, max_batch_tokens: int = 8192
     ) -> list[Tagging]:
         """Tag words that are parted already. Raises InputError where one is empty."""
-        joined = [join_words(words, self.reading.words) for words in sentences]
-        for number, (_, words) in enumerate(joined, start=1):
-            if not all(word.text.strip() for word in words):
+        texts, words_of = list[str](), list[list[Word]]()
+        for number, words in enumerate(sentences, start=1):
+            if not all(word.strip() for word in words):
                 raise InputError(f"Sentence {number} has an empty word.")
-        texts = [text for text, _ in joined]
-        return self._tag(texts, [words for _, words in joined], max_batch_tokens)
+            text, places = join_words(words, GAPS[self.reading.words])
+            texts.append(text)
+            words_of.append([Word(text[start:end], start, end) for start, end in places])
+        return self._tag(texts, words_of, max_batch_tokens)
 
     def stream(
         self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
@@ -161,42 +159,41 @@ class Tagger(EncoderReader):
     def _tag(
         self, texts: list[str], words_of: list[list[Word]], max_batch_tokens: int
     ) -> list[Tagging]:
-        parts_of = [self._parts([word.text for word in words]) for words in words_of]
+        places = [[(word.start, word.end) for word in words] for words in words_of]
+        encoded = self.tokenizer.encode_words(texts, places)
+        parts_of = [_parts(ids, starts, self.reading.max_tokens) for ids, starts in encoded]
         parts = [part for parts in parts_of for part in parts]
 
         def answer(logits_BLC: Tensor, batch: list[int]) -> list[list[tuple[int, float]]]:
-            return self._choose(logits_BLC, [parts[index] for index in batch])
+            return self._choose(logits_BLC, [parts[index].tagged for index in batch])
 
-        rows = [[id_ for word in part for id_ in word] for part in parts]
-        found = iter(self._read(rows, answer, max_batch_tokens))
-        return [
-            self._result(text, words, list(islice(found, len(parts))))
-            for text, words, parts in zip(texts, words_of, parts_of, strict=True)
-        ]
-
-    def _parts(self, words: list[str]) -> list[list[list[int]]]:
-        """The ids of each word, in parts of at most `max_tokens`; a longer word is cut."""
-        parts: list[list[list[int]]] = []
-        room = 0
-        for ids in self.tokenizer.encode_batch(words):
-            kept = ids[: self.reading.max_tokens]
-            if len(kept) > room:
-                parts.append([])
-                room = self.reading.max_tokens
-            parts[-1].append(kept)
-            room -= len(kept)
-        return parts
+        found = iter(self._read([part.ids for part in parts], answer, max_batch_tokens))
+        results = []
+        for text, words, (ids, starts), own in zip(texts, words_of, encoded, parts_of, strict=True):
+            chosen = chain.from_iterable(islice(found, len(own)))
+            tagged = tuple(self._tagged(words, starts, chosen))
+            flags = {
+                "empty": not own,
+                "max_length": sum(len(part.ids) for part in own) < len(ids) and bool(own),
+                "split": len(own) > 1,
+            }
+            results.append(
+                Tagging(
+                    text=text,
+                    words=tagged,
+                    spans=tuple(_spans(text, tagged)),
+                    flags=tuple(flag for flag, holds in flags.items() if holds),
+                )
+            )
+        return results
 
     def _choose(
-        self, logits_BLC: Tensor, parts: list[list[list[int]]]
+        self, logits_BLC: Tensor, tagged_of: list[list[int]]
     ) -> list[list[tuple[int, float]]]:
-        """The tag of each word of each part, and its probability."""
+        """The label at each tagged piece of each part, and its probability."""
         tagged_BL = torch.zeros(logits_BLC.shape[:2], dtype=torch.bool)
-        for row, part in enumerate(parts):
-            place = 1  # behind bos
-            for ids in part:
-                tagged_BL[row, place] = True
-                place += len(ids)
+        for row, tagged in enumerate(tagged_of):
+            tagged_BL[row, [place + 1 for place in tagged]] = True  # behind bos
         tagged_BL = tagged_BL.to(logits_BLC.device)
         chosen_BL = best_tags(logits_BLC, tagged_BL, self.labels)
         given_BL = logits_BLC.softmax(-1).gather(-1, chosen_BL[..., None])[..., 0]
@@ -206,21 +203,45 @@ class Tagger(EncoderReader):
             for chosen, given, tagged in columns
         ]
 
-    def _result(
-        self, text: str, words: list[Word], found: list[list[tuple[int, float]]]
-    ) -> Tagging:
-        chosen = (one for part in found for one in part)
-        tagged = tuple(
-            TaggedWord(word.text, word.start, word.end, self.labels[number], probability)
-            for word, (number, probability) in zip(words, chosen, strict=True)
-        )
-        flags = {"empty": not words, "split": len(found) > 1}
-        return Tagging(
-            text=text,
-            words=tagged,
-            spans=tuple(_spans(text, tagged)),
-            flags=tuple(flag for flag, holds in flags.items() if holds),
-        )
+    def _tagged(
+        self, words: list[Word], starts: list[int | None], chosen: Iterator[tuple[int, float]]
+    ) -> Iterator[TaggedWord]:
+        """The words with their tags; those that begin in one piece share its tag, in one span."""
+        before, tag, probability = -1, OUTSIDE, 0.0
+        for word, start in zip(words, starts, strict=True):
+            if start is None:
+                yield TaggedWord(word.text, word.start, word.end, OUTSIDE, 0.0)
+                continue
+            if start != before:
+                number, probability = next(chosen)
+                before, tag = start, self.labels[number]
+            elif (inside := f"I-{tag[2:]}") in self.labels and tag.startswith("B-"):
+                tag = inside
+            yield TaggedWord(word.text, word.start, word.end, tag, probability)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A stretch of a text that the model reads at once."""
+
+    ids: list[int]
+    tagged: list[int]
+    """Where in `ids` words begin."""
+
+
+def _parts(ids: list[int], starts: list[int | None], limit: int) -> list[_Part]:
+    """Part a text between words; what is longer than `limit` from word to word is cut."""
+    begins = sorted({start for start in starts if start is not None})
+    parts: list[_Part] = []
+    bounds = [*begins, len(ids)] if begins[:1] == [0] else [0, *begins, len(ids)]
+    for start, end in pairwise(bounds if begins else ()):
+        kept = ids[start : min(end, start + limit)]
+        if not parts or len(parts[-1].ids) + len(kept) > limit:
+            parts.append(_Part([], []))
+        if start >= begins[0]:
+            parts[-1].tagged.append(len(parts[-1].ids))
+        parts[-1].ids.extend(kept)
+    return parts
 
 
 def _spans(text: str, words: Sequence[TaggedWord]) -> Iterator[TaggedSpan]:

@@ -14,12 +14,12 @@ from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.bio import best_tags
-from dragoman.models.defaults import ReadingDefaults
+from dragoman.models.defaults import ReadingDefaults, Words
 from dragoman.models.heads import TaggingHead
 from dragoman.settings import override_settings
 from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels
 from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
-from dragoman.tasks.tag.tagger import Tagger
+from dragoman.tasks.tag.tagger import GAPS, Tagger
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
 from dragoman.tasks.work import Shape, Workload, random_ids, some_targets, text_shape, text_work
 from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
@@ -38,7 +38,7 @@ class TaggedFiles(TrainingFiles):
     """Columns or keys of the files."""
 
     def words(self) -> Iterator[str]:
-        """Each word of the training file as it will be encoded: alone."""
+        """Each word of the training file as our own tokenizers encode it: alone."""
         return (w for s in read_tagged(self.training, self.layout) for w in s.words)
 
 
@@ -105,8 +105,10 @@ def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, check: Check = unch
     data = recipe.data
     tokenizer = begin_tokenizer(recipe, data.words(), folder.training, say)
 
+    words: Words = "characters" if all(len(word) == 1 for word in data.words()) else "spaced"
+
     def load(path: Path, labels: Sequence[str]) -> TaggedDataset:
-        return load_tagged(path, data.layout, tokenizer, labels)
+        return load_tagged(path, data.layout, tokenizer, labels, GAPS[words])
 
     training, held = read_labels(recipe, load, "sentence", say)
     if training.scheme == "plain" and recipe.metric not in ("accuracy", "loss"):
@@ -114,10 +116,7 @@ def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, check: Check = unch
             f"{training.name} has tags for single words, no spans, so there is no {recipe.metric}: "
             'set train.metric = "accuracy"'
         )
-    reading = ReadingDefaults(
-        max_tokens=recipe.batch.max_length,
-        words="characters" if all(len(word) == 1 for word in data.words()) else "spaced",
-    )
+    reading = ReadingDefaults(max_tokens=recipe.batch.max_length, words=words)
     return TagJob.of(
         recipe.with_labels(training.labels),
         tokenizer,

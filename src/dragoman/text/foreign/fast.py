@@ -1,7 +1,7 @@
 """A tokenizer of another library that `tokenizers` runs: of a `tokenizer.json`, or as one."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -123,6 +123,20 @@ class ForeignTokenizer(Tokenizer):
         hint = f"did you mean {near}?" if near else f"it has {', '.join(sorted(self.languages))}."
         raise InputError(f"The model has no language {lang}; {hint}")
 
+    def encode_words(
+        self, texts: Sequence[str], words: Sequence[Sequence[tuple[int, int]]]
+    ) -> list[tuple[list[int], list[int | None]]]:
+        """The ids of each text as a whole, and the index in them of each word's first piece.
+
+        That is the piece with the word's first character, which may begin in the word before, or
+        else the first within the word. See `Tokenizer.encode_words`.
+        """
+        encodings = self._encodings(self._backend.encode_batch, texts)
+        return [
+            (encoding.ids, list(_first_pieces(encoding.offsets, places)))
+            for encoding, places in zip(encodings, words, strict=True)
+        ]
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`, as Hugging Face decodes it; special tokens are skipped."""
         return self._cleaned(self._text(self._backend, ids))
@@ -169,6 +183,20 @@ class ForeignTokenizer(Tokenizer):
 
 
 _BYTES = frozenset(BYTES)
+
+
+def _first_pieces(
+    pieces: Sequence[tuple[int, int]], words: Iterable[tuple[int, int]]
+) -> Iterator[int | None]:
+    """The index of the first of the ordered pieces that overlaps each word; None if none does.
+
+    A word also begins with an empty piece at its start: a space that the offsets leave out.
+    """
+    at = 0
+    for start, end in words:
+        while at < len(pieces) and pieces[at][1] <= start and pieces[at][0] < start:
+            at += 1
+        yield at if at < len(pieces) and pieces[at][0] < end else None
 
 
 def _add_named(backend: Backend, folder: TokenizerFolder) -> None:

@@ -20,7 +20,7 @@ from dragoman.errors import InputError
 from dragoman.files.pieces import find_vocabularies, read_vocabulary
 from dragoman.text.foreign.fast import CLEANED, ForeignTokenizer
 from dragoman.text.foreign.folder import TokenizerFolder, read_vocab, refusing
-from dragoman.text.tokenizer import Frame
+from dragoman.text.tokenizer import Frame, Tokenizer
 
 CODES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga "
@@ -81,6 +81,9 @@ class PieceTokenizer(ForeignTokenizer):
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts that go on after other text: no space is put before them."""
         return [self._ids_of(text, self._plain_reads) for text in texts]
+
+    encode_words = Tokenizer.encode_words
+    """Each word by itself: SentencePiece's library gives no offsets in characters here."""
 
     @cached_property
     def _plain_reads(self) -> Any:  # noqa: ANN401 -- SentencePiece has no types

@@ -18,11 +18,11 @@ from tests.unit.tasks.readers import (
 )
 from tests.unit.tasks.tiny import random_lines
 
-from dragoman.data.tagged import find_spans
+from dragoman.data.tagged import find_spans, join_words
 from dragoman.errors import InputError
 from dragoman.models.bio import best_tags
 from dragoman.models.defaults import Words
-from dragoman.tasks.tag.tagger import Tagger, join_words, split_words
+from dragoman.tasks.tag.tagger import GAPS, Tagger, split_words
 
 LINES = [*random_lines(12, seed=4, longest=6), "", "   ", "😀", *random_lines(3, 5, longest=40)]
 KINDS = st.sampled_from(["spaced", "characters"])
@@ -64,9 +64,8 @@ def test_places_are_where_the_words_are(text: str, kind: Words) -> None:
 @given(st.lists(st.text(st.characters(categories=["L", "P"]), min_size=1)), KINDS)
 def test_joined_words_are_where_they_are(words: list[str], kind: Words) -> None:
     """In the text that joining gives, each word stands at its place."""
-    text, places = join_words(words, kind)
-    assert [place.text for place in places] == words
-    assert [text[place.start : place.end] for place in places] == words
+    text, places = join_words(words, GAPS[kind])
+    assert [text[start:end] for start, end in places] == words
     assert len(text) == sum(map(len, words)) + max(0, len(words) - 1) * (kind == "spaced")
 
 
@@ -159,4 +158,6 @@ def test_a_word_that_is_too_long_is_cut() -> None:
     """It has its tag by its first pieces, and those beside it have theirs."""
     (result,) = make_tagger().tag_words([["cat", "x" * 100, "dog"]])
     assert [word.text for word in result.words] == ["cat", "x" * 100, "dog"]
-    assert result.flags == ("split",)
+    assert result.flags == ("max_length", "split")
+    (alone,) = make_tagger().tag_words([["x" * 100]])
+    assert alone.flags == ("max_length",)
