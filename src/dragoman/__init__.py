@@ -16,6 +16,7 @@ from dragoman.version import __version__
 TYPE_CHECKING = False  # as typing's, which takes longer to import than all else here
 if TYPE_CHECKING:
     from dragoman.tasks.classify.classifier import Classification, Classifier
+    from dragoman.tasks.embedder import Embedder, Embedding
     from dragoman.tasks.folders import load
     from dragoman.tasks.generate.generator import Generator
     from dragoman.tasks.options import DecodingOptions, GenerationOptions
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 else:
     _ROOMS = {
         "classify.classifier": ("Classification", "Classifier"),
+        "embedder": ("Embedder", "Embedding"),
         "generate.generator": ("Generator",),
         "folders": ("load",),
         "options": ("DecodingOptions", "GenerationOptions"),
@@ -51,6 +53,8 @@ __all__ = [
     "Classifier",
     "DecodingOptions",
     "DragomanError",
+    "Embedder",
+    "Embedding",
     "Generation",
     "GenerationOptions",
     "Generator",

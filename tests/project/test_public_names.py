@@ -37,6 +37,8 @@ def test_the_public_names_are_these() -> None:
         "Classifier",
         "DecodingOptions",
         "DragomanError",
+        "Embedder",
+        "Embedding",
         "Generation",
         "GenerationOptions",
         "Generator",

@@ -25,6 +25,7 @@ from dragoman.cli.convert import convert
 from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
 from dragoman.cli.download import download
+from dragoman.cli.embed import embed
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
@@ -36,7 +37,7 @@ from dragoman.cli.train import train
 from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest
 
 VERBS = (
-    *(demo, train, translate, generate, chat, classify, tag),
+    *(demo, train, translate, generate, chat, classify, tag, embed),
     *(evaluate, score, inspect, cost, convert, shortlist, download),
 )
 

@@ -88,16 +88,19 @@ class ClassificationOutput(nn.Module):
 
     def forward(self, hidden_BLD: Tensor, mask_BL: Tensor) -> Tensor:
         """Map `(B, L, D)` to logits `(B, C)`; padding takes no part in the mean."""
-        if self.pooling == "first":
-            pooled_BD = hidden_BLD[:, 0]
-        else:
-            real_B1L = mask_BL[:, None].to(hidden_BLD.dtype)
-            sum_BD = head_product(real_B1L[:, None], hidden_BLD[:, None])[:, 0, 0]
-            pooled_BD = sum_BD / real_B1L.sum(2).clamp(min=1)
+        first = self.pooling == "first"
+        pooled_BD = hidden_BLD[:, 0] if first else mean_of(hidden_BLD, mask_BL)
         if self.pooler is not None:
             pooled_BD = self.activation(self.pooler(pooled_BD))
         logits_BC: Tensor = self.output(self.dropout(pooled_BD))
         return logits_BC
+
+
+def mean_of(hidden_BLD: Tensor, mask_BL: Tensor) -> Tensor:
+    """Return the mean of hidden states `(B, L, D)` where the mask is True, `(B, D)`."""
+    real_B1L = mask_BL[:, None].to(hidden_BLD.dtype)
+    sum_BD = head_product(real_B1L[:, None], hidden_BLD[:, None])[:, 0, 0]
+    return sum_BD / real_B1L.sum(2).clamp(min=1)
 
 
 class TaggingOutput(nn.Module):

@@ -252,8 +252,8 @@ class EncoderReader(Loadable):
     ) -> list[Answer]:
         """Give the answer to each row of ids, which have neither bos nor eos, in order.
 
-        `answer` makes those of a batch from the model's logits and the numbers of its rows. What it
-        is does not depend on the rows beside it: where `row_invariant_products` keeps its promise
+        `answer` makes those of a batch from what `_compute` returns and the numbers of its rows. It
+        does not depend on the rows beside it: where `row_invariant_products` keeps its promise
         it is the same bit for bit for any budget and any order.
         """
         found: dict[int, Answer] = {}
@@ -262,5 +262,10 @@ class EncoderReader(Loadable):
             for batch in schedule(lengths, max_batch_tokens):
                 texts = Ragged.of([rows[index] for index in batch])
                 ids_BL = framed(texts, special_ids(self.tokenizer)).to(device)
-                found |= zip(batch, answer(self._model(ids_BL).float(), batch), strict=True)
+                found |= zip(batch, answer(self._compute(ids_BL).float(), batch), strict=True)
         return [found[index] for index in range(len(rows))]
+
+    def _compute(self, ids_BL: Tensor) -> Tensor:
+        """Return what `answer` is given of a batch: the logits of the head."""
+        logits: Tensor = self._model(ids_BL)
+        return logits

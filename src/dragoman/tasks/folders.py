@@ -42,7 +42,7 @@ class Folder:
     def does(self) -> str:
         """What its model does, after "a model that"."""
         task = task_of(self.config)
-        return "has no head" if task is None else task.does
+        return "embeds texts (dragoman embed)" if task is None else task.does
 
     def model_of(self, variant: type[ModelT]) -> ModelT:
         """Return the model if it is of a variant. Raises InputError for another one."""
@@ -121,7 +121,7 @@ def arithmetic_of(precision: str, device: str) -> Arithmetic:
 
 
 def load(path: str | Path, *, device: str = "auto", precision: Compute = "float32") -> Any:  # noqa: ANN401 -- the folder decides
-    """Read a model folder and return its Translator, Generator, Classifier or Tagger.
+    """Read a model folder and return its Translator, Generator, Classifier, Tagger or Embedder.
 
     The folder decides which, so that a type checker cannot know; `Translator.load` and the others
     promise theirs. `device` is "cpu", "cuda" or "auto" (an accelerator where there is one);
@@ -132,6 +132,10 @@ def load(path: str | Path, *, device: str = "auto", precision: Compute = "float3
     arithmetic = arithmetic_of(precision, device)
     folder = read_folder(path, device=device)
     task = task_of(folder.config)
-    if task is None or task.load is None:
+    if task is None:  # an encoder without a head
+        from dragoman.tasks.embedder import Embedder
+
+        return Embedder.of(folder, arithmetic)
+    if task.load is None:
         raise InputError(f"{folder.path} holds a model that {folder.does}.")
     return task.load(folder, arithmetic)

@@ -45,6 +45,7 @@ VERBS: dict[str, str | None] = {
     "chat": "--max-tokens --temperature --top-p --seed --device --compute",
     "classify": "--max-batch-tokens --json --device --verify --output --resume",
     "tag": "--input --max-batch-tokens --json --device --verify --output --resume",
+    "embed": "--max-batch-tokens --json --device --verify --output --resume",
     "evaluate": (
         "--src --ref --hyp --src-lang --tgt-lang --tokenize --beam-size --length-penalty "
         "--max-batch-tokens --text --split --data --layout --json --device --verify"

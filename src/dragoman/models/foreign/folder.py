@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import InputError
-from dragoman.models.config import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig
+from dragoman.models.config import (
+    DecoderOnlyConfig,
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    ModelConfig,
+)
 from dragoman.models.defaults import (
     DecodingDefaults,
     EarlyStopping,
@@ -44,7 +49,7 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
             model=model,
             decoding=_decoding(hf, said),
             generation=_generation(hf, said) if isinstance(model, DecoderOnlyConfig) else None,
-            reading=ReadingDefaults(max_tokens=_places(hf, 512)),
+            reading=_reading(hf, model),
             published=published,
         )
     except InputError as error:
@@ -70,6 +75,12 @@ def _decoding(hf: HF, said: HF) -> DecodingDefaults:
         max_src_tokens=_places(hf, 512),
         split_sentences=False if hf["model_type"] in WHOLE else None,
     )
+
+
+def _reading(hf: HF, model: ModelConfig) -> ReadingDefaults:
+    """As many tokens as there are positions: RoBERTa counts two more that no token has."""
+    places = model.positions.num_positions if isinstance(model, EncoderOnlyConfig) else None
+    return ReadingDefaults(max_tokens=max(1, places - FRAME) if places else _places(hf, 512))
 
 
 def _generation(hf: HF, said: HF) -> GenerationDefaults:

@@ -17,6 +17,7 @@ from dragoman.data.tagged import TaggedLayout, load_tagged, read_tagged
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import MaskedLanguageHead
+from dragoman.tasks.embedder import Embedder
 from dragoman.tasks.encoders import EncoderJob, EncoderRecipe
 from dragoman.tasks.pretrain.batches import (
     NO_TARGET,
@@ -221,7 +222,9 @@ TASK = Task(
     recipe=MaskedRecipe,
     assemble=assemble,
     kind="masked-language",
-    does="guesses hidden words and is there to start from (dragoman train --from)",
+    does="guesses hidden words, to start from (dragoman train --from) or to embed texts "
+    "with (dragoman embed)",
     workload=Workload(work=_work, sample=_sample, loss=_loss, shape=text_shape),
     use="dragoman train RECIPE --from {folder}",
+    load=Embedder.of,
 )

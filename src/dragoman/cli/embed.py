@@ -1,0 +1,84 @@
+"""`dragoman embed`: a vector for each line of text."""
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from dragoman.cli.lines import FLAGS
+from dragoman.cli.output import (
+    BATCH_TOKENS,
+    Device,
+    FileOrText,
+    ModelFolder,
+    OutputFile,
+    Resume,
+    each_line,
+    option,
+    to_json,
+)
+from dragoman.cli.pipes import say
+from dragoman.cli.verify import Verify, check
+from dragoman.errors import InputError
+from dragoman.files.writing import replacing
+from dragoman.wording import counted
+
+if TYPE_CHECKING:
+    from dragoman.tasks.embedder import Embedding
+
+
+def embed(  # noqa: PLR0913 -- the options of the verb
+    model: ModelFolder,
+    file: FileOrText = None,
+    *,
+    max_batch_tokens: Annotated[int, BATCH_TOKENS] = 8192,
+    as_json: Annotated[bool, option("Print a JSON object per line: vector, flags.", "--json")] = False,
+    device: Device = "auto",
+    verify: Verify = False,
+    output: OutputFile = None,
+    resume: Resume = False,
+) -> None:
+    """Embed lines of text. Prints the numbers of a vector for each line, with spaces between them.
+
+    An --output that ends in .npy becomes a NumPy array of float32, a row for each line.
+
+    dragoman embed all-MiniLM-L6-v2 questions.txt --output questions.npy
+    """
+    array = output is not None and output.suffix == ".npy"
+    if array and (as_json or resume):
+        raise InputError("A .npy file goes without --json and --resume; choose another --output.")
+    with each_line(model, file, {"--json": as_json}, output=output, resume=resume) as given:
+        from dragoman.tasks.embedder import Embedder
+
+        check(model, verify=verify)
+        embedder = Embedder.load(model, device=device)
+        if not embedder.pooling.published:
+            say(f"{model} does not say how to pool: a vector is the mean of the hidden states.")
+        sizes = {"max_batch_tokens": max_batch_tokens, "window": given.window}
+        results = embedder.stream(given.rest, **sizes)
+        if array and output is not None:
+            _save(results, embedder.dim, output)
+        else:
+            given.write(results, to_json if as_json else _as_text, _counted)
+
+
+def _save(results: "Iterable[Embedding]", dim: int, output: Path) -> None:
+    """Write all vectors to one NumPy array."""
+    import numpy as np
+
+    found = list(results)
+    vectors = np.array([result.vector for result in found], np.float32).reshape(-1, dim)
+    with replacing(output, "vectors") as part, part.open("wb") as stream:
+        np.save(stream, vectors)
+    counts = Counter(chain.from_iterable(map(_counted, found)))
+    say(", ".join([counted(len(found), "line"), *(f"{n:,} {what}" for what, n in counts.items())]))
+
+
+def _as_text(result: "Embedding") -> str:
+    """Return the numbers with nine digits, from which float32 is read back exactly."""
+    return " ".join(f"{number:.9g}" for number in result.vector)
+
+
+def _counted(result: "Embedding") -> list[str]:
+    return [FLAGS[flag] for flag in result.flags]

@@ -1,0 +1,260 @@
+"""Embeddings: a text in, one vector out, whose products with others say how alike the texts are.
+
+    embedder = dragoman.load("all-MiniLM-L6-v2")
+    vectors = embedder.embed(lines)  # float32, (N, D)
+
+A folder of sentence-transformers says in `modules.json` how the last hidden states become a vector
+(Reimers and Gurevych, 2019, section 3); of any other encoder it is their mean. A text's vector does
+not depend on the texts beside it: in fp32 on a CPU it is the same bit for bit.
+"""
+
+import json
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from dragoman.errors import InputError
+from dragoman.files.reading import read_file
+from dragoman.models import EncoderOnly
+from dragoman.models.defaults import ReadingDefaults
+from dragoman.models.foreign.files import read_object
+from dragoman.models.foreign.origin import origin_of
+from dragoman.models.heads import mean_of
+from dragoman.nn import Arithmetic
+from dragoman.plain import Plain
+from dragoman.tasks.encoders import EncoderReader
+from dragoman.tasks.folders import Folder
+from dragoman.tasks.lines import as_texts, windows
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.wording import counted
+
+Mode = Literal["mean", "cls", "max", "lasttoken"]
+MODULES = "modules.json"
+MOST = 1 << 20
+"""Bytes of a list of modules."""
+FRAME = 2
+"""The tokens at the ends of a text, which `max_seq_length` counts and pooling includes."""
+POOLING_MODES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_lasttoken": "lasttoken",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+}
+"""The switches of older folders, and what newer ones call the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pooling:
+    """How hidden states become one vector."""
+
+    mode: Mode = "mean"
+    """The mean or the maximum of all hidden states, that of the first token or of the last."""
+    normalize: bool = False
+    """Whether vectors are scaled to length 1."""
+    max_tokens: int | None = None
+    """Number of tokens that are read of a text; that of the model if None."""
+    lowercase: bool = False
+    """Whether texts are lowercased before they are encoded."""
+    prompt: str = ""
+    """What is put before every text."""
+    published: bool = False
+    """Whether the folder says how to pool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedding(Plain):
+    """The vector of a text."""
+
+    vector: npt.NDArray[np.float32] = field(repr=False)
+    """Shape `(D,)`."""
+    flags: tuple[str, ...] = ()
+    """What was unusual: "empty" (no piece of text; the vector is that of the tokens around it),
+    "max_length" (a long text, of which only the beginning was read)."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {"vector": self.vector.tolist(), "flags": [*self.flags]}
+
+
+class Embedder(EncoderReader):
+    """Texts to vectors: an encoder, whose head is not used, its tokenizer and a pooling."""
+
+    def __init__(
+        self,
+        model: EncoderOnly,
+        tokenizer: Tokenizer,
+        pooling: Pooling | None = None,
+        reading: ReadingDefaults | None = None,
+        *,
+        precision: Arithmetic = "fp32",
+    ) -> None:
+        super().__init__(model, tokenizer, (), reading, precision=precision)
+        self.pooling = pooling or Pooling()
+        limit = self.reading.max_tokens
+        self.max_tokens = min(self.pooling.max_tokens or limit, limit)
+        self.dim: int = model.embedding.weight.shape[1]
+
+    @classmethod
+    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
+        """Make one of a folder that was read. Raises InputError for another kind of model."""
+        model, pooling = folder.model_of(EncoderOnly), read_pooling(folder)
+        reading = folder.config.reading
+        return cls(model, folder.src_tokenizer, pooling, reading, precision=precision)
+
+    def embed(
+        self, text: str | Iterable[str], *, max_batch_tokens: int = 8192
+    ) -> npt.NDArray[np.float32]:
+        """Return the vectors of texts, `(N, D)` in their order, or of one text, `(D,)`.
+
+        White space around a text is dropped. Warns where only the beginning of a text was read.
+        `max_batch_tokens`, padding included, is a matter of memory and speed alone.
+        """
+        found = self._embed(as_texts(text), max_batch_tokens)
+        if cut := [n for n, each in enumerate(found, start=1) if "max_length" in each.flags]:
+            warnings.warn(
+                f"{counted(len(cut), 'text is', 'texts are')} longer than {self.max_tokens} tokens "
+                f"(the first is text {cut[0]}); the rest was not read.",
+                stacklevel=2,
+            )
+        if isinstance(text, str):
+            return found[0].vector
+        return np.array([each.vector for each in found], np.float32).reshape(-1, self.dim)
+
+    def stream(
+        self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
+    ) -> Iterator[Embedding]:
+        """Embed without end: lines are taken in windows, so memory is bounded."""
+        for taken in windows(lines, window):
+            yield from self._embed(taken, max_batch_tokens)
+
+    def _embed(self, texts: list[str], max_batch_tokens: int) -> list[Embedding]:
+        read = [f"{self.pooling.prompt}{text.strip()}" for text in texts]
+        read = [text.lower() for text in read] if self.pooling.lowercase else read
+        rows = self.tokenizer.encode_batch(read)
+        kept = [ids[: self.max_tokens] for ids in rows]
+        vectors = self._read(kept, lambda pooled_BD, _: pooled_BD.cpu().numpy(), max_batch_tokens)
+        return [
+            Embedding(
+                vector=vector,
+                flags=("empty",) * (not ids) + ("max_length",) * (len(ids) > self.max_tokens),
+            )
+            for vector, ids in zip(vectors, rows, strict=True)
+        ]
+
+    def _compute(self, ids_BL: Tensor) -> Tensor:
+        """Return the vectors of a batch, `(B, D)`; padding takes no part in them."""
+        mask_BL = ids_BL != self._model.pad_id
+        hidden_BLD = self._model.hidden(ids_BL, mask_BL).float()
+        match self.pooling.mode:
+            case "mean":
+                pooled_BD = mean_of(hidden_BLD, mask_BL)
+            case "max":
+                pooled_BD = hidden_BLD.masked_fill(~mask_BL[..., None], float("-inf")).amax(1)
+            case "cls":
+                pooled_BD = hidden_BLD[:, 0]
+            case "lasttoken":
+                rows = torch.arange(len(ids_BL), device=ids_BL.device)
+                pooled_BD = hidden_BLD[rows, mask_BL.sum(1) - 1]
+        return normalize(pooled_BD, dim=1) if self.pooling.normalize else pooled_BD
+
+
+def read_pooling(folder: Folder) -> Pooling:
+    """Return what the files of sentence-transformers in a folder say; the mean without them.
+
+    Raises InputError for a module or a setting that is not supported.
+    """
+    if folder.config.published is None:
+        return Pooling()
+    path = origin_of(folder.path, folder.config)
+    if not (path / MODULES).is_file():
+        return Pooling()
+    modules = _modules(path)
+    kinds = [kind for kind, _ in modules]
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise InputError(
+            f"{path / MODULES} has the modules {', '.join(kinds)}; only Transformer, Pooling and "
+            "then, if at all, Normalize are supported."
+        )
+    settings = _optional(path / "sentence_bert_config.json")
+    named = _optional(path / "config_sentence_transformers.json")
+    length = settings.get("max_seq_length")
+    if length is not None and (type(length) is not int or length <= FRAME):
+        raise InputError(
+            f"{path / 'sentence_bert_config.json'}: max_seq_length must be a whole number above "
+            f"{FRAME}, not {length!r}."
+        )
+    pooling = path / modules[1][1] / "config.json"
+    if not pooling.is_file():
+        raise InputError(f"{path} has no {modules[1][1]}/config.json; use the publisher's folder.")
+    hf = read_object(pooling)
+    prompt = _prompt(path, named)
+    if prompt and not hf.get("include_prompt", True):
+        raise InputError(f"{pooling}: include_prompt = false is not supported.")
+    return Pooling(
+        mode=_mode(pooling, hf),
+        normalize="Normalize" in kinds,
+        max_tokens=None if length is None else length - FRAME,
+        lowercase=bool(settings.get("do_lower_case")),
+        prompt=prompt,
+        published=True,
+    )
+
+
+def _modules(path: Path) -> list[tuple[str, str]]:
+    """The class and the folder of each module."""
+    file = path / MODULES
+    try:
+        listed = json.loads(read_file(file, MOST))
+        modules = [(one["type"].rpartition(".")[2], one["path"]) for one in listed]
+        inside = all(re.fullmatch(r"[\w-]*", name) for _, name in modules)
+    except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
+        raise InputError(f"{file} does not list modules; download it again.") from error
+    if not inside or (modules and modules[0][1]):
+        raise InputError(
+            f"{file} must have the first module in the folder itself, the others in one below."
+        )
+    return modules
+
+
+def _optional(path: Path) -> dict[str, Any]:
+    """What a file holds that may be missing."""
+    return read_object(path) if path.is_file() else {}
+
+
+def _mode(path: Path, hf: Mapping[str, Any]) -> Mode:
+    """The one way of pooling that is switched on."""
+    switched = [name for key, name in POOLING_MODES.items() if hf.get(key)]
+    chosen = hf.get("pooling_mode", switched)
+    chosen = [chosen] if isinstance(chosen, str) else chosen
+    for mode in get_args(Mode):
+        if chosen == [mode]:
+            return cast("Mode", mode)
+    raise InputError(
+        f"{path}: pooling by {json.dumps(chosen)} is not supported; it must be one of "
+        f"{', '.join(get_args(Mode))}."
+    )
+
+
+def _prompt(path: Path, named: Mapping[str, Any]) -> str:
+    """The prompt that the folder puts before texts by default."""
+    if (name := named.get("default_prompt_name")) is None:
+        return ""
+    prompts = named.get("prompts")
+    prompt = prompts.get(name) if isinstance(prompts, dict) else None
+    if not isinstance(prompt, str):
+        raise InputError(
+            f"{path / 'config_sentence_transformers.json'}: default_prompt_name is {name!r}, but "
+            "prompts has no such text."
+        )
+    return prompt

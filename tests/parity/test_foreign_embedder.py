@@ -1,0 +1,167 @@
+"""Folders of sentence-transformers: the vectors of BERT's class, pooled as their files say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.foreign_folders import SENTENCES
+from tests.parity.test_foreign_answers import ENCODER, HARD, LINES, make, read_tokenizer
+from tests.system.cli.command import Run
+
+import dragoman
+from dragoman.errors import InputError
+
+TEXTS = ["", *LINES, *HARD, " ".join(SENTENCES)]
+MODES = {
+    "mean": "pooling_mode_mean_tokens",
+    "cls": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+    "lasttoken": "pooling_mode_lasttoken",
+}
+LONGEST = 40
+
+
+def write(path: Path, content: object) -> None:
+    """Write a file of JSON, and its folder."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+def sentence_folder(folder: Path, pooling: dict[str, Any], *, normalized: bool = True) -> Any:  # noqa: ANN401
+    """A folder as sentence-transformers writes it, and its model of transformers."""
+    model = make(folder, "bert", "BertModel", ENCODER)
+    model.save_pretrained(folder)
+    kinds = ["Transformer", "Pooling", *["Normalize"] * normalized]
+    paths = ["", "1_Pooling", "2_Normalize"]
+    write(
+        folder / "modules.json",
+        [
+            {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for n, (kind, path) in enumerate(zip(kinds, paths, strict=False))
+        ],
+    )
+    write(folder / "1_Pooling" / "config.json", pooling)
+    write(folder / "sentence_bert_config.json", {"max_seq_length": LONGEST, "do_lower_case": False})
+    return model
+
+
+@torch.no_grad()
+def pooled(model: Any, tokenizer: Any, text: str, mode: str) -> torch.Tensor:  # noqa: ANN401
+    """What sentence-transformers computes before it normalizes."""
+    inputs = tokenizer(text.strip(), truncation=True, max_length=LONGEST, return_tensors="pt")
+    (hidden,) = model(**inputs).last_hidden_state
+    vectors: dict[str, torch.Tensor] = {
+        "mean": hidden.mean(0),
+        "cls": hidden[0],
+        "max": hidden.amax(0),
+        "lasttoken": hidden[-1],
+    }
+    return vectors[mode]
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("mode", MODES)
+def test_vectors_are_those_of_its_class(mode: str, tmp_path: Path, *, normalized: bool) -> None:
+    """Of empty texts, of hard ones and of one over the limit, whose rest is not read: it warns."""
+    keys = {key: key == MODES[mode] for key in MODES.values()}
+    model = sentence_folder(tmp_path, keys, normalized=normalized)
+    tokenizer = read_tokenizer(tmp_path)
+    embedder = dragoman.load(tmp_path, device="cpu")
+    with pytest.warns(UserWarning, match=f"longer than {LONGEST - 2} tokens .*text"):
+        found = embedder.embed(TEXTS)
+    expected = torch.stack([pooled(model, tokenizer, text, mode) for text in TEXTS])
+    if normalized:
+        expected = torch.nn.functional.normalize(expected, dim=1)
+    assert found.dtype == np.float32
+    torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_vector_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
+    """Alone, in another order and in other batches it has the same bits."""
+    sentence_folder(tmp_path, {"pooling_mode": "mean"})
+    embedder = dragoman.load(tmp_path, device="cpu")
+    short = [text for text in TEXTS if len(text) < LONGEST]
+    together = embedder.embed(short)
+    assert together.shape == (len(short), embedder.dim)
+    assert np.array_equal(np.stack([embedder.embed(text) for text in short]), together)
+    assert np.array_equal(embedder.embed(short[::-1], max_batch_tokens=100)[::-1], together)
+    assert embedder.embed([]).shape == (0, embedder.dim)
+
+
+def test_the_command_writes_a_vector_for_each_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As text, JSON and NumPy the same numbers; what was cut and what was empty is counted."""
+    (tmp_path / "made").mkdir()
+    sentence_folder(tmp_path / "made", {"pooling_mode": "mean"})
+    capfd.readouterr()  # what transformers printed
+    call = Run(capfd)
+    lines = tmp_path / "lines.txt"
+    lines.write_text("".join(f"{line}\n" for line in [*SENTENCES[:2], "", " ".join(SENTENCES)]))
+    output = tmp_path / "vectors.npy"
+    text, as_json, array = (
+        call("embed", tmp_path / "made", lines, *options)
+        for options in ([], ["--json"], ["--output", output])
+    )
+    assert (text.code, as_json.code, array.code) == (0, 0, 0)
+    expected = np.load(output)
+    assert expected.shape == (4, ENCODER["hidden_size"])
+    read = np.array([line.split() for line in text.out.splitlines()], np.float32)
+    assert np.array_equal(read, expected)
+    objects = [json.loads(line) for line in as_json.out.splitlines()]
+    assert np.array_equal(np.array([one["vector"] for one in objects], np.float32), expected)
+    assert [one["flags"] for one in objects] == [[], [], ["empty"], ["max_length"]]
+    for done in (text, array):
+        assert "1 cut at the length limit" in done.err
+        assert "1 empty" in done.err
+    assert "does not say how to pool" not in text.err
+
+
+def test_a_prompt_and_lowercasing_are_the_folders(tmp_path: Path) -> None:
+    """The default prompt stands before every text, and texts are lowercased where it says so."""
+    sentence_folder(tmp_path, {"pooling_mode": "mean"})
+    plain = dragoman.load(tmp_path, device="cpu").embed(["query: A man", "query: a man"])
+    prompts = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
+    write(tmp_path / "config_sentence_transformers.json", prompts)
+    assert np.array_equal(dragoman.load(tmp_path, device="cpu").embed("A man"), plain[0])
+    write(tmp_path / "sentence_bert_config.json", {"do_lower_case": True})
+    assert np.array_equal(dragoman.load(tmp_path, device="cpu").embed("A MAN"), plain[1])
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("1_Pooling/config.json", {"pooling_mode": "weightedmean"}, 'by ."weightedmean". is not'),
+        (
+            "1_Pooling/config.json",
+            {"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True},
+            "is not supported",
+        ),
+        ("modules.json", [{"path": "../..", "type": "a.Transformer"}], "in one below"),
+        ("modules.json", [{"path": "", "type": "a.CLIPModel"}], "has the modules CLIPModel"),
+        ("modules.json", {"path": 3}, "does not list modules"),
+        ("modules.json", [{"path": 3, "type": 4}], "does not list modules"),
+        ("sentence_bert_config.json", {"max_seq_length": 10.5}, "must be a whole number"),
+        ("config_sentence_transformers.json", {"default_prompt_name": "a"}, "no such text"),
+    ],
+)
+def test_other_folders_are_refused(file: str, content: object, said: str, tmp_path: Path) -> None:
+    """Each in one sentence, before anything is embedded."""
+    sentence_folder(tmp_path, {"pooling_mode": "mean"})
+    write(tmp_path / file, content)
+    with pytest.raises(InputError, match=said):
+        dragoman.load(tmp_path, device="cpu")
+
+
+def test_an_encoder_reads_up_to_its_last_position(tmp_path: Path) -> None:
+    """RoBERTa's table has two rows that no position looks up; a longer text is cut, not refused."""
+    sizes = {**ENCODER, "pad_token_id": 1, "max_position_embeddings": 34}
+    make(tmp_path, "roberta", "RobertaModel", sizes).save_pretrained(tmp_path)
+    embedder = dragoman.load(tmp_path, device="cpu")
+    assert not embedder.pooling.published
+    assert embedder.max_tokens == 30
+    with pytest.warns(UserWarning, match="longer than 30 tokens"):
+        assert np.isfinite(embedder.embed(" ".join(SENTENCES))).all()
