@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -79,6 +80,86 @@ def test_ours_reads_peft(name: str, tmp_path: Path) -> None:
     assert_same_logits(ours(model, pair), other(wanted, pair))
 
 
+def written_by_peft(folder: Path, base: Path, **options: object) -> Any:  # noqa: ANN401 -- theirs
+    """A folder of peft's for the small Marian, and the model that it is of."""
+    fresh = KINDS["marian"][0].from_pretrained(base, dtype=torch.float32)
+    settings = peft.LoraConfig(
+        **{"r": 4, "lora_alpha": 5, "target_modules": ["q_proj", "v_proj"]} | options
+    )
+    wanted = peft.get_peft_model(fresh, settings).eval()
+    moved(wanted)
+    wanted.save_pretrained(folder)
+    return wanted
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"use_rslora": True},
+        {"rank_pattern": {"v_proj": 2}, "alpha_pattern": {"encoder_attn.q_proj": 9}},
+        {"use_rslora": True, "rank_pattern": {"layers.0.self_attn.q_proj": 3}},
+        {"layers_to_transform": [1], "lora_dropout": 0.1, "init_lora_weights": "gaussian"},
+    ],
+    ids=str,
+)
+@torch.no_grad()
+def test_scales_and_ranks_are_pefts(options: dict[str, object], tmp_path: Path) -> None:
+    """rsLoRA, and matrices with ranks and scales of their own."""
+    base = saved("marian", tmp_path / "base")
+    wanted = written_by_peft(tmp_path / "adapter", base, **options)
+    model, config = load_model(base)
+    merge_adapter(tmp_path / "adapter", model, config)
+    assert_same_logits(ours(model, encoder_decoder=True), other(wanted, encoder_decoder=True))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"use_dora": True},
+        {"bias": "lora_only"},
+        {"lora_bias": True},
+        {"modules_to_save": ["fc1"]},
+        {"trainable_token_indices": {"model.shared": [1, 2]}},
+        {"init_lora_weights": "pissa"},
+        {"init_lora_weights": "olora"},
+        {"alpha_pattern": {".*q_proj": 3}},
+        {"layer_replication": [[0, 1], [0, 1]]},
+        {"alora_invocation_tokens": [1]},
+        {"target_parameters": ["weight"]},
+        {"a_key_of_tomorrow": 1},
+    ],
+    ids=str,
+)
+def test_other_kinds_are_refused(options: dict[str, object], tmp_path: Path) -> None:
+    """What stored adapters alone do not say is refused, and its key is named."""
+    base = saved("marian", tmp_path / "base")
+    (key,) = options
+    real = key not in ("a_key_of_tomorrow", "layer_replication", "target_parameters")
+    written_by_peft(tmp_path / "adapter", base, **(options if real else {}))
+    plain = tmp_path / "adapter" / "adapter_config.json"
+    if not real:
+        plain.write_text(json.dumps(json.loads(plain.read_text("utf-8")) | options), "utf-8")
+    model, config = load_model(base)
+    with pytest.raises(InputError, match=f"{key} .*by peft.$"):
+        merge_adapter(tmp_path / "adapter", model, config)
+
+
+def test_an_adapter_knows_its_base(tmp_path: Path) -> None:
+    """Of another model of the same shapes it is refused; of its own in a copy it is not."""
+    base = saved("marian", tmp_path / "base")
+    model, config = load_model(base)
+    lora = LoraConfig(rank=2)
+    adapt(model, lora)
+    save_adapter(tmp_path, model, config, lora, base)
+    model, config = load_model(base)
+    merge_adapter(tmp_path / "adapter", model, config)
+    model, config = load_model(base)
+    with torch.no_grad():
+        dict(model.named_parameters())["encoder.layers.0.self_attn.q_proj.weight"][0, 0] += 0.1
+    with pytest.raises(InputError, match="adapts other weights than those of the model"):
+        merge_adapter(tmp_path / "adapter", model, config)
+
+
 def test_adapters_of_another_base(tmp_path: Path) -> None:
     """Other shapes, other names and other kinds are refused, each in one sentence."""
     base = saved("marian", tmp_path / "base")
@@ -95,6 +176,11 @@ def test_adapters_of_another_base(tmp_path: Path) -> None:
         ({first.replace("layers.0", "layers.7"): stored[first]}, {}, "which the model does not"),
         (stored, {"use_dora": True}, "use_dora = true is not supported"),
         (stored, {"r": 0}, "r must be 1 or more"),
+        (stored, {"lora_alpha": 1e300}, "must be finite numbers"),
+        (stored, {"rank_pattern": {"q_proj": "2"}}, "r must be 1 or more"),
+        ({k: v for k, v in stored.items() if k != first}, {}, "has lora_B alone"),
+        ({}, {}, "holds no adapters"),
+        ({**stored, first: stored[first] * float("nan")}, {}, "hold NaN or infinity"),
     ):
         save_file(tensors, folder / "adapter_model.safetensors")
         before = plain.read_text("utf-8")

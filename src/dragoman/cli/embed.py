@@ -33,7 +33,9 @@ def embed(  # noqa: PLR0913 -- the options of the verb
     file: FileOrText = None,
     *,
     max_batch_tokens: Annotated[int, BATCH_TOKENS] = 8192,
-    as_json: Annotated[bool, option("Print a JSON object per line: vector, flags.", "--json")] = False,
+    as_json: Annotated[
+        bool, option("Print a JSON object per line: vector, flags.", "--json")
+    ] = False,
     device: Device = "auto",
     verify: Verify = False,
     output: OutputFile = None,

@@ -5,7 +5,11 @@ what is written here; those of a model of our own have our names, with `k_proj` 
 """
 
 import json
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +31,21 @@ from dragoman.models.lora import Adapted, LoraConfig, targets
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
 """What peft puts before the names of a model."""
-ONLY: Mapping[str, tuple[Any, ...]] = {
-    "peft_type": ("LORA",),
-    "bias": ("none",),
-    "use_dora": (False, None),
-    "use_rslora": (False, None),
-    "rank_pattern": ({}, None),
-    "alpha_pattern": ({}, None),
-    "modules_to_save": ([], None),
-}
-"""Keys of peft's config, and the values that are read here."""
+LARGEST = 1e6
+"""Above any alpha that is of use."""
+BASE = "base_sha256"
+"""Key of the hash of the adapted weights, in the metadata of the tensors: peft ignores it."""
+HARMLESS = (
+    "alpha_pattern auto_mapping base_model_name_or_path eva_config exclude_modules inference_mode "
+    "init_lora_weights layers_pattern layers_to_transform lora_alpha lora_dropout megatron_core "
+    "peft_type peft_version qalora_group_size r rank_pattern revision runtime_config "
+    "target_modules task_type use_rslora"
+)
+"""Keys of peft's config that are read, or that do not change what stored adapters compute."""
+OFF: tuple[object, ...] = (None, False, "none", "", [], {})
+"""Values that switch off what any other key stands for."""
+PLAIN_INITS = (None, True, False, "gaussian", "orthogonal", "eva")
+"""Values of `init_lora_weights` that leave the weights of the base as they were."""
 
 
 def save_adapter(
@@ -48,9 +57,10 @@ def save_adapter(
     for queries, keys and values).
     """
     names = _names_there(model, config)
-    tensors = dict[str, torch.Tensor]()
+    tensors, adapted = dict[str, torch.Tensor](), set[str]()
     for path, module in model.named_modules():
         if isinstance(module, Adapted):
+            adapted.add(path)
             for part in module.adapters:
                 name = names[f"{path.rpartition('.')[0]}.{part}"]
                 for letter in ("A", "B"):
@@ -70,7 +80,7 @@ def save_adapter(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / WEIGHTS, "adapters") as file:
-            save_file(tensors, file, {"format": "pt"})
+            save_file(tensors, file, {"format": "pt", BASE: _digest(model, adapted)})
         with replacing(folder / CONFIG, "adapters") as file:
             file.write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n", "utf-8")
     except (OSError, SafetensorError) as error:
@@ -98,42 +108,121 @@ def base_of(folder: Path) -> Path | None:
 def merge_adapter(folder: Path, model: nn.Module, config: FolderConfig) -> None:
     """Add the adapters in `folder` to the weights of the model that they adapt.
 
-    Raises InputError for adapters of another kind than plain LoRA, and for those of another base.
+    Raises InputError for adapters of another kind than LoRA (rsLoRA and other ranks and scales of
+    single matrices included), that are incomplete or not finite, and for those of another base.
     """
-    hf = read_object(folder / CONFIG)
-    for key, values in ONLY.items():
-        if hf.get(key, values[0]) not in values:
-            value = json.dumps(hf[key])
-            raise InputError(
-                f"{folder / CONFIG}: {key} = {value} is not supported; merge it by peft."
-            )
-    rank, alpha = hf.get("r"), hf.get("lora_alpha", 8)
-    if not isinstance(rank, int) or rank < 1 or not isinstance(alpha, int | float):
-        raise InputError(f"{folder / CONFIG}: r must be 1 or more, and lora_alpha a number.")
-    with reading(folder / WEIGHTS) as stored:
-        left = {name.removeprefix(PREFIX): stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
+    scaling = _Scaling.of(folder / CONFIG, read_object(folder / CONFIG))
+    file = folder / WEIGHTS
+    with reading(file) as stored:
+        tensors = {name.removeprefix(PREFIX): stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
+        base = (stored.metadata() or {}).get(BASE)
     names, places = _names_there(model, config), targets(model)
-    for ours, theirs in names.items():
-        low = [left.pop(f"{theirs}.lora_{letter}.weight", None) for letter in ("A", "B")]
-        if low[0] is None or low[1] is None:
-            continue
+    pairs = _pairs(file, tensors, names)
+    if base not in (None, _digest(model, {places[ours][0] for ours in pairs})):
+        raise InputError(
+            f"{file} adapts other weights than those of the model that base_model_name_or_path of "
+            f"{folder / CONFIG} names; write the path of the model that it was trained on."
+        )
+    for ours, (a, b) in pairs.items():
         path, at, parts = places[ours]
         weight = model.get_parameter(f"{path}.weight")
-        size = len(weight) // parts
-        a, b = (tensor.float() for tensor in low if tensor is not None)
-        if a.shape != (rank, weight.shape[1]) or b.shape != (size, rank):
+        size, rank = len(weight) // parts, len(a)
+        shapes = (rank, weight.shape[1]), (size, rank)
+        if (a.shape, b.shape) != shapes or rank not in scaling.ranks:
             raise InputError(
-                f"{folder / WEIGHTS} adapts another model: {theirs} has adapters of "
+                f"{file} adapts another model: {names[ours]} has adapters of "
                 f"{tuple(b.shape)} by {tuple(a.shape)}, but the weight is "
-                f"{(size, weight.shape[1])} and r is {rank}."
+                f"{(size, weight.shape[1])} and r is {scaling.ranks[0]}."
             )
-        weight[at * size : (at + 1) * size] += alpha / rank * (b @ a)
+        weight[at * size : (at + 1) * size] += scaling.factor(names[ours], rank) * (b @ a)
+
+
+def _pairs(
+    file: Path, tensors: Mapping[str, torch.Tensor], names: Mapping[str, str]
+) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    """The adapters A and B by our names. Raises InputError where they are not whole or not ours."""
+    left, pairs = dict(tensors), dict[str, tuple[torch.Tensor, torch.Tensor]]()
+    for ours, theirs in names.items():
+        found = [left.pop(f"{theirs}.lora_{letter}.weight", None) for letter in ("A", "B")]
+        match found:
+            case [None, None]:
+                continue
+            case [torch.Tensor() as a, torch.Tensor() as b]:
+                pairs[ours] = a.float(), b.float()
+            case _:
+                half = "AB"[found[0] is None]
+                raise InputError(
+                    f"{file} is incomplete: {theirs} has lora_{half} alone; get the file anew."
+                )
+        if not all(bool(tensor.isfinite().all()) for tensor in pairs[ours]):
+            raise InputError(
+                f"{file}: the adapters of {theirs} hold NaN or infinity, so the training that "
+                "wrote them had failed; use an earlier checkpoint."
+            )
     if left:
-        module = min(left).rpartition(".lora_")[0]
+        module, _, rest = min(left).rpartition(".lora_")
         raise InputError(
-            f"{folder / WEIGHTS} adapts {module}, which the model does not have"
+            f"{file} adapts {module or rest}, which the model does not have"
             f"{did_you_mean(module, names.values()) or '.'}"
         )
+    if not pairs:
+        raise InputError(f"{file} holds no adapters; get the file anew.")
+    return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaling:
+    """What the product of two adapters is multiplied by."""
+
+    ranks: tuple[int, ...]
+    alpha: float
+    alphas: Mapping[str, float]
+    """Of single matrices, by the ends of their names."""
+    stabilized: bool
+    """Whether alpha is divided by the root of the rank (rsLoRA, Kalajdzievski, 2023)."""
+
+    @classmethod
+    def of(cls, file: Path, hf: Mapping[str, Any]) -> "_Scaling":
+        """Read peft's config. Raises InputError for what is not supported."""
+        known = HARMLESS.split()
+        wrong = {k: value for k, value in hf.items() if k not in known and value not in OFF}
+        if hf.get("peft_type") != "LORA":
+            wrong["peft_type"] = hf.get("peft_type")
+        if (init := hf.get("init_lora_weights")) not in PLAIN_INITS:
+            wrong["init_lora_weights"] = init  # PiSSA and others change the base
+        for key, value in wrong.items():
+            shown = f"{json.dumps(value):.80}"
+            raise InputError(f"{file}: {key} = {shown} is not supported; merge it by peft.")
+        alphas, patterns = hf.get("alpha_pattern") or {}, hf.get("rank_pattern") or {}
+        if not isinstance(alphas, dict) or not isinstance(patterns, dict):
+            raise InputError(f"{file}: rank_pattern and alpha_pattern must be tables.")
+        if regex := next((key for key in alphas if not re.fullmatch(r"[\w.]+", key)), None):
+            raise InputError(
+                f"{file}: alpha_pattern has the pattern {regex!r:.80}; only names of modules are "
+                "supported: merge it by peft."
+            )
+        ranks, alpha = (hf.get("r"), *patterns.values()), hf.get("lora_alpha", 8)
+        if any(type(rank) is not int or rank < 1 for rank in ranks):
+            raise InputError(f"{file}: r must be 1 or more, and so must rank_pattern.")
+        for number in (alpha, *alphas.values()):
+            if type(number) not in (int, float) or not abs(number) <= LARGEST:
+                raise InputError(f"{file}: lora_alpha and alpha_pattern must be finite numbers.")
+        return cls(ranks, alpha, alphas, bool(hf.get("use_rslora")))
+
+    def factor(self, name: str, rank: int) -> float:
+        """Return the factor of the matrix `name`; of several patterns the first counts."""
+        ends = (alpha for end, alpha in self.alphas.items() if f".{name}".endswith(f".{end}"))
+        return next(ends, self.alpha) / (math.sqrt(rank) if self.stabilized else rank)
+
+
+def _digest(model: nn.Module, paths: Iterable[str]) -> str:
+    """SHA-256 of the weights of these modules in fp32, as they are before adapters are merged."""
+    digest = sha256()
+    for path in sorted(paths):
+        weight = model.get_parameter(f"{path}.weight").detach().float().cpu().contiguous()
+        digest.update(path.encode())
+        digest.update(weight.numpy().data)
+    return digest.hexdigest()
 
 
 def _names_there(model: nn.Module, config: FolderConfig) -> dict[str, str]:
