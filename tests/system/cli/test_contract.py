@@ -48,7 +48,7 @@ VERBS: dict[str, str | None] = {
     "embed": "--max-batch-tokens --json --device --verify --output --resume",
     "evaluate": (
         "--src --ref --hyp --src-lang --tgt-lang --tokenize --beam-size --length-penalty "
-        "--max-batch-tokens --text --split --data --layout --json --device --verify"
+        "--max-batch-tokens --text --split --data --layout --json --device --compute --verify"
     ),
     "score": "--src --tgt --json --src-lang --tgt-lang --device --verify",
     "inspect": (
