@@ -150,7 +150,7 @@ class DeviceTable:
 
 def default_devices_file() -> Path:
     """Where a user's own table is looked for: the XDG folder of configuration."""
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 -- pathlib raises where there is no home
     return Path(base) / "dragoman" / "devices.toml"
 
 

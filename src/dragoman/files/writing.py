@@ -59,6 +59,17 @@ def write_durably(target: Path, text: str) -> None:
         raise
 
 
+def user_folder(variable: str, default: str) -> Path:
+    """Return this package's folder in the user's folder that an XDG variable names.
+
+    `default` is the folder in the home folder without it. Raises InputError where there is neither.
+    """
+    try:
+        return Path(os.environ.get(variable) or Path.home() / default) / "dragoman"
+    except RuntimeError as error:
+        raise InputError(f"This user has no home folder; set HOME or {variable}.") from error
+
+
 def _sync_entries(folder: Path) -> None:
     """Bring the names in a folder to the disk, where the system can open folders."""
     if sys.platform == "win32":

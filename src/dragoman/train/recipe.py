@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import reject_pipe
+from dragoman.files.writing import user_folder
 from dragoman.models import ModelConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.models.lora import LoraConfig
@@ -67,8 +68,7 @@ class DataFiles:
         """Where tokenised corpora are kept."""
         if self.cache is not None:
             return Path(self.cache)
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        return Path(base) / "dragoman" / "corpora"
+        return user_folder("XDG_CACHE_HOME", ".cache") / "corpora"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

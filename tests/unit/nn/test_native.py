@@ -1,7 +1,13 @@
 """What is compiled computes what PyTorch computes."""
 
+import os
+import shutil
 import stat
+import subprocess
+import sys
+from collections.abc import Callable
 from copy import deepcopy
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -174,24 +180,125 @@ def test_broken_logits_stay_broken() -> None:
     assert LogSoftmax()(logits_NV).isnan().all(dim=1).tolist() == [False, True, True, True]
 
 
-def test_without_a_compiler_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither where there is none, nor where it fails."""
-    monkeypatch.setenv("CC", "no-such-compiler")
-    assert native._loaded.__wrapped__() is None
-    monkeypatch.setenv("CC", "false")
-    assert native._loaded.__wrapped__() is None
+@pytest.mark.parametrize("compiler", ["no-such-compiler", "false"])
+def test_without_a_compiler_it_is_said_why(monkeypatch: pytest.MonkeyPatch, compiler: str) -> None:
+    """One warning, both where there is no compiler and where it fails."""
+    monkeypatch.setenv("CC", compiler)
+    with pytest.warns(UserWarning, match="slower than they could be") as found:
+        assert native._loaded.__wrapped__() is None
+    assert len(found) == 1
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compiler that is quick: it writes what the real one once made."""
+    folder = tmp_path_factory.mktemp("compiler")
+    real = shutil.which(os.environ.get("CC", "cc"))
+    assert real is not None
+    made = native._compile(real, folder)
+    script = folder / "cc"
+    script.write_text(
+        "#!/bin/sh\n"
+        "[ $# -gt 1 ] || exit 0\n"  # --version
+        'while [ "$1" != -o ]; do shift; done\n'
+        f'cp {made} "$2"\n'
+    )
+    script.chmod(0o700)
+    return script
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiler: Path) -> Path:
+    """The file of the library in a cache folder of the test."""
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert native._loaded.__wrapped__() is not None
+    (file,) = (tmp_path / "dragoman").iterdir()
+    return file
 
 
 @needs_compiler
-def test_what_was_compiled_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In the user's cache folder, which nobody else may write; a folder that is a file is none."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert native._loaded.__wrapped__() is not None
-    (kept,) = (tmp_path / "dragoman").iterdir()
-    assert kept.suffix == ".so"
-    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+def test_what_was_compiled_is_kept(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the user may write it; its name has its hash; a folder that is a file is none."""
+    assert kept.stem.endswith(f"-{sha256(kept.read_bytes()).hexdigest()}")
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (kept.parent, kept)] == [0o700, 0o600]
     before = kept.stat().st_mtime_ns
     assert native._loaded.__wrapped__() is not None
     assert kept.stat().st_mtime_ns == before
     monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
-    assert native._loaded.__wrapped__() is None
+    with pytest.warns(UserWarning, match="Not a directory"):
+        assert native._loaded.__wrapped__() is None
+
+
+def cut_short(file: Path) -> None:
+    """Keep the first half."""
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def empty(file: Path) -> None:
+    """Keep nothing."""
+    file.write_bytes(b"")
+
+
+def link(file: Path) -> None:
+    """Move the library elsewhere and put a link in its place."""
+    file.symlink_to(file.rename(file.parent.parent / "elsewhere"))
+
+
+def open_to_others(file: Path) -> None:
+    """Let everybody write."""
+    file.chmod(0o666)
+
+
+@needs_compiler
+@pytest.mark.parametrize("change", [cut_short, empty, link, open_to_others])
+def test_a_file_that_cannot_be_trusted_is_compiled_again(
+    kept: Path, change: Callable[[Path], None]
+) -> None:
+    """Another or a damaged library is not loaded but replaced by a whole one."""
+    content = kept.read_bytes()
+    change(kept)
+    with pytest.raises(OSError):  # noqa: PT011 -- the kernel's words for a link
+        native._load(kept)
+    assert native._loaded.__wrapped__() is not None
+    (file,) = kept.parent.iterdir()
+    assert file.is_file()
+    assert not file.is_symlink()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_bytes() == content
+
+
+@needs_compiler
+def test_nothing_is_loaded_from_a_folder_of_others(kept: Path) -> None:
+    """A folder in which others may write, or of another user, is named in the warning."""
+    kept.parent.chmod(0o770)
+    with pytest.warns(UserWarning, match=f"chmod go-w {kept.parent}"):
+        assert native._loaded.__wrapped__() is None
+    kept.parent.chmod(0o700)
+    if os.getuid() == 0:
+        os.chown(kept.parent, 12345, 12345)
+        with pytest.warns(UserWarning, match="belongs to another user"):
+            assert native._loaded.__wrapped__() is None
+
+
+NO_HOME = """
+import os
+from dragoman.nn.cpu.native import native
+os.setgroups([])
+os.setgid(54321)
+os.setuid(54321)
+assert native() is None
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("home", [None, "/"])
+def test_a_user_without_a_home_is_told(home: str | None) -> None:
+    """One warning, no traceback."""
+    hidden = {"HOME", "XDG_CACHE_HOME"}
+    environment = {k: v for k, v in os.environ.items() if k not in hidden}
+    environment |= {} if home is None else {"HOME": home}
+    found = subprocess.run(
+        [sys.executable, "-c", NO_HOME], env=environment, check=True, capture_output=True, text=True
+    )
+    assert found.stderr.count("slower than they could be") == 1

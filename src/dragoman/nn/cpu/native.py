@@ -1,18 +1,21 @@
 """`native.c`, compiled on first use where there is a C compiler.
 
-It is optional: whoever asks gets None where it cannot be had, and computes the same with PyTorch.
-The result is kept in the user's cache folder, under a name that depends on the source, the compiler
-and the processor.
+It is optional: where it is missing, callers get None and compute the same with PyTorch, and one
+warning says why. The library is kept in the user's cache folder; its name depends on the source,
+the compiler and the processor and ends in the SHA-256 of the file. Only a file with that hash is
+loaded, and only if it and its folder belong to this user and nobody else may write to them.
 """
 
 import ctypes
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from hashlib import sha256
@@ -23,10 +26,14 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from dragoman.errors import InputError
+from dragoman.files.writing import rename_durably, user_folder
+
 SOURCE = Path(__file__).with_name("native.c")
 FLAGS = ("-O3", "-march=native", "-std=c11", "-fPIC", "-ffp-contract=off", "-fno-math-errno")
 WIDE = ("-mprefer-vector-width=512",) if platform.machine() in {"x86_64", "AMD64"} else ()
 THREADED = "-fopenmp"
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _LOCK = Lock()
 _IMITATED = ContextVar("_IMITATED", default=False)
 
@@ -71,12 +78,20 @@ class _Imitated:
 
 @cache
 def _loaded() -> Functions | None:
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None or not torch.backends.mkldnn.is_available():
+    if not torch.backends.mkldnn.is_available():
         return None
+    compiler = shutil.which(os.environ.get("CC", "cc"))
     try:
-        functions = ctypes.CDLL(str(_compiled(compiler)))
-    except (OSError, subprocess.SubprocessError):
+        if compiler is None:
+            raise FileNotFoundError(0, "there is no C compiler; install one, such as gcc")
+        functions = _library(compiler)
+    except (OSError, InputError, subprocess.SubprocessError) as error:
+        reason = str(getattr(error, "strerror", None) or error).removesuffix(".")
+        warnings.warn(
+            "decoding and training on this CPU are slower than they could be, since their inner "
+            f"loops cannot be compiled: {reason}.",
+            stacklevel=1,
+        )
         return None
     at, size = ctypes.c_void_p, ctypes.c_long
     functions.product.argtypes = (at, at, at, at, at, ctypes.c_int, at, size)
@@ -94,24 +109,62 @@ def _loaded() -> Functions | None:
     return functions
 
 
-def _compiled(compiler: str) -> Path:
-    """Return the file of the compiled functions, which is made unless it is there."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
+def _library(compiler: str) -> ctypes.CDLL:
+    """Load the functions; compile them unless there is a file that is whole. Raises OSError."""
+    folder = user_folder("XDG_CACHE_HOME", ".cache")
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout  # noqa: S603 -- the user's own compiler
-    known = (
-        SOURCE.read_bytes(),
-        version,
-        FLAGS,
-        WIDE,
-        _processor(),
-        _threads(),
-    )
-    file = folder / f"native-{sha256(repr(known).encode()).hexdigest()[:16]}.so"
-    if not file.is_file():
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    known = (SOURCE.read_bytes(), version, FLAGS, WIDE, _processor(), _threads())
+    start = f"native-{sha256(repr(known).encode()).hexdigest()[:16]}"
+    with _opened(folder, os.O_DIRECTORY) as entries:
+        _reject_foreign(entries, folder)
+        for file in folder.glob(f"{start}-*.so"):
+            with suppress(OSError):
+                return _load(file)
+            file.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            _compile(compiler, Path(scratch)).replace(file)
-    return file
+            made = _compile(compiler, Path(scratch))
+            made.chmod(0o600)
+            file = folder / f"{start}-{sha256(made.read_bytes()).hexdigest()}.so"
+            rename_durably(made, file)
+        return _load(file)
+
+
+@contextmanager
+def _opened(path: Path, kind: int = 0) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | kind)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _load(file: Path) -> ctypes.CDLL:
+    """Load a library whose name ends in its hash. Raises OSError for any other file.
+
+    What is loaded is what was read: the descriptor is opened again, not the name.
+    """
+    with _opened(file) as descriptor:
+        _reject_foreign(descriptor, file)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, f"{file} is not a regular file; remove it")
+        with open(descriptor, "rb", closefd=False) as stream:
+            digest = sha256(stream.read()).hexdigest()
+        if not file.stem.endswith(f"-{digest}"):
+            raise OSError(0, f"{file} is damaged; remove it")
+        by_descriptor = Path(f"/proc/self/fd/{descriptor}")
+        return ctypes.CDLL(str(by_descriptor if by_descriptor.exists() else file))
+
+
+def _reject_foreign(descriptor: int, path: Path) -> None:
+    """Raise OSError for a file or folder that is another user's, or that others may write."""
+    about = os.fstat(descriptor)
+    if about.st_uid != os.getuid():
+        raise PermissionError(
+            0, f"{path} belongs to another user; set XDG_CACHE_HOME to a folder of your own"
+        )
+    if about.st_mode & WRITABLE_BY_OTHERS:
+        raise PermissionError(0, f"other users may write to {path}; chmod go-w {path}")
 
 
 def _compile(compiler: str, scratch: Path) -> Path:
