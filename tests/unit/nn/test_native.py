@@ -281,6 +281,30 @@ def test_nothing_is_loaded_from_a_folder_of_others(kept: Path) -> None:
             assert native._loaded.__wrapped__() is None
 
 
+FORKED = """
+import os, signal, torch
+import dragoman.nn
+torch.set_num_threads(2)
+square, many = torch.ones(600, 600), torch.ones(10**6)
+expected = (square @ square).sum() + many.exp().sum()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    same = torch.equal((square @ square).sum() + many.exp().sum(), expected)
+    os._exit(0 if same and torch.get_num_threads() == 2 else 1)
+status = os.waitpid(child, 0)[1]
+assert status == 0, status
+assert torch.equal((square @ square).sum() + many.exp().sum(), expected)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_computes_with_threads() -> None:
+    """As under gunicorn's `--preload`: in the child and then in the parent, with the same bits."""
+    environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+    subprocess.run([sys.executable, "-c", FORKED], env=environment, check=True, timeout=100)
+
+
 NO_HOME = """
 import os
 from dragoman.nn.cpu.native import native

@@ -34,6 +34,8 @@ FLAGS = ("-O3", "-march=native", "-std=c11", "-fPIC", "-ffp-contract=off", "-fno
 WIDE = ("-mprefer-vector-width=512",) if platform.machine() in {"x86_64", "AMD64"} else ()
 THREADED = "-fopenmp"
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+HARD_PAUSE = 2
+"""`omp_pause_hard` of OpenMP 5.0, section 3.2.44."""
 _LOCK = Lock()
 _IMITATED = ContextVar("_IMITATED", default=False)
 
@@ -194,3 +196,17 @@ def _processor() -> bytes:
     except OSError:
         return f"{platform.machine()} {platform.processor()}".encode()
     return b"".join(line for line in lines if line.startswith((b"flags", b"model", b"Features")))
+
+
+def _end_threads() -> None:
+    """End the threads of GNU OpenMP; the next parallel loop starts them again.
+
+    A forked child inherits its parent's record of these threads but not the threads, and its first
+    parallel loop, of PyTorch or of `native.c`, would wait for them forever.
+    """
+    for file in _threads():
+        ctypes.CDLL(file).omp_pause_resource_all(HARD_PAUSE)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_end_threads)
