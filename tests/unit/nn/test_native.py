@@ -17,11 +17,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.processors import needs_compiler, without_compiler
 
+from dragoman.errors import InputError
+from dragoman.models.plan.ancestors import Sources
 from dragoman.models.plan.layers import PlannedNorm
 from dragoman.models.plan.products import can_pack
-from dragoman.models.plan.quantized import BLOCK, QuantizedLinear, quantized
-from dragoman.nn import Linear
+from dragoman.models.plan.quantized import BLOCK, MOST_INPUTS, QuantizedLinear, quantized
+from dragoman.nn import KeyValue, Linear
 from dragoman.nn.cpu import native
+from dragoman.nn.cpu.cross_entropy import cross_entropy
 from dragoman.nn.cpu.ranking import LogSoftmax, top_tokens
 from dragoman.nn.norm import LayerNorm, RMSNorm
 
@@ -110,6 +113,60 @@ def test_a_product_stays_within_the_memory_it_is_given(rows: int) -> None:
     assert product(x_MI, out_MO=space_MO) is space_MO
     assert torch.equal(space_MO, product(x_MI))
     assert space_X[rows * 40 :].tolist() == [7.0] * 40
+
+
+@needs_compiler
+@torch.inference_mode()
+def test_sums_of_the_largest_integers_fit_and_larger_layers_are_refused() -> None:
+    """Every product is 127 * 127 or -127 * 127; one more input could overflow 32 bits."""
+    widest = Linear(MOST_INPUTS, 2, bias=False)
+    widest.weight[0], widest.weight[1] = 1.0, -1.0
+    found_MO = QuantizedLinear(widest)(torch.ones(2, MOST_INPUTS))
+    torch.testing.assert_close(found_MO, torch.tensor([[1.0, -1.0]] * 2) * MOST_INPUTS)
+    assert 255 * 127 * MOST_INPUTS < 2**31 <= 255 * 127 * (MOST_INPUTS + 1)
+    with pytest.raises(InputError, match="66,311 inputs"):
+        QuantizedLinear(Linear(MOST_INPUTS + 1, 1))
+
+
+@needs_compiler
+@torch.inference_mode()
+def test_a_source_longer_than_a_stack() -> None:
+    """The scores of a row, 12 MB here, are on the heap; equal values have themselves as mean."""
+    functions, length = native.native(), 3_000_000
+    assert functions is not None
+    sources = Sources(functions, (1, 1, 1), torch.ones(1, length, dtype=torch.bool))
+    sources.rows_at(torch.zeros(2, dtype=torch.int32))
+    kv = KeyValue(torch.zeros(1, 1, length, 1), torch.ones(1, 1, length, 1))
+    found_MX = sources.attend(*sources.laid_out(kv), torch.ones(2, 1))
+    assert found_MX.tolist() == [[1.0], [1.0]]
+    with pytest.raises(ValueError, match="1 queries for 2 rows"):
+        sources.attend(*sources.laid_out(kv), torch.ones(1, 1))
+
+
+@needs_compiler
+@torch.inference_mode()
+def test_what_is_compiled_reads_no_other_layout() -> None:
+    """Another dtype or shape, or numbers that are not side by side, are an error."""
+    product, x_MI = QuantizedLinear(Linear(8, 4)), torch.randn(3, 8)
+    for residual_MO in (torch.randn(4, 3).t(), torch.randn(2, 4), torch.randn(3, 4).double()):
+        with pytest.raises(ValueError, match="must be contiguous"):
+            product.plus(x_MI, residual_MO)
+    with pytest.raises(ValueError, match="must be contiguous"):
+        product(x_MI.double())
+    with pytest.raises(ValueError, match="must be contiguous"):
+        product(x_MI, out_MO=torch.empty(3, 5))
+    with pytest.raises(ValueError, match="must be contiguous"):
+        PlannedNorm(LayerNorm(8), native.native())(torch.randn(3, 7))
+    with pytest.raises(ValueError, match="must be contiguous"):
+        cross_entropy(x_MI, torch.zeros(3, dtype=torch.int32), 0.1)
+    with pytest.raises(ValueError, match="must be contiguous"):
+        cross_entropy(x_MI, torch.zeros(2, dtype=torch.int64), 0.1)
+    log_softmax = LogSoftmax()
+    log_softmax(torch.randn(3, 8))
+    with pytest.raises(ValueError, match="must be contiguous"):
+        log_softmax(torch.randn(3, 9))
+    with pytest.raises(ValueError, match="no 9 best of 8"):
+        top_tokens(x_MI, 9)
 
 
 @given(SEEDS, ROWS, COLUMNS)

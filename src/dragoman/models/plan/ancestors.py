@@ -236,6 +236,8 @@ def _attend(
 ) -> Tensor:
     """`attend` of `native.c`; `own` tells that keys and values stand behind the queries."""
     rows, (given, stride), dtype = reads.rows, q_MX.shape, q_MX.dtype
+    if given < rows:
+        raise ValueError(f"{given} queries for {rows} rows")
     q_MX = q_MX.float().contiguous()
     out_MX = torch.empty(given, width)
     if given > rows:

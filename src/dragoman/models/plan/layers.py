@@ -30,7 +30,7 @@ from dragoman.nn import (
     soft_cap,
 )
 from dragoman.nn.cpu.elementwise import silu
-from dragoman.nn.cpu.native import Functions
+from dragoman.nn.cpu.native import Functions, address
 from dragoman.nn.layers import Layer
 from dragoman.nn.norm import LayerNorm, RMSNorm
 
@@ -208,7 +208,8 @@ class PlannedNorm:
             normed_MD: Tensor = self._module(x_MD)
             return normed_MD
         x_MD, out_MD = x_MD.contiguous(), torch.empty(x_MD.shape)
-        self._functions.norm(self._at, x_MD.data_ptr(), out_MD.data_ptr(), len(x_MD))
+        source = address(x_MD, torch.float32, len(x_MD), self._by.columns)
+        self._functions.norm(self._at, source, out_MD.data_ptr(), len(x_MD))
         return out_MD
 
 
@@ -271,7 +272,8 @@ class PlannedFeedForward:
         if self._compiled is not None:
             hidden_MF = torch.empty(len(inner), inner.shape[1] // (1 + self._gated))
             compute = self._compiled.gate if self._gated else self._compiled.silu
-            compute(inner.data_ptr(), hidden_MF.data_ptr(), *hidden_MF.shape)
+            source = address(inner, torch.float32, *inner.shape)
+            compute(source, hidden_MF.data_ptr(), *hidden_MF.shape)
             return hidden_MF
         if not self._gated:
             return self._activation(inner)

@@ -12,11 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.errors import InputError
 from dragoman.models.plan.program import Program
-from dragoman.nn.cpu.native import native
+from dragoman.nn.cpu.native import address, native
 
 LARGEST = 127
 """The largest integer: symmetric, so that 0 stays 0."""
+MOST_INPUTS = (2**31 - 1) // (255 * LARGEST)
+"""Inputs up to which every sum of `native.c` fits in 32 bits: its vectors are 0 to 255."""
 TILE_OUTPUTS = 64
 """Outputs that `native.c` computes side by side."""
 BLOCK = 256
@@ -42,8 +45,14 @@ class QuantizedLinear:
     def __init__(self, *linears: nn.Linear, first_scale: float = 1.0) -> None:
         """Round the weights; what the first map returns is multiplied by `first_scale`.
 
-        Its integers are those of its own weights, whatever the scale.
+        Its integers are those of its own weights, whatever the scale. Raises InputError for more
+        than `MOST_INPUTS` inputs.
         """
+        if linears[0].in_features > MOST_INPUTS:
+            raise InputError(
+                f"int8 is exact for layers of at most {MOST_INPUTS:,} inputs, and this model has "
+                f"one of {linears[0].in_features:,}; ask for bfloat16 or float32."
+            )
         weight_OI, w_scale_O1 = _rounded([each.weight for each in linears])
         self.outputs, self.inputs = weight_OI.shape
         scale_O = torch.ones(self.outputs)
@@ -126,14 +135,15 @@ class QuantizedLinear:
         x_MI = x_MI.contiguous()
         out_MO = torch.empty(rows, self.outputs) if out_MO is None else out_MO
         vectors_MI, scale_M = torch.empty(x_MI.shape, dtype=torch.uint8), torch.empty(rows)
+        result = rows, self.outputs
         self._native.product(
             self._at,
-            x_MI.data_ptr(),
+            address(x_MI, torch.float32, rows, self._inputs),
             vectors_MI.data_ptr(),
             scale_M.data_ptr(),
-            None if residual_MO is None else residual_MO.data_ptr(),
+            None if residual_MO is None else address(residual_MO, torch.float32, *result),
             relu,
-            out_MO.data_ptr(),
+            address(out_MO, torch.float32, *result),
             rows,
         )
         return out_MO

@@ -12,7 +12,7 @@ operators, which compute the same up to rounding, take ten passes over memory.
 import torch
 from torch import Tensor
 
-from dragoman.nn.cpu.native import Functions, native_for
+from dragoman.nn.cpu.native import Functions, address, native_for
 
 
 def cross_entropy(logits_MV: Tensor, targets_M: Tensor, smoothing: float) -> Tensor:
@@ -40,11 +40,13 @@ def cross_entropy_with_gradient(
 def _native_loss(
     functions: Functions, logits_MV: Tensor, targets_M: Tensor, smoothing: float, *, gradient: bool
 ) -> Tensor:
-    losses_M, targets_M = torch.empty(len(targets_M)), targets_M.contiguous()
-    where = logits_MV.data_ptr(), targets_M.data_ptr(), losses_M.data_ptr()
+    rows, columns = logits_MV.shape
+    losses_M, targets_M = torch.empty(rows), targets_M.contiguous()
     half = logits_MV.dtype is torch.bfloat16
-    if functions.cross_entropy(*where, *logits_MV.shape, smoothing, gradient, half):
-        raise IndexError(f"a target is not one of the {logits_MV.shape[1]} tokens")
+    targets = address(targets_M, torch.int64, rows)
+    where = logits_MV.data_ptr(), targets, losses_M.data_ptr()
+    if functions.cross_entropy(*where, rows, columns, smoothing, gradient, half):
+        raise IndexError(f"a target is not one of the {columns} tokens")
     return losses_M.sum()
 
 

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #ifdef __AVX512VNNI__
 #include <immintrin.h>
@@ -17,6 +18,13 @@
 #define ENOUGH 100000 /* numbers below which waking a second thread costs more than it saves */
 #define MANY_PRODUCTS 16000000 /* of integers: the same */
 #define PART 16384 /* numbers of a long row that a thread takes at a time */
+
+/* The nearest integer to x, the even one of two, in the lowest bits: of 1.5 * 2^23 + x in float32. For
+   |x| < 2^22; any other number, NaN too, gives some bits. */
+static inline uint32_t nearest(float x) {
+    union { float number; uint32_t bits; } sum = {.number = x + 12582912.0f};
+    return sum.bits;
+}
 
 /* e^x for x <= 0, relative error below 3e-7: 2^n e^r with |r| <= ln(2)/2, e^r by Taylor's series. */
 static inline float exponential(float x) {
@@ -31,7 +39,7 @@ static inline float exponential(float x) {
     sum = fmaf(sum, r, 0.5f);
     sum = fmaf(sum, r, 1.0f);
     sum = fmaf(sum, r, 1.0f);
-    union { int32_t bits; float number; } power = {.bits = ((int32_t)n + 127) << 23};
+    union { uint32_t bits; float number; } power = {.bits = (nearest(n) + 127) << 23};
     return sum * power.number;
 }
 
@@ -166,7 +174,7 @@ static void multiply(const struct Matrix *matrix, const float *x, uint8_t *vecto
         float factor = largest > 0.0f ? 127.0f / largest : 0.0f;
         scale[n] = largest / 127.0f + broken;
 #pragma omp simd
-        for (long i = 0; i < inputs; i++) to[i] = (uint8_t)((int32_t)rintf(from[i] * factor) + 128);
+        for (long i = 0; i < inputs; i++) to[i] = (uint8_t)(nearest(from[i] * factor) + 128);
     }
 #pragma omp for
     for (long o = 0; o < outputs; o += TILE_OUTPUTS) {
@@ -255,6 +263,7 @@ static void attend_rows(const struct Store *store, float *all_keys, float *all_v
                         const float *own, long stride, float *out) {
     long heads = store->heads, kv_heads = store->kv_heads, dim = store->dim;
     long group = heads / kv_heads, slots = store->slots, capacity = store->capacity;
+    float *weights = malloc((store->length + LANES) * sizeof(float)); /* of each thread */
 #pragma omp for collapse(2)
     for (long n = 0; n < store->rows; n++) {
         for (long k = 0; k < kv_heads; k++) {
@@ -263,7 +272,6 @@ static void attend_rows(const struct Store *store, float *all_keys, float *all_v
             const int32_t *slot = store->slot ? store->slot + n * store->slot_stride : 0;
             long start = (place * kv_heads + k) * capacity * slots * dim;
             float *keys = all_keys + start, *values = all_values + start;
-            float weights[length + LANES];
             if (own) {
                 long last = ((length - 1) * slots + (slot ? slot[length - 1] : 0)) * dim;
                 const float *key = own + n * stride + k * dim, *value = key + kv_heads * dim;
@@ -275,6 +283,10 @@ static void attend_rows(const struct Store *store, float *all_keys, float *all_v
                 float *query = q + n * stride + h * dim;
                 if (store->cosine) turn(store, query);
                 float *result = out + (n * heads + h) * dim, largest = -INFINITY, total = 0.0f;
+                if (!weights) { /* no memory: search rejects what is not a number */
+                    for (long i = 0; i < dim; i++) result[i] = NAN;
+                    continue;
+                }
                 if (own) scores_of_prefix(query, keys, slot, slots, length, dim, weights);
                 else scores_of_source(query, keys, capacity, length, dim, weights);
                 if (store->bias)
@@ -302,6 +314,7 @@ static void attend_rows(const struct Store *store, float *all_keys, float *all_v
             }
         }
     }
+    free(weights);
 }
 
 void norm(const struct Norm *by, const float *x, float *out, long rows) {

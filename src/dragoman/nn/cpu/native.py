@@ -63,6 +63,18 @@ def native_for(x: Tensor, *dtypes: torch.dtype) -> Functions | None:
     return _Imitated() if functions is not None and _IMITATED.get() else functions
 
 
+def address(x: Tensor, dtype: torch.dtype, *shape: int) -> int:
+    """Return where the numbers of a tensor begin, for a function that takes its layout on trust.
+
+    Raises ValueError unless the tensor is contiguous and of this dtype and shape.
+    """
+    if x.dtype is not dtype or x.shape != shape or not x.is_contiguous():
+        layout = "" if x.is_contiguous() else ", not contiguous"
+        found = f"{x.dtype} {tuple(x.shape)}{layout}"
+        raise ValueError(f"the tensor is {found}; it must be contiguous {dtype} {shape}")
+    return x.data_ptr()
+
+
 @contextmanager
 def imitated() -> Iterator[None]:
     """Inside, what is compiled does nothing, for tensors that have a size but no numbers."""

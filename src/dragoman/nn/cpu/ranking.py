@@ -8,7 +8,7 @@ wins, always, so that neither the batch nor the device can change a result.
 import torch
 from torch import Tensor
 
-from dragoman.nn.cpu.native import native_for
+from dragoman.nn.cpu.native import address, native_for
 
 IMPOSSIBLE = float("-inf")
 """The log-probability of what must not happen: a forbidden token, a closed row."""
@@ -23,7 +23,10 @@ def top_tokens(log_probs_NV: Tensor, k: int, chunk: int = CHUNK) -> tuple[Tensor
     of greatest maximum, because each chunk ahead of another holds an element ahead of all of the
     other's. Only those k chunks are ranked. This is twice as fast as `torch.topk` over a
     vocabulary of 8,000 on a CPU. NaN is not handled (`search` rejects it), only survived.
+    Raises ValueError for fewer than k columns.
     """
+    if k > log_probs_NV.shape[1]:
+        raise ValueError(f"there are no {k} best of {log_probs_NV.shape[1]} tokens")
     functions = native_for(log_probs_NV, torch.float32)
     if functions is not None:
         values_Nk = log_probs_NV.new_empty(len(log_probs_NV), k)
@@ -98,5 +101,6 @@ class LogSoftmax:
         functions = native_for(logits_NV, torch.float32)
         if functions is None:
             return torch.log_softmax(logits_NV, dim=1, out=space_NV)
-        functions.log_softmax(logits_NV.data_ptr(), space_NV.data_ptr(), *logits_NV.shape)
+        space = address(space_NV, torch.float32, *logits_NV.shape)
+        functions.log_softmax(logits_NV.data_ptr(), space, *logits_NV.shape)
         return space_NV
