@@ -59,6 +59,7 @@ class PackedLinear:
         self._weight = torch.ops.mkldnn._reorder_linear_weight(
             torch.cat(parts).to(dtype), EXPECTED_ROWS
         )
+        self._finite = all(bool(part.isfinite().all()) for part in parts)
         self._lonely = precision == "fp32" and linears[0].in_features > LONG_ROW
         self._bias: Tensor | None = None
         if linears[0].bias is not None:
@@ -66,7 +67,12 @@ class PackedLinear:
             self._bias = torch.cat(biases).to(dtype)
 
     def __call__(self, x_MI: Tensor, *, relu: bool = False) -> Tensor:
-        """Map `(M, in)` to `(M, out)`, with ReLU where asked for."""
+        """Map `(M, in)` to `(M, out)`, with ReLU where asked for.
+
+        oneDNN's own ReLU makes NaN 0, which would hide a weight that is not finite.
+        """
+        if relu and not self._finite:
+            return self(x_MI).relu()
         if self._lonely and len(x_MI) == 1:
             return self(with_rows(x_MI, 2), relu=relu)[:1]
         out_MO: Tensor = torch.ops.mkldnn._linear_pointwise(
