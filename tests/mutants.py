@@ -1,4 +1,4 @@
-"""`make mutants`: break a random sample of the lines of `nn`, `decode` and `train`.
+"""`make mutants`: break a random sample of the expressions of the package's inner rooms.
 
 mutmut changes one expression of a function and runs the tests that reach this function until one
 fails. Whatever survives is printed as a diff: either a test is missing, or the change makes no
