@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+LOWEST := build/lowest
 PEERS  := benchmarks/.venv
 PYTEST_ARGS ?=
 PYTEST_WORKERS ?= auto
@@ -30,7 +31,7 @@ PLAIN_TESTS := $(ATTENTION_TESTS) tests/parity/test_torch_transformer.py tests/p
 	tests/property/test_threads.py tests/unit/decode/test_ranking.py tests/unit/nn/test_products.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-cpus mutants check format bench bench-train bench-decode docs clean
+.PHONY: help install demo test test-cpus test-lowest mutants check format bench bench-train bench-decode docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -58,6 +59,21 @@ test-cpus: $(STAMP) ## run what depends on the processor as if this were each of
 	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
 		$(MAKE) test PYTEST_ARGS="-q $(CPU_TESTS)"
 	ATEN_CPU_CAPABILITY=default $(MAKE) test PYTEST_ARGS="-q $(PLAIN_TESTS)"
+
+# What reads and writes by these libraries: texts, folders, tokenizers of other families, settings, the command line.
+LOWEST_TESTS := tests/unit/cli/test_demo.py tests/unit/cli/test_inspect_runs.py tests/unit/cli/test_pipes.py \
+	tests/unit/files tests/unit/text tests/unit/test_settings.py tests/unit/models/test_folder.py \
+	tests/golden
+
+$(LOWEST)/.installed: pyproject.toml constraints.txt constraints-lowest.txt
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt \
+		--editable . hypothesis pytest pytest-xdist
+	@touch $@
+
+test-lowest: $(LOWEST)/.installed ## run a part of the tests on the lowest versions of the libraries
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q --numprocesses $(PYTEST_WORKERS) --maxprocesses 4 \
+		--override-ini filterwarnings=default $(LOWEST_TESTS) $(PYTEST_ARGS)
 
 mutants: $(STAMP) ## change 300 lines drawn at random, one at a time, and see that tests fail (an hour)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants

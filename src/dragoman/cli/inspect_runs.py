@@ -122,7 +122,7 @@ def _read_run(folder: Path) -> tuple[Values, dict[str, dict[int, float]], Values
 def _read(name: object, text: bytes, kind: type[T]) -> T:
     try:
         return msgspec.convert(json.loads(text), kind)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
         raise InputError(
             f"{name} is damaged ({error}); restore it, or give another run."
         ) from error
