@@ -147,6 +147,7 @@ def readable(path: Path) -> Iterator[None]:
         RuntimeError,
         TypeError,
         ValueError,
+        msgspec.ValidationError,
     ) as error:
         if is_out_of_memory(error):
             raise
