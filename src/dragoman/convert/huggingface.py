@@ -24,9 +24,13 @@ from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnly
 from dragoman.models.config import ModelConfig
 from dragoman.models.defaults import GenerationDefaults
 from dragoman.models.folder import CONFIG
-from dragoman.models.foreign.files import read_checkpoint, read_hf
+from dragoman.models.foreign import family
+from dragoman.models.foreign.files import read_checkpoint
 from dragoman.tasks.folders import Folder
 from dragoman.text.tokenizer import MASK
+
+SIZES_ONLY = {"max_position_embeddings", "n_positions"}
+"""Keys that say how many rows a table of theirs has, where ours computes the positions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +65,12 @@ class HuggingFace:
 
     def open(self, folder: Folder, out: Path) -> Answers:
         """Load the folder as users do."""
-        from transformers import AutoTokenizer
+        import transformers
 
-        tokenizer = AutoTokenizer.from_pretrained(out, local_files_only=True)
-        model = load_theirs(out)
+        _be_quiet()
+        tokenizer = transformers.AutoTokenizer.from_pretrained(out, local_files_only=True)
+        made = getattr(transformers, _shape(folder).model)
+        model = made.from_pretrained(out, local_files_only=True, dtype=torch.float32).eval()
         generation = folder.config.generation or GenerationDefaults()
         opening, labels = generation.opening or "", labels_of(folder)
 
@@ -113,19 +119,25 @@ def fill(
 
 
 def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
-    """Load a folder by the class that its config names, in fp32. Raises InputError for no class."""
+    """Return the class that a folder's config names with the folder's weights, in fp32.
+
+    transformers is told what the family knows of the config, and given our tensors: it opens no
+    file of the folder. Raises InputError where it has no such class.
+    """
     import transformers
 
     _be_quiet()
-    (name, *_) = read_hf(folder).get("architectures") or ["AutoModel"]
-    kind = getattr(transformers, str(name), None)
-    if kind is None:
+    hf, state = read_checkpoint(folder)
+    kind = family(hf)
+    said = kind.known(hf) | {key: hf[key] for key in SIZES_ONLY & hf.keys()}
+    (name, *_) = said.pop("architectures", None) or kind.classes or ["AutoModel"]
+    cls = getattr(transformers, name, None)
+    if cls is None:
         raise InputError(f"transformers has no class {name}, which {folder / CONFIG} names")
-    if not (folder / CONFIG).is_file():  # Marian's own archive, which the class does not read
-        hf, state = read_checkpoint(folder)
-        config = kind.config_class(**hf)
-        return kind.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
-    return kind.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
+    config = transformers.AutoConfig.for_model(hf["model_type"], **said)
+    return cls.from_pretrained(
+        None, config=config, state_dict=state, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
 
 
 def _shape(folder: Folder) -> Shape:

@@ -12,12 +12,12 @@ from dragoman.convert.limits import check_installed
 from dragoman.convert.probe import Proof
 from dragoman.convert.verify import LENGTHS, compare_with_class, digest
 from dragoman.errors import InputError
+from dragoman.files.reading import read_object
 from dragoman.files.writing import creating
 from dragoman.models.adapters import base_of
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.folder import AS_IT_IS, CONFIG, save_model
 from dragoman.models.foreign import family
-from dragoman.models.foreign.files import read_object
 from dragoman.models.foreign.origin import ORIGIN, give_back, keep_origin
 from dragoman.tasks.folders import Folder, read_folder
 

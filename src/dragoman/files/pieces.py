@@ -12,8 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import InputError
+from dragoman.files.reading import read_file
 
 END = "</s>"
+LARGEST = 1 << 26
+"""Most bytes of a vocabulary; the largest that are published have 16 million."""
+LONGEST_NUMBER = 10
+"""Most bytes of a number of Protocol Buffers, which has 64 bits."""
 
 
 def find_vocabularies(folder: Path) -> tuple[Path, Path] | None:
@@ -44,16 +49,25 @@ def read_decoding(folder: Path) -> dict[str, Any]:
 
     Those of the model that is there come before those of others that training has left.
     """
+    path = _decoding_file(folder)
+    return {} if path is None else read_options(read_text(path))
+
+
+def _decoding_file(folder: Path) -> Path | None:
     models = [f"{path.name}.decoder.yml" for path in folder.glob("*.npz")]
     files = sorted(folder.glob("*decoder.yml"), key=lambda path: (path.name not in models, path))
-    return read_options(_read(files[0]).decode("utf-8", "replace")) if files else {}
+    return files[0] if files else None
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+def marian_files(folder: Path) -> list[str]:
+    """Return the names of the files that are read beside the weights of a folder of Marian's."""
+    found = [_decoding_file(folder), *(find_vocabularies(folder) or ())]
+    return [path.name for path in found if path]
+
+
+def read_text(path: Path) -> str:
+    """Read a small file; bytes that are no UTF-8 become U+FFFD."""
+    return read_file(path, LARGEST).decode("utf-8", "replace")
 
 
 def read_options(text: str) -> dict[str, Any]:
@@ -86,12 +100,13 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     """
     if path.suffix == ".spm":
         try:
-            found = [dict(fields(value)) for key, value in fields(_read(path)) if key == 1]
+            message = read_file(path, LARGEST)
+            found = [dict(fields(value)) for key, value in fields(message) if key == 1]
             return {piece[1].decode(): id_ for id_, piece in enumerate(found)}
         except (ValueError, LookupError) as error:
             raise InputError(f"{path} is damaged: {error}; get the file anew.") from error
     vocabulary = dict[str, int]()
-    for number, line in enumerate(_read(path).decode("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         pair = re.fullmatch(r"(.+): *(\d{1,9})\s*", line)
         if pair is None and line.strip():
             raise InputError(f"{path}, line {number}: {line[:40]!r} is not TOKEN: ID.")
@@ -145,9 +160,9 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 def _number(message: bytes, place: int) -> tuple[int, int]:
     """A number of seven bits a byte, and the place behind it."""
     found = shift = 0
-    while True:
-        byte = message[place]
+    for byte in message[place : place + LONGEST_NUMBER]:
         found |= (byte & 127) << shift
         place, shift = place + 1, shift + 7
         if byte < 128:
             return found, place
+    raise ValueError("a number without an end")

@@ -17,8 +17,9 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import zstandard
 
@@ -30,6 +31,13 @@ LONGEST_LINE = 1 << 24
 LARGEST_FILE = 1 << 28
 """Default maximum of bytes of a file that is read at once."""
 
+LARGEST_JSON = 1 << 26
+"""Maximum of bytes of a file with a JSON object: twice the largest published vocabulary. In memory
+an object takes up to 25 times the bytes of its file."""
+
+POINTER = b"version https://git-lfs"
+"""How a file begins that stands for another one in git-lfs."""
+
 DOCUMENTS = {
     b"PK\x03\x04": "a document (docx, xlsx, odt) or another zip archive",
     b"\xd0\xcf\x11\xe0": "a document (doc, xls)",
@@ -39,25 +47,77 @@ DOCUMENTS = {
 """What begins with these bytes."""
 
 
-def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:
-    """The bytes of a regular file of at most `most` bytes.
+@contextmanager
+def open_regular(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a regular file for reading.
 
     Opens without waiting, so that a named pipe or a device in a folder from elsewhere cannot hang
-    the reader. Raises InputError for these, and for a file that is missing, unreadable or larger.
+    the reader. Raises InputError for these, and for a file that is missing or unreadable.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as stream:  # noqa: PTH123 -- a descriptor
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise InputError(f"{path} is not a regular file; replace it with one.")
-            content = stream.read(most + 1)
+            yield stream
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.") from error
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
-    if len(content) > most:
-        raise InputError(f"{path} is larger than {most:,} bytes, the most that is read of it.")
-    return content
+
+
+def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:
+    """The bytes of a regular file of at most `most` bytes.
+
+    Raises InputError for a larger one, and as `open_regular` does.
+    """
+    with open_regular(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > most:
+            raise InputError(f"{path} is larger than {most:,} bytes, the most that is read of it.")
+        return stream.read(size)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of a model folder.
+
+    Raises InputError for anything else, for a pointer of git-lfs, and as `read_file` does.
+    """
+    text = read_file(path, LARGEST_JSON)
+    if text.startswith(POINTER):
+        raise InputError(pointer(path))
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} is damaged: it is not JSON ({error}); download it again."
+        ) from error
+    if not isinstance(data, dict):
+        raise InputError(f"{path} is damaged: it holds no JSON object; download it again.")
+    return data
+
+
+def pointer(path: Path) -> str:
+    """What to do with a pointer of git-lfs."""
+    return (
+        f"{path} is a pointer of git-lfs in place of the file; fetch it with git lfs pull in "
+        f"{path.parent}."
+    )
+
+
+def read_own(path: Path, most: int = LARGEST_FILE) -> bytes:
+    """The bytes of a file that belongs to its folder, to be copied out of it.
+
+    A link is followed to a file of the same folder, or to the `blobs` of the cache of
+    huggingface_hub in which the folder is a snapshot. Raises InputError for a link to elsewhere: a
+    folder could have any file of this machine copied into a model that is then published. Raises
+    InputError as `read_file` does.
+    """
+    folder, target = path.parent.resolve(), path.resolve()
+    cache = folder.parent.parent if folder.parent.name == "snapshots" else None
+    if target.parent != folder and (cache is None or target.parent != cache / "blobs"):
+        raise InputError(f"{path} is a link out of its folder; replace it with the file.")
+    return read_file(target, most)
 
 
 def read_lines(path: Path) -> Iterator[str]:

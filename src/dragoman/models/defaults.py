@@ -19,7 +19,15 @@ BeamSize = Annotated[
         why="each step of the search ranks its square, and beams of 4 to 10 are usual",
     ),
 ]
-Context = Annotated[int, Range(least=2)]
+Context = Annotated[int, Range(least=2, most=1 << 24)]
+Tokens = Annotated[
+    int, Range(least=1, most=1 << 24, why="the longest published contexts have 10 million tokens")
+]
+"""A number of tokens of one text."""
+Alpha = Annotated[
+    float, Range(least=0, most=10, why="it is an exponent of the length, usually 0 to 2")
+]
+"""The exponent of a length penalty."""
 LengthNorm = Literal["gnmt", "power"]
 """What a beam divides sums of log-probabilities by: `((5 + n) / 6) ** alpha`, or `n ** alpha`."""
 EarlyStopping = Literal["estimate", "full", "never"]
@@ -33,13 +41,13 @@ class DecodingDefaults:
 
     beam_size: BeamSize = 5
     """Number of hypotheses kept at each step; 1 is greedy search."""
-    length_penalty: NonNegative = 1.0
+    length_penalty: Alpha = 1.0
     """Exponent alpha of `((5 + n) / 6) ** alpha`; larger values favour longer translations."""
     max_length_factor: NonNegative = 2.0
     """Maximum length: factor * (source tokens) + constant."""
-    max_length_constant: Count = 20
+    max_length_constant: Tokens = 20
     """The constant of that sum, for short lines."""
-    max_src_tokens: Count = 256
+    max_src_tokens: Tokens = 256
     """Maximum number of source tokens; a longer sentence is translated in chunks."""
     split_sentences: bool | None = None
     """Translate the sentences of a line one by one. A folder that training writes says so unless
@@ -74,7 +82,7 @@ class GenerationDefaults:
     opening: str | None = None
     """Text to put before every prompt, for a model trained on windows of texts, such as an empty
     line; by default a prompt begins a document."""
-    max_tokens: Count = 256
+    max_tokens: Tokens = 256
     """Maximum number of tokens to generate."""
     temperature: NonNegative = 0.8
     """Sampling temperature; 0 is greedy search."""
@@ -91,7 +99,7 @@ class GenerationDefaults:
 class ReadingDefaults:
     """How an encoder-only model reads texts."""
 
-    max_tokens: Count = 256
+    max_tokens: Tokens = 256
     """Maximum number of tokens; a longer text is read in parts."""
     words: Words = "spaced"
     """What is tagged: words split at white space and punctuation, or every character."""

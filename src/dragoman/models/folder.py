@@ -35,6 +35,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError, InputError, nearest
+from dragoman.files.reading import open_regular, read_object
 from dragoman.files.writing import rename_durably, sync
 from dragoman.models.build import Model, build_empty, build_on_meta, reading
 from dragoman.models.config import ModelConfig
@@ -212,7 +213,7 @@ def _replaced(folder: Path, config: FolderConfig) -> str | None:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -299,21 +300,12 @@ def read_config(folder: Path) -> FolderConfig:
 
             return read_foreign_config(folder, read_hf(folder))
         raise InputError(_why_no_model(folder))
-    try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is damaged: it is not JSON ({error}).") from error
-    if (
-        isinstance(data, dict)
-        and "format" not in data
-        and {"model_type", "architectures"} & {*data}
-    ):
+    data = read_object(path)
+    if "format" not in data and {"model_type", "architectures"} & {*data}:
         from dragoman.models.foreign.folder import read_foreign_config
 
         return read_foreign_config(folder, data)
-    if not isinstance(data, dict) or type(data.get("format")) is not int or data["format"] < 1:
+    if type(data.get("format")) is not int or data["format"] < 1:
         raise InputError(
             _of_others(folder)
             or f"{path} has no format number and no model_type, so neither dragoman nor Hugging "
@@ -348,15 +340,19 @@ def tokenizer_paths(folder: Path, config: FolderConfig) -> tuple[Path, Path]:
             f"huggingface/, not {', '.join(names) or 'nothing'}."
         )
     for name, trained_with in config.tokenizers.items():
-        try:
-            found = _sha256(folder / name)
-        except OSError as error:
-            raise InputError(f"Cannot read {folder / name}: {error.strerror}.") from error
+        found = _sha256(folder / name)
         if found != trained_with:
             raise InputError(
                 f"{folder / name} is not the tokenizer that the weights were trained with "
                 f"(SHA-256 {found[:12]}... instead of {trained_with[:12]}...); "
                 "put back the file that training wrote."
+            )
+    if config.published is not None:
+        beside = {f"{path.parent.name}/{path.name}" for path in folder.glob("huggingface/[!.]*")}
+        if unlisted := sorted(beside - config.tokenizers.keys()):
+            raise InputError(
+                f"{folder / unlisted[0]} is not among the files that {CONFIG} has hashes of, so "
+                "the model was not saved with it; remove it."
             )
     return folder / names[0], folder / names[-1]
 

@@ -16,7 +16,15 @@ from dragoman.decode import (
 )
 from dragoman.decode.diverse import DIVERSITY, Diversity
 from dragoman.errors import InputError
-from dragoman.models.defaults import WIDEST, BeamSize, Context, DecodingDefaults, LengthNorm
+from dragoman.models.defaults import (
+    WIDEST,
+    Alpha,
+    BeamSize,
+    Context,
+    DecodingDefaults,
+    LengthNorm,
+    Tokens,
+)
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
 from dragoman.text.tokenizer import Tokenizer
 
@@ -136,7 +144,7 @@ class DecodingOptions(DecodingDefaults):
 class GenerationOptions:
     """All options of a call of `generate`. The model folder has their defaults."""
 
-    max_tokens: Count = 256
+    max_tokens: Tokens = 256
     """Maximum number of tokens to generate."""
     min_tokens: Index = 0
     """Minimum number of tokens to generate."""
@@ -152,7 +160,7 @@ class GenerationOptions:
     """Random seed; each prompt has random numbers of its own, by its index."""
     beam_size: BeamSize = 1
     """Number of hypotheses kept at each step, with temperature 0; 1 is greedy search."""
-    length_penalty: NonNegative = 1.0
+    length_penalty: Alpha = 1.0
     """Exponent alpha of `((5 + n) / 6) ** alpha` in the score."""
     length_norm: LengthNorm = "gnmt"
     """What scores are divided by: that, or `n ** alpha` ("power", models of Hugging Face)."""

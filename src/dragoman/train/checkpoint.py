@@ -116,19 +116,26 @@ def load_checkpoint(path: Path) -> tuple[SavedState, Tensors]:
     """Read a checkpoint that has everything resuming needs."""
     state = read_state(path)
     with readable(path):
-        return state, {name: load_file(path / f"{name}.safetensors") for name in FILES}
+        return state, {name: load_file(_regular(path / f"{name}.safetensors")) for name in FILES}
 
 
 def read_state(path: Path) -> SavedState:
     """Read what a checkpoint holds beside tensors."""
     with readable(path):
-        data = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        data = json.loads(_regular(path / "state.json").read_text(encoding="utf-8"))
         if data["format"] > FORMAT:
             raise InputError(f"{path} was written by a newer dragoman; upgrade to go on with it")
         state = msgspec.convert(data, SavedState)
         if state.progress.step != _step(path):
             raise ValueError(f"its state is that of step {state.progress.step:,}")
     return state
+
+
+def _regular(path: Path) -> Path:
+    """Return the path of a regular file: a named pipe would never be read to its end."""
+    if not path.is_file():
+        raise ValueError(f"there is no file {path.name}")
+    return path
 
 
 @contextmanager
@@ -176,10 +183,10 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
 def moving_average(path: Path) -> dict[str, Tensor]:
     """Return the moving average of the weights in a checkpoint that can be resumed."""
     with readable(path):
-        state = load_file(path / "optimizer.safetensors")
+        state = load_file(_regular(path / "optimizer.safetensors"))
         ending = f"/{AVERAGE}"
         averages = {n.removesuffix(ending): t for n, t in state.items() if n.endswith(ending)}
-        return load_file(path / "weights.safetensors") | averages
+        return load_file(_regular(path / "weights.safetensors")) | averages
 
 
 def random_state() -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.files.reading import read_file
 from dragoman.files.writing import locked, write_durably
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
@@ -218,7 +219,7 @@ def flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
 def _read(path: Path, kind: type[T]) -> T:
     """What a file of the run holds."""
     try:
-        return msgspec.convert(json.loads(path.read_text(encoding="utf-8")), kind)
+        return msgspec.convert(json.loads(read_file(path)), kind)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
         raise InputError(f"{path} is damaged ({error}); give another --out") from error
 

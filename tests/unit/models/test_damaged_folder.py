@@ -143,7 +143,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: (folder / "tokenizer.json").write_text("[]"),
         "tokenizer.json is not the tokenizer that the weights were trained with",
     ),
-    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "Cannot read"),
+    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "There is no file"),
     "nested": (
         lambda folder: (folder / "config.json").write_text("[" * 10**5),
         "config.json is damaged: it is not JSON",

@@ -214,7 +214,7 @@ def test_different_tokenizers_have_different_hashes() -> None:
 def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
     """Missing, binary, not JSON, and a tokenizer without our special tokens: one sentence each."""
     path = tmp_path / "tokenizer.json"
-    with pytest.raises(InputError, match="Cannot read"):
+    with pytest.raises(InputError, match="There is no file"):
         Tokenizer.load(path)
     trained().save(path)
     whole, prefix = path.read_bytes(), b'"continuing_subword_prefix": '

@@ -17,20 +17,19 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
+from dragoman.files.reading import POINTER, open_regular, pointer, read_object
 from dragoman.models.build import Model, build_on_meta, some
 from dragoman.models.foreign import family
 from dragoman.models.foreign.marian import read_marian, read_marian_config
 from dragoman.models.foreign.reading import HF
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
-POINTER = b"version https://git-lfs"
 OTHERS: Mapping[str, str] = {
     "*.pt": "a checkpoint of fairseq, OpenNMT or PyTorch, a pickle, which is not read; make a "
     "folder of Hugging Face of it with the script that its project or transformers has for that",
@@ -99,8 +98,11 @@ def read_hf(folder: Path) -> HF:
     """Return what `config.json` holds, or would hold beside Marian's own archive."""
     if archive := _archive(folder):
         return read_marian_config(archive)
-    if not (folder / CONFIG).is_file() and (reason := of_others(folder)):
-        raise InputError(reason)
+    if not (folder / CONFIG).is_file():
+        raise InputError(
+            of_others(folder)
+            or f"{folder} has no {CONFIG}; give the folder of a model, with all its files."
+        )
     return read_object(folder / CONFIG)
 
 
@@ -112,28 +114,6 @@ def _archive(folder: Path) -> Path | None:
             f"{folder} holds {len(archives)} models, {some(map(str, archives))}; leave one."
         )
     return archives[0] if archives else None
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Read a file that holds one JSON object."""
-    try:
-        text = path.read_bytes()
-        if text.startswith(POINTER):
-            raise InputError(_pointer(path))
-        data = json.loads(text)
-    except FileNotFoundError as error:
-        raise InputError(
-            f"{path.parent} has no {path.name}; give the folder of a model, with all its files."
-        ) from error
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path} is damaged: it is not JSON ({error}); download it again."
-        ) from error
-    if not isinstance(data, dict):
-        raise InputError(f"{path} is damaged: it holds no JSON object; download it again.")
-    return data
 
 
 def _read_shards(folder: Path) -> dict[str, Tensor]:
@@ -180,10 +160,10 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
 def _why_damaged(path: Path, error: Exception) -> str:
     """Say how many bytes a file lacks, if its header tells; else what the library found."""
     size = path.stat().st_size
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         start = stream.read(max(8, len(POINTER)))
         if start == POINTER:
-            return _pointer(path)
+            return pointer(path)
         length = int.from_bytes(start[:8], "little")
         stream.seek(8)
         text = stream.read(min(length, size)) if length <= LARGEST_HEADER else b""
@@ -198,13 +178,6 @@ def _why_damaged(path: Path, error: Exception) -> str:
         lacking = f"{end - size:,} of {end:,} bytes are missing"
         return f"{path} is half a download: {lacking}; download the rest."
     return f"{path} is damaged ({error}); download it again."
-
-
-def _pointer(path: Path) -> str:
-    return (
-        f"{path} is a pointer of git-lfs in place of the file; fetch it with git lfs pull in "
-        f"{path.parent}."
-    )
 
 
 def _why_no_weights(folder: Path, hf: HF) -> str:

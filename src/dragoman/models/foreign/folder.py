@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import InputError
+from dragoman.files.reading import read_object
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -23,7 +24,6 @@ from dragoman.models.defaults import (
 )
 from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig
 from dragoman.models.foreign import family
-from dragoman.models.foreign.files import read_object
 from dragoman.models.foreign.reading import HF
 
 GENERATION = "generation_config.json"
@@ -107,7 +107,7 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
         raise InputError(f"early_stopping is {stopping!r}; it must be true, false or never")
     return PublishedDefaults(
         family=str(hf["model_type"]),
-        forbidden=_forbidden(said),
+        forbidden=_forbidden(said, size),
         begin=() if begin is None or not isinstance(model, EncoderDecoderConfig) else (int(begin),),
         ends=_ends(said, size) if isinstance(model, DecoderOnlyConfig) else (),
         early_stopping=STOPPING[stopping],
@@ -126,14 +126,18 @@ def _ends(said: HF, size: int) -> tuple[int, ...]:
     return tuple(id_ for id_ in ids if 0 <= id_ < size)
 
 
-def _forbidden(said: HF) -> tuple[int, ...]:
-    """The ids that are never written. Raises InputError for a forbidden sequence of several."""
+def _forbidden(said: HF, size: int) -> tuple[int, ...]:
+    """The ids that are never written. Raises InputError for a forbidden sequence of several.
+
+    Those beyond the vocabulary are never written either way.
+    """
     words: Sequence[Any] = said.get("bad_words_ids", ())
     if any(len(word) != 1 for word in words):
         raise InputError(
             "bad_words_ids forbids sequences of several tokens, which is not supported"
         )
-    return tuple(sorted({int(word[0]) for word in words} | {*said.get("suppress_tokens", ())}))
+    ids = {int(id_) for id_ in (*(word[0] for word in words), *said.get("suppress_tokens", ()))}
+    return tuple(sorted(id_ for id_ in ids if 0 <= id_ < size))
 
 
 def _places(hf: HF, otherwise: int) -> int:

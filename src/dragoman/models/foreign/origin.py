@@ -16,19 +16,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import load_file, save
 from torch import Tensor
 
+from dragoman.files.pieces import marian_files
+from dragoman.files.reading import read_object, read_own
 from dragoman.models.config import ModelConfig
 from dragoman.models.defaults import PublishedDefaults
 from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig
 from dragoman.models.foreign import family
-from dragoman.models.foreign.files import read_checkpoint, read_object
+from dragoman.models.foreign.files import read_checkpoint
 
 ORIGIN, LAYOUT, REST = "huggingface", "tensors.json", "rest.safetensors"
-KEPT = (".jinja", ".json", ".md", ".model", ".spm", ".txt", ".yml")
-"""Endings of the files that are taken over: settings, vocabularies, the card with the licence."""
-INDEX = ".index.json"
+KEPT = (
+    *("config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.json", "target_vocab.json", "vocab.txt", "merges.txt"),
+    *("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
+    *("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt", "NOTICE"),
+)
+"""The files that are taken over: settings, vocabularies, the card, the licence. Others stay, as
+nothing reads them."""
+LARGEST = 1 << 40
+"""Bytes of `rest.safetensors`, which may be as large as the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +62,14 @@ def keep_origin(
 ) -> dict[str, Content]:
     """Return the files of `huggingface/` for a model folder of these weights, by their names."""
     if config.format != AS_IT_IS:
-        return {name: Content((folder / name).read_bytes()) for name in config.tokenizers}
+        return {name: Content(read_own(folder / name, LARGEST)) for name in config.tokenizers}
     hf, stored = read_checkpoint(folder)
     made = {name: torch.zeros_like(tensor) for name, tensor in stored.items()}
     family(hf).restore(weights, config.model, made)
     rest = {name: t.clone() for name, t in stored.items() if not _same_bits(t, made[name])}
     layout = {name: [str(t.dtype).removeprefix("torch."), [*t.shape]] for name, t in made.items()}
-    files = {
-        path.name: path.read_bytes()
-        for path in sorted(folder.iterdir())
-        if path.suffix in KEPT and path.is_file() and not path.name.endswith(INDEX)
-    }
+    names = [*KEPT, *marian_files(folder)] if hf["model_type"] == "marian" else KEPT
+    files = {name: read_own(folder / name) for name in names if (folder / name).is_file()}
     files.setdefault(CONFIG, json.dumps(hf, indent=2).encode())  # Marian's own have none
     files |= {LAYOUT: json.dumps(layout, indent=0).encode(), REST: save(rest)}
     return {f"{ORIGIN}/{name}": Content(data) for name, data in files.items()}
@@ -81,14 +88,14 @@ def give_back(
     Those of weights that have not changed are the same bit for bit. `folder` is `huggingface/`.
     """
     layout = read_object(folder / LAYOUT)
-    rest = load((folder / REST).read_bytes())
+    rest = load_file(folder / REST)
     tensors = {
         name: rest[name] if name in rest else torch.zeros(shape, dtype=getattr(torch, dtype))
         for name, (dtype, shape) in layout.items()
     }
     family(read_object(folder / CONFIG)).restore(weights, config, tensors)
     files = [path for path in sorted(folder.iterdir()) if path.name not in (LAYOUT, REST)]
-    return tensors, {path.name: Content(path.read_bytes()) for path in files}
+    return tensors, {path.name: Content(read_own(path)) for path in files}
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:

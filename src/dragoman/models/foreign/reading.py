@@ -71,7 +71,19 @@ class Family:
 
     def config(self, hf: HF) -> ModelConfig:
         """Return our config; InputError names a key whose value we cannot build."""
-        hf = {**self.defaults, **hf}
+        return self._config(_Noted({**self.defaults, **hf}))
+
+    def known(self, hf: HF) -> dict[str, Any]:
+        """Return the part of a `config.json` by which our config is made.
+
+        It is all that another program has to be told of the model: a publisher's whole file may
+        name code to load (`auto_map`, `attn_implementation`, `quantization_config`).
+        """
+        noted = _Noted({**self.defaults, **hf})
+        self._config(noted)
+        return {key: value for key, value in hf.items() if key in noted.keys_read}
+
+    def _config(self, hf: HF) -> ModelConfig:
         for key, value in self.only.items():
             only(hf, key, value)
         for name in hf.get("architectures") or ():
@@ -115,6 +127,22 @@ class Family:
         for old, new in self.renamed.items():
             state = {name.replace(old, new): tensor for name, tensor in state.items()}
         return {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}
+
+
+class _Noted(dict[str, Any]):
+    """A config that notes which of its keys are read."""
+
+    def __init__(self, hf: HF) -> None:
+        super().__init__(hf)
+        self.keys_read = set[str]()
+
+    def __getitem__(self, key: str) -> Any:  # noqa: ANN401 (JSON)
+        self.keys_read.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 (JSON)
+        self.keys_read.add(key)
+        return super().get(key, default)
 
 
 def required(hf: HF, key: str) -> Any:  # noqa: ANN401 (JSON)

@@ -12,6 +12,7 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
+from dragoman.files.reading import LARGEST_JSON, read_file
 from dragoman.text.foreign.built import from_merges, from_pieces, from_words
 from dragoman.text.foreign.fast import ForeignTokenizer
 from dragoman.text.foreign.folder import TokenizerFolder, refusing
@@ -51,6 +52,11 @@ def read_tokenizers(folder: Path, config: Mapping[str, Any]) -> tuple[Tokenizer,
     with refusing(found.path / names[-1]):
         tokenizer = ForeignTokenizer(_backend(found, names), found, found.files(*names))
         frame = tokenizer.frame()
+        if (size := len(frame.before) + len(frame.after)) > LONGEST_FRAME:
+            raise InputError(
+                f"{found.path / names[-1]} puts {size:,} ids around each text; at most "
+                f"{LONGEST_FRAME} are supported."
+            )
         if beyond := [id_ for id_ in frame.before + frame.after if id_ >= tokenizer.vocab_size]:
             raise InputError(
                 f"{found.path / names[-1]} is damaged: it puts the id {beyond[0]} around texts, "
@@ -59,6 +65,8 @@ def read_tokenizers(folder: Path, config: Mapping[str, Any]) -> tuple[Tokenizer,
         return tokenizer, tokenizer
 
 
+LONGEST_FRAME = 16
+"""Most ids around a text; published tokenizers put up to 4."""
 MARIAN = ("source.spm", "target.spm", "vocab.json")
 
 
@@ -80,7 +88,7 @@ BUILT = (
 def _backend(folder: TokenizerFolder, names: tuple[str, ...]) -> Backend:
     match names:
         case ("tokenizer.json",):
-            return Backend.from_str((folder.path / names[0]).read_text(encoding="utf-8"))
+            return Backend.from_str(read_file(folder.path / names[0], LARGEST_JSON).decode())
         case ("vocab.txt",):
             return from_words(folder)
         case ("vocab.json", _):

@@ -14,10 +14,17 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, Unigram, WordPiece
 
 from dragoman.errors import InputError
-from dragoman.files.pieces import fields
+from dragoman.files.pieces import LARGEST, fields
+from dragoman.files.reading import read_file
 from dragoman.text.foreign.folder import LANGUAGE, TokenizerFolder, read_vocab
 
 Scores = list[tuple[str, float]]
+
+LONGEST_PIECE = 512
+"""Most characters of a piece, each of whose parts is looked up: the longest published ones are 128
+spaces."""
+MOST_EXTRA = 10_000
+"""Most sentinels of T5, which published models have 100 to 300 of."""
 
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 """The first ids of mBART and NLLB, in place of the three of SentencePiece."""
@@ -46,10 +53,12 @@ class Pieces:
         scores: Scores = []
         added: list[AddedToken] = []
         charsmap = b""
-        for field, value in fields(path.read_bytes()):
+        for field, value in fields(read_file(path, LARGEST)):
             if field == 1:
                 inner = dict(fields(value))
                 piece, kind = inner[1].decode(), inner.get(3, b"\1")[0]
+                if len(piece) > LONGEST_PIECE:
+                    raise InputError(f"{path} has a piece of {len(piece):,} characters.")
                 scores.append((piece, struct.unpack("<f", inner.get(2, bytes(4)))[0]))
                 if kind in (CONTROL, USER_DEFINED):
                     added.append(AddedToken(piece, normalized=False, special=kind == CONTROL))
@@ -94,8 +103,8 @@ def from_pieces(folder: TokenizerFolder, name: str) -> Backend:
 
 def from_words(folder: TokenizerFolder) -> Backend:
     """The WordPiece tokenizer of a `vocab.txt`, one piece a line (BERT, DistilBERT)."""
-    lines = (folder.path / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    vocab = {line.rstrip("\r"): id_ for id_, line in enumerate(lines) if line or lines[id_ + 1 :]}
+    lines = read_file(folder.path / "vocab.txt", LARGEST).decode().removesuffix("\n").split("\n")
+    vocab = {line.rstrip("\r"): id_ for id_, line in enumerate(lines)}
     backend = Backend(WordPiece(vocab, unk_token=folder.name_of("unk", vocab) or "[UNK]"))
     accents = folder.settings.get("strip_accents")
     backend.normalizer = normalizers.BertNormalizer(
@@ -114,7 +123,7 @@ def from_words(folder: TokenizerFolder) -> Backend:
 def from_merges(folder: TokenizerFolder) -> Backend:
     """The byte-level BPE of `vocab.json` and `merges.txt` (GPT-2, BART, RoBERTa, Qwen)."""
     vocab = read_vocab(folder.path / "vocab.json")
-    lines = (folder.path / "merges.txt").read_text(encoding="utf-8").split("\n")
+    lines = read_file(folder.path / "merges.txt", LARGEST).decode().split("\n")
     parts = (line.split() for line in lines if line and not line.startswith("#version"))
     merges = [(first, second) for first, second in parts]
     backend = Backend(BPE(vocab, merges, continuing_subword_prefix="", end_of_word_suffix=""))
@@ -170,6 +179,11 @@ def _bpe(names: list[str], *, unk: str | None, bytes_: bool) -> Backend:
 
 def _t5(folder: TokenizerFolder, pieces: Pieces) -> Backend:
     number = folder.settings.get("extra_ids", 100)
+    if type(number) is not int or not 0 <= number <= MOST_EXTRA:
+        raise InputError(
+            f"{folder.path / 'tokenizer_config.json'}: extra_ids is {number!r:.40}; it must be an "
+            f"integer from 0 to {MOST_EXTRA:,}."
+        )
     extra = [f"<extra_id_{at}>" for at in range(number - 1, -1, -1)]
     scores = [*pieces.scores, *((name, 0.0) for name in extra)]
     backend = Backend(Unigram(scores, 2, byte_fallback=False))

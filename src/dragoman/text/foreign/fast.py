@@ -10,7 +10,7 @@ from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError, nearest
 from dragoman.text.foreign.folder import LANGUAGE, USUAL, TokenizerFolder, refusing
-from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
+from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer, prepare
 
 FRAMED = {"mbart": "en_XX", "mbart50": "en_XX", "nllb": "eng_Latn", "m2m100": "eng_Latn"}
 """The language of a source text where none is named, of tokenizers whose file may be older than
@@ -24,8 +24,7 @@ class ForeignTokenizer(Tokenizer):
     """A tokenizer of another library: its ids and its texts, which may differ from what went in."""
 
     def __init__(self, backend: Backend, folder: TokenizerFolder, files: tuple[str, ...]) -> None:
-        backend.no_truncation()
-        backend.no_padding()
+        prepare(backend, str(folder.path / files[0]))
         self._backend, self._folder, self.files = backend, folder, files
         _add_named(backend, folder)
         backend.encode_special_tokens = folder.flag("split_special_tokens", default=False)

@@ -1,6 +1,5 @@
 """The files of a Hugging Face folder that say how texts become ids."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.files.reading import read_object
 
 USUAL = {
     "bos": ("<s>", "<bos>", "<|endoftext|>"),
@@ -91,19 +91,6 @@ def _content(token: object) -> str | None:
     """The text of a token, which files give as it is or with its properties."""
     content = token.get("content") if isinstance(token, dict) else token
     return content if isinstance(content, str) else None
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Read a file that holds one JSON object. Raises InputError for anything else."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not readable JSON: {error}; get the file anew.") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{path} holds no JSON object; get the file anew.")
-    return value
 
 
 def read_vocab(path: Path) -> dict[str, int]:

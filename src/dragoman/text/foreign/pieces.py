@@ -7,7 +7,6 @@ Special tokens that are spelt out in a text are taken out of it first.
 
 import json
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from hashlib import sha256
@@ -17,10 +16,12 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
-from dragoman.files.pieces import find_vocabularies, read_vocabulary
+from dragoman.files.pieces import LARGEST, find_vocabularies, read_vocabulary
+from dragoman.files.reading import read_file, read_own
+from dragoman.text.foreign.built import Pieces
 from dragoman.text.foreign.fast import CLEANED, ForeignTokenizer
 from dragoman.text.foreign.folder import TokenizerFolder, read_vocab, refusing
-from dragoman.text.tokenizer import Frame, Tokenizer
+from dragoman.text.tokenizer import MOST_GROWTH, Frame, Tokenizer, longest_replacement
 
 CODES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga "
@@ -154,7 +155,7 @@ class PieceTokenizer(ForeignTokenizer):
     def save(self, path: Path, *, rest: bool = False) -> None:  # noqa: ARG002 -- the interface
         """Write what `run.py` of an ONNX folder reads, and the models of SentencePiece beside."""
         for model in self._models:
-            shutil.copyfile(model, path.parent / model.name)
+            (path.parent / model.name).write_bytes(read_own(model))
         said = {
             "models": [model.name for model in self._models],
             "ids": self._vocab,
@@ -235,4 +236,7 @@ def _load(path: Path) -> Any:  # noqa: ANN401 -- SentencePiece has no types
             "pip install 'dragoman[pieces]'."
         ) from error
     with refusing(path):
-        return SentencePieceProcessor(model_proto=path.read_bytes())
+        longest = longest_replacement(Pieces.read(path).charsmap)  # the library checks nothing
+        if longest > MOST_GROWTH:
+            raise ValueError(f"it replaces a character by {longest:,} bytes")
+        return SentencePieceProcessor(model_proto=read_file(path, LARGEST))

@@ -1,0 +1,78 @@
+"""What a publisher's folder asks for beside its model is neither loaded nor copied."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parity.test_verify import make, read
+
+from dragoman.convert.huggingface import load_theirs
+from dragoman.convert.published import take_over
+from dragoman.convert.verify import verify
+from dragoman.errors import InputError
+
+pytest.importorskip("transformers", reason="needs transformers")
+
+KERNEL = "kernels-community/flash-attn"
+"""The form of a name for which transformers downloads code and runs it."""
+
+
+@pytest.mark.parametrize("key", ["_attn_implementation", "attn_implementation"])
+def test_the_class_is_told_what_the_family_knows(key: str, tmp_path: Path) -> None:
+    """A kernel of the Hub, a dtype, a tokenizer's class or the state of a cache are not passed."""
+    folder = make(tmp_path / "theirs", "gpt2")
+    path = folder / "config.json"
+    said: dict[str, Any] = {key: KERNEL, "torch_dtype": "int8", "use_kernels": True, "n_ctx": "x"}
+    said |= {"pruned_heads": {"0": [0]}, "base_model_tp_plan": {"*": "colwise"}}
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | said))
+    config = load_theirs(folder).config
+    assert config._attn_implementation == "eager"
+    assert KERNEL not in str(config.to_dict())
+    assert not {"use_kernels", "n_ctx", "pruned_heads"} & config.to_dict().keys()
+    assert verify(read(folder)) <= 1e-5
+
+
+def test_adapters_beside_a_model_are_not_loaded_with_it(tmp_path: Path) -> None:
+    """The class reads no file of the folder: one names the weights of another model."""
+    folder = make(tmp_path / "theirs", "gpt2")
+    said = {"peft_type": "LORA", "base_model_name_or_path": str(tmp_path / "elsewhere")}
+    (folder / "adapter_config.json").write_text(json.dumps(said))
+    assert verify(read(folder)) <= 1e-5
+
+
+def test_files_are_taken_over_by_name(tmp_path: Path) -> None:
+    """Links are followed inside the folder and to a Hub's cache; nothing else comes along."""
+    plain = make(tmp_path / "plain", "gpt2")
+    cache = tmp_path / "models--a--b"
+    (cache / "blobs").mkdir(parents=True)
+    (folder := cache / "snapshots" / "0123abc").mkdir(parents=True)
+    for number, path in enumerate(sorted(plain.iterdir())):
+        shutil.copyfile(path, cache / "blobs" / str(number))
+        (folder / path.name).symlink_to(f"../../blobs/{number}")
+    (secret := tmp_path / "secret").write_text("{}")
+    (folder / "LICENSE").write_text("free")
+    (folder / "NOTICE").symlink_to("LICENSE")
+    (folder / "more.json").symlink_to(secret)
+    (folder / "modeling_gpt2.py").write_text("raise SystemExit")
+    take_over(folder, tmp_path / "ours")
+    kept = {path.name for path in (tmp_path / "ours" / "huggingface").iterdir()}
+    assert kept >= {"config.json", "tokenizer.json", "LICENSE", "NOTICE"}
+    assert not kept & {"more.json", "modeling_gpt2.py"}
+    for target in (secret, Path("../../../secret"), Path("../../blobs/../../secret")):
+        (folder / "README.md").unlink(missing_ok=True)
+        (folder / "README.md").symlink_to(target)
+        with pytest.raises(InputError, match=r"README\.md is a link out of its folder"):
+            take_over(folder, tmp_path / "again")
+        assert not (tmp_path / "again").exists()
+
+
+def test_a_converted_folder_has_no_files_without_hashes(tmp_path: Path) -> None:
+    """A vocabulary put beside the listed files would change what texts become."""
+    take_over(make(tmp_path / "theirs", "gpt2"), tmp_path / "ours")
+    (tmp_path / "ours" / "huggingface" / ".DS_Store").write_bytes(b"")
+    read(tmp_path / "ours")
+    (tmp_path / "ours" / "huggingface" / "added_tokens.json").write_text("{}")
+    with pytest.raises(InputError, match=r"added_tokens\.json is not among the files .* hashes"):
+        read(tmp_path / "ours")
