@@ -1,9 +1,12 @@
 """Damage to a file: bytes that a disk or a copy changed, and values that somebody wrote."""
 
 import copy
+import io
 import json
 from random import Random
 from typing import Any
+
+import numpy as np
 
 HOSTILE: tuple[object, ...] = (
     *(None, True, False, "", "\n", "\ud800", "nan", "../../etc/hostname", "/dev/zero"),
@@ -14,13 +17,20 @@ HOSTILE: tuple[object, ...] = (
 
 
 def damage(content: bytes, draw: Random) -> bytes:
-    """The content of a file with a change of its bytes or, in JSON and safetensors, of values."""
+    """The content of a file with a change of its bytes or, where its form is known, of values.
+
+    Known are JSON, safetensors and NumPy's archives.
+    """
     kind = draw.random()
     if kind < 0.4:
         return _change_bytes(content, draw)
     if content[:1] == b"{":
         text = _change_json(content, draw) if kind < 0.95 else _nest(draw)
         return text.encode(errors="surrogatepass")
+    if content[:2] == b"PK":
+        return _change_arrays(content, draw)
+    if content[8:9] != b"{":
+        return b"" if kind < 0.45 else _change_bytes(content, draw)
     length = int.from_bytes(content[:8], "little")
     header = _change_json(content[8 : 8 + length], draw).encode(errors="surrogatepass")
     if kind < 0.5:
@@ -49,6 +59,29 @@ def _change_bytes(content: bytes, draw: Random) -> bytes:
             return content[:start] + noise + content[start:]
 
 
+def _change_arrays(content: bytes, draw: Random) -> bytes:
+    """Give one of the arrays another shape or type, or pack or pickle it; or leave it out."""
+    with np.load(io.BytesIO(content)) as stored:
+        arrays = dict(stored)
+    name = draw.choice(sorted(arrays))
+    array = arrays.pop(name)
+    changes = (
+        dict,
+        lambda: {draw.choice([name + "2", "../x", "a\nb"]): array},
+        lambda: {name: array.reshape(-1)[: draw.choice([0, 1, 2])]},
+        lambda: {name: array.reshape(-1, 1)},
+        lambda: {name: np.float32(1.0)},
+        lambda: {name: array.astype(draw.choice(["i4", "c16", "f2", "f8", "S1", "?", ">f4"]))},
+        lambda: {name: np.array([{"a": 1}], dtype=object)},
+        lambda: {name: np.full_like(array, np.inf if array.dtype.kind == "f" else 58)},
+        lambda: {name: array, "special:model.yml": np.frombuffer(draw.randbytes(9), np.int8)},
+    )
+    file = io.BytesIO()
+    write = draw.choice([np.savez, np.savez, np.savez_compressed])
+    write(file, allow_pickle=True, **(arrays | draw.choice(changes)()))
+    return file.getvalue()
+
+
 def _change_json(content: bytes, draw: Random) -> str:
     """Change one or two values anywhere in the document."""
     data = json.loads(content)
@@ -68,7 +101,7 @@ def _change_value(data: Any, draw: Random) -> None:  # noqa: ANN401 -- any JSON 
         case 2 if isinstance(parent, dict):
             parent[draw.choice(["", key + "s", key[::-1], "format", "../x", "a\nb"])] = parent[key]
         case 3:
-            elsewhere, other = draw.choice(_places(data))
+            elsewhere, other = draw.choice(_places(data) or [(parent, key)])
             parent[key] = copy.deepcopy(elsewhere[other])
         case _:
             value = parent[key]

@@ -76,3 +76,42 @@ def test_a_converted_folder_has_no_files_without_hashes(tmp_path: Path) -> None:
     (tmp_path / "ours" / "huggingface" / "added_tokens.json").write_text("{}")
     with pytest.raises(InputError, match=r"added_tokens\.json is not among the files .* hashes"):
         read(tmp_path / "ours")
+
+
+@pytest.mark.parametrize("label", ["\x1b]0;title\x07", "\x9b2J", "a\nb"])
+def test_a_label_cannot_command_the_terminal(label: str, tmp_path: Path) -> None:
+    """Escape sequences and line breaks are refused where the folder is read."""
+    folder = make(tmp_path / "theirs", "bert-classes")
+    path = folder / "config.json"
+    labels = {"id2label": {"0": label, "1": "good"}}
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | labels))
+    with pytest.raises(InputError, match=r"config\.json: the label .* has control characters"):
+        read(folder)
+
+
+SAID: dict[str, tuple[dict[str, Any], str]] = {
+    "max_length": ({"max_length": 10**12}, "max_length_constant is .* must be .* at most"),
+    "max_new_tokens": ({"max_new_tokens": 10**12}, "max_length_constant is .* at most"),
+    "length_penalty": ({"length_penalty": 1e300}, "length_penalty is 1e.300; it must be"),
+    "suppress_tokens": ({"suppress_tokens": ["a"]}, "a value of a wrong kind"),
+    "forced_bos_token_id": ({"forced_bos_token_id": -5}, "forced_bos_token_id is -5"),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_settings_without_an_end_are_refused(case: str, tmp_path: Path) -> None:
+    """Lengths, exponents and ids of a generation_config.json, with its name."""
+    folder = make(tmp_path / "theirs", "bart")
+    said, message = SAID[case]
+    (folder / "generation_config.json").write_text(json.dumps(said))
+    with pytest.raises(InputError, match=rf"generation_config\.json.*{message}"):
+        read(folder)
+
+
+def test_positions_without_an_end_are_refused(tmp_path: Path) -> None:
+    """A source of 10^12 tokens is none."""
+    folder = make(tmp_path / "theirs", "llama")
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"max_position_embeddings": 10**12}))
+    with pytest.raises(InputError, match=r"config\.json: .* at most"):
+        read(folder)

@@ -1,5 +1,6 @@
 """What is made of an encoder's hidden states: words in the gaps, a class, a tag for each token."""
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,6 +40,10 @@ class ClassificationHead:
     pooler_activation: Literal["tanh", "relu"] = "tanh"
     """What that layer ends in."""
 
+    def __post_init__(self) -> None:
+        """Raise InputError for labels that are no words on a line."""
+        _check_labels(self.labels)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggingHead:
@@ -47,6 +52,10 @@ class TaggingHead:
     kind: Literal["tag"] = "tag"
     labels: tuple[str, ...] = ()
     """What the tags are called; training sets them from the data."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError for labels that are no words on a line."""
+        _check_labels(self.labels)
 
 
 Head = NoHead | MaskedLanguageHead | ClassificationHead | TaggingHead
@@ -136,6 +145,13 @@ def make_head(head: Head, shape: LayerConfig, embedding: nn.Parameter) -> nn.Mod
             return TaggingOutput(shape, head)
         case NoHead():
             return NoOutput()
+
+
+def _check_labels(labels: tuple[str, ...]) -> None:
+    """Reject control characters: labels are printed, and escape sequences command a terminal."""
+    for label in labels:
+        if any(unicodedata.category(char) == "Cc" for char in label):
+            raise InputError(f"the label {label!r:.40} has control characters")
 
 
 def _count(labels: tuple[str, ...]) -> int:

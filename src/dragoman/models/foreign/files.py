@@ -27,7 +27,7 @@ from dragoman.files.reading import POINTER, open_regular, pointer, read_object
 from dragoman.models.build import Model, build_on_meta, some
 from dragoman.models.foreign import family
 from dragoman.models.foreign.marian import read_marian, read_marian_config
-from dragoman.models.foreign.reading import HF
+from dragoman.models.foreign.reading import HF, WRONG_TYPE
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 OTHERS: Mapping[str, str] = {
@@ -172,7 +172,7 @@ def _why_damaged(path: Path, error: Exception) -> str:
             entry["data_offsets"] for name, entry in json.loads(text).items() if name[0] != "_"
         ]
         end = 8 + length + max(int(stop) for _, stop in spans)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+    except WRONG_TYPE:
         end = 8 + length if 8 <= size < 8 + length <= LARGEST_HEADER else 0
     if size < end:
         lacking = f"{end - size:,} of {end:,} bytes are missing"

@@ -24,7 +24,7 @@ from dragoman.models.defaults import (
 )
 from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig
 from dragoman.models.foreign import family
-from dragoman.models.foreign.reading import HF
+from dragoman.models.foreign.reading import HF, UNKNOWN_ID
 
 GENERATION = "generation_config.json"
 STOPPING: Mapping[object, EarlyStopping] = {False: "estimate", True: "full", "never": "never"}
@@ -98,9 +98,11 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
     samples = bool(said.get("do_sample"))
     begin = said.get("forced_bos_token_id")
     size = model.tgt_vocab_size if isinstance(model, EncoderDecoderConfig) else model.vocab_size
-    start = model.bos_id if isinstance(model, EncoderDecoderConfig) else None
-    for key, id_ in (("forced_bos_token_id", begin), ("decoder_start_token_id", start)):
-        if id_ is not None and id_ >= size:
+    ids = {} if begin is None else {"forced_bos_token_id": begin}
+    if isinstance(model, EncoderDecoderConfig):
+        ids |= {"decoder_start_token_id": model.bos_id, "eos_token_id": model.eos_id}
+    for key, id_ in ids.items():
+        if not (0 if key in said else UNKNOWN_ID) <= id_ < size:
             raise InputError(f"{key} is {id_}, but the model has {size} tokens")
     stopping = said.get("early_stopping", False)
     if stopping not in STOPPING:

@@ -153,6 +153,7 @@ def _turned(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Matrices of layers become [out, in]; vectors, kept as [1, n], become [n]."""
     if array.dtype.kind != "f":
         raise InputError(f"{name} holds {array.dtype}, but weights are read in 16, 32 or 64 bits.")
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if name == BIAS or name.endswith("Wemb"):
         return array
     return array.T if re.search(r"_W[qkvo12]$", name) else array.reshape(-1)

@@ -195,7 +195,10 @@ def token_ids(bos: str = "bos_token_id") -> dict[str, Reader]:
             value = hf.get(key)
             if isinstance(value, list):
                 value = value[0] if value else None
-            return UNKNOWN_ID if value is None else int(value)
+            id_ = UNKNOWN_ID if value is None else int(value)
+            if not UNKNOWN_ID <= id_ < 1 << 31:
+                raise InputError(unsupported(key, value, "ids are from 0 to 2^31"))
+            return id_
 
         return first
 

@@ -134,6 +134,11 @@ class Published:
                 f"The model has {len(self.languages)} languages; say which by --src-lang and "
                 f"--tgt-lang (in Python: translator.between): {self._listed()}."
             )
+        if self._start[0] < 0:
+            raise InputError(
+                "The model's config.json has no decoder_start_token_id, with which a target "
+                "begins; get the whole file."
+            )
 
     def check_pair(self) -> None:
         """Raise InputError where the model cannot learn without a language that was not given."""
