@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +147,40 @@ def test_half_a_folder_of_marian_is_refused(change: str, message: str, tmp_path:
         (own / change).unlink()
     with pytest.raises(InputError, match=message):
         dragoman.load(own, device="cpu")
+
+
+Arrays = dict[str, Any]
+PACK = {"compressed": np.savez_compressed, "pickled": partial(np.savez, allow_pickle=True)}
+CHANGED: dict[str, tuple[Callable[[Arrays], Arrays], str]] = {
+    "compressed": (lambda _: {}, r"model\.npz is compressed; write it again by numpy\.savez"),
+    "pickled": (lambda _: {"more": np.array([{}], dtype=object)}, "Object arrays cannot be loaded"),
+    "integers": (lambda a: {"Wemb": a["Wemb"].astype("i4")}, "Wemb holds int32"),
+    "a row": (lambda a: {"Wemb": a["Wemb"][0]}, "Wemb"),
+    "a number": (lambda _: {"Wemb": np.float32(0)}, "Wemb"),
+    "no biases": (lambda _: {"decoder_ff_logit_out_b": np.float32(0)}, "own"),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_arrays_of_another_kind_are_refused(case: str, tmp_path: Path) -> None:
+    """One sentence for what NumPy would unpickle or inflate, and for other shapes and types."""
+    model = their_folder(tmp_path / "theirs")
+    path = own_folder(tmp_path / "own", model, tmp_path / "theirs") / "model.npz"
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    change, message = CHANGED[case]
+    PACK.get(case, np.savez)(path, **arrays | change(arrays))
+    with pytest.raises(InputError, match=message):
+        read_folder(tmp_path / "own", device="cpu")
+
+
+def test_numbers_of_the_other_byte_order_are_the_same(tmp_path: Path) -> None:
+    """A file that was written on a big-endian machine."""
+    model = their_folder(tmp_path / "theirs")
+    path = own_folder(tmp_path / "own", model, tmp_path / "theirs") / "model.npz"
+    wanted = read_folder(tmp_path / "own", device="cpu").model.state_dict()
+    with np.load(path) as stored:
+        arrays = {n: a.astype(">f4") if a.dtype.kind == "f" else a for n, a in stored.items()}
+    np.savez(path, **arrays)
+    found = read_folder(tmp_path / "own", device="cpu").model.state_dict()
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)

@@ -152,3 +152,36 @@ def damaged(whole: bytes, draw: random.Random) -> bytes:
             return whole[:place] + whole[place + draw.randrange(100) :]
     at = draw.randrange(min(len(whole), 3000))
     return whole[:at] + whole[at:].replace(b":", draw.choice([b":-", b":1", b":[", b":null,"]), 1)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("strip", [True, False, None])
+def test_accents_are_those_that_they_keep(
+    tmp_path: Path, *, strip: bool | None, lower: bool
+) -> None:
+    """BERT's files say apart whether letters become small and whether accents go."""
+    config = FAMILIES["bert"](tmp_path, fast=False)
+    said = {"tokenizer_class": "BertTokenizer", "strip_accents": strip, "do_lower_case": lower}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(said))
+    ours, _ = read_tokenizers(tmp_path, config)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert set("üß") & {piece.strip("#") for piece in ours.tokens(range(ours.vocab_size))} or lower
+    for line in (*SENTENCES, "Übergroß", "e\u0301te\u0301", "LÄUFT läuft lauft"):
+        wanted = theirs(line, add_special_tokens=False).input_ids
+        assert ours.encode(line) == wanted, line
+
+
+def test_new_special_tokens_are_numbered_in_their_order(tmp_path: Path) -> None:
+    """Those that settings name and the vocabulary lacks: first the roles, then the others."""
+    config = FAMILIES["gpt2"](tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    names = ["<z>", "<a>", "<m>", "<a>b"]
+    said = json.loads(path.read_bytes()) | {"pad_token": "<none>"}
+    path.write_text(json.dumps(said | {"extra_special_tokens": names}))
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    ours, _ = read_tokenizers(tmp_path, config)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for name in (*names, "<none>"):
+        assert ours.special_id(name) == theirs.convert_tokens_to_ids(name), name
+    assert len({ours.special_id(name) for name in names}) == len(names)

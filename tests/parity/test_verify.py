@@ -105,6 +105,17 @@ def test_a_converted_folder_is_compared_with_what_was_stored(tmp_path: Path) -> 
         verify(read(tmp_path / "int8"))
 
 
+def test_nothing_is_equal_to_nan(tmp_path: Path) -> None:
+    """Weights of NaN in memory differ from their class, and from what was stored."""
+    path = make(tmp_path / "theirs", "bart")
+    take_over(path, tmp_path / "ours")
+    for folder in (read(path), read(tmp_path / "ours")):
+        with torch.no_grad():
+            folder.model.get_parameter("decoder.layers.2.ffn.down.bias")[0] = torch.nan
+        with pytest.raises(DragomanError, match="computes other logits"):
+            verify(folder)
+
+
 def test_a_folder_comes_back_file_by_file(tmp_path: Path) -> None:
     """What goes in comes out: weights and tokenizers."""
     path = make(tmp_path / "theirs", "bart")

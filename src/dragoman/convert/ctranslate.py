@@ -4,7 +4,6 @@ The weights are written in fp32; which arithmetic runs is chosen when CTranslate
 (`compute_type`). This file alone imports ctranslate2.
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -29,6 +28,7 @@ from dragoman.convert.probe import (
     starts_with_language,
 )
 from dragoman.errors import InputError
+from dragoman.files.reading import read_own
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, Model
 from dragoman.models.config import ModelConfig
 from dragoman.models.foreign.origin import origin_of
@@ -103,7 +103,7 @@ class CTranslate2:
         spec.save(str(out))
         if folder.config.published is not None:
             for name in folder.src_tokenizer.files:
-                shutil.copyfile(origin_of(folder.path, folder.config) / name, out / name)
+                (out / name).write_bytes(read_own(origin_of(folder.path, folder.config) / name))
             return
         sides = (folder.src_tokenizer, folder.tgt_tokenizer)
         for name, tokenizer in zip(sorted(folder.config.tokenizers), sides, strict=False):

@@ -92,6 +92,8 @@ def read_marian(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     tables = ("Wemb",) if shared else ("encoder_Wemb", "decoder_Wemb")
     if absent := [name for name in tables if name not in arrays]:
         raise InputError(f"{path} lacks {absent[0]}, which its options ask for.")
+    if flat := [name for name in tables if arrays[name].ndim != 2]:
+        raise InputError(f"{path} is damaged: {flat[0]} is no matrix; download it again.")
     sizes = {len(arrays[name]) for name in tables} | {arrays[BIAS].size}
     if len(sizes) > 1:
         found = " and ".join(map(str, sorted(sizes)))
