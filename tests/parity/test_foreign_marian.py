@@ -150,7 +150,10 @@ def test_half_a_folder_of_marian_is_refused(change: str, message: str, tmp_path:
 
 
 Arrays = dict[str, Any]
-PACK = {"compressed": np.savez_compressed, "pickled": partial(np.savez, allow_pickle=True)}
+PACK: dict[str, Callable[..., None]] = {
+    "compressed": np.savez_compressed,
+    "pickled": partial(np.savez, allow_pickle=True),
+}
 CHANGED: dict[str, tuple[Callable[[Arrays], Arrays], str]] = {
     "compressed": (lambda _: {}, r"model\.npz is compressed; write it again by numpy\.savez"),
     "pickled": (lambda _: {"more": np.array([{}], dtype=object)}, "Object arrays cannot be loaded"),
