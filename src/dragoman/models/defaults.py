@@ -11,6 +11,9 @@ Words = Literal["spaced", "characters"]
 WIDEST = 1000
 """Most hypotheses of a beam: each step ranks their square."""
 
+LONGEST_TEXT = 20_000_000
+"""Most tokens of a text; the longest published contexts have 10 million."""
+
 BeamSize = Annotated[
     int,
     Range(
@@ -19,9 +22,10 @@ BeamSize = Annotated[
         why="each step of the search ranks its square, and beams of 4 to 10 are usual",
     ),
 ]
-Context = Annotated[int, Range(least=2, most=1 << 24)]
+Context = Annotated[int, Range(least=2, most=LONGEST_TEXT)]
 Tokens = Annotated[
-    int, Range(least=1, most=1 << 24, why="the longest published contexts have 10 million tokens")
+    int,
+    Range(least=1, most=LONGEST_TEXT, why="the longest published contexts have 10 million tokens"),
 ]
 """A number of tokens of one text."""
 Alpha = Annotated[
