@@ -53,12 +53,13 @@ def test_files_are_taken_over_by_name(tmp_path: Path) -> None:
         (folder / path.name).symlink_to(f"../../blobs/{number}")
     (secret := tmp_path / "secret").write_text("{}")
     (folder / "LICENSE").write_text("free")
+    (folder / "modules.json").write_text("[]")  # says how vectors of texts are pooled
     (folder / "NOTICE").symlink_to("LICENSE")
     (folder / "more.json").symlink_to(secret)
     (folder / "modeling_gpt2.py").write_text("raise SystemExit")
     take_over(folder, tmp_path / "ours")
     kept = {path.name for path in (tmp_path / "ours" / "huggingface").iterdir()}
-    assert kept >= {"config.json", "tokenizer.json", "LICENSE", "NOTICE"}
+    assert kept >= {"config.json", "tokenizer.json", "modules.json", "LICENSE", "NOTICE"}
     assert not kept & {"more.json", "modeling_gpt2.py"}
     for target in (secret, Path("../../../secret"), Path("../../blobs/../../secret")):
         (folder / "README.md").unlink(missing_ok=True)

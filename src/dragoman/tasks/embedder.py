@@ -23,10 +23,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dragoman.errors import InputError
-from dragoman.files.reading import read_file
+from dragoman.files.reading import read_file, read_object
 from dragoman.models import EncoderOnly
 from dragoman.models.defaults import ReadingDefaults
-from dragoman.models.foreign.files import read_object
 from dragoman.models.foreign.origin import origin_of
 from dragoman.models.heads import mean_of
 from dragoman.nn import Arithmetic

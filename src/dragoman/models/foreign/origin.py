@@ -31,6 +31,7 @@ ORIGIN, LAYOUT, REST = "huggingface", "tensors.json", "rest.safetensors"
 KEPT = (
     *("config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
     *("vocab.json", "target_vocab.json", "vocab.txt", "merges.txt"),
     *("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
     *("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt", "NOTICE"),

@@ -10,7 +10,8 @@ from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError, nearest
 from dragoman.text.foreign.folder import LANGUAGE, USUAL, TokenizerFolder, refusing
-from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer, prepare
+from dragoman.text.limits import prepare
+from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
 
 FRAMED = {"mbart": "en_XX", "mbart50": "en_XX", "nllb": "eng_Latn", "m2m100": "eng_Latn"}
 """The language of a source text where none is named, of tokenizers whose file may be older than

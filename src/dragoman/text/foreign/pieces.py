@@ -21,7 +21,8 @@ from dragoman.files.reading import read_file, read_own
 from dragoman.text.foreign.built import Pieces
 from dragoman.text.foreign.fast import CLEANED, ForeignTokenizer
 from dragoman.text.foreign.folder import TokenizerFolder, read_vocab, refusing
-from dragoman.text.tokenizer import MOST_GROWTH, Frame, Tokenizer, longest_replacement
+from dragoman.text.limits import MOST_GROWTH, longest_replacement
+from dragoman.text.tokenizer import Frame, Tokenizer
 
 CODES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga "

@@ -1,0 +1,55 @@
+"""What a tokenizer from elsewhere may do to a text: it does not cut it, and hardly lengthens it."""
+
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import Any
+
+from tokenizers import Tokenizer as Backend
+
+from dragoman.errors import InputError
+
+MOST_GROWTH = 1000
+"""How many times longer than it was a tokenizer may make a text. SentencePiece's NFKC makes 33
+bytes of one character."""
+
+
+def prepare(backend: Backend, origin: str) -> None:
+    """Have texts encoded whole, whatever lengths the file was used with.
+
+    Raises InputError for a tokenizer that makes a text many times longer.
+    """
+    backend.no_truncation()
+    backend.no_padding()
+    for part in filter(None, (backend.normalizer, backend.decoder)):
+        steps, growth = [json.loads(part.__getstate__())], 1
+        while steps:
+            step = steps.pop()
+            steps += step.get("normalizers", []) + step.get("decoders", [])
+            growth *= _growth(step)
+        if growth > MOST_GROWTH:
+            raise InputError(
+                f"{origin} has replacements that may make a text {growth:,} times longer; at most "
+                f"{MOST_GROWTH:,} times is supported."
+            )
+
+
+def _growth(step: Mapping[str, Any]) -> int:
+    """How many characters one may become by a step of a normalizer or a decoder."""
+    match step["type"]:
+        case "Replace":
+            return max(1, len(step["content"]))
+        case "Prepend":
+            return max(1, len(step["prepend"]))
+        case "Precompiled":
+            return longest_replacement(b64decode(step["precompiled_charsmap"]))
+    return 1
+
+
+def longest_replacement(charsmap: bytes) -> int:
+    """The longest text, in bytes, that a SentencePiece map of characters puts in place of others.
+
+    The map is the size of a trie (4 bytes), the trie, and the texts, each with a zero after it.
+    """
+    texts = charsmap[4 + int.from_bytes(charsmap[:4], "little") :]
+    return max(1, *map(len, texts.split(b"\0")))
