@@ -155,8 +155,13 @@ def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
     from rich.console import Console
     from rich.table import Table
 
+    from dragoman.models.folder import AS_IT_IS
+
     facts = Table.grid(padding=(0, 2))
-    facts.add_row("folder", f"{folder} (format {config.format}, dragoman {config.dragoman})")
+    made = f"format {config.format}, dragoman {config.dragoman}"
+    if config.format == AS_IT_IS and config.published is not None:
+        made = f"a folder of Hugging Face ({config.published.family}), read as it is"
+    facts.add_row("folder", f"{folder} ({made})")
     for name, value in _architecture(config).items():
         facts.add_row(name, value)
     facts.add_row("files", ", ".join(sorted(path.name for path in folder.iterdir())))
@@ -188,7 +193,9 @@ def _architecture(config: "FolderConfig") -> dict[str, str]:
     }
     match model:
         case EncoderDecoderConfig():
-            facts["kind"] += f", {config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
+            if config.published is None or config.src_lang or config.tgt_lang:
+                langs = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
+                facts["kind"] += f", {langs}"
             layers = f"{model.num_encoder_layers} encoder, {model.num_decoder_layers} decoder"
             facts["vocabulary"] = (
                 f"{model.src_vocab_size:,} source, {model.tgt_vocab_size:,} target, tied: "
