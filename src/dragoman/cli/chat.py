@@ -17,7 +17,7 @@ def chat(  # noqa: PLR0913 -- the options of the verb
     *,
     max_tokens: Annotated[int | None, option("Maximum number of tokens of an answer.")] = None,
     temperature: Annotated[float | None, option("Sampling temperature; 0 is greedy.")] = None,
-    top_p: Annotated[float, option("Nucleus sampling threshold.")] = 1.0,
+    top_p: Annotated[float | None, option("Nucleus sampling threshold.")] = None,
     seed: Annotated[int | None, option("Random seed; chosen and printed if omitted.")] = None,
     device: Device = "auto",
     compute: Compute = "float32",
@@ -38,6 +38,7 @@ def chat(  # noqa: PLR0913 -- the options of the verb
     given = {
         "max_tokens": max_tokens,
         "temperature": temperature,
+        "beam_size": 1 if temperature else None,
         "top_p": top_p,
         "seed": secrets.randbelow(1_000_000) if seed is None else seed,
     }

@@ -49,16 +49,20 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     max_tokens: Annotated[int | None, option("Maximum number of tokens to generate.")] = None,
     temperature: Annotated[float | None, option("Sampling temperature; 0 is greedy.")] = None,
     top_k: Annotated[int | None, option("Sample only from the k most likely tokens.")] = None,
-    top_p: Annotated[float, option("Nucleus sampling threshold.")] = 1.0,
+    top_p: Annotated[float | None, option("Nucleus sampling threshold.")] = None,
     min_p: Annotated[
-        float, option("Keep tokens at least this fraction as likely as the top one.")
-    ] = 0.0,
+        float | None, option("Keep tokens at least this fraction as likely as the top one.")
+    ] = None,
     seed: Annotated[int | None, option("Random seed; chosen and printed if omitted.")] = None,
     stop: Annotated[list[str] | None, option("Stop before this string; may be repeated.")] = None,
     samples: Annotated[int, option("Number of texts per prompt.")] = 1,
     beam_size: BeamSize = None,
-    repetition_penalty: Annotated[float, option("Above 1 makes repetition less likely.")] = 1.0,
-    no_repeat_ngrams: Annotated[int, option("Never repeat an n-gram of this length.")] = 0,
+    repetition_penalty: Annotated[
+        float | None, option("Above 1 makes repetition less likely.")
+    ] = None,
+    no_repeat_ngrams: Annotated[
+        int | None, option("Never repeat an n-gram of this length.")
+    ] = None,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: Annotated[
         bool, option("Print a JSON object per text: tokens, scores, flags.", "--json")
