@@ -17,6 +17,7 @@ from dragoman.decode.power import EarlyStopping, PowerBeam
 from dragoman.decode.processors import (
     Forbid,
     ForbidSequences,
+    ForcedEnd,
     ForcedPrefix,
     MinimumLength,
     NoRepeatedNgrams,
@@ -51,6 +52,7 @@ __all__ = [
     "Forbid",
     "ForbidSequences",
     "Forced",
+    "ForcedEnd",
     "ForcedPrefix",
     "Frontier",
     "Greedy",

@@ -101,6 +101,25 @@ class ForcedPrefix:
         return logits_NV
 
 
+class ForcedEnd:
+    """Sentence b ends at the latest with its token number `max_B[b]`, eos, whose probability is 1.
+
+    So the beam compares whole sequences at the limit too, as that of transformers does where
+    `forced_eos_token_id` is set.
+    """
+
+    def __init__(self, max_B: Tensor, eos_id: int) -> None:
+        self._max_B = max_B
+        self._eos_id = eos_id
+
+    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
+        """Leave the rows that are at their last token nothing but eos."""
+        last_N = self._max_B[prefixes.sentence_N] - 1 <= prefixes.ids_NL.shape[1]
+        logits_NV.masked_fill_(last_N[:, None], IMPOSSIBLE)
+        logits_NV[:, self._eos_id].masked_fill_(last_N, 0.0)
+        return logits_NV
+
+
 class RepetitionPenalty:
     """Logits of tokens that were there before are divided by `penalty`, negative ones multiplied.
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from dragoman.errors import InputError
-from dragoman.ranges import Count, Index, NonNegative, Positive, Range, check_ranges
+from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
 
 Words = Literal["spaced", "characters"]
 
@@ -88,6 +88,8 @@ class GenerationDefaults:
     line; by default a prompt begins a document."""
     max_tokens: Tokens = 256
     """Maximum number of tokens to generate."""
+    count_prompt: bool = False
+    """Whether that number includes the tokens of the prompt (`max_length` of Hugging Face)."""
     temperature: NonNegative = 0.8
     """Sampling temperature; 0 is greedy search."""
     chat: ChatTemplate | None = None
@@ -124,8 +126,12 @@ class PublishedDefaults:
     """The `model_type` of its config: how tokenizers are read, and where languages go."""
     forbidden: tuple[int, ...] = ()
     """Ids that are never written."""
+    forbidden_sequences: tuple[tuple[int, ...], ...] = ()
+    """Sequences of several ids that are never written."""
     begin: tuple[int, ...] = ()
     """Ids that every target begins with, unless a language says otherwise."""
+    forced_end: bool = False
+    """Whether the last token that the length limit allows is always the end."""
     ends: tuple[int, ...] = ()
     """Ids that end a text of a decoder alone, where they are not the tokenizer's eos alone."""
     early_stopping: EarlyStopping = "estimate"
@@ -140,6 +146,8 @@ class PublishedDefaults:
     """Sample from this many of the most probable tokens."""
     top_p: Annotated[float, Range(above=0, most=1)] = 1.0
     """Nucleus sampling threshold."""
+    min_p: BelowOne = 0.0
+    """Sample tokens at least this fraction as likely as the top one."""
     probe: tuple[float, ...] = ()
     """Some logits of the publisher's weights, by which they are verified; none of other weights."""
 

@@ -240,13 +240,16 @@ def load_model(folder: Path) -> tuple[Model, FolderConfig]:
     Raises InputError, with one sentence, for a folder that is missing or unfinished, a file that
     is damaged, a newer format, weights that are missing, left over, of another shape or not
     finite, and weights or a tokenizer that are not those the config was saved with. Warns where an
-    older dragoman wrote no hash of the weights.
+    older dragoman wrote no hash of the weights, and of settings that are not applied.
     """
     config = read_config(folder)
     if config.format == AS_IT_IS:
         from dragoman.models.foreign.files import load_foreign
+        from dragoman.models.foreign.folder import warn_of_settings
 
-        return load_foreign(folder)[0], config
+        model, hf = load_foreign(folder)
+        warn_of_settings(folder, hf, config.model)
+        return model, config
     while True:
         try:
             tokenizer_paths(folder, config)

@@ -23,6 +23,7 @@ from dragoman.models.defaults import (
     Context,
     DecodingDefaults,
     LengthNorm,
+    PublishedDefaults,
     Tokens,
 )
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
@@ -146,6 +147,9 @@ class GenerationOptions:
 
     max_tokens: Tokens = 256
     """Maximum number of tokens to generate."""
+    count_prompt: bool = False
+    """Whether that number includes the tokens of the prompt (`max_length` of Hugging Face); at
+    least one token is generated."""
     min_tokens: Index = 0
     """Minimum number of tokens to generate."""
     temperature: NonNegative = 0.8
@@ -189,6 +193,10 @@ class GenerationOptions:
         _check_forbidden(self.forbidden)
         if not all(self.stop):
             raise InputError("a stop string is empty; it would end every text at its beginning")
+
+    def new_tokens(self, prompt: int) -> int:
+        """Maximum number of tokens to generate after a prompt of so many tokens."""
+        return max(1, self.max_tokens - prompt) if self.count_prompt else self.max_tokens
 
     def strategy(self, numbers: tuple[int, ...]) -> Beam | Greedy | PowerBeam | Sample:
         """How tokens are chosen, for texts that have these numbers among all."""
@@ -247,9 +255,41 @@ def extra_processors(
     return (*([ForbidSequences(sequences)] if sequences else []), *options.processors)
 
 
+def published_processors(published: PublishedDefaults) -> tuple[Processor, ...]:
+    """The processors of a published model's settings that no other option has."""
+    sequences = published.forbidden_sequences
+    return (ForbidSequences(sequences),) if sequences else ()
+
+
+def as_published(
+    options: GenerationOptions, published: PublishedDefaults, decoding: DecodingDefaults
+) -> GenerationOptions:
+    """Return the options that generate as the publisher does; sampling has no beam."""
+    return replace(
+        options,
+        beam_size=1 if options.temperature > 0 else decoding.beam_size,
+        length_penalty=decoding.length_penalty,
+        length_norm="power",
+        early_stopping=published.early_stopping,
+        repetition_penalty=published.repetition_penalty,
+        no_repeat_ngrams=published.no_repeat_ngrams,
+        top_k=published.top_k,
+        top_p=published.top_p,
+        min_p=published.min_p,
+        min_tokens=published.min_length,
+        processors=published_processors(published),
+    )
+
+
 OptionsT = TypeVar("OptionsT", DecodingOptions, GenerationOptions)
 
 
 def with_given(options: OptionsT, given: Mapping[str, Any]) -> OptionsT:
-    """Return the options with those values in place of their own that are not None."""
-    return replace(options, **{name: value for name, value in given.items() if value is not None})
+    """Return the options with those values in place of their own that are not None.
+
+    A `max_tokens` that is given counts generated tokens only.
+    """
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if "max_tokens" in chosen:
+        chosen.setdefault("count_prompt", False)
+    return replace(options, **chosen)

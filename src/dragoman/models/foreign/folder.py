@@ -3,7 +3,8 @@
 `generation_config.json` has the settings of decoding; older folders have them in `config.json`.
 """
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from dragoman.models.defaults import (
 )
 from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig
 from dragoman.models.foreign import family
+from dragoman.models.foreign.generation import not_applied
 from dragoman.models.foreign.reading import HF, UNKNOWN_ID
 
 GENERATION = "generation_config.json"
@@ -37,8 +39,7 @@ FRAME = 2
 def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
     """Return what a dragoman folder of this model would say. Raises InputError, naming the key."""
     generation = folder / GENERATION
-    said = read_object(generation) if generation.is_file() else hf
-    said = {key: value for key, value in said.items() if value is not None}
+    said = _settings(folder, hf)
     file = folder / CONFIG
     try:
         model = family(hf).config(hf)
@@ -58,20 +59,34 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
         raise InputError(f"{file} has a value of a wrong kind ({error}).") from error
 
 
+def warn_of_settings(folder: Path, hf: HF, model: ModelConfig) -> None:
+    """Warn of all settings of the publisher that change texts and are not applied."""
+    alone = (folder / GENERATION).is_file()
+    if names := not_applied(_settings(folder, hf), model, alone=alone):
+        warnings.warn(
+            f"{folder / (GENERATION if alone else CONFIG)} sets {', '.join(names)}, which dragoman "
+            "does not apply: texts may differ from the publisher's.",
+            stacklevel=3,
+        )
+
+
+def _settings(folder: Path, hf: HF) -> dict[str, Any]:
+    """The settings of decoding that are not null."""
+    file = folder / GENERATION
+    said = read_object(file) if file.is_file() else hf
+    return {key: value for key, value in said.items() if value is not None}
+
+
 def _decoding(hf: HF, said: HF) -> DecodingDefaults:
     """The beam of the publisher; the length too, where it is said."""
-    new = said.get("max_new_tokens")
-    longest = new or said.get("max_length", 0)
-    if (
-        not new and "max_length" in said
-    ):  # which counts the beginning, and may keep a place for a forced end
-        longest -= 2 if "forced_eos_token_id" in said else 1
-    plain = DecodingDefaults()
+    new, plain = said.get("max_new_tokens"), DecodingDefaults()
+    longest = new or said.get("max_length", 0) - 1  # which counts what the decoder begins with
+    limited = longest > 0
     return DecodingDefaults(
         beam_size=said.get("num_beams", 1),
         length_penalty=float(said.get("length_penalty", 1.0)),
-        max_length_factor=0.0 if longest > 0 else plain.max_length_factor,
-        max_length_constant=longest if longest > 0 else plain.max_length_constant,
+        max_length_factor=0.0 if limited else plain.max_length_factor,
+        max_length_constant=longest if limited else plain.max_length_constant,
         max_src_tokens=_places(hf, 512),
         split_sentences=False if hf["model_type"] in WHOLE else None,
     )
@@ -85,17 +100,18 @@ def _reading(hf: HF, model: ModelConfig) -> ReadingDefaults:
 
 def _generation(hf: HF, said: HF) -> GenerationDefaults:
     """Sampling where the publisher samples, else the most probable token."""
-    longest = said.get("max_new_tokens")
+    longest, whole = said.get("max_new_tokens"), said.get("max_length")
     return GenerationDefaults(
         context=_places(hf, 1024) + FRAME,
-        max_tokens=longest or GenerationDefaults().max_tokens,
+        max_tokens=longest or whole or GenerationDefaults().max_tokens,
+        count_prompt=bool(whole and not longest),
         temperature=float(said.get("temperature", 1.0)) if said.get("do_sample") else 0.0,
     )
 
 
 def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
     """Everything else."""
-    samples = bool(said.get("do_sample"))
+    samples, translates = bool(said.get("do_sample")), isinstance(model, EncoderDecoderConfig)
     begin = said.get("forced_bos_token_id")
     size = model.tgt_vocab_size if isinstance(model, EncoderDecoderConfig) else model.vocab_size
     ids = {} if begin is None else {"forced_bos_token_id": begin}
@@ -104,20 +120,25 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
     for key, id_ in ids.items():
         if not (0 if key in said else UNKNOWN_ID) <= id_ < size:
             raise InputError(f"{key} is {id_}, but the model has {size} tokens")
+    least = int(said.get("min_length", 0)) - 1 if translates else 0
+    sequences, forbidden = _forbidden(said, size)
     stopping = said.get("early_stopping", False)
     if stopping not in STOPPING:
         raise InputError(f"early_stopping is {stopping!r}; it must be true, false or never")
     return PublishedDefaults(
         family=str(hf["model_type"]),
-        forbidden=_forbidden(said, size),
-        begin=() if begin is None or not isinstance(model, EncoderDecoderConfig) else (int(begin),),
+        forbidden=forbidden,
+        forbidden_sequences=sequences,
+        begin=() if begin is None or not translates else (int(begin),),
+        forced_end=translates and "forced_eos_token_id" in said,
         ends=_ends(said, size) if isinstance(model, DecoderOnlyConfig) else (),
         early_stopping=STOPPING[stopping],
-        min_length=max(0, int(said.get("min_length", 0)) - 1),
+        min_length=max(0, int(said.get("min_new_tokens", least))),
         no_repeat_ngrams=int(said.get("no_repeat_ngram_size", 0)),
         repetition_penalty=float(said.get("repetition_penalty", 1.0)),
         top_k=(int(said.get("top_k", 50)) or None) if samples else None,
         top_p=float(said.get("top_p", 1.0)) if samples else 1.0,
+        min_p=float(said.get("min_p", 0.0)) if samples else 0.0,
     )
 
 
@@ -128,18 +149,16 @@ def _ends(said: HF, size: int) -> tuple[int, ...]:
     return tuple(id_ for id_ in ids if 0 <= id_ < size)
 
 
-def _forbidden(said: HF, size: int) -> tuple[int, ...]:
-    """The ids that are never written. Raises InputError for a forbidden sequence of several.
+def _forbidden(said: HF, size: int) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """Return the sequences of several ids that are never written, and the ids.
 
-    Those beyond the vocabulary are never written either way.
+    Those with an id beyond the vocabulary are never written either way.
     """
-    words: Sequence[Any] = said.get("bad_words_ids", ())
-    if any(len(word) != 1 for word in words):
-        raise InputError(
-            "bad_words_ids forbids sequences of several tokens, which is not supported"
-        )
-    ids = {int(id_) for id_ in (*(word[0] for word in words), *said.get("suppress_tokens", ()))}
-    return tuple(sorted(id_ for id_ in ids if 0 <= id_ < size))
+    words = {tuple(map(int, word)) for word in said.get("bad_words_ids", ())}
+    words |= {(int(id_),) for id_ in said.get("suppress_tokens", ())}
+    within = sorted(word for word in words if word and all(0 <= id_ < size for id_ in word))
+    single = tuple(word[0] for word in within if len(word) == 1)
+    return tuple(word for word in within if len(word) > 1), single
 
 
 def _places(hf: HF, otherwise: int) -> int:

@@ -45,7 +45,12 @@ from dragoman.tasks.generate.dialogue import Chat, DialogueCodec
 from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.prompts import Ends, PromptCodec, StopAt, TextStream, cut_at, groups
 from dragoman.tasks.lines import as_texts, windows
-from dragoman.tasks.options import GenerationOptions, extra_processors, with_given
+from dragoman.tasks.options import (
+    GenerationOptions,
+    as_published,
+    extra_processors,
+    with_given,
+)
 from dragoman.tasks.results import Generation, Scored
 from dragoman.text.tokenizer import Tokenizer
 
@@ -73,6 +78,7 @@ class Generator(Loadable):
         self.tokenizer = tokenizer
         self.options = GenerationOptions(
             max_tokens=defaults.max_tokens,
+            count_prompt=defaults.count_prompt,
             temperature=defaults.temperature,
             context=defaults.context,
         )
@@ -92,17 +98,7 @@ class Generator(Loadable):
         if published is not None:
             never, unused = set(published.forbidden), range(0)
             beam = decoding or DecodingDefaults(beam_size=1)
-            self.options = replace(
-                self.options,
-                beam_size=1 if defaults.temperature > 0 else beam.beam_size,
-                length_penalty=beam.length_penalty,
-                length_norm="power",
-                early_stopping=published.early_stopping,
-                repetition_penalty=published.repetition_penalty,
-                no_repeat_ngrams=published.no_repeat_ngrams,
-                top_k=published.top_k,
-                top_p=published.top_p,
-            )
+            self.options = as_published(self.options, published, beam)
         self.never = (*sorted(never), *unused)
         """The ids that are never written: those that are no text, and those of no piece."""
         self._forbid = Forbid(self.never)
@@ -348,7 +344,7 @@ class Generator(Loadable):
         limits = Limits(
             bos_id=self.tokenizer.bos_id,
             eos_id=self._eos_id,
-            max_B=torch.full_like(prompts_BS[:, 0], options.max_tokens),
+            max_B=torch.full_like(prompts_BS[:, 0], options.new_tokens(prompts_BS.shape[1])),
             first_B=prompts_BS[:, -1],
         )
         return search_steps(

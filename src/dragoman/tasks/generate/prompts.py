@@ -165,7 +165,7 @@ def groups(lengths: Sequence[int], options: GenerationOptions) -> Iterator[list[
     """Places of prompts of equal length, as many at once as the budget of tokens has room for."""
     for length in sorted(set(lengths)):
         alike = [index for index, other in enumerate(lengths) if other == length]
-        cost = (length + options.max_tokens) * options.beam_size
+        cost = (length + options.new_tokens(length)) * options.beam_size
         room = max(1, options.max_batch_tokens // cost)
         yield from (alike[start : start + room] for start in range(0, len(alike), room))
 

@@ -17,6 +17,7 @@ from dragoman.decode import (
     Ensemble,
     Forbid,
     Forced,
+    ForcedEnd,
     ForcedPrefix,
     Hypothesis,
     Limits,
@@ -83,6 +84,8 @@ class Specials:
     """End of targets."""
     forbidden: tuple[int, ...]
     """What a target never holds."""
+    forced_end: bool = False
+    """Whether the last token that the length limit allows is always the end."""
 
 
 class IdTranslator:
@@ -159,13 +162,19 @@ class IdTranslator:
         if options.shortlist:
             lists = self._lists(sources)
             model, bos_id, eos_id = Shortlisted(model, lists), BOS, EOS
+        limits = Limits(bos_id=bos_id, eos_id=eos_id, max_B=max_B.to(self.device))
         found = search(
             model,
             self._pad_src([source.ids for source in sources]),
             strategy,
-            processors=self._processors(sources, options, lists, strategy),
-            limits=Limits(bos_id=bos_id, eos_id=eos_id, max_B=max_B.to(self.device)),
+            processors=self._processors(sources, options, lists, strategy, limits),
+            limits=limits,
         )
+        if self.specials.forced_end:
+            found = [
+                [_cut_short(each, most) for each in best]
+                for best, most in zip(found, max_B.tolist(), strict=True)
+            ]
         if lists is None:
             return [[_without(begin, each) for each in best] for best in found]
         return [
@@ -191,12 +200,13 @@ class IdTranslator:
         options: DecodingOptions,
         lists: Lists | None,
         strategy: Strategy,
+        limits: Limits,
     ) -> list[Processor]:
         """What the options forbid and prefer, in the numbers of the lists where there are some."""
         processors: list[Processor] = [] if lists else [self._forbid]
         if options.min_length:
             min_B = torch.full((len(sources),), options.min_length, device=self.device)
-            processors.append(MinimumLength(min_B, EOS if lists else self.specials.eos_id))
+            processors.append(MinimumLength(min_B, limits.eos_id))
         if options.repetition_penalty != 1.0:
             processors.append(RepetitionPenalty(options.repetition_penalty))
         if options.no_repeat_ngrams:
@@ -207,6 +217,8 @@ class IdTranslator:
             if lists is not None:
                 prefixes = [lists.places(number, ids) for number, ids in enumerate(prefixes)]
             processors.append(ForcedPrefix(prefixes, self.device))
+        if self.specials.forced_end:
+            processors.append(ForcedEnd(limits.max_B, limits.eos_id))
         if isinstance(strategy, PowerBeam):
             return strategy.unshared.around(processors)
         return processors
@@ -273,6 +285,13 @@ def _pad(sequences: Sequence[Ids], pad_id: int) -> Tensor:
     """The sequences (B, L), padded to a rectangle."""
     longest = max(len(ids) for ids in sequences)
     return torch.tensor([[*ids, *[pad_id] * (longest - len(ids))] for ids in sequences])
+
+
+def _cut_short(found: Hypothesis, most: int) -> Hypothesis:
+    """The hypothesis as one that reached the limit, if its end was forced there."""
+    if len(found.ids) + 1 < most:
+        return found
+    return replace(found, token_log_probs=found.token_log_probs[: most - 1], stopped="length")
 
 
 def _without(begin: Ids, found: Hypothesis) -> Hypothesis:

@@ -13,7 +13,7 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.defaults import PublishedDefaults
 from dragoman.models.folder import FolderConfig
-from dragoman.tasks.options import DecodingOptions
+from dragoman.tasks.options import DecodingOptions, published_processors
 from dragoman.tasks.translate.batches import Framing
 from dragoman.tasks.translate.ids import Specials
 from dragoman.text.tokenizer import Frame, Tokenizer
@@ -61,6 +61,7 @@ class Published:
             min_length=said.min_length,
             no_repeat_ngrams=said.no_repeat_ngrams,
             repetition_penalty=said.repetition_penalty,
+            processors=published_processors(said),
         )
 
     def specials(self, specials: Specials) -> Specials:
@@ -75,6 +76,7 @@ class Published:
             begin=begin,
             eos_id=config.eos_id,
             forbidden=self.defaults.forbidden,
+            forced_end=self.defaults.forced_end,
         )
 
     def framing(self, tgt_tokenizer: Tokenizer) -> Framing:

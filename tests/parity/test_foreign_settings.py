@@ -1,0 +1,211 @@
+"""The settings of decoding that a publisher gives: applied as by transformers, or named."""
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.foreign_folders import FAMILIES
+from tests.parity.test_foreign_texts import LINES, LLAMA, make_folder, read_tokenizer, their_texts
+
+import dragoman
+from dragoman.cli.app import make_app
+from dragoman.models.folder import load_model
+from dragoman.models.foreign.generation import (
+    APPLIED,
+    IRRELEVANT,
+    NOT_APPLIED,
+    SAMPLING,
+    TRANSLATORS,
+)
+
+transformers = pytest.importorskip("transformers", reason="needs transformers")
+pytest.importorskip("sentencepiece", reason="needs sentencepiece")
+
+
+def printed(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What the command prints."""
+    make_app()([str(argument) for argument in arguments], standalone_mode=False)
+    return " ".join(capfd.readouterr().out.split())
+
+
+def rewrite(folder: Path, **settings: object) -> None:
+    """Change the publisher's settings of decoding."""
+    file = folder / "generation_config.json"
+    said = {key: value for key, value in json.loads(file.read_bytes()).items() if value is not None}
+    said = {key: value for key, value in {**said, **settings}.items() if value is not None}
+    file.write_text(json.dumps(said))
+
+
+def make_translator(folder: Path, name: str, end: float, **settings: object) -> Any:  # noqa: ANN401
+    """Write a translator whose texts end more often the greater `end`; return theirs."""
+    model = make_folder(folder, name)
+    eos = model.generation_config.eos_token_id
+    model.final_logits_bias[0, eos] = end
+    model.save_pretrained(folder)
+    rewrite(folder, **{"max_length": None, **settings})
+    model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
+    return model
+
+
+def make_decoder(folder: Path, **settings: object) -> Any:  # noqa: ANN401 -- theirs
+    """Write a small Llama; return theirs."""
+    FAMILIES["llama"](folder)
+    tokenizer = read_tokenizer(folder)
+    ids = {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": tokenizer.bos_token_id}
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(**LLAMA, **ids, vocab_size=len(tokenizer))
+    model = transformers.LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").write_text(json.dumps(ids | settings))
+    model.generation_config = transformers.GenerationConfig(**ids, **settings)
+    return model
+
+
+@pytest.mark.parametrize("limit", ["max_length", "max_new_tokens"])
+@pytest.mark.parametrize(("name", "end"), [("marian", 5.0), ("bart", 4.0), ("bart", 5.0)])
+def test_a_forced_end_cuts_as_their_class(
+    name: str, end: float, limit: str, tmp_path: Path
+) -> None:
+    """Texts that end by themselves and texts that are cut compete in one beam, as there."""
+    model = make_translator(tmp_path, name, end, num_beams=4, length_penalty=1.3, **{limit: 6})
+    model.generation_config.forced_eos_token_id = model.generation_config.eos_token_id
+    rewrite(tmp_path, forced_eos_token_id=model.generation_config.eos_token_id)
+    translator = dragoman.load(tmp_path, device="cpu")
+    plain = replace(translator.options, retry=False, split_sentences=False)
+    cut = 0
+    for num_beams in (4, 1):
+        found = translator.translate(LINES, options=replace(plain, beam_size=num_beams))
+        chosen = {} if num_beams > 1 else {"num_beams": 1, "length_penalty": 1.0}
+        assert [one.text for one in found] == their_texts(tmp_path, name, model, LINES, **chosen)
+        for one in found:
+            is_cut = "max_length" in one.flags
+            cut += is_cut
+            assert len(one.token_log_probs) == len(one.tokens) + (not is_cut)
+    assert cut
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"min_new_tokens": 5},
+        {"min_length": 5},
+        {"forced_eos_token_id": None},
+        {"bad_words_ids": [[5], [7, 9]]},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_a_setting_is_applied_as_by_their_class(
+    settings: Mapping[str, Any], tmp_path: Path
+) -> None:
+    """Least lengths, no forced end, and sequences that are never written, which differ by text."""
+    model = make_translator(tmp_path, "bart", 4.0, num_beams=3, max_new_tokens=8)
+    before = their_texts(tmp_path, "bart", model, LINES)
+    if "bad_words_ids" in settings:  # two tokens that they write in a row
+        given = read_tokenizer(tmp_path)(LINES[2], return_tensors="pt")["input_ids"]
+        written = model.generate(given, attention_mask=torch.ones_like(given))[0].tolist()
+        settings = {"bad_words_ids": [*settings["bad_words_ids"], written[2:4]]}
+    rewrite(tmp_path, **settings)
+    for key, value in settings.items():
+        setattr(model.generation_config, key, value)
+    translator = dragoman.load(tmp_path, device="cpu")
+    options = replace(translator.options, retry=False, split_sentences=False)
+    ours = [found.text for found in translator.translate(LINES, options=options)]
+    assert ours == their_texts(tmp_path, "bart", model, LINES)
+    assert (ours != before) == ("forced_eos_token_id" not in settings)
+
+
+@pytest.mark.parametrize("settings", [{"max_length": 14}, {"max_new_tokens": 5, "max_length": 14}])
+def test_the_length_of_a_decoder_is_that_of_its_class(
+    settings: Mapping[str, Any], tmp_path: Path
+) -> None:
+    """`max_length` counts the prompt; `max_new_tokens`, and ours when it is given, do not."""
+    model = make_decoder(tmp_path, min_new_tokens=3, **settings)
+    tokenizer = read_tokenizer(tmp_path)
+    generator = dragoman.load(tmp_path, device="cpu")
+    for line in ("A man", "A man in a hat"):
+        given = tokenizer(line, return_tensors="pt")["input_ids"]
+        assert given.shape[1] < 14
+        with torch.no_grad():
+            (theirs,) = model.generate(given, attention_mask=torch.ones_like(given))
+        written = [
+            id_ for id_ in theirs[given.shape[1] :].tolist() if id_ != tokenizer.eos_token_id
+        ]
+        assert list(generator.generate(line).ids) == written
+    assert len(generator.generate("A man in a hat", max_tokens=20).ids) == 20
+
+
+def test_the_command_generates_as_the_library(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The publisher's settings hold unless an option is given."""
+    sampling = {"do_sample": True, "temperature": 1.5, "top_k": 40, "top_p": 0.6, "min_p": 0.02}
+    penalties = {"repetition_penalty": 1.7, "no_repeat_ngram_size": 2, "max_new_tokens": 12}
+    make_decoder(tmp_path, **sampling, **penalties)
+    options = dragoman.load(tmp_path, device="cpu").options
+    assert (options.temperature, options.top_k, options.top_p, options.min_p) == (
+        1.5,
+        40,
+        0.6,
+        0.02,
+    )
+    assert (options.repetition_penalty, options.no_repeat_ngrams) == (1.7, 2)
+    prompt = "A man in an orange hat"
+    ours = dragoman.load(tmp_path, device="cpu").generate(prompt, seed=3).text
+    command = ("generate", tmp_path, prompt, "--seed", "3", "--json", "--device", "cpu")
+    assert json.loads(printed(capfd, *command))["text"] == ours
+    assert json.loads(printed(capfd, *command, "--top-p", "1"))["text"] != ours
+
+
+def test_every_field_of_theirs_is_known() -> None:
+    """A setting is applied, changes no text, or is named: in one table, and in no two."""
+    tables = [APPLIED, TRANSLATORS, SAMPLING, IRRELEVANT, NOT_APPLIED.keys()]
+    known = [name for table in tables for name in table]
+    assert len(known) == len(set(known))
+    assert set(vars(transformers.GenerationConfig())) == set(known)
+
+
+def test_each_setting_that_is_not_applied_is_named(tmp_path: Path) -> None:
+    """In one warning, with keys that nobody knows; a value without effect is passed over."""
+    translator, decoder = tmp_path / "translator", tmp_path / "decoder"
+    for folder in (translator, decoder):
+        folder.mkdir()
+    make_folder(translator, "bart")
+    make_decoder(decoder)
+
+    def named(folder: Path, **settings: object) -> str:
+        rewrite(folder, **settings)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            load_model(folder)
+        return " ".join(str(one.message) for one in found)
+
+    without_effect = {key: value for key, value in NOT_APPLIED.items() if value is not None}
+    sampling = {"temperature": 0.7, "top_k": 5, "top_p": 0.5, "typical_p": 0.5}
+    for folder in (translator, decoder):
+        assert named(folder, **without_effect) == ""
+        assert named(folder, **sampling) == ""
+        assert " sets eta_of_tomorrow, typical_p, which dragoman" not in named(folder)
+    message = named(translator, do_sample=True, guidance_scale=2.0, eta_of_tomorrow=1)
+    names = "do_sample, eta_of_tomorrow, guidance_scale, temperature, top_k, top_p, typical_p"
+    assert f"generation_config.json sets {names}, which dragoman does not apply" in message
+    message = named(decoder, do_sample=True, min_length=3, forced_eos_token_id=2)
+    assert " sets forced_eos_token_id, min_length, typical_p, which" in message
+
+
+def test_inspect_says_what_a_published_folder_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whose it is and how it is read, and no language that it does not name."""
+    make_folder(tmp_path, "marian")
+    shown = printed(capfd, "inspect", tmp_path)
+    assert "a folder of Hugging Face (marian), read as it is" in shown
+    assert "format 0" not in shown
+    assert "unknown" not in shown
