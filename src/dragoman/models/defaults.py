@@ -89,7 +89,7 @@ class GenerationDefaults:
     max_tokens: Tokens = 256
     """Maximum number of tokens to generate."""
     count_prompt: bool = False
-    """Whether that number includes the tokens of the prompt (`max_length` of Hugging Face)."""
+    """Whether max_tokens includes the tokens of the prompt (`max_length` of Hugging Face)."""
     temperature: NonNegative = 0.8
     """Sampling temperature; 0 is greedy search."""
     chat: ChatTemplate | None = None

@@ -148,7 +148,7 @@ class GenerationOptions:
     max_tokens: Tokens = 256
     """Maximum number of tokens to generate."""
     count_prompt: bool = False
-    """Whether that number includes the tokens of the prompt (`max_length` of Hugging Face); at
+    """Whether max_tokens includes the tokens of the prompt (`max_length` of Hugging Face); at
     least one token is generated."""
     min_tokens: Index = 0
     """Minimum number of tokens to generate."""
