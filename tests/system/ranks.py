@@ -8,8 +8,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from tests.system.conftest import CommandLine, Ended, Running
 from tests.system.test_resume import SETTINGS
+
+LISTEN = 0x0A
+"""The state of a socket that listens, in the kernel's tables."""
 
 
 def start(
@@ -56,9 +60,27 @@ def variables_of(process: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
 
 
+def children_of(process: int) -> list[str]:
+    """The processes that a process has started."""
+    tasks = Path(f"/proc/{process}/task").glob("*/children")
+    return [child for task in tasks for child in task.read_text().split()]
+
+
 def kill_rank_1(launcher: int) -> None:
     """Kill one of the processes that a launcher has started."""
-    tasks = Path(f"/proc/{launcher}/task").glob("*/children")
-    children = [child for task in tasks for child in task.read_text().split()]
-    (victim,) = (child for child in children if variables_of(child).get("RANK") == "1")
+    ranks = children_of(launcher)
+    (victim,) = (child for child in ranks if variables_of(child).get("RANK") == "1")
     os.kill(int(victim), signal.SIGKILL)
+
+
+def listeners(process: str) -> set[str]:
+    """The addresses on which a process listens, by the kernel's tables of IPv4 and IPv6 sockets."""
+    held = {str(link.readlink()) for link in Path(f"/proc/{process}/fd").iterdir()}
+    found = set[str]()
+    for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
+        for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if int(state, 16) == LISTEN and f"socket:[{rest[5]}]" in held:
+                words = np.frombuffer(bytes.fromhex(local.partition(":")[0]), ">u4")
+                found.add(socket.inet_ntop(family, words.astype("=u4").tobytes()))
+    return found

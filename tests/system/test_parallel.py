@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.system.conftest import CommandLine, Ended
 from tests.system.corpora import SMALL, reversed_digits
-from tests.system.ranks import command, kill_rank_1, launch, run, start
+from tests.system.ranks import children_of, command, kill_rank_1, launch, listeners, run, start
 from tests.system.test_encoders import recipe as encoder_recipe
 from tests.system.test_generate import write_recipe
 from tests.system.test_resume import assert_same_runs, figures
@@ -359,6 +359,21 @@ def test_a_killed_process_is_named(environment: dict[str, str], tmp_path: Path) 
     assert running.returncode == 1
     assert "process 1 of 2 was killed (SIGKILL)" in said
     assert "Traceback" not in said
+
+
+def test_nothing_listens_but_on_loopback(environment: dict[str, str], tmp_path: Path) -> None:
+    """No socket of launcher or ranks can be reached from elsewhere; killed, it leaves no rank."""
+    reversed_digits(tmp_path, 120)
+    words = [*command(tmp_path, tmp_path / "run"), "train.max_steps=1000", "train.shard=off"]
+    with launch(environment, *words) as running:
+        assert running.stderr is not None
+        next(line for line in running.stderr if line.startswith("step 1:"))
+        ranks = children_of(running.pid)
+        assert len(ranks) == 2
+        open_to = [listeners(process) for process in [str(running.pid), *ranks]]
+        running.kill()
+        running.stderr.read()  # until the ranks, who write to it too, have ended
+    assert open_to == [{"127.0.0.1"}] * 3
 
 
 @pytest.mark.parametrize(

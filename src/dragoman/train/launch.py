@@ -1,29 +1,45 @@
-"""Starts the processes of a run on this machine, and starts them again where one was killed."""
+"""Starts the processes of a run on this machine, and starts them again where one was killed.
 
-import logging
+Nothing of a run can be reached from another machine: the launcher keeps the store by which its
+processes find each other on a socket bound to 127.0.0.1, and gloo and NCCL are told to use the
+loopback interface. The processes end with the launcher, however it ends: each reads its standard
+input, a pipe whose other end only the launcher holds.
+"""
+
+import math
 import os
 import signal
+import socket
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 import torch
-from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+import torch.distributed as dist
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.train.parallel import GO_ON, launched
+from dragoman.train.parallel import GO_ON, STORE_PORT, launched
+
+LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+NOTICE = 5.0
+"""Seconds in which a process notices by itself that another one has ended."""
+SHUTDOWN = 30.0
+"""Seconds in which a process that is told to end finishes its step and saves."""
+POLL = 0.05
 
 
 def launch(
     count: int, words: Sequence[str], *, max_restarts: int = 0, say: Callable[[str], None] = print
 ) -> int:
-    """Run `dragoman WORDS` in so many processes on this machine; return the exit code.
+    """Run `dragoman WORDS` in `count` processes on this machine; return the exit code.
 
-    Where one is killed, all start again from the last checkpoint, `max_restarts` times at most, and
-    `say` is told. What a process ends with by itself, such as a loss that is not finite, would come
-    again, so it ends the run. Raises InputError for numbers that make no sense, DragomanError where
-    one was killed.
+    Where one is killed, all start again from the last checkpoint, at most `max_restarts` times, and
+    `say` is told. An error that a process reports itself, such as a loss that is not finite, would
+    occur again, so it ends the run. Raises InputError for invalid numbers, DragomanError where a
+    process was killed.
     """
     if count < 1 or launched()[1] > 1:
         raise InputError(
@@ -32,8 +48,6 @@ def launch(
         )
     if max_restarts < 0:
         raise InputError(f"--max-restarts is {max_restarts}; it must be 0 or more")
-    logging.disable(logging.ERROR)  # of torch, which reports what the processes have printed
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // count)))
     for restart in range(max_restarts + 1):
         codes = _run(count, words)
         who = _killed(codes, count)
@@ -45,31 +59,94 @@ def launch(
 
 
 def _run(count: int, words: Sequence[str]) -> dict[int, int]:
-    """Run all processes once; return the exit codes of those that failed, by rank."""
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=count,
-        run_id="dragoman",
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        local_addr="localhost",
-        max_restarts=0,
-        logs_specs=DefaultLogsSpecs(log_dir=os.devnull),
-    )
+    """Run all processes once; return the exit codes of those that failed by themselves, by rank."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        store = dist.TCPStore(  # type: ignore[attr-defined]  # documented, not annotated
+            "127.0.0.1",
+            listening.getsockname()[1],
+            is_master=True,
+            wait_for_workers=False,
+            master_listen_fd=listening.detach(),  # the store closes it
+        )
+    ranks: list[subprocess.Popen[bytes]] = []
     try:
-        elastic_launch(config, sys.executable)("-m", "dragoman", *words)
-    except SignalException:
-        return {0: 128 + signal.SIGINT}
-    except ChildFailedError as error:
-        codes = {rank: int(failed.exitcode) for rank, failed in sorted(error.failures.items())}
-        return codes or {0: 1}
-    return {}
+        with _forwarded(ranks) as received:
+            ranks.extend(_start(rank, count, store.port, words) for rank in range(count))
+            codes = _wait(ranks, received)
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
+    return {0: 128 + signal.SIGINT} if received else codes
 
 
-def _killed(codes: dict[int, int], count: int) -> str | None:
-    """Say which process was killed, if one was: not by the launcher, which ends the others."""
+def _start(rank: int, count: int, port: int, words: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """Start a process in a session of its own: a terminal's Ctrl-C reaches the launcher alone."""
+    threads = str(max(1, torch.get_num_threads() // count))
+    variables = {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(count),
+        STORE_PORT: str(port),
+        "GLOO_SOCKET_IFNAME": LOOPBACK,
+        "NCCL_SOCKET_IFNAME": LOOPBACK,
+    }
+    return subprocess.Popen(  # noqa: S603 -- this very program
+        [sys.executable, "-m", "dragoman", *words],
+        env={"OMP_NUM_THREADS": threads, **os.environ, **variables},
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+@contextmanager
+def _forwarded(ranks: "Sequence[subprocess.Popen[bytes]]") -> Iterator[list[int]]:
+    """Send each signal that asks the launcher to end to all processes; gives those that came."""
+    received: list[int] = []
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        for rank in ranks:
+            rank.send_signal(number)
+
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    previous = {number: signal.signal(number, forward) for number in numbers}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _wait(ranks: "Sequence[subprocess.Popen[bytes]]", received: Sequence[int]) -> dict[int, int]:
+    """Wait until all have ended; return the exit codes of those that failed by themselves.
+
+    Where one fails, the others have `NOTICE` seconds to notice it; then they are told to end.
+    """
+    deadline = math.inf
+    while True:
+        codes = [rank.poll() for rank in ranks]
+        if received or None not in codes or time.monotonic() > deadline:
+            break
+        if deadline == math.inf and any(codes):
+            deadline = time.monotonic() + NOTICE
+        time.sleep(POLL)
+    if not received:
+        for rank in ranks:
+            rank.terminate()
+    deadline = time.monotonic() + SHUTDOWN
+    while time.monotonic() < deadline and any(rank.poll() is None for rank in ranks):
+        time.sleep(POLL)
+    return {rank: code for rank, code in enumerate(codes) if code}
+
+
+def _killed(codes: Mapping[int, int], count: int) -> str | None:
+    """Name the process that a signal has killed, if one was."""
     for rank, code in codes.items():
-        if code < 0 and code != -signal.SIGTERM:
+        if code < 0:
             return f"process {rank} of {count} was killed ({signal.Signals(-code).name})"
     return None

@@ -13,7 +13,7 @@ alone validates, writes and reports; what fails on one rank ends all, with one s
 """
 
 import os
-import pickle
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, NoReturn, TypeVar
 
+import msgspec
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -44,6 +45,9 @@ PATIENT = timedelta(hours=24)
 """How long it waits while rank 0 tokenizes, validates or writes."""
 GO_ON = "the same command goes on from the last checkpoint"
 
+STORE_PORT = "DRAGOMAN_STORE_PORT"
+"""Environment variable: the port on 127.0.0.1 where the launcher of `--nproc` keeps the store."""
+
 Value = TypeVar("Value")
 StopRule = Callable[[Progress], str | None]
 
@@ -58,7 +62,11 @@ class World:
             return
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         try:
-            self._store, _, _ = next(rendezvous("env://", rank, size, timeout=PROMPT))
+            if STORE_PORT in os.environ:  # the store of the launcher; else that of torchrun
+                port = int(os.environ[STORE_PORT])
+                self._store = dist.TCPStore("127.0.0.1", port, timeout=PROMPT)  # type: ignore[attr-defined]
+            else:
+                self._store, _, _ = next(rendezvous("env://", rank, size, timeout=PROMPT))
             dist.init_process_group(
                 backend, store=self._store, rank=rank, world_size=size, timeout=PROMPT
             )
@@ -77,14 +85,17 @@ class World:
     def gather(self, value: Value, *, patient: bool = False) -> list[Value]:
         """Give a value to all ranks; return those of all, by rank.
 
-        `patient` where rank 0 may be tokenizing, validating or writing meanwhile.
+        Values are plain data as in JSON, or bytes; a tuple arrives as a list. `patient` where rank
+        0 may be tokenizing, validating or writing meanwhile.
         """
         if self.size == 1:
             return [value]
         self._count += 1
         with self.connected():
             self._store.set(str(self.rank), str(self._count))
-            return _exchange(value, self.size, self._patient if patient else None)
+            words = msgspec.msgpack.encode(value)
+            told = _exchange(words, self.size, self._patient if patient else None)
+            return [msgspec.msgpack.decode(each) for each in told]
 
     def together(
         self,
@@ -100,9 +111,11 @@ class World:
                 result = work()
         except DragomanError as raised:
             error = raised
-        for failure in self.gather(error, patient=patient):
+        told = None if error is None else (isinstance(error, InputError), str(error))
+        for failure in self.gather(told, patient=patient):
             if failure is not None:
-                self.stop(failure)
+                is_input, sentence = failure
+                self.stop(error or (InputError if is_input else DragomanError)(sentence))
         return result
 
     def in_turn(self, work: Callable[[], Value]) -> Value:
@@ -148,10 +161,10 @@ class World:
 
     def random_states(self) -> Mapping[str, Tensor]:
         """Return the states of all ranks; those of rank 0 have the names of a single process."""
-        first, *rest = self.gather(random_state(), patient=True)
-        return first | {
-            f"{_prefix(rank)}{name}": state
-            for rank, states in enumerate(rest, start=1)
+        mine = {name: state.numpy().tobytes() for name, state in random_state().items()}
+        return {
+            f"{_prefix(rank)}{name}": _bytes(state)
+            for rank, states in enumerate(self.gather(mine, patient=True))
             for name, state in states.items()
         }
 
@@ -253,25 +266,25 @@ LOST = ("gloo", "nccl", "connection", "socket", "timed out", "broken pipe")
 
 
 LETTER = 1024
-"""Bytes that go from each rank to each at once; PyTorch's own first sends how many there are."""
+"""Bytes that go from each rank to each at once; a longer value takes a second exchange."""
 
 
-def _exchange(value: Value, size: int, group: dist.ProcessGroup | None) -> list[Value]:
-    """Give a value to all ranks of a group; return those of all, by rank."""
-    words = pickle.dumps(value)
-    letter = len(words).to_bytes(8, "big") + words
-    mine = torch.frombuffer(bytearray(letter[:LETTER].ljust(LETTER)), dtype=torch.uint8)
-    letters = [torch.empty_like(mine) for _ in range(size)]
-    dist.all_gather(letters, mine, group=group)
-    values: list[Any] = []
-    for told in (each.numpy().tobytes() for each in letters):
-        end = 8 + int.from_bytes(told[:8], "big")
-        if end > LETTER:  # all see it, and come here
-            values = [None] * size
-            dist.all_gather_object(values, value, group=group)
-            break
-        values.append(pickle.loads(told[8:end]))  # noqa: S301 -- by a process of this run
-    return values
+def _exchange(words: bytes, size: int, group: dist.ProcessGroup | None) -> list[bytes]:
+    """Give bytes to all ranks of a group; return those of all, by rank."""
+    letter, most = len(words).to_bytes(8, "big") + words, LETTER
+    while True:
+        mine = _bytes(letter[:most].ljust(most))
+        letters = [torch.empty_like(mine) for _ in range(size)]
+        dist.all_gather(letters, mine, group=group)
+        told = [each.numpy().tobytes() for each in letters]
+        ends = [8 + int.from_bytes(each[:8], "big") for each in told]
+        if max(ends) <= most:
+            return [each[8:end] for each, end in zip(told, ends, strict=True)]
+        most = max(ends)  # which all see
+
+
+def _bytes(data: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
 def _prefix(rank: int) -> str:
@@ -343,4 +356,13 @@ def launched() -> tuple[int, int]:
 def join_world() -> World:
     """Join the processes that this one was started with; a second call returns the same."""
     rank, size = launched()
+    if STORE_PORT in os.environ:
+        threading.Thread(target=_end_with_launcher, daemon=True).start()
     return ALONE if size == 1 else World(rank, size)
+
+
+def _end_with_launcher() -> None:
+    """End this process when the launcher has ended, which holds the other end of its input."""
+    while os.read(0, 1):
+        pass
+    os._exit(1)

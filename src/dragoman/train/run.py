@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from rich.console import Console
 from torch import Tensor, nn
@@ -32,7 +33,7 @@ from dragoman.train.checkpoint import (
     tidy_checkpoints,
 )
 from dragoman.train.device import choose_device, choose_precision, deterministic, machine_of
-from dragoman.train.diagnosis import explained, fault_of, find_not_finite, replayed
+from dragoman.train.diagnosis import Fault, explained, fault_of, find_not_finite, replayed
 from dragoman.train.job import Check, Job, Say, Validation, is_better, unchecked
 from dragoman.train.loop import (
     Fetcher,
@@ -265,7 +266,8 @@ class Parts:
         found = None
         if not self.sharded:  # the modules of shares cannot be watched by themselves
             found = self.world.together(find, lambda: self.too_large(batches))
-        return explained(skipped, self.world.gather(fault_of(found, batches)))
+        told = self.world.gather(fault_of(found, batches))
+        return explained(skipped, msgspec.convert(told, list[Fault]))
 
     def measure(self) -> Validation:
         """Validate the model as it is now."""

@@ -1,6 +1,8 @@
 """What several processes share among them, without starting one."""
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from dragoman.data.batches import Stream
 from dragoman.errors import DragomanError, InputError
+from dragoman.train import parallel
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Interrupt, Progress
 from dragoman.train.parallel import ALONE, World
@@ -147,7 +150,7 @@ class Answers(World):
 def test_what_others_say_counts() -> None:
     """Another rank's error is raised; an interrupt of one stops all, and the progress is shared."""
     with pytest.raises(DragomanError, match="there"):
-        Answers(None, DragomanError("there")).together(lambda: 1)
+        Answers(None, (False, "there")).together(lambda: 1)
     other = Progress(step=4).to_dict()
     config = TrainConfig(max_steps=4)
     rule = Answers((False, other), (True, other)).stop_rule(config, Interrupt())
@@ -171,3 +174,11 @@ def test_an_interrupt_while_ranks_tell_each_other_waits_for_the_next_step() -> N
     rule = Late(other, other).stop_rule(TrainConfig(max_steps=4), interrupt)
     assert rule(Progress(step=3)) is None
     assert rule(Progress(step=3)) == "interrupted"
+
+
+def test_nothing_is_unpickled() -> None:
+    """What ranks tell each other runs no code: neither pickle nor what pickles inside torch."""
+    folder = Path(parallel.__file__).parent
+    said = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    words = r"\b(import pickle|torch\.load|torch\.distributed\.elastic|\w+_object(_list)?\()"
+    assert {name: found for name, text in said.items() if (found := re.findall(words, text))} == {}
