@@ -2,20 +2,23 @@
 
     training/checkpoints/step-00000500/
         weights.safetensors     in fp32
-        optimizer.safetensors   only in the newest: resuming needs it, averaging does not
+        optimizer.safetensors   only in the last two: resuming needs it, averaging does not
         random.safetensors      the state of torch's generators
-        state.json              format, progress, place in the data, recipe, machine
+        state.json              format, progress, place in the data, recipe, machine, hashes
 
 A folder is written under another name, synced and then renamed, so a run that is killed at any
-moment, or a machine that loses its power, leaves whole checkpoints only. Nothing is pickled.
+moment, or a machine that loses its power, leaves whole checkpoints only. Tensors that have changed
+on the disk are noticed by their hashes; the checkpoint before then takes the place of the newest.
+Nothing is pickled.
 """
 
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -54,6 +57,12 @@ class SavedState:
     """The state of loss scaling in fp16; else empty."""
     machine: dict[str, str] = field(default_factory=dict)
     """What the bits depend on beside the settings; empty in old checkpoints."""
+    hashes: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of each file of tensors, in hexadecimal; empty in old checkpoints."""
+
+
+class DamagedCheckpointError(InputError):
+    """A checkpoint that cannot be read, or holds what no run has saved."""
 
 
 def save_checkpoint(
@@ -70,7 +79,8 @@ def save_checkpoint(
         for name, group in tensors.items():
             contiguous = {key: tensor.detach().contiguous() for key, tensor in group.items()}
             save_file(contiguous, unfinished / f"{name}.safetensors")
-        text = json.dumps(asdict(state), indent=2, sort_keys=True)
+        hashes: dict[str, str] = {name: _sha256(unfinished, name) for name in tensors}
+        text = json.dumps(asdict(replace(state, hashes=hashes)), indent=2, sort_keys=True)
         (unfinished / "state.json").write_text(text, encoding="utf-8")
         rename_durably(unfinished, path)
         tidy_checkpoints(folder, keep=keep, every=every)
@@ -86,19 +96,21 @@ def save_checkpoint(
 def tidy_checkpoints(folder: Path, *, keep: int, every: int) -> None:
     """Drop all but the newest `keep`, the older optimizer states, and what a killed run left.
 
-    A checkpoint at a step that is no multiple of `every` (somebody pressed Ctrl-C) goes as soon as
-    it is not the newest, so that an interrupted run ends with the same checkpoints as any other.
+    At least two are kept, and the optimizer states of two: where the newest is damaged, the run
+    resumes from the one before. A checkpoint at a step that is no multiple of `every` (somebody
+    pressed Ctrl-C) goes as soon as it is not the newest, so that an interrupted run ends with the
+    same checkpoints as any other.
     Raises DragomanError where something cannot be removed.
     """
     older = checkpoints(folder)[:-1]
     regular = [old for old in older if _step(old) % every == 0]
-    kept = regular[max(0, len(regular) + 1 - keep) :]
+    kept = regular[-max(1, keep - 1) :]
     try:
         for leftover in folder.glob(".step-*"):
             shutil.rmtree(leftover)
         for old in set(older) - set(kept):
             _drop(old)
-        for old in kept:
+        for old in kept[:-1]:
             (old / "optimizer.safetensors").unlink(missing_ok=True)
     except OSError as error:
         raise DragomanError(
@@ -112,11 +124,36 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*"))
 
 
+def load_newest(folder: Path, say: Callable[[str], None]) -> tuple[SavedState, Tensors] | None:
+    """Read the newest checkpoint of a run; None where there is none.
+
+    A damaged one is removed, and `say` is told, where the one before has everything that resuming
+    needs. Raises InputError where neither can be read.
+    """
+    saved = checkpoints(folder)
+    if not saved:
+        return None
+    try:
+        return load_checkpoint(saved[-1])
+    except DamagedCheckpointError as error:
+        why = error.__cause__
+        alone = len(saved) == 1 or not (saved[-2] / "optimizer.safetensors").exists()
+        if alone or isinstance(why, PermissionError):
+            raise
+        found = load_checkpoint(saved[-2])
+        _drop(saved[-1])
+        say(
+            f"Warning: the checkpoint {saved[-1]} is damaged ({why}); it was removed, and "
+            f"{saved[-2].name} takes its place."
+        )
+        return found
+
+
 def load_checkpoint(path: Path) -> tuple[SavedState, Tensors]:
     """Read a checkpoint that has everything resuming needs."""
     state = read_state(path)
     with readable(path):
-        return state, {name: load_file(_regular(path / f"{name}.safetensors")) for name in FILES}
+        return state, {name: _load(path, name, state) for name in FILES}
 
 
 def read_state(path: Path) -> SavedState:
@@ -140,7 +177,7 @@ def _regular(path: Path) -> Path:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Raise InputError where a checkpoint cannot be read, or holds what no run has saved.
+    """Raise DamagedCheckpointError where a checkpoint cannot be read, or no run has saved it so.
 
     A lack of memory is no fault of the checkpoint and passes through.
     """
@@ -158,9 +195,9 @@ def readable(path: Path) -> Iterator[None]:
     ) as error:
         if is_out_of_memory(error):
             raise
-        raise InputError(
-            f"the checkpoint {path} cannot be read ({error}), and older ones do not hold what "
-            "resuming needs: restore it, or delete the run's folder to start again"
+        raise DamagedCheckpointError(
+            f"the checkpoint {path} cannot be read ({error}): restore it, or remove that folder to "
+            "continue without it"
         ) from error
 
 
@@ -168,13 +205,9 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
     """Return the mean of the weights of several checkpoints, summed in float64."""
     total: dict[str, Tensor] = {}
     for path in paths:
-        try:
-            weights = load_file(path / "weights.safetensors")
-        except (OSError, SafetensorError) as error:
-            raise InputError(
-                f"the checkpoint {path} cannot be read ({error}); delete that folder to average "
-                "the others"
-            ) from error
+        state = read_state(path)
+        with readable(path):
+            weights = _load(path, "weights", state)
         for name, weight in weights.items():
             total[name] = weight.double() + total[name] if name in total else weight.double()
     return {name: (weight / len(paths)).float() for name, weight in total.items()}
@@ -182,11 +215,11 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
 
 def moving_average(path: Path) -> dict[str, Tensor]:
     """Return the moving average of the weights in a checkpoint that can be resumed."""
+    state = read_state(path)
     with readable(path):
-        state = load_file(_regular(path / "optimizer.safetensors"))
-        ending = f"/{AVERAGE}"
-        averages = {n.removesuffix(ending): t for n, t in state.items() if n.endswith(ending)}
-        return load_file(_regular(path / "weights.safetensors")) | averages
+        moments, ending = _load(path, "optimizer", state), f"/{AVERAGE}"
+        averages = {n.removesuffix(ending): t for n, t in moments.items() if n.endswith(ending)}
+        return _load(path, "weights", state) | averages
 
 
 def random_state() -> dict[str, Tensor]:
@@ -203,6 +236,19 @@ def set_random_state(states: Mapping[str, Tensor]) -> None:
     for i in range(torch.cuda.device_count()):
         if f"cuda:{i}" in states:
             torch.cuda.set_rng_state(states[f"cuda:{i}"], i)
+
+
+def _load(path: Path, name: TensorFile, state: SavedState) -> dict[str, Tensor]:
+    """Read a file of tensors; raises ValueError for one that is not what was written."""
+    found = _sha256(path, name)
+    if state.hashes.get(name, found) != found:
+        raise ValueError(f"{name}.safetensors has changed since it was written: its hash differs")
+    return load_file(path / f"{name}.safetensors")
+
+
+def _sha256(path: Path, name: TensorFile) -> str:
+    with _regular(path / f"{name}.safetensors").open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _drop(path: Path) -> None:

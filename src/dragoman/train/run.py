@@ -25,7 +25,7 @@ from dragoman.train.checkpoint import (
     Tensors,
     average_weights,
     checkpoints,
-    load_checkpoint,
+    load_newest,
     moving_average,
     random_state,
     readable,
@@ -324,15 +324,15 @@ class Parts:
             save_checkpoint(self.folder.checkpoints, state, tensors, **self._tidying)
 
     def resume(self, console: Console) -> Progress:
-        """Go on from the newest checkpoint, if there is one; tidy where the run was killed."""
+        """Resume from the newest checkpoint, if there is one; tidy where the run was killed."""
+        newest = load_newest(self.folder.checkpoints, console.print)
         if self.world.leads:
             tidy_checkpoints(self.folder.checkpoints, **self._tidying)
-        saved = checkpoints(self.folder.checkpoints)
-        if not saved:
+        if newest is None:
             return Progress()
-        state, tensors = load_checkpoint(saved[-1])
+        state, tensors = newest
         progress, before, now = state.progress, state.machine, self.machine
-        with readable(saved[-1]):
+        with readable(checkpoints(self.folder.checkpoints)[-1]):
             _set_weights(self.job.model, tensors["weights"])
             load_optimizer_tensors(self.optimizer, self.job.model, tensors["optimizer"])
             self.job.batches.load_state_dict(state.batches)

@@ -4,13 +4,14 @@ import copy
 import json
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.train.made import make_console
-from tests.unit.train.runs import change, interrupt
+from tests.unit.train.runs import change, interrupt, saved
 
 from dragoman.cli.train import rest_of
 from dragoman.errors import InputError
@@ -44,6 +45,7 @@ ODD: tuple[Any, ...] = (
 def resume(recipe: TranslateRecipe) -> Callable[[], None]:
     """What resuming an interrupted run does with its files, a finished one's too."""
     interrupt(recipe, 3, [1, 2])
+    shutil.rmtree(saved(recipe)[0])  # which would take the place of the damaged one
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         folder.mark_finished("3 steps", Progress(step=3, best={"loss": 1.0, "bleu": 2.0}))
         job = find_task("translate").assemble(recipe, folder, lambda _: None, unchecked)
@@ -136,6 +138,7 @@ def test_states_that_no_run_has_saved(
 ) -> None:
     """They are refused before the run goes on, not where it stumbles over them later."""
     interrupt(recipe, 3, [1, 2])
+    shutil.rmtree(saved(recipe)[0])  # which would take the place of the damaged one
     (file,) = Path(recipe.out).rglob("step-00000003/state.json")
     state = json.loads(file.read_text(encoding="utf-8"))
     state[section][key] = value

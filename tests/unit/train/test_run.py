@@ -80,7 +80,7 @@ def test_only_the_last_k_are_averaged(recipe: TranslateRecipe) -> None:
     alone = replace(change(recipe, average_last=1), out=recipe.out + "1")
     _, said = run(alone, 10, 30, 40)
     assert "average" not in said
-    assert same(exported(alone), load_file(saved(alone)[0] / "weights.safetensors"))
+    assert same(exported(alone), load_file(saved(alone)[-1] / "weights.safetensors"))
 
 
 def test_the_folder_is_a_model(recipe: TranslateRecipe) -> None:
@@ -110,6 +110,27 @@ def test_shorter_than_the_first_validation(recipe: TranslateRecipe) -> None:
     """A run that ends before its first validation and its first checkpoint still makes a model."""
     run(change(recipe, max_steps=1), 5)
     assert same(exported(recipe), load_file(saved(recipe)[0] / "weights.safetensors"))
+
+
+@pytest.mark.parametrize("name", ["weights", "optimizer", "random"])
+def test_a_flipped_bit_changes_no_result(recipe: TranslateRecipe, name: str) -> None:
+    """Where the newest checkpoint is damaged the run resumes from the one before, exactly."""
+    whole = replace(recipe, out=recipe.out + "-whole")
+    bleu = [10, 30, 20, 31]
+    run(whole, *bleu)
+    interrupt(recipe, 5, bleu)
+    file = saved(recipe)[-1] / f"{name}.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-7] ^= 4
+    file.write_bytes(content)
+    _, said = run(recipe, *bleu[2:])
+    assert "step-00000005 is damaged" in said
+    assert "Going on from step 4." in said
+    for ours, theirs in zip(saved(recipe), saved(whole), strict=True):
+        assert same(
+            load_file(ours / "weights.safetensors"), load_file(theirs / "weights.safetensors")
+        )
+    assert same(exported(recipe), exported(whole))
 
 
 @pytest.mark.parametrize("at", [1, 2, 4, 5])
