@@ -54,7 +54,7 @@ def compare_runs(one: Path, two: Path) -> dict[str, Any]:
 
     Raises InputError for a folder that is no run, a run without a step and a damaged file.
     """
-    from dragoman.train.runfolder import UNTOLD
+    from dragoman.train.runfolder import RESULT_NEUTRAL_SETTINGS
 
     try:
         (recipe_a, a, beside_a), (recipe_b, b, beside_b) = _read_run(one), _read_run(two)
@@ -62,7 +62,7 @@ def compare_runs(one: Path, two: Path) -> dict[str, Any]:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}.") from error
     settings = _differing(*_settings(recipe_a, recipe_b))
     settings.pop("out", None)
-    setting = next((key for key in settings if key not in UNTOLD), None)
+    setting = next((key for key in settings if key not in RESULT_NEUTRAL_SETTINGS), None)
     figures = {name: found for name in a if (found := _first(a[name], b.get(name, {})))}
     first = min(figures, key=lambda name: figures[name]["step"], default=None)
     end = figures[first]["step"] if first else math.inf

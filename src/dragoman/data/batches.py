@@ -238,23 +238,32 @@ class Stream(Iterator[BatchT]):
             "fingerprint": self._fingerprint,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], former_size: Mapping[str, int] | None = None
+    ) -> None:
         """Go on where `state_dict` was taken, with its seed.
 
+        `former_size` has the fields of the source's `config` that decide the size of batches and
+        have changed since. The batches of the epoch are others then, so it begins again: some of
+        its examples come twice, none is missed.
         Raises InputError when the data or the settings of batches are no longer the same, and
         ValueError for a state that `state_dict` never returns.
         """
         place = (state["seed"], state["epoch"], state["position"])
         if not all(isinstance(number, int) and number >= 0 for number in place):
             raise ValueError(f"no data stands at {place}")
-        if state["fingerprint"] != self._fingerprint:
+        fingerprint = self._fingerprint
+        if former_size:
+            former: Any = self.source
+            fingerprint = replace(former, config=replace(former.config, **former_size)).fingerprint
+        if state["fingerprint"] != fingerprint:
             raise InputError(
                 "The training data or its batch settings have changed since the run was saved; "
                 "put them back, or start a new run in another folder."
             )
         self._seed, epoch, position = place
         self._begin(epoch)
-        self.position = position
+        self.position = 0 if former_size else position
 
     def _begin(self, epoch: int) -> None:
         self.epoch, self.position = epoch, 0

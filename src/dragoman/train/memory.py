@@ -41,7 +41,12 @@ def too_large(recipe: RunRecipe, batches: Sequence[Batch]) -> str:
     """What to do where a step with these batches, or a validation, has no memory."""
     limits = to_plain(recipe).get("batch", {})
     given = [f"batch.{k} ({limits[k]:,})" for k in ("max_tokens", "rows") if k in limits]
-    advice = f"lower {' and '.join(given) or 'the size of batches'} in a new run"
+    how = (
+        f"{' and '.join(given)} in the same command"
+        if given
+        else "the size of batches in a new run"
+    )
+    advice = f"lower {how}"
     if not batches:
         return f"out of memory during validation: {advice}; the checkpoints of this one are whole"
     largest = max(batches, key=lambda batch: batch.num_tokens)

@@ -56,7 +56,7 @@ from dragoman.train.optimizer import (
 from dragoman.train.parallel import ALONE, World, join_world
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import ConsoleReport, MetricsFile, end_card, model_card, tensorboard
-from dragoman.train.runfolder import RunFolder
+from dragoman.train.runfolder import RunFolder, adjusted_settings, former_size, resume_warnings
 from dragoman.train.shard import chooses_shards, whole_tensors
 from dragoman.train.start import check_start, copy_weights, keep_start, published_files
 from dragoman.train.step import OUT_OF_MEMORY, Skipped, Stepper, StepResult, within_memory
@@ -331,21 +331,18 @@ class Parts:
         if newest is None:
             return Progress()
         state, tensors = newest
-        progress, before, now = state.progress, state.machine, self.machine
+        progress = state.progress
         with readable(checkpoints(self.folder.checkpoints)[-1]):
             _set_weights(self.job.model, tensors["weights"])
             load_optimizer_tensors(self.optimizer, self.job.model, tensors["optimizer"])
-            self.job.batches.load_state_dict(state.batches)
+            adjusted = adjusted_settings(state.recipe, self.recipe)
+            self.job.batches.load_state_dict(state.batches, former_size(adjusted))
             self.world.set_random_states(tensors["random"])
             if self.stepper.scaler is not None and state.scaler:
                 self.stepper.scaler.load_state_dict(state.scaler)
         console.print(f"Going on from step {progress.step:,}.")
-        changed = [f"{k} {v} (was {before[k]})" for k, v in now.items() if v != before.get(k, v)]
-        if changed:
-            console.print(
-                f"Warning: this machine has {', '.join(changed)}, so the run will not end with the "
-                "bits of one that never stopped."
-            )
+        for warning in resume_warnings(state.machine, self.machine, adjusted):
+            console.print(warning)
         exported = self.folder.exported  # an average, say, which no checkpoint knows of
         if exported and is_better(exported, progress.best, self.recipe.metric):
             progress.best = exported

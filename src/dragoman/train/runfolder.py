@@ -19,7 +19,7 @@ from dragoman.train.checkpoint import checkpoints, read_state
 from dragoman.train.loop import Progress
 from dragoman.train.recipe import RunRecipe
 
-UNTOLD = (
+RESULT_NEUTRAL_SETTINGS = (
     "description",
     "expect",
     "out",
@@ -30,10 +30,14 @@ UNTOLD = (
     "train.log_every",
     "train.max_skipped",
 )
-"""Settings that change no number."""
+"""Settings that do not affect the numbers of a run."""
 
 LIMITS = frozenset({"train.max_steps", "train.max_minutes", "train.patience"})
 """Settings that end a run, and may differ when it goes on."""
+
+BATCH_SIZE = ("batch.max_tokens", "batch.rows")
+ADJUSTABLE = frozenset({"train.save_every", "train.accumulate", *BATCH_SIZE})
+"""Settings that may differ when a run resumes, whose result then has other bits."""
 
 LOCK = ".lock"
 RECIPE = "recipe.json"
@@ -132,7 +136,7 @@ class RunFolder:
     def _go_on(self, recipe: RunRecipe) -> None:
         """Accept a recipe that goes on with the run; of a run without a checkpoint, begin anew."""
         changed = self._changed(recipe)
-        others = [key for key in changed if key not in LIMITS]
+        others = [key for key in changed if key not in LIMITS | ADJUSTABLE]
         if others and not self._has_learned:
             _empty(self.training)  # of a run that failed on its first steps
         elif others:
@@ -156,7 +160,7 @@ class RunFolder:
     def _changed(self, recipe: RunRecipe) -> dict[str, tuple[Any, Any]]:
         """Old and new value of each setting that decides, where they differ."""
         old, new = deciding(self._begun(recipe)), deciding(recipe)
-        keys = [key for key in sorted(old | new) if key not in UNTOLD]
+        keys = [key for key in sorted(old | new) if key not in RESULT_NEUTRAL_SETTINGS]
         return {k: (old.get(k), new.get(k)) for k in keys if old.get(k) != new.get(k)}
 
     def _begun(self, recipe: RunRecipe) -> RunRecipe:
@@ -205,6 +209,38 @@ def check_out(recipe: RunRecipe) -> None:
 def deciding(recipe: RunRecipe) -> dict[str, Any]:
     """The settings of a recipe by dotted key, the task's own metric by its name."""
     return dict(flat(to_plain(recipe))) | {"train.metric": recipe.metric}
+
+
+Adjusted = Mapping[str, tuple[Any, Any]]
+"""Settings that have changed since a checkpoint, by their old and new values."""
+
+
+def adjusted_settings(saved: Mapping[str, Any], recipe: RunRecipe) -> Adjusted:
+    """Compare a recipe with that of a checkpoint, in the settings that may change on resuming."""
+    old, new = dict(flat(saved)), dict(flat(to_plain(recipe)))
+    shared = sorted(ADJUSTABLE & old.keys() & new.keys())
+    return {key: (old[key], new[key]) for key in shared if old[key] != new[key]}
+
+
+def former_size(adjusted: Adjusted) -> dict[str, Any]:
+    """Return the size of batches that has changed, by the names of a config of batches."""
+    return {k.removeprefix("batch."): old for k, (old, _) in adjusted.items() if k in BATCH_SIZE}
+
+
+def resume_warnings(
+    before: Mapping[str, str], now: Mapping[str, str], adjusted: Adjusted
+) -> list[str]:
+    """Return what to say of a run whose machine or settings are not those of its checkpoint."""
+    machine = [f"{k} {v} (was {before[k]})" for k, v in now.items() if v != before.get(k, v)]
+    changed = [f"this machine has {', '.join(machine)}"] if machine else []
+    changed += [f"{key} is {new} (was {old})" for key, (old, new) in adjusted.items()]
+    if not changed:
+        return []
+    again = " The epoch begins again with the new batches." if former_size(adjusted) else ""
+    return [
+        f"Warning: {', and '.join(changed)}, so the run will not end with the bits of one that "
+        f"never stopped.{again}"
+    ]
 
 
 def flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

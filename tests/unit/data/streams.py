@@ -1,8 +1,9 @@
 """What tests of streams share: an epoch as a list, and a sampler of pieces by protocol."""
 
 import json
-from dataclasses import fields
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,10 +42,27 @@ def assert_resumes(source: BatchSource[Batch], after: int, *others: BatchSource[
     resumed = Stream(source, seed=99)
     resumed.load_state_dict(state)
     assert (resumed.epoch, resumed.position) == (running.epoch, running.position)
+    assert_begins_again(source, state)
     assert all(same(next(running), next(resumed)) for _ in range(2 * running.num_batches))
     for other in others:
         with pytest.raises(InputError, match="have changed"):
             Stream(other, seed=5).load_state_dict(state)
+
+
+def assert_begins_again(source: BatchSource[Batch], state: Mapping[str, Any]) -> None:
+    """With batches of another size a stream begins the epoch of its state again, the data alike."""
+    changed: Any = source
+    (name,) = {field.name for field in fields(changed.config)} & {"max_tokens", "rows"}
+    size = getattr(changed.config, name)
+    changed = replace(changed, config=replace(changed.config, **{name: size + 1}))
+    resumed = Stream(changed, seed=99)
+    resumed.load_state_dict(state, {name: size})
+    assert (resumed.epoch, resumed.position) == (state["epoch"], 0)
+    epoch = changed.draw(np.random.default_rng([5, state["epoch"]]))
+    assert all(same(next(resumed), epoch[number]) for number in range(len(epoch)))
+    for former in ({}, {name: size + 2}):
+        with pytest.raises(InputError, match="have changed"):
+            resumed.load_state_dict(state, former)
 
 
 class Doubling:

@@ -112,6 +112,22 @@ def test_shorter_than_the_first_validation(recipe: TranslateRecipe) -> None:
     assert same(exported(recipe), load_file(saved(recipe)[0] / "weights.safetensors"))
 
 
+def test_other_batches_and_intervals(recipe: TranslateRecipe) -> None:
+    """A run resumes with another size of batches and interval of saving, and says what follows."""
+    bleu = [10, 30, 20, 31]
+    interrupt(recipe, 3, bleu)
+    other = replace(recipe, batch=replace(recipe.batch, max_tokens=60))
+    _, said = run(change(other, save_every=5), *bleu[1:])
+    changes = "batch.max_tokens is 60 (was 100), and train.save_every is 5 (was 2)"
+    assert f"Warning: {changes}, so the run will not end with the bits" in said
+    assert "The epoch begins again with the new batches." in said
+    assert [path.name[-1] for path in saved(recipe)] == ["5", "6"]
+    source = Path(recipe.data.src or "")
+    source.write_text(source.read_text("utf-8").replace("1", "2"), "utf-8")
+    with pytest.raises(InputError, match="training data or its batch settings have changed"):
+        run(change(recipe, max_steps=8), *bleu)
+
+
 @pytest.mark.parametrize("name", ["weights", "optimizer", "random"])
 def test_a_flipped_bit_changes_no_result(recipe: TranslateRecipe, name: str) -> None:
     """Where the newest checkpoint is damaged the run resumes from the one before, exactly."""

@@ -54,11 +54,13 @@ def test_changed_settings_are_named(recipe: TranslateRecipe) -> None:
 
 
 def test_free_settings(recipe: TranslateRecipe) -> None:
-    """The end of a run and what changes no number may be set anew while it goes on."""
+    """The end of a run, what affects no number, and how it saves and batches may change."""
     begin(recipe)
     train = replace(TRAIN, max_steps=20, max_minutes=3.0, patience=2, log_every=1)
     data = replace(recipe.data, cache="/c", root="/r")
-    folder = begin(replace(recipe, train=train, data=data, description="Other words."))
+    begin(replace(recipe, train=train, data=data, description="Other words."))
+    train, batch = replace(train, save_every=7, accumulate=3), replace(recipe.batch, max_tokens=9)
+    folder = begin(replace(recipe, train=train, batch=batch))
     saved = json.loads((folder.training / "recipe.json").read_text(encoding="utf-8"))
     assert saved["train"]["max_steps"] == 20
 
