@@ -89,14 +89,17 @@ def test_two_runs_in_one_folder(dragoman: CommandLine, model: Path, tmp_path: Pa
 
 
 def test_by_adapters(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
-    """LoRA: killed and gone on with it ends with the same bits; its adapters are the model."""
+    """LoRA: resumed, also without its base, it ends with the same bits; adapters are the model."""
     files, runs = texts(tmp_path), (tmp_path / "one", tmp_path / "two")
     rates = ("start.lora.rank=2", "train.deterministic=true", "train.learning_rate=0.05")
     settings = (*rates, "train.warmup_steps=0", "train.schedule=constant", "train.metric=loss")
     command = ("train", "--from", model, *files, *STEPS, *settings, "train.save_every=1")
     for out, steps in ((runs[0], 4), (runs[1], 2), (runs[1], 4)):
+        if out.exists():
+            model.rename(tmp_path / "gone")
         ended = dragoman.run(*command, "--out", out, f"train.max_steps={steps}")
         assert ended.code == 0, ended.said
+    (tmp_path / "gone").rename(model)
     assert "of them frozen" in ended.said
     assert "Going on from step 2" in ended.said
     names = ("model.safetensors", "adapter/adapter_model.safetensors")

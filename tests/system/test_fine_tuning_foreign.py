@@ -114,7 +114,10 @@ def test_a_model_of_many_languages_learns_two(
 def test_adapters_of_a_folder_of_hugging_face(
     task: str, dragoman: CommandLine, tmp_path: Path
 ) -> None:
-    """They are a model with the folder that they adapt, as the run's folder is one by itself."""
+    """They are a model with the folder that they adapt; the run's folder is one by itself.
+
+    It resumes without the folder that it adapts.
+    """
     start, out = make(tmp_path / "theirs", STARTS[task]), tmp_path / "run"
     run = ("train", recipe(tmp_path, task), "--from", start, "--out", out, "start.lora.rank=2")
     ended = dragoman.run(*run)
@@ -129,3 +132,7 @@ def test_adapters_of_a_folder_of_hugging_face(
         adapted = dragoman.run(verb[0], out / "adapter", *verb[1:])
         assert adapted.code == 0, adapted.said
         assert adapted.said.splitlines()[0] == merged.said.splitlines()[0]
+    shutil.rmtree(start)
+    ended = dragoman.run(*run, "train.max_steps=3")
+    assert ended.code == 0, ended.said
+    assert "Going on from step 2." in ended.said

@@ -159,6 +159,7 @@ def _choose(
     from dragoman.tasks.recipes import build_recipe, build_sweep, read_recipe
     from dragoman.tasks.translate.auto import auto_recipe
     from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+    from dragoman.train.start import resumed_recipe
 
     texts = [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
     if texts:
@@ -175,9 +176,10 @@ def _choose(
         read = read_recipe(names[0], overrides)
         return build_recipe(read), build_sweep(read)
     given = dict(override.split("=", 1) for override in overrides)
+    defaults = TranslateRecipe(data=DataConfig())
     src, tgt = given.get("data.src"), given.get("data.tgt")
     if src is None or tgt is None:
-        override_settings(TranslateRecipe(data=DataConfig()), overrides)  # rejects unknown keys
+        override_settings(defaults, overrides)  # rejects unknown keys
         if given_one := src or tgt:
             side = "--tgt" if tgt is None else "--src"
             raise InputError(
@@ -187,8 +189,11 @@ def _choose(
             "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
             "and --tgt with --out"
         )
+    start = given.get("start.model")
+    if start and (resumed := resumed_recipe(defaults, given.get("out"), start)):
+        return override_settings(resumed, overrides), ()
     data, adapters = DataConfig(src=src, tgt=tgt), "start.lora.rank" in given
-    recipe = auto_recipe(data, "", given.get("start.model"), adapters=adapters)
+    recipe = auto_recipe(data, "", start, adapters=adapters)
     return override_settings(recipe, overrides), ()
 
 

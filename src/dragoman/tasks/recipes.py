@@ -31,7 +31,7 @@ from dragoman.settings import Given, override_settings, read_settings
 from dragoman.tasks.task import TASKS, find_task, is_imported, train
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import TrainResult
-from dragoman.train.start import start_from
+from dragoman.train.start import resumed_recipe, start_from
 
 DESCRIPTIVE = frozenset({"description", "expect", "out"})
 """Keys that describe a run and change nothing in it."""
@@ -108,7 +108,8 @@ def build_recipe(given: Given) -> RunRecipe:
     if not isinstance(start, str):
         return given.build(recipe)
     defaults = recipe()  # type: ignore[call-arg]  # the classes of the tasks have a default for each
-    return given.build(recipe, start_from(defaults, start))
+    resumed = resumed_recipe(defaults, given.get("out"), start)
+    return given.build(recipe, resumed or start_from(defaults, start))
 
 
 Settings = Mapping[str, Any]

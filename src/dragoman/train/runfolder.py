@@ -44,6 +44,7 @@ RECIPE = "recipe.json"
 FINISHED, FINISHED_BEFORE = "finished.json", "finished.before.json"
 
 T = TypeVar("T")
+RecipeT = TypeVar("RecipeT", bound=RunRecipe)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,12 +160,12 @@ class RunFolder:
 
     def _changed(self, recipe: RunRecipe) -> dict[str, tuple[Any, Any]]:
         """Old and new value of each setting that decides, where they differ."""
-        old, new = deciding(self._begun(recipe)), deciding(recipe)
+        old, new = deciding(self.begun(recipe)), deciding(recipe)
         keys = [key for key in sorted(old | new) if key not in RESULT_NEUTRAL_SETTINGS]
         return {k: (old.get(k), new.get(k)) for k in keys if old.get(k) != new.get(k)}
 
-    def _begun(self, recipe: RunRecipe) -> RunRecipe:
-        """The recipe that the run was begun with; keys younger than it have their defaults.
+    def begun(self, recipe: RecipeT) -> RecipeT:
+        """Return the recipe of this task that the run was begun with; new keys have their defaults.
 
         Where its file is damaged, the newest checkpoint has it too.
         """

@@ -20,8 +20,10 @@ from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.models.lora import adapt
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
+from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Say
 from dragoman.train.recipe import RunRecipe
+from dragoman.train.runfolder import RunFolder
 from dragoman.train.tokenizers import tokenizers_of
 
 ConfigT = TypeVar("ConfigT", bound=ModelConfig)
@@ -46,6 +48,26 @@ def start_from(recipe: RecipeT, folder: str) -> RecipeT:
     return replace(recipe.taking_over(config), model=model, start=start)
 
 
+def resumed_recipe(defaults: RecipeT, out: object, folder: str) -> RecipeT | None:
+    """Return the recipe of the run in `out` where `folder`, from which it started, is gone.
+
+    None where the folder is there, or no run has a checkpoint.
+    """
+    run = RunFolder(Path(str(out)))
+    if Path(folder).exists() or not checkpoints(run.checkpoints):
+        return None
+    return run.begun(defaults)
+
+
+def start_folder(recipe: RunRecipe) -> Path:
+    """Return the model folder that a recipe starts from; the run's own where that one is gone.
+
+    A run with a checkpoint has the weights, and its folder has all else that is read of it.
+    """
+    folder, run = Path(recipe.start.model or ""), RunFolder(Path(recipe.out))
+    return folder if folder.exists() or not checkpoints(run.checkpoints) else run.path
+
+
 def check_start(recipe: RunRecipe) -> None:
     """Raise InputError where the recipe contradicts the folder that it starts from.
 
@@ -53,7 +75,7 @@ def check_start(recipe: RunRecipe) -> None:
     """
     if recipe.start.model is None:
         return
-    theirs = read_config(Path(recipe.start.model)).model
+    theirs = read_config(start_folder(recipe)).model
     _check_kind(recipe, recipe.start.model, theirs)
     for name in (field.name for field in fields(theirs) if field.name not in MAY_DIFFER):
         wanted, found = getattr(recipe.model, name), getattr(theirs, name)
@@ -164,7 +186,7 @@ def published_files(
     """Return what the model folder of a run has of the publisher of the model it started from."""
     if recipe.start.model is None:
         return None, {}
-    published = for_other_weights(read_config(Path(recipe.start.model)))
+    published = for_other_weights(read_config(start_folder(recipe)))
     files = sorted((training / ORIGIN).glob("*"))
     return published, {f"{ORIGIN}/{path.name}": Content(path.read_bytes()) for path in files}
 
@@ -205,7 +227,7 @@ def begin_tokenizer(recipe: RunRecipe, texts: Iterable[str], folder: Path, say: 
     if kept.exists():
         return Tokenizer.load(kept)
     if recipe.start.model is not None:
-        model = Path(recipe.start.model)
+        model = start_folder(recipe)
         tokenizer, tgt = tokenizers_of(model, read_config(model))
         if tokenizer is not tgt:
             raise InputError(

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from torch import Tensor
 
@@ -23,7 +22,7 @@ from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unc
 from dragoman.train.objective import summed_loss
 from dragoman.train.recipe import check_places
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.start import begin_model, check_tokens
+from dragoman.train.start import begin_model, check_tokens, start_folder
 from dragoman.wording import counted
 
 COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at
@@ -167,7 +166,7 @@ def assemble(
     validation = tuple(held_out.fixed())
     check(architecture, batches, validation)
     if recipe.start.model is not None:
-        _compare_directions(read_config(Path(recipe.start.model)), config, say)
+        _compare_directions(read_config(start_folder(recipe)), config, say)
     return TranslateJob(
         recipe=recipe,
         config=config,

@@ -13,6 +13,7 @@ from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
+from dragoman.train.start import start_folder
 from dragoman.train.tokenizers import load_tokenizers, tokenizers_of
 
 JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
@@ -73,7 +74,7 @@ def _between(recipe: TranslateRecipe, src_tokenizer: Tokenizer) -> Published | N
     """The model of another library that the run starts from, with the languages of its texts."""
     if recipe.start.model is None:
         return None
-    found = Published.of(read_config(Path(recipe.start.model)), src_tokenizer)
+    found = Published.of(read_config(start_folder(recipe)), src_tokenizer)
     if found is not None and found.languages:
         found = found.between(recipe.data.src_lang, recipe.data.tgt_lang)
         found.check_pair()
@@ -95,7 +96,7 @@ def _begin_tokenizers(
     config = recipe.tokenizer
     if recipe.start.model is not None:
         say(f"The tokenizers are those of {recipe.start.model}; none is trained.")
-        start = Path(recipe.start.model)
+        start = start_folder(recipe)
         tokenizers = tokenizers_of(start, read_config(start))
         if read_config(start).published is not None:
             return tokenizers  # whose files are kept beside
