@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from tests.system.conftest import CommandLine, Ended
 from tests.system.corpora import SMALL, reversed_digits
 from tests.system.ranks import children_of, command, kill_rank_1, launch, listeners, run, start
@@ -303,7 +305,7 @@ def test_all_skip_what_is_not_finite_on_one_rank(dragoman: CommandLine, tmp_path
 
 
 def test_the_shorthand(dragoman: CommandLine, environment: dict[str, str], tmp_path: Path) -> None:
-    """`--nproc 2` is a run of two processes."""
+    """`--nproc 2` is a run of two processes, whose dropout follows from different seeds."""
     reversed_digits(tmp_path, 120)
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     assert run(dragoman, 2, *command(tmp_path, theirs)).code == 0
@@ -313,6 +315,11 @@ def test_the_shorthand(dragoman: CommandLine, environment: dict[str, str], tmp_p
     assert "2 processes (gloo), 4 batches a step." in said
     assert said.count(f"dragoman translate {ours} < FILE") == 1
     assert_same_runs(ours, theirs)
+    for file in (ours / "training").rglob("random.safetensors"):
+        states = load_file(file)
+        assert states.keys() == {"cpu", "rank1/cpu"}
+        seeds = {torch.Generator().set_state(state).initial_seed() for state in states.values()}
+        assert len(seeds) == 2
 
 
 def test_ctrl_c_to_the_shorthand(

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from dragoman.errors import InputError
-from dragoman.models import EncoderDecoderConfig, build
+from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, build
 from dragoman.models.build import Model
+from dragoman.models.heads import ClassificationHead
 from dragoman.models.lora import Adapted, LoraConfig, adapt, merged
 
 CONFIG = EncoderDecoderConfig(
@@ -97,6 +99,38 @@ def test_only_adapters_learn() -> None:
     logits(model.train()).sum().backward()
     grads = [name for name, p in model.named_parameters() if p.grad is not None]
     assert grads == learning
+
+
+def test_the_head_of_an_encoder_learns_too() -> None:
+    """All of a head whose labels the base does not have; no other weight of the encoder."""
+    head = ClassificationHead(labels=("a", "b"))
+    model = build(EncoderOnlyConfig(vocab_size=19, d_model=12, num_heads=2, d_ff=20, head=head))
+    adapt(model, LoraConfig(rank=2))
+    learning = {name for name, p in model.named_parameters() if p.requires_grad}
+    names = {name for name, _ in model.named_parameters()}
+    assert learning == {name for name in names if name.startswith("head.") or ".lora." in name}
+    assert {name.partition(".")[0] for name in learning} == {"head", "encoder"}
+
+
+@torch.no_grad()
+def test_dropout_is_of_what_an_adapter_reads() -> None:
+    """In training alone, and scaled; the weight itself reads all of the input."""
+    torch.manual_seed(3)
+    model = build(CONFIG)
+    adapt(model, LoraConfig(rank=2, alpha=6.0, modules=("out_proj",), dropout=0.25))
+    moved(model)
+    module = model.get_submodule("encoder.layers.0.self_attn.out_proj")
+    assert isinstance(module, Adapted)
+    read: list[Tensor] = []
+    module.dropout.register_forward_hook(lambda _module, _inputs, output: read.append(output))
+    x = torch.rand(5, 12) + 1
+    for training, kept in ((True, {0.0, 1 / 0.75}), (False, {1.0})):
+        out = module.train(training)(x)
+        expected = linear(x, module.weight, module.bias) + 3.0 * module.lora["out_proj"](read[-1])
+        torch.testing.assert_close(out, expected)
+        assert {round(ratio, 5) for ratio in (read[-1] / x).flatten().tolist()} == {
+            round(ratio, 5) for ratio in kept
+        }
 
 
 @pytest.mark.parametrize(

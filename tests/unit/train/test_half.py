@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,9 +13,12 @@ from tests.unit.train.made import CONFIG, make_batch, make_model, make_stepper, 
 from tests.unit.train.runs import exported, figures, interrupt, run, same, saved
 from torch import nn
 
+from dragoman.errors import InputError
 from dragoman.nn.cpu.products import autocast
 from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.train.config import TrainConfig
 from dragoman.train.memory import rehearse
+from dragoman.train.shard import chooses_shards
 from dragoman.train.step import Skipped, Stepper, StepResult
 
 CPU = torch.device("cpu")
@@ -104,3 +108,17 @@ def test_interrupted(recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch, a
     assert 1 < scales[0]["scale"] < 2.0**30
     assert same(exported(recipe), exported(whole))
     assert figures(recipe) == figures(whole)
+
+
+def test_no_shards_in_fp16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each share would find a scale of its own: refused where asked for, else not chosen.
+
+    In other precisions the same model on the same GPU is sharded.
+    """
+    model, gpu = make_model(), torch.device("cuda", 0)
+    tiny = SimpleNamespace(total_memory=1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: tiny)
+    config = TrainConfig(max_steps=1)
+    assert [chooses_shards(config, model, gpu, p) for p in ("fp16", "bf16")] == [False, True]
+    with pytest.raises(InputError, match="in fp16 each process would find a scale of its own"):
+        chooses_shards(replace(config, shard="on"), model, gpu, "fp16")
