@@ -53,7 +53,7 @@ def only(*names: str) -> Change:
 
 
 def pickles(folder: Path) -> None:
-    """As files were published before safetensors, in parts."""
+    """One part of several, without the file that lists them."""
     (folder / WEIGHTS).rename(folder / "pytorch_model-00001-of-00002.bin")
 
 
@@ -71,7 +71,7 @@ REFUSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "awq": (config(quantization_config={"quant_method": "awq"}), ('"awq"', "16 or 32 bits")),
     "bits": (config(quantization_config={"load_in_8bit": True}), ('"bitsandbytes"', "32 bits")),
     "fp8": (config(quantization_config={"quant_method": "fp8"}), ('"fp8"', "16 or 32 bits")),
-    "pickle": (pickles, ("python -c 'from transformers import MarianMTModel as M; ",)),
+    "pickle": (pickles, ("pytorch_model.bin.index.json is missing; download it",)),
     "fairseq": (only("model.pt"), ("model.pt is a checkpoint of fairseq, OpenNMT or PyTorch",)),
     "gguf": (only("m.Q4_K.gguf"), ("m.Q4_K.gguf is a file of llama.cpp", "16 or 32 bits")),
     "gguf too": (only("m.gguf", "config.json"), ("m.gguf is a file of llama.cpp",)),

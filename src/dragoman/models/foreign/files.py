@@ -4,18 +4,18 @@
     model.safetensors               the weights; or
     model.safetensors.index.json    which file has which tensor, and
     model-00001-of-00003.safetensors ...
+    pytorch_model.bin, or its shards  the same by torch.save, read where there is no safetensors
 
 Or Marian's own, `MODEL.npz`, as the folder that it would be there.
 
-Nothing is unpickled and no code of a folder is run. Files are mapped into memory, so that a tensor
+No code of a folder is run. Files are mapped into memory, so that a tensor
 is read when it is looked at. Every InputError is one sentence that says what to do.
 """
 
 import json
 import math
 import re
-import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -27,9 +27,11 @@ from dragoman.files.reading import POINTER, open_regular, pointer, read_object
 from dragoman.models.build import Model, build_on_meta, some
 from dragoman.models.foreign import family
 from dragoman.models.foreign.marian import read_marian, read_marian_config
+from dragoman.models.foreign.pickled import read_pickled
 from dragoman.models.foreign.reading import HF, WRONG_TYPE
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+BIN, BIN_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 OTHERS: Mapping[str, str] = {
     "*.pt": "a checkpoint of fairseq, OpenNMT or PyTorch, a pickle, which is not read; make a "
     "folder of Hugging Face of it with the script that its project or transformers has for that",
@@ -87,11 +89,18 @@ def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
     if archive := _archive(folder):
         return read_marian(archive)
     hf = read_hf(folder)
-    if (folder / INDEX).is_file():
-        return hf, _read_shards(folder)
-    if not (folder / WEIGHTS).is_file():
-        raise InputError(_why_no_weights(folder, hf))
-    return hf, _read_tensors(folder / WEIGHTS)
+    for index, weights, read in (
+        (INDEX, WEIGHTS, _read_tensors),
+        (BIN_INDEX, BIN, read_pickled),
+    ):
+        if (folder / index).is_file():
+            return hf, _read_shards(folder / index, read)
+        if (folder / weights).is_file():
+            return hf, read(folder / weights)
+    lacking = BIN_INDEX if any(folder.glob("pytorch_model-*.bin")) else WEIGHTS
+    raise InputError(
+        of_others(folder) or f"{folder} has no weights: {lacking} is missing; download it."
+    )
 
 
 def read_hf(folder: Path) -> HF:
@@ -116,14 +125,15 @@ def _archive(folder: Path) -> Path | None:
     return archives[0] if archives else None
 
 
-def _read_shards(folder: Path) -> dict[str, Tensor]:
+def _read_shards(index: Path, read: Callable[[Path], dict[str, Tensor]]) -> dict[str, Tensor]:
     """Read the files that an index names, and check that they hold what it says."""
-    places = read_object(folder / INDEX).get("weight_map")
+    folder = index.parent
+    places = read_object(index).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
-        raise InputError(f"{folder / INDEX} is damaged: it has no weight_map; download it again.")
+        raise InputError(f"{index} is damaged: it has no weight_map; download it again.")
     files = sorted(set(places.values()))
-    if outside := [file for file in files if not re.fullmatch(r"[\w.-]+\.safetensors", file)]:
-        raise InputError(f"{folder / INDEX} names {outside[0]!r}, which is no file of its folder.")
+    if outside := [file for file in files if not re.fullmatch(r"[\w.-]+\.(safetensors|bin)", file)]:
+        raise InputError(f"{index} names {outside[0]!r}, which is no file of its folder.")
     if missing := [file for file in files if not (folder / file).is_file()]:
         raise InputError(
             f"{folder} is half a download: {some(missing)} of {len(files)} files are missing; "
@@ -131,7 +141,7 @@ def _read_shards(folder: Path) -> dict[str, Tensor]:
         )
     found = dict[str, Tensor]()
     for file in files:
-        tensors = _read_tensors(folder / file)
+        tensors = read(folder / file)
         if twice := found.keys() & tensors.keys():
             raise InputError(
                 f"{folder / file} holds {some(twice)}, and another file does too; download both "
@@ -140,7 +150,7 @@ def _read_shards(folder: Path) -> dict[str, Tensor]:
         found |= tensors
     if absent := places.keys() - found.keys():
         raise InputError(
-            f"{folder / INDEX} names {some(absent)}, which no file holds; download all files again "
+            f"{index} names {some(absent)}, which no file holds; download all files again "
             "from one place."
         )
     return found
@@ -178,22 +188,6 @@ def _why_damaged(path: Path, error: Exception) -> str:
         lacking = f"{end - size:,} of {end:,} bytes are missing"
         return f"{path} is half a download: {lacking}; download the rest."
     return f"{path} is damaged ({error}); download it again."
-
-
-def _why_no_weights(folder: Path, hf: HF) -> str:
-    """Say what to do with weights in a form that we do not read."""
-    if any(folder.glob("pytorch_model*.bin")):
-        classes = hf.get("architectures")
-        name = classes[0] if isinstance(classes, list) and classes else "AutoModel"
-        name = name if re.fullmatch(r"[A-Za-z0-9]+", str(name)) else "AutoModel"
-        where = json.dumps(str(folder), ensure_ascii=False)
-        load, save = f"M.from_pretrained({where})", f"save_pretrained({where})"
-        code = f"from transformers import {name} as M; {load}.{save}"
-        return (
-            f"{folder} has its weights as a pickle alone, which could run any code; make "
-            f"{WEIGHTS} of it, if you trust it: python -c {shlex.quote(code)}"
-        )
-    return of_others(folder) or f"{folder} has no weights: {WEIGHTS} is missing; download it."
 
 
 def of_others(path: Path) -> str | None:

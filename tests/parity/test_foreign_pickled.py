@@ -1,0 +1,303 @@
+"""`pytorch_model.bin`: the same weights and texts as from safetensors; what is more is refused."""
+
+import json
+import os
+import pickle
+import re
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.parity.test_foreign_files import as_of_old, small
+from tests.parity.test_foreign_folders import KINDS, saved
+from tests.parity.test_foreign_texts import CASES, CODES, LINES, make_folder
+from torch import Tensor
+
+import dragoman
+from dragoman.errors import InputError
+from dragoman.models.foreign.files import load_foreign, read_checkpoint
+from dragoman.models.foreign.folder import read_foreign_config
+from dragoman.models.foreign.pickled import read_pickled
+
+BIN, INDEX, WEIGHTS = "pytorch_model.bin", "pytorch_model.bin.index.json", "model.safetensors"
+State = dict[str, Tensor]
+
+
+def as_zip(state: State, folder: Path) -> None:
+    """As torch saves since 1.6."""
+    torch.save(OrderedDict(state), folder / BIN)
+
+
+def as_legacy(state: State, folder: Path) -> None:
+    """As it did before, in 2020."""
+    torch.save(OrderedDict(state), folder / BIN, _use_new_zipfile_serialization=False)
+
+
+def as_shards(state: State, folder: Path) -> None:
+    """In two files, of both forms, and what lists them."""
+    names, places = [*state], dict[str, str]()
+    for number, save in ((1, as_zip), (2, as_legacy)):
+        half = names[number - 1 :: 2]
+        save({name: state[name] for name in half}, folder)
+        file = f"pytorch_model-0000{number}-of-00002.bin"
+        (folder / BIN).rename(folder / file)
+        places |= dict.fromkeys(half, file)
+    (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": places}))
+
+
+FORMS = {"zip": as_zip, "legacy": as_legacy, "shards": as_shards}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", KINDS)
+def test_each_form_gives_the_weights_of_safetensors(name: str, form: str, tmp_path: Path) -> None:
+    """Of every family, bit for bit; safetensors is taken where both are there."""
+    folder = saved(name, tmp_path)
+    expected = load_foreign(folder)[0].state_dict()
+    state = load_file(folder / WEIGHTS)
+    as_zip({"nothing": torch.zeros(1)}, folder)
+    assert load_foreign(folder)[0].state_dict().keys() == expected.keys()
+    for file in (WEIGHTS, BIN):
+        (folder / file).unlink()
+    FORMS[form](state, folder)
+    found = load_foreign(folder)[0].state_dict()
+    assert [key for key in expected if not torch.equal(found[key], expected[key])] == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_folder_of_2020_gives_the_same_texts(name: str, tmp_path: Path) -> None:
+    """Settings of decoding in `config.json`, tied copies and tables among the weights."""
+    model = make_folder(tmp_path, name, num_beams=2)
+    texts = translated(tmp_path, name)
+    said = json.loads((tmp_path / "generation_config.json").read_bytes())
+    (tmp_path / "generation_config.json").unlink()
+    config = json.loads((tmp_path / "config.json").read_bytes())
+    config.pop("forced_eos_token_id", None)  # of the class; generation_config.json lacks it
+    config |= said
+    config |= {"task_specific_params": {"translation": {"prefix": ""}}, "output_past": True}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / WEIGHTS).unlink()
+    as_legacy(model.state_dict(), tmp_path)
+    assert translated(tmp_path, name) == texts
+
+
+def translated(folder: Path, name: str) -> list[str]:
+    """What we write."""
+    translator = dragoman.load(folder, device="cpu")
+    if name in CODES:
+        translator = translator.between(*CODES[name])
+    return [found.text for found in translator.translate(LINES[:6])]
+
+
+# What publishers wrote beside the sizes, by the checkpoint that has it, and what we make of it.
+FAIRSEQ = {
+    "activation_dropout": 0.0,
+    "is_encoder_decoder": True,
+    "num_hidden_layers": 6,
+    "use_cache": True,
+    "gradient_checkpointing": False,
+    "init_std": 0.02,
+    "classif_dropout": 0.0,
+    "encoder_layerdrop": 0.0,
+    "decoder_layerdrop": 0.0,
+    "id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"},
+}
+OLD_BART = {"add_bias_logits": False, "add_final_layer_norm": False, "normalize_before": False}
+PUBLISHED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "opus-mt-en-de": (
+        "marian",
+        FAIRSEQ | OLD_BART | {
+            "activation_function": "swish", "normalize_embedding": False, "num_beams": 6,
+            "static_position_embeddings": True, "scale_embedding": True, "max_length": 512,
+            "extra_pos_embeddings": 17, "bad_words_ids": [[16]], "bos_token_id": 0,
+            "eos_token_id": 0, "_num_labels": 3, "forced_eos_token_id": 0,
+        },
+        {"beam_size": 6, "forbidden": (16,)},
+    ),
+    "bart-large-cnn": (
+        "bart",
+        FAIRSEQ | OLD_BART | {
+            "static_position_embeddings": False, "normalize_embedding": True, "num_beams": 4,
+            "length_penalty": 2.0, "max_length": 142, "min_length": 56, "prefix": " ",
+            "no_repeat_ngram_size": 3, "early_stopping": True, "forced_bos_token_id": 0,
+            "forced_eos_token_id": 2, "output_past": True, "bos_token_id": 0,
+            "task_specific_params": {"summarization": {"num_beams": 4}},
+        },
+        {"beam_size": 4, "no_repeat_ngrams": 3, "begin": (0,), "early_stopping": "full"},
+    ),
+    "m2m100_418M": (
+        "m2m_100",
+        FAIRSEQ | {"early_stopping": True, "max_length": 200, "num_beams": 5, "bos_token_id": 0},
+        {"beam_size": 5, "max_length_constant": 199},
+    ),
+    "nllb-200-distilled-600M": (
+        "m2m_100",
+        FAIRSEQ | {"max_length": 200, "torch_dtype": "float32",
+                   "tokenizer_class": "NllbTokenizer"},
+        {"beam_size": 1, "max_length_constant": 199},
+    ),
+    "t5-small": (
+        "t5",
+        {"architectures": ["T5WithLMHeadModel"], "n_positions": 512, "output_past": True,
+         "task_specific_params": {"translation_en_to_de": {"num_beams": 4, "prefix": "x: "}}},
+        {"beam_size": 1},
+    ),
+    "gpt2": (
+        "gpt2",
+        {"n_ctx": 16, "task_specific_params": {"text-generation": {"do_sample": True}},
+         "summary_type": "cls_index", "embd_pdrop": 0.1, "initializer_range": 0.02},
+        {"beam_size": 1},
+    ),
+    "bert-base-uncased": (
+        "bert",
+        {"gradient_checkpointing": False, "position_embedding_type": "absolute",
+         "initializer_range": 0.02, "use_cache": True},
+        {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["zip", "legacy"])
+@pytest.mark.parametrize("checkpoint", PUBLISHED)
+def test_published_folders_of_old_are_read(checkpoint: str, form: str, tmp_path: Path) -> None:
+    """The keys of their config.json, and the tensors and names that they had in 2020."""
+    name, keys, expected = PUBLISHED[checkpoint]
+    new, state = small(name)
+    dropped = ("forced_eos_token_id", "static_position_embeddings", "transformers_version")
+    hf = {key: value for key, value in new.items() if key not in dropped} | keys
+    (tmp_path / "config.json").write_text(json.dumps(hf))
+    tables = {key: value for key, value in state.items() if "embed_positions.weight" in key}
+    FORMS[form](as_of_old(name, state) | (tables if name == "marian" else {}), tmp_path)
+    found, read = load_foreign(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(new))
+    FORMS[form](state, tmp_path)
+    today = load_foreign(tmp_path)[0].state_dict()
+    assert all(torch.equal(found.state_dict()[key], today[key]) for key in today)
+    config = read_foreign_config(tmp_path, read)
+    assert config.published is not None
+    for key, value in expected.items():
+        part = config.decoding if hasattr(config.decoding, key) else config.published
+        assert getattr(part, key) == value
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+class Runs:
+    """Runs code when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        """What plain pickle would call."""
+        return os.system, ("touch ran",)
+
+
+class Allocates:
+    """Asks for memory when it is unpickled, by what the restricted reader knows."""
+
+    def __reduce__(self) -> tuple[Any, tuple[int]]:
+        """Two terabytes."""
+        return bytearray, (1 << 41,)
+
+
+def compressed(file: Path) -> None:
+    """A megabyte of zeros in a few bytes."""
+    torch.save({"a": torch.zeros(1 << 18)}, file)
+    with zipfile.ZipFile(file) as archive:
+        members = {each.filename: archive.read(each) for each in archive.infolist()}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def cut(file: Path) -> None:
+    """Half a download."""
+    torch.save({"a": torch.zeros(99)}, file)
+    os.truncate(file, 900)
+
+
+def lying(file: Path) -> None:
+    """A storage that says to have more numbers than its member of the archive."""
+    torch.save({"a": torch.zeros(2)}, file)
+    with zipfile.ZipFile(file) as archive:
+        members = {each.filename: archive.read(each) for each in archive.infolist()}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content.replace(b"K\x02", b"J\xff\xff\xff\x7f"))
+
+
+def legacy(state: object) -> Callable[[Path], None]:
+    """The form of 2020."""
+    return lambda file: torch.save(state, file, _use_new_zipfile_serialization=False)
+
+
+def torch_saved(state: object) -> Callable[[Path], None]:
+    """The form of today."""
+    return lambda file: torch.save(state, file)
+
+
+WIDE = torch.zeros(1).expand(1 << 40)
+REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "code": (torch_saved({"a": Runs()}), r"refers to \w+\.system, which is no part"),
+    "code of old": (legacy({"a": Runs()}), r"refers to \w+\.system, which is no part"),
+    "pickle": (lambda f: f.write_bytes(pickle.dumps({"a": 1}, 2)), "is damaged"),
+    "memory": (torch_saved({"a": Allocates()}), r"refers to \w+\.bytearray"),
+    "numpy": (torch_saved({"a": np.float32(1)}), r"refers to numpy\._?core\.multiarray\.scalar"),
+    "array": (legacy({"a": np.zeros(2)}), r"refers to numpy\._?core\.multiarray\._reconstruct"),
+    "number": (torch_saved({"a": torch.zeros(1), "step": 3}), "holds 'step', which is a int"),
+    "nested": (torch_saved({"state_dict": {"a": torch.zeros(1)}}), "'state_dict', which is a dict"),
+    "list": (torch_saved([torch.zeros(1)]), "is no dictionary of tensors"),
+    "module": (torch_saved(torch.nn.Linear(1, 1)), r"refers to torch\.nn\.modules\.linear\.Linear"),
+    "expanded": (torch_saved({"a": WIDE}), r"bytes, but its tensors 4,398,046,511,104"),
+    "expanded of old": (legacy({"a": WIDE}), r"bytes, but its tensors 4,398,046,511,104"),
+    "overlapping": (
+        torch_saved({str(n): torch.zeros(4096).expand(9, 4096) for n in range(9)}),
+        "bytes, but its tensors 1,3",
+    ),
+    "lying": (lying, "is damaged"),
+    "compressed": (compressed, "is compressed"),
+    "cut": (cut, "is damaged"),
+    "sparse": (torch_saved({"a": torch.zeros(3, 3).to_sparse()}), "_rebuild_sparse_tensor"),
+    "empty": (lambda f: f.write_bytes(b""), "is damaged"),
+    "text": (lambda f: f.write_bytes(b"<html>"), "is damaged"),
+    "pipe": (os.mkfifo, "is no|There is no regular file|has no weights"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_state_dict_is_refused(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one sentence with its reason; no code runs and no memory is taken."""
+    monkeypatch.chdir(tmp_path)
+    make, pattern = REFUSED[case]
+    make(tmp_path / BIN)
+    with pytest.raises(InputError) as caught:
+        read_pickled(tmp_path / BIN)
+    text = str(caught.value)
+    assert re.search(pattern, text), text
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_any_flipped_byte_loads_or_is_refused(form: str, tmp_path: Path) -> None:
+    """Of the pickles, of the archive's directory and of the numbers."""
+    FORMS[form]({"a": torch.zeros(3), "b": torch.ones(2, 2)}, tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    file = min(tmp_path.glob("*.bin"))
+    whole = file.read_bytes()
+    for place in range(0, len(whole), max(1, len(whole) // 150)):
+        changed = bytearray(whole)
+        changed[place] ^= 0x15
+        file.write_bytes(changed)
+        try:
+            read_checkpoint(tmp_path)
+        except InputError as error:
+            assert "\n" not in str(error)  # noqa: PT017 -- it may load too
