@@ -1,6 +1,8 @@
 """Downloading, with functions in place of the Hub's: what is asked for, said and left behind."""
 
-from collections.abc import Callable, Sequence
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +16,8 @@ hub: Any = pytest.importorskip("huggingface_hub", reason="needs the extra `downl
 
 NAME = "owner/tiny"
 WHOLE = {"config.json": 20, "source.spm": 30, "model.safetensors": 1_200_000, "README.md": 4}
-BESIDE = {"pytorch_model.bin": 9, "onnx/config.json": 9, "model.safetensors.index.json": 9}
+BESIDE = {"pytorch_model.bin": 9, "onnx/config.json": 9, "flax_model.msgpack": 9}
+PICKLED = {"config.json": 20, "source.spm": 30, "pytorch_model.bin": 900}
 
 
 class Hub:
@@ -24,26 +27,55 @@ class Hub:
         self.files, self.licence = files, licence
         self.fetched: list[str] = []
         self.stop_after, self.lost = len(files), 0
+        self.proposed: list[SimpleNamespace] = []
+        self.content: dict[str, bytes] = {}
 
-    def model_info(self, name: str, *, files_metadata: bool) -> SimpleNamespace:
-        """As `huggingface_hub.model_info`."""
+    def propose(self, files: dict[str, int], author: str = "SFconvertbot", **state: Any) -> None:  # noqa: ANN401
+        """Open a pull request that makes the model these files."""
+        state = {"status": "open", "is_pull_request": True, "disabled": False} | state
+        number = len(self.proposed) + 1
+        self.proposed.append(SimpleNamespace(author=author, num=number, files=files, **state))
+
+    def get_repo_discussions(self, name: str, **_: str) -> Iterator[SimpleNamespace]:
+        """As `huggingface_hub.get_repo_discussions`, whatever is asked for."""
+        assert name == NAME
+        for each in self.proposed:
+            if each.disabled:
+                raise hub.errors.HfHubHTTPError.__new__(hub.errors.HfHubHTTPError, "disabled")
+            yield each
+
+    def _at(self, revision: str | None) -> dict[str, int]:
+        if revision in {None, "abc"}:
+            return self.files
+        assert revision is not None
+        files: dict[str, int] = self.proposed[int(revision.rpartition("/")[2]) - 1].files
+        return files
+
+    def model_info(
+        self, name: str, *, files_metadata: bool, revision: str | None = None
+    ) -> SimpleNamespace:
+        """As `huggingface_hub.model_info`; the hash of a file is its size."""
         assert (name, files_metadata) == (NAME, True)
-        siblings = [SimpleNamespace(rfilename=n, size=s) for n, s in self.files.items()]
+        siblings = [
+            SimpleNamespace(rfilename=n, size=s, blob_id=str(s))
+            for n, s in self._at(revision).items()
+        ]
         card = SimpleNamespace(license=self.licence)
-        return SimpleNamespace(siblings=siblings, sha="abc", card_data=card)
+        return SimpleNamespace(siblings=siblings, sha=revision or "abc", card_data=card)
 
     def snapshot_download(
         self, name: str, *, revision: str, local_dir: Path, allow_patterns: Sequence[str]
     ) -> None:
         """As `huggingface_hub.snapshot_download`: files that are there are not fetched again."""
-        assert (name, revision) == (NAME, "abc")
+        assert name == NAME
         (local_dir / ".cache" / "huggingface").mkdir(parents=True, exist_ok=True)
         for file in allow_patterns:
             if not (local_dir / file).exists():
                 if len(self.fetched) == self.stop_after:
                     raise ConnectionError("the line went dead")
                 self.fetched.append(file)
-                (local_dir / file).write_bytes(bytes(self.files[file] - self.lost))
+                content = self.content.get(file, bytes(self._at(revision)[file] - self.lost))
+                (local_dir / file).write_bytes(content)
 
 
 @pytest.fixture
@@ -53,7 +85,7 @@ def connected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
 
     def connect(*arguments: Any, **settings: Any) -> Hub:  # noqa: ANN401
         fake = Hub(*arguments, **settings)
-        for name in ("model_info", "snapshot_download"):
+        for name in ("model_info", "snapshot_download", "get_repo_discussions"):
             monkeypatch.setattr(hub, name, getattr(fake, name))
         return fake
 
@@ -105,10 +137,97 @@ def test_a_file_that_is_cut_short_is_no_download(connected: Callable[..., Hub]) 
     assert not Path("tiny").exists()
 
 
+SAFE = {"model.safetensors": 901}
+
+
+def test_safetensors_of_the_conversion_bot_are_taken(
+    connected: Callable[..., Hub], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its number, with what is trusted; all other files are those of the main revision."""
+    fake = connected(PICKLED)
+    fake.propose(PICKLED | SAFE | {"config.json": 1})  # made before the config changed
+    download(NAME)
+    assert sorted(fake.fetched) == ["config.json", "model.safetensors", "source.spm"]
+    assert Path("tiny", "config.json").stat().st_size == PICKLED["config.json"]
+    told = capsys.readouterr().err
+    assert "SFconvertbot" in told
+    assert "pull request 1, trusted to hold what pytorch_model.bin does" in told
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    [
+        {"files": PICKLED | SAFE, "author": "SFconvertbott"},
+        {"files": PICKLED | SAFE, "status": "closed"},
+        {"files": PICKLED | SAFE, "is_pull_request": False},
+        {"files": PICKLED | SAFE, "disabled": True},
+        {"files": PICKLED | SAFE | {"modeling.py": 3}},
+        {"files": PICKLED | SAFE | {"pytorch_model.bin": 7}},
+        {"files": PICKLED},
+    ],
+)
+def test_no_other_proposal_is_trusted(
+    connected: Callable[..., Hub], capsys: pytest.CaptureFixture[str], proposal: dict[str, Any]
+) -> None:
+    """Another author, more files, another model: the pickle of the main revision is read."""
+    fake = connected(PICKLED)
+    fake.propose(**proposal)
+    with_weights(fake, "pytorch_model.bin")
+    download(NAME)
+    assert "model.safetensors" not in fake.fetched
+    assert "pytorch_model.bin of the main revision, read by" in capsys.readouterr().err
+
+
+def with_weights(fake: Hub, file: str, *names: str) -> None:
+    """Give a file of weights tensors, of which two are one."""
+    torch = pytest.importorskip("torch")
+    matrix, content = torch.arange(6.0).reshape(2, 3), io.BytesIO()
+    names = names or ("a", "b", "c")
+    torch.save(dict(zip(names, (matrix, matrix, torch.ones(2)), strict=False)), content)
+    fake.content |= {file: content.getvalue(), "config.json": b"{}".ljust(20)}
+    fake.files[file] = len(content.getvalue())
+
+
+@pytest.mark.parametrize("shards", [False, True])
+def test_pickled_weights_become_safetensors(connected: Callable[..., Hub], *, shards: bool) -> None:
+    """The same tensors, of one file or several, and no pickle is left."""
+    from dragoman.models.foreign.files import read_checkpoint
+
+    fake = connected(dict(PICKLED))
+    if shards:
+        del fake.files["pytorch_model.bin"]
+        fake.stop_after = 9
+        places = {"a": "pytorch_model-00001-of-00002.bin", "c": "pytorch_model-00002-of-00002.bin"}
+        for name, file in places.items():
+            with_weights(fake, file, name)
+        index = json.dumps({"weight_map": places}).encode()
+        fake.content["pytorch_model.bin.index.json"] = index
+        fake.files["pytorch_model.bin.index.json"] = len(index)
+    else:
+        with_weights(fake, "pytorch_model.bin")
+    download(NAME)
+    files = {path.name for path in Path("tiny").iterdir()}
+    assert files == {"config.json", "source.spm", "model.safetensors"}
+    tensors = read_checkpoint(Path("tiny"))[1]
+    assert {name: tensor.shape for name, tensor in tensors.items() if name != "b"} == {
+        "a": (2, 3),
+        "c": (2, 3) if shards else (2,),
+    }
+
+
+def test_a_pickle_that_is_refused_leaves_no_folder(connected: Callable[..., Hub]) -> None:
+    """With the reason."""
+    fake = connected(dict(PICKLED))
+    fake.content["config.json"] = b"{}".ljust(20)
+    with pytest.raises(InputError, match=r"pytorch_model\.bin is damaged"):
+        download(NAME)
+    assert not Path("tiny").exists()
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"config.json": 1, "pytorch_model.bin": 2}, "no weights as safetensors, only pytorch_m"),
+        ({"config.json": 1, "tf_model.h5": 2}, "no weights that are read, only tf_model.h5"),
         ({"m.Q4.gguf": 2}, r"no config\.json, only m\.Q4\.gguf"),
     ],
 )
