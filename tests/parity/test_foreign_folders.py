@@ -26,6 +26,7 @@ from transformers import (
     MT5ForConditionalGeneration,
     PreTrainedModel,
     RobertaForMaskedLM,
+    T5Config,
     T5ForConditionalGeneration,
 )
 
@@ -103,6 +104,17 @@ def test_an_output_of_its_own_is_taken_whatever_mt5_says_of_ties(tmp_path: Path)
     stored = load_file(file)
     save_file({**stored, "lm_head.weight": torch.randn(29, 12)}, file, {"format": "pt"})
     wanted = MT5ForConditionalGeneration.from_pretrained(tmp_path).eval()
+    assert_same_logits(*both_logits(tmp_path, wanted))
+
+
+@torch.no_grad()
+def test_a_new_t5_without_ties_has_the_embedding_as_its_output(tmp_path: Path) -> None:
+    """`transformers` ties it all the same, saves no output matrix, and does not scale."""
+    keys = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
+    model = make_theirs(T5ForConditionalGeneration, T5Config(**keys), torch.float32)
+    model.save_pretrained(tmp_path)
+    assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
+    wanted = T5ForConditionalGeneration.from_pretrained(tmp_path).eval()
     assert_same_logits(*both_logits(tmp_path, wanted))
 
 

@@ -3,7 +3,8 @@
 The first T5 ties its output to the embedding and multiplies by `d_model^-0.5`; version 1.1 has a
 matrix of its own. Files of Hugging Face say which by `tie_word_embeddings`, since version 5 by
 `scale_decoder_outputs`. mT5 (Xue et al., 2021) is version 1.1 with another vocabulary, whatever its
-config says of ties; files without an output matrix have the embedding in its place.
+config says of ties. transformers 5 ties every new model and then saves no output matrix; a file
+without one has the embedding in its place, not scaled unless the config says so.
 """
 
 from dataclasses import replace
@@ -106,7 +107,7 @@ T5 = Family(
     modules={
         "src_embedding": "encoder.embed_tokens",
         "tgt_embedding": "decoder.embed_tokens",
-        "output": "lm_head",
+        "output": instead("lm_head", "shared"),
         # the first layer's table of positions serves all layers
         "encoder.bias": "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
         "decoder.bias": "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
@@ -129,5 +130,4 @@ MT5 = replace(
         "tie_embeddings": lambda _: "source-target",
         "logit_scale": lambda _: 1.0,
     },
-    modules={**T5.modules, "output": instead("lm_head", "shared")},
 )
