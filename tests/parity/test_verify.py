@@ -1,5 +1,7 @@
 """`--verify`: a model of Hugging Face against its class, or against what conversion has stored."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ from tests.foreign_folders import FAMILIES
 from dragoman.convert.eight_bits import quantize
 from dragoman.convert.published import take_over
 from dragoman.convert.targets import convert
-from dragoman.convert.verify import verify
+from dragoman.convert.verify import tolerance, verify
 from dragoman.errors import DragomanError, InputError
+from dragoman.models import EncoderDecoderConfig
 from dragoman.tasks.folders import Folder, read_folder
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
@@ -52,7 +55,7 @@ LAYER = {
 """A matrix, and what differs when it does."""
 
 
-def make(path: Path, case: str) -> Path:
+def make(path: Path, case: str, spread: float = 0.2) -> Path:
     """Write a folder of random weights with a tokenizer of its family."""
     path.mkdir()
     tokenizer, name, sizes = CASES[case]
@@ -63,7 +66,7 @@ def make(path: Path, case: str) -> Path:
     model = kind(kind.config_class(**sizes, vocab_size=vocab_size))
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
+            parameter.add_(spread * torch.randn_like(parameter))
     model.save_pretrained(path)
     return path
 
@@ -88,6 +91,46 @@ def test_a_folder_as_it_is_is_compared_with_its_class(case: str, tmp_path: Path)
     save_file(stored, file, {"format": "pt"})
     with pytest.raises(DragomanError, match=rf"\({where}\), so it is not used"):
         verify(folder)
+
+
+T5: dict[str, Any] = {
+    "d_model": 128, "d_kv": 32, "d_ff": 1024, "num_layers": 6, "num_heads": 4,
+    "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
+}  # fmt: skip
+FAULTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "the gelu without tanh": ("t5-deep", {"dense_act_fn": "gelu"}),
+    "another activation": ("t5-deep", {"dense_act_fn": "silu"}),
+    "epsilon": ("bert-words", {"layer_norm_eps": 1e-5}),
+    "the gelu with tanh": ("bert-words", {"hidden_act": "gelu_new"}),
+}
+"""What their class reads in its config where ours read another value."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_layer_that_computes_something_else_exceeds_the_tolerance(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a deep model too, which is wider than that of a small one."""
+    monkeypatch.setitem(CASES, "t5-deep", ("t5", "T5ForConditionalGeneration", T5))
+    case, changed = FAULTS[fault]
+    path = make(tmp_path / "theirs", case, spread=0.02)
+    folder = read(path)
+    assert verify(folder) <= tolerance(folder.config.model)
+    file = path / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | changed))
+    with pytest.raises(DragomanError, match="so it is not used"):
+        verify(folder)
+
+
+def test_the_tolerance_grows_like_a_random_walk() -> None:
+    """By the square root of the layers and of their width, within its bounds."""
+    config = EncoderDecoderConfig(src_vocab_size=9, tgt_vocab_size=9, d_model=512, d_ff=2048)
+    config = replace(config, num_encoder_layers=6, num_decoder_layers=6)
+    assert 3.2e-5 < tolerance(config) < 3.3e-5
+    twice = replace(config, num_encoder_layers=12, num_decoder_layers=12, d_ff=4096)
+    assert tolerance(twice) == pytest.approx(2 * tolerance(config))
+    assert tolerance(replace(config, d_ff=16, num_encoder_layers=1)) == 1e-5
+    assert tolerance(replace(config, d_ff=1 << 20)) == 1e-4
 
 
 def test_a_converted_folder_is_compared_with_what_was_stored(tmp_path: Path) -> None:
