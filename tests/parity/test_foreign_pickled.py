@@ -20,10 +20,14 @@ from tests.parity.test_foreign_texts import CASES, CODES, LINES, make_folder
 from torch import Tensor
 
 import dragoman
+from dragoman.convert.published import take_over
+from dragoman.convert.targets import convert
+from dragoman.convert.verify import verify
 from dragoman.errors import InputError
 from dragoman.models.foreign.files import load_foreign, read_checkpoint
 from dragoman.models.foreign.folder import read_foreign_config
 from dragoman.models.foreign.pickled import read_pickled
+from dragoman.tasks.folders import read_folder
 
 BIN, INDEX, WEIGHTS = "pytorch_model.bin", "pytorch_model.bin.index.json", "model.safetensors"
 State = dict[str, Tensor]
@@ -93,6 +97,23 @@ def translated(folder: Path, name: str) -> list[str]:
     if name in CODES:
         translator = translator.between(*CODES[name])
     return [found.text for found in translator.translate(LINES[:6])]
+
+
+def test_a_folder_of_2020_is_verified_converted_and_given_back(tmp_path: Path) -> None:
+    """As one of safetensors is; what comes back has every tensor."""
+    theirs, ours, again = (tmp_path / name for name in ("theirs", "ours", "again"))
+    theirs.mkdir()
+    state = make_folder(theirs, "marian").state_dict()
+    (theirs / WEIGHTS).unlink()
+    as_legacy(state, theirs)
+    folder = read_folder(theirs, device="cpu")
+    assert verify(folder) <= 1e-5
+    take_over(theirs, ours)
+    convert(ours, again, "huggingface")
+    back = read_checkpoint(again)[1]
+    assert all(torch.equal(state[name], tensor) for name, tensor in back.items())
+    assert translated(again, "marian") == translated(theirs, "marian")
+    assert not [*again.glob("*.bin")]
 
 
 # What publishers wrote beside the sizes, by the checkpoint that has it, and what we make of it.
