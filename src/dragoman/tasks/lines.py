@@ -55,18 +55,19 @@ def to_parts(
 
     A line of nothing but white space has no part.
     """
-    spans = [_spans(sentences_of(line) if split else [line]) for line in lines]
+    leading = tokenizer.reads_leading_space
+    spans = [_spans(sentences_of(line) if split else [line], leading=leading) for line in lines]
     texts = [line[a:b] for line, of in zip(lines, spans, strict=True) for a, b in of]
     chunks = iter(to_chunks(texts, tokenizer, limit))
     return [[Part(start, end, next(chunks)) for start, end in of] for of in spans]
 
 
-def _spans(sentences: Iterable[str]) -> list[tuple[int, int]]:
-    """Where sentences begin and end, without the white space around them."""
+def _spans(sentences: Iterable[str], *, leading: bool) -> list[tuple[int, int]]:
+    """Where sentences begin and end, without the white space around them (see `_trimmed`)."""
     spans, place = [], 0
     for sentence in sentences:
-        if inner := sentence.strip():
-            start = place + len(sentence) - len(sentence.lstrip())
+        if inner := _trimmed(sentence, leading=leading and not place):
+            start = place + sentence.index(inner)
             spans.append((start, start + len(inner)))
         place += len(sentence)
     return spans
@@ -75,11 +76,12 @@ def _spans(sentences: Iterable[str]) -> list[tuple[int, int]]:
 def to_chunks(lines: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[list[list[int]]]:
     """For each line its chunks, for each chunk its ids, at most `limit` of them.
 
-    White space around a line means nothing and is dropped (so is a carriage return at its end); a
-    line of nothing else has no chunk. A line within the limit is one chunk; a longer one is cut at
-    ends of sentences if that suffices, else at finer places.
+    White space around a line means nothing and is dropped (so is a carriage return at its end),
+    unless the tokenizer reads that at the beginning; a line of nothing else has no chunk. A line
+    within the limit is one chunk; a longer one is cut at ends of sentences if that suffices, else
+    at finer places.
     """
-    stripped = [line.strip() for line in lines]
+    stripped = [_trimmed(line, leading=tokenizer.reads_leading_space) for line in lines]
     encoded = tokenizer.encode_batch(stripped)
     return [
         _chunks(line, ids, tokenizer, limit) for line, ids in zip(stripped, encoded, strict=True)
@@ -95,9 +97,22 @@ def _chunks(line: str, ids: list[int], tokenizer: Tokenizer, limit: int) -> list
     return tokenizer.encode_batch(list(filter(None, chunks)))
 
 
+def _trimmed(text: str, *, leading: bool) -> str:
+    """`text` without outer white space; with `leading`, that at its beginning stays."""
+    inner = text.strip()
+    return text.rstrip() if leading and inner else inner
+
+
 def one_line(text: str) -> str:
     """`text` without line breaks of any kind (a model may write one) and outer white space."""
     return " ".join(text.splitlines()).strip()
+
+
+def decode_line(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
+    """The text of `ids` in one line, with the space before it if the tokenizer reads one."""
+    text = tokenizer.decode(ids)
+    line = one_line(text)
+    return f" {line}" if line and tokenizer.reads_leading_space and text[0] == " " else line
 
 
 def joined(
@@ -110,7 +125,8 @@ def joined(
     that write none, there is none.
     """
     text, spans = "", list[tuple[int, int]]()
-    for part, space in zip(parts, chain([""], spaces), strict=False):
+    for written, space in zip(parts, chain([""], spaces), strict=False):
+        part = written.lstrip() if text else written
         if text and part and not (_wide(text[-1]) or _wide(part[0])):
             text += "".join(" " if len(f"{c}.".splitlines()) > 1 else c for c in space) or " "
         spans.append((len(text), len(text) + len(part)))

@@ -174,6 +174,11 @@ class Tokenizer:
         }
 
     @cached_property
+    def reads_leading_space(self) -> bool:
+        """Whether a space before a text is part of it, with ids of its own; not in ours."""
+        return False
+
+    @cached_property
     def cleaned(self) -> tuple[str, ...]:
         """What loses its spaces in texts that are decoded: nothing in ours."""
         return ()

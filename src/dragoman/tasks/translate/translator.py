@@ -24,7 +24,7 @@ from dragoman.models import EncoderDecoder
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn import Arithmetic
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
-from dragoman.tasks.lines import Part, as_texts, joined, one_line, to_parts, windows
+from dragoman.tasks.lines import Part, as_texts, decode_line, joined, to_parts, windows
 from dragoman.tasks.options import DecodingOptions, extra_processors, with_given
 from dragoman.tasks.results import Alignment, Scored, Translation
 from dragoman.tasks.translate.doubts import DOUBTS, doubts
@@ -341,7 +341,7 @@ class Translator(Loadable):
     ) -> Translation:
         chosen_of = [[best[min(n, len(best) - 1)] for best in each.n_best] for each in found]
         tokenizer, sources = self.tgt_tokenizer, [src for each in found for src in each.parts]
-        texts_of = [[one_line(tokenizer.decode(h.ids)) for h in chosen] for chosen in chosen_of]
+        texts_of = [[decode_line(tokenizer, h.ids) for h in chosen] for chosen in chosen_of]
         chosen, texts, in_order = list(chain(*chosen_of)), list(chain(*texts_of)), iter(texts_of)
         written = [joined(chain(*islice(in_order, len(part.chunks))))[0] for part in parts]
         between = [line[before.end : part.start] for before, part in pairwise(parts)]

@@ -157,6 +157,11 @@ class ForeignTokenizer(Tokenizer):
         return text
 
     @cached_property
+    def reads_leading_space(self) -> bool:
+        """Whether a space before a text is part of it, as with the bytes of BART and RoBERTa."""
+        return self.encode(" a") != self.encode("a")
+
+    @cached_property
     def cleaned(self) -> tuple[str, ...]:
         """What loses its spaces in texts that are decoded."""
         wanted = self._folder.flag("clean_up_tokenization_spaces", default=False)
