@@ -44,11 +44,18 @@ SIZES = {
         tgt_vocab_size=32000,
     ),
 }
+LAYOUTS = ("", "+1", "+workers")
 MODES = {
-    "dragoman": ("fp32", "bf16", "int8"),
-    "ctranslate2": ("float32", "bfloat16", "int8", "int8_bfloat16"),
-    "huggingface": ("float32",),
+    "dragoman": ("fp32", "bf16", "int8", "int8+1"),
+    "ctranslate2": tuple(
+        arithmetic + layout
+        for arithmetic in ("float32", "bfloat16", "int8", "int8_bfloat16")
+        for layout in LAYOUTS
+    ),
+    "huggingface": ("float32", "float32+static", "bfloat16", "bfloat16+static"),
 }
+"""What each engine is measured in, unless `--engines` says otherwise; `benchmarks.engines` has the
+meaning of a mode, and modes that are slower or take minutes to compile."""
 PUBLISHED = ("opus", "nllb", "t5", "llama100")
 KNOWN = (*SIZES, "llama", *PUBLISHED)
 SHORTLISTED = "dragoman int8+shortlist"
@@ -110,22 +117,30 @@ def asked_of(cell: str, chosen: argparse.Namespace) -> dict[str, Any]:
     return {"rows": rows, "beam": beam, **asked}
 
 
-def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
-    """Run all engines in turn."""
+def default_engines(folder: Path) -> list[str]:
+    """Return the engines and modes that run on this processor."""
     import ctranslate2
 
+    known = ctranslate2.get_supported_compute_types("cpu")
+    engines = [
+        f"{name} {mode}"
+        for name, modes in MODES.items()
+        for mode in modes
+        if name != "ctranslate2" or mode.partition("+")[0] in known
+    ]
+    translates = read_config(folder).model.kind == "encoder-decoder"
+    return [*engines, SHORTLISTED] if translates else engines
+
+
+def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
+    """Run all engines in turn."""
     figures: Figures = {"cells": {}, "peak": {}}
-    translates = read_config(folders["dragoman"]).model.kind == "encoder-decoder"
     with ExitStack() as stack:
-        engines = {
-            f"{name} {mode}": stack.enter_context(
-                running("benchmarks.engines", [name, mode, str(folders[name]), str(chosen.threads)])
-            )
-            for name, modes in MODES.items()
-            for mode in (*modes, *(["int8+shortlist"] if name == "dragoman" and translates else []))
-            if name != "ctranslate2" or mode in ctranslate2.get_supported_compute_types("cpu")
-            if not chosen.engines or f"{name} {mode}" in chosen.engines
-        }
+        engines = {}
+        for engine in chosen.engines or default_engines(folders["dragoman"]):
+            name, mode = engine.split()
+            words = [name, mode, str(folders[name]), str(chosen.threads)]
+            engines[engine] = stack.enter_context(running("benchmarks.engines", words))
         for time in ("start", "load", "ready"):
             figures[time] = {name: engine.begin[time] for name, engine in engines.items()}
             seconds = ", ".join(f"{name} {found:.2f}" for name, found in figures[time].items())
@@ -169,7 +184,12 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     parser.add_argument(
         "models", nargs="*", default=list(SIZES), help=f"model folders, or {', '.join(KNOWN)}"
     )
-    parser.add_argument("--engines", nargs="+", metavar='"ENGINE MODE"', help="all, if not given")
+    parser.add_argument(
+        "--engines",
+        nargs="+",
+        metavar='"ENGINE MODE"',
+        help="such as 'ctranslate2 int8+workers'; those of MODES, if omitted",
+    )
     parser.add_argument("--cells", nargs="+", default=CELLS, metavar="ROWSxBEAM")
     parser.add_argument("--length", type=int, default=LENGTH, help="tokens of source or prompt")
     parser.add_argument("--output", type=int, default=LENGTH, help="tokens to write")

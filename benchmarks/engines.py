@@ -2,6 +2,12 @@
 
     python -m benchmarks.engines ENGINE MODE FOLDER THREADS
 
+MODE is an arithmetic, and after a plus sign how it runs, where the engine has more ways than one:
+`int8+1` on one thread; `int8+shortlist` (ours) from lists of tokens; `int8+workers` (CTranslate2)
+with a worker of one thread for each of THREADS, each of which takes its share of the rows, as its
+documentation recommends for throughput; `int8+mkl` and `int8+mkl+workers` by Intel's library on any
+processor; `float32+static` (Hugging Face) with a static cache and a compiled forward pass.
+
 Each line in is a JSON object `{"rows", "beam", "length", "output", "seconds"}`: decode that many
 sentences of `length` tokens, with results forced to `output` tokens, again and again for so many
 seconds. Each line out is one, `{"tokens", "seconds", "ids"}`, with the last results. The first line
@@ -11,6 +17,7 @@ laid out; after the end of the input comes `{"peak": bytes}`.
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +51,8 @@ def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
     from benchmarks.decoding import our_decoder
     from dragoman.models.folder import load_model
 
-    torch.set_num_threads(threads)
+    arithmetic, *ways = mode.split("+")
+    torch.set_num_threads(1 if "1" in ways else threads)
     begun = perf_counter()
     model, about = load_model(folder)
     loaded = perf_counter() - begun
@@ -53,9 +61,8 @@ def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
 
     def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
         if beam not in decoders:
-            arithmetic, _, shortlisted = mode.partition("+")
             decoders[beam] = our_decoder(
-                model, about.model, arithmetic, beam, shortlisted=bool(shortlisted)
+                model, about.model, arithmetic, beam, shortlisted="shortlist" in ways
             )
         return decoders[beam](torch.tensor(drawn(rows, length, vocab_size)), output)
 
@@ -64,21 +71,28 @@ def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
 
 def ctranslate2(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
     """CTranslate2 on the converted folder, with the tokens it would have from a tokenizer."""
+    arithmetic, *ways = mode.split("+")
+    if "mkl" in ways:
+        os.environ["CT2_USE_MKL"] = "1"  # which it reads when it is imported
     import ctranslate2
 
     file = next(folder.glob("*vocabulary.json"))
     vocabulary = json.loads(file.read_text(encoding="utf-8"))
     id_of = {piece: id_ for id_, piece in enumerate(vocabulary)}
     generates = file.name == "vocabulary.json"
+    workers = threads if "workers" in ways else 1
     begun = perf_counter()
     engine = (ctranslate2.Generator if generates else ctranslate2.Translator)(
-        str(folder), compute_type=mode, intra_threads=threads
+        str(folder),
+        compute_type=arithmetic,
+        inter_threads=workers,
+        intra_threads=threads if ways in ([], ["mkl"]) else 1,
     )
     loaded = perf_counter() - begun
 
     def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
         sources = [[vocabulary[n] for n in row] for row in drawn(rows, length, len(id_of))]
-        options = {"beam_size": beam, "max_batch_size": 0}
+        options = {"beam_size": beam, "max_batch_size": -(-rows // workers)}
         if generates:
             options |= {"min_length": output, "max_length": output}
             found = engine.generate_batch(sources, include_prompt_in_result=False, **options)
@@ -95,18 +109,30 @@ def ctranslate2(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
 def huggingface(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
     """`generate` of transformers on the converted folder."""
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, logging
+    from transformers import (
+        AutoConfig,
+        AutoModelForCausalLM,
+        AutoModelForSeq2SeqLM,
+        CompileConfig,
+        logging,
+    )
 
     from benchmarks.decoding import peer_decoder
 
     logging.set_verbosity_error()
     torch.set_num_threads(threads)
-    dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[mode]
+    arithmetic, _, static = mode.partition("+")
+    dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[arithmetic]
     translates = AutoConfig.from_pretrained(folder).is_encoder_decoder
     kind = AutoModelForSeq2SeqLM if translates else AutoModelForCausalLM
     begun = perf_counter()
     model = kind.from_pretrained(folder, dtype=dtype).eval()
     loaded = perf_counter() - begun
+    if static:
+        model.generation_config.cache_implementation = "static"
+        compiling = CompileConfig(mode="default")
+        compiling._compile_all_devices = True  # noqa: SLF001 -- else it compiles on GPUs alone
+        model.generation_config.compile_config = compiling
 
     def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
         ids_BS = torch.tensor(drawn(rows, length, model.config.vocab_size))

@@ -3,8 +3,9 @@
     python -m benchmarks translate-peers runs/en-de test.en --references test.de
 
 The model is converted by `dragoman convert`. The script is what its documentation would have one
-write: lines read by the same tokenizer, batches by tokens, results in order. Both take turns;
-start-up counts. The length penalties are other formulas, so the script's exponent can be given.
+write: lines read by the same tokenizer, streamed in batches by tokens (`translate_iterable`),
+results in order, by one worker or by several. All take turns; start-up counts. The length penalties
+are other formulas, so the script's exponent can be given.
 """
 
 import argparse
@@ -25,17 +26,19 @@ import ctranslate2
 from tokenizers import Tokenizer
 
 folder, mode, beam, alpha = sys.argv[1:]
+arithmetic, _, workers = mode.partition("+")
 tokenizer = Tokenizer.from_file(folder + "/tokenizer.json")
-engine = ctranslate2.Translator(folder, compute_type=mode, intra_threads=2)
-lines = [line.rstrip("\\n") for line in sys.stdin]
-encoded = tokenizer.encode_batch(lines, add_special_tokens=False)
-options = {"beam_size": int(beam), "length_penalty": float(alpha)}
-found = engine.translate_batch([each.tokens for each in encoded], max_batch_size=1024,
-                               batch_type="tokens", **options)
+threads = {"inter_threads": 2, "intra_threads": 1} if workers else {"intra_threads": 2}
+engine = ctranslate2.Translator(folder, compute_type=arithmetic, **threads)
+lines = (line.rstrip("\\n") for line in sys.stdin)
+encoded = (tokenizer.encode(line, add_special_tokens=False).tokens for line in lines)
+found = engine.translate_iterable(encoded, max_batch_size=1024, batch_type="tokens",
+                                  beam_size=int(beam), length_penalty=float(alpha))
 for result in found:
     ids = [tokenizer.token_to_id(piece) for piece in result.hypotheses[0]]
     print(tokenizer.decode(ids, skip_special_tokens=False))
 """
+"""`MODE+workers` translates two batches side by side, with one thread each."""
 LAUNCHER = (
     sys.executable,
     "-c",
@@ -56,7 +59,9 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--alpha", type=float, default=1.0, help="length penalty of CTranslate2")
     parser.add_argument("--ours", nargs="*", default=["int8"], help="our arithmetics")
-    parser.add_argument("--theirs", nargs="*", default=["float32", "int8"])
+    parser.add_argument(
+        "--theirs", nargs="*", default=["float32", "int8", "float32+workers", "int8+workers"]
+    )
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args(arguments)
     from dragoman.convert.targets import convert
