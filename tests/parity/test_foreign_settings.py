@@ -83,7 +83,7 @@ def test_a_forced_end_cuts_as_their_class(
     cut = 0
     for num_beams in (4, 1):
         found = translator.translate(LINES, options=replace(plain, beam_size=num_beams))
-        chosen = {} if num_beams > 1 else {"num_beams": 1, "length_penalty": 1.0}
+        chosen: dict[str, Any] = {} if num_beams > 1 else {"num_beams": 1, "length_penalty": 1.0}
         assert [one.text for one in found] == their_texts(tmp_path, name, model, LINES, **chosen)
         for one in found:
             is_cut = "max_length" in one.flags
