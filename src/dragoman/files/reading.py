@@ -38,6 +38,12 @@ an object takes up to 25 times the bytes of its file."""
 POINTER = b"version https://git-lfs"
 """How a file begins that stands for another one in git-lfs."""
 
+ENCODINGS = ("cp1252", "cp1251", "koi8-r", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr")
+"""What files are written in beside UTF-8, by names that Python and iconv share."""
+
+SHOWN = 12
+"""Characters that a message shows on each side of the first one that is not UTF-8."""
+
 DOCUMENTS = {
     b"PK\x03\x04": "a document (docx, xlsx, odt) or another zip archive",
     b"\xd0\xcf\x11\xe0": "a document (doc, xls)",
@@ -161,10 +167,32 @@ def _decoded(stream: BinaryIO, name: str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{name} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at "
-                f"position {error.start + 1}; correct it, or convert the file from its encoding, "
-                "such as GB18030 or LATIN1: iconv -f GB18030 -t UTF-8 OLD > NEW."
+                f"position {error.start + 1}; {_conversion(line, error.start)}."
             ) from None
         yield text + "\n" if raw.endswith(b"\n") else text
+
+
+def _conversion(line: bytes, start: int) -> str:
+    """How to convert a file: each encoding that reads a line of it, with what it reads there.
+
+    The line is read in full, and shown around `start`, the first byte that is not UTF-8.
+    """
+    readings: dict[str, str] = {}  # the encodings, by what they read
+    for encoding in ENCODINGS:
+        try:
+            text, before = line.decode(encoding), line[:start].decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if all(character.isprintable() or character == "\t" for character in text):
+            shown = text[max(0, len(before) - SHOWN) : len(before) + SHOWN].strip()
+            readings.setdefault(shown, encoding.upper())
+    if not readings:
+        return "correct the line, or save the file as UTF-8 with the program that wrote it"
+    choices = ", ".join(f"{encoding} reads {text!r}" for text, encoding in readings.items())
+    return (
+        f"correct it, or convert the file from the encoding that reads it right ({choices}): "
+        f"iconv -f {next(iter(readings.values()))} -t UTF-8 OLD > NEW"
+    )
 
 
 def _reject_other_kinds(start: bytes, name: str) -> None:

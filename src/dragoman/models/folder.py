@@ -370,6 +370,8 @@ def _why_no_model(folder: Path) -> str:
         return reason
     if not folder.is_dir():
         return f"{folder} is a file; give the model folder, which holds {CONFIG} and {WEIGHTS}."
+    if (folder / WEIGHTS).exists():
+        return f"{folder} has {WEIGHTS} but no {CONFIG}; copy that file too, from the same model."
     if (folder / "training").is_dir():
         return (
             f"{folder} holds a training run that has not written a model yet; "

@@ -5,6 +5,7 @@ import json
 import lzma
 import math
 import os
+import re
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -107,6 +108,40 @@ def test_undecodable_bytes_are_named_with_their_line(ending: str, tmp_path: Path
     path.write_bytes(PACK[ending]("eins\nzwei\nMä".encode() + b"dchen\n" + b"Stra\xdfe\n"))
     with pytest.raises(InputError, match=r"line 4 is not UTF-8: byte 0xdf at position 5.*iconv -f"):
         list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Der Mann fährt über die Straße.", "cp1252"),
+        ("我喜欢学习人工智能。", "gb18030"),
+        ("我喜歡學習人工智慧。", "big5"),
+        ("私は人工知能を勉強します。", "shift_jis"),
+        ("私は人工知能を勉強します。", "euc-jp"),
+        ("나는 인공지능을 공부한다.", "euc-kr"),
+        ("Я изучаю искусственный интеллект.", "koi8-r"),
+        ("Я изучаю искусственный интеллект.", "cp1251"),
+    ],
+)
+def test_each_encoding_that_fits_is_offered_with_what_it_reads(
+    text: str, encoding: str, tmp_path: Path
+) -> None:
+    """The right one is among them, with a part of the right text, whatever the others read."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(f"x\n{text}\n".encode(encoding))
+    with pytest.raises(InputError, match="line 2 is not UTF-8") as caught:
+        list(read_lines(path))
+    offered = re.findall(r"([-\w]+) reads '(.*?)'[,)]", str(caught.value))
+    assert dict(offered)[encoding.upper()] in text
+
+
+def test_an_encoding_that_cannot_be_is_not_offered(tmp_path: Path) -> None:
+    """A byte that no encoding has is corrected, not converted."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"caf\xff\x81\x00\n")
+    with pytest.raises(InputError, match="correct the line") as caught:
+        list(read_lines(path))
+    assert "iconv" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

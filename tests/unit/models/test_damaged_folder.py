@@ -318,15 +318,19 @@ def test_defaults_of_decoding_may_be_edited(whole: Path, tmp_path: Path) -> None
 
 
 def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> None:
-    """Missing (with the nearest name), a file, an unfinished run, something else."""
+    """Missing (with the nearest name), a file, an unfinished run, half a model, something else."""
     shutil.copytree(whole, tmp_path / "en-zh")
     (tmp_path / "run" / "training").mkdir(parents=True)
+    shutil.copytree(whole, tmp_path / "half")
+    (tmp_path / "half" / "config.json").unlink()
+    (tmp_path / "half" / "training").mkdir(exist_ok=True)
     (tmp_path / "other").mkdir()
     for name, sentence in {
         "en-hz": "There is no model folder .*en-hz; did you mean .*en-zh?",
         "quite/else": r"There is no model folder .*else\.",
         "en-zh/config.json": "is a file; give the model folder",
         "run": "holds a training run that has not written a model yet",
+        "half": r"has model.safetensors but no config\.json; copy that file too",
         "other": "is no model folder",
     }.items():
         with pytest.raises(InputError, match=sentence):
