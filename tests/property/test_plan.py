@@ -1,6 +1,5 @@
 """The fast step computes what the model computes, and each row by itself."""
 
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Any
@@ -34,8 +33,7 @@ from dragoman.models.plan import (
     Planner,
     plan,
 )
-from dragoman.models.plan.products import DTYPES, PackedLinear, can_pack, prepared
-from dragoman.models.plan.quantized import QuantizedLinear
+from dragoman.models.plan.products import PackedLinear, can_pack
 from dragoman.models.plan.store import BLOCK
 from dragoman.nn import (
     Arithmetic,
@@ -215,87 +213,6 @@ def test_a_lone_row_of_many_columns() -> None:
     assert torch.equal(product.plus(x_MI[:1], residual_MO[:1]), expected_MO[:1])
 
 
-@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
-@given(SEEDS, st.integers(1, 20), st.integers(64, 300), st.integers(1, 80))
-@settings(max_examples=40, deadline=None)
-@torch.inference_mode()
-def test_a_product_in_int8_is_that_of_the_module(
-    seed: int, rows: int, columns: int, outputs: int
-) -> None:
-    """Within what half a step of each factor can make: |dx| |w| + |x| |dw| + |dx| |dw|, summed."""
-    torch.manual_seed(seed % 2**31)
-    first, second = Linear(columns, outputs), Linear(columns, 5)
-    x_MI = torch.randn(rows, columns) * torch.randn(rows, 1).exp()
-    found_MO = QuantizedLinear(first, second, first_scale=0.7)(x_MI).double()
-    expected, bounds = [], []
-    step_M1 = x_MI.double().abs().amax(1, keepdim=True) / 254
-    for scale, linear in ((0.7, first), (1.0, second)):
-        exact = deepcopy(linear).double()
-        step_O = exact.weight.abs().amax(1) / 254
-        expected.append(scale * exact(x_MI.double()))
-        own = step_M1 * exact.weight.abs().sum(1) + x_MI.double().abs().sum(1)[:, None] * step_O
-        bounds.append(scale * (own + columns * step_M1 * step_O))
-    error_MO = (found_MO - torch.cat(expected, 1)).abs()
-    assert (error_MO <= 1.001 * torch.cat(bounds, 1) + 1e-6).all()
-    assert error_MO.mean() < 0.2 * torch.cat(bounds, 1).mean()  # errors of either sign cancel
-
-
-@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
-@pytest.mark.parametrize("name", VARIANTS)
-@torch.inference_mode()
-def test_int8_is_near(name: str) -> None:
-    """Logits in 8 bits differ from the model's in float64 by their rounding, a few in a hundred.
-
-    A step is 1/127 of the largest number of a row, so a product is wrong by half a hundredth of its
-    size, and some ten of them follow each other.
-    """
-    model, fast = make_model(VARIANTS[name]), planned(make_model(VARIANTS[name]).float(), "int8")
-    src_BS, tgt_NT = random_sentences(3, [7, 20, 1]), random_ids(4, 6, 3)
-    state = fast.start(src_BS, 2)
-    for length in range(1, 4):
-        logits_NV = fast.step(tgt_NT[:, length - 1], state).double()
-        expected_NV = full(model, src_BS, tgt_NT[:, :length])
-        error = (logits_NV - expected_NV).square().mean().sqrt()
-        assert 0.0 < error < 0.1 * expected_NV.square().mean().sqrt()
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-@torch.inference_mode()
-def test_what_is_not_finite_stays_so(precision: Arithmetic, value: float) -> None:
-    """A product of such a row, or by such a weight, is no number that looks like an answer."""
-    x_MI = torch.randn(3, 40)
-    x_MI[1, 17] = value
-    dtype = DTYPES[precision]
-    product = prepared(Linear(40, 70), arithmetic=precision)
-    found_MO = product(x_MI.to(dtype))
-    assert found_MO[[0, 2]].isfinite().all()
-    assert not found_MO[1].isfinite().any()
-    assert not product.plus(x_MI.to(dtype), torch.zeros(3, 70, dtype=dtype))[1].isfinite().any()
-    broken = Linear(40, 70)
-    broken.weight[5, 8] = value
-    found_MO = prepared(broken, arithmetic=precision)(torch.ones(3, 40, dtype=dtype))
-    assert found_MO.isfinite().all(dim=0).logical_not().nonzero().tolist() == [[5]]
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("value", [torch.nan, torch.inf])
-@torch.inference_mode()
-def test_a_broken_weight_breaks_the_logits(precision: Arithmetic, value: float) -> None:
-    """Of whichever part of a model: its logits are not numbers, which a search rejects."""
-    src_BS, ids_N = random_sentences(3, [7, 20]), random_ids(4, 2)
-    names = [name for name, each in make_model().named_parameters() if each.dim() == 2]
-    for name in names:
-        model = make_model().float()
-        weight = model.get_parameter(name)
-        weight[weight.shape[0] // 2] = value
-        if "embedding" in name:
-            weight[:] = value
-        fast = planned(model, precision)
-        logits_NV = fast.step(ids_N, fast.start(src_BS, 1))
-        assert not logits_NV.isfinite().all(), name
-
-
 @pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")
 @torch.inference_mode()
 def test_bfloat16_is_near() -> None:
@@ -379,33 +296,6 @@ def test_rows_may_become_more(precision: Arithmetic) -> None:
     state.select(torch.tensor([0, 0, 0, 1, 1, 1]))
     ids_N = random_ids(2, 6)
     assert distance(fast.step(ids_N, state).float(), fast.step(ids_N, whole).float()) < 0.05
-
-
-@torch.inference_mode()
-def test_sources_move_with_the_rows_that_are_repeated() -> None:
-    """Each row still attends to the sentence that it came from, in any order and number."""
-    model, fast = make_model(), planned(make_model().float())
-    src_BS = random_sentences(1, [9, 1, 4])
-    state = fast.start(src_BS, 1)
-    tgt_NT = random_ids(2, 3, 1)
-    fast.step(tgt_NT[:, 0], state)
-    for turn, rows in enumerate(([2, 0, 0, 1, 2], [4, 4, 1, 3], [1, 0])):
-        state.select(torch.tensor(rows))
-        src_BS = src_BS[rows]
-        tgt_NT = torch.cat([tgt_NT[rows], random_ids(3 + turn, len(rows), 1)], dim=1)
-        logits_NV = fast.step(tgt_NT[:, -1], state)
-        assert distance(logits_NV.double(), full(model, src_BS, tgt_NT)) < CLOSE
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-@torch.inference_mode()
-def test_padding_in_front_or_between(name: str) -> None:
-    """What is hidden may stand anywhere in a source: the plan attends to what the model does."""
-    model, fast = make_model(VARIANTS[name]), planned(make_model(VARIANTS[name]).float())
-    src_BS, tgt_NT = random_sentences(1, [9, 9, 9]), random_ids(2, 6, 1)
-    src_BS[0, :6], src_BS[1, 3:5], src_BS[2, ::2] = PAD, PAD, PAD
-    logits_NV = fast.step(tgt_NT[:, 0], fast.start(src_BS, 2))
-    assert distance(logits_NV.double(), full(model, src_BS, tgt_NT)) < CLOSE
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
 from tests.system.conftest import CommandLine, Ended
 from tests.system.corpora import SMALL, reversed_digits
-from tests.system.ranks import children_of, command, kill_rank_1, launch, listeners, run, start
+from tests.system.ranks import command, run, start
 from tests.system.test_encoders import recipe as encoder_recipe
 from tests.system.test_generate import write_recipe
 from tests.system.test_resume import assert_same_runs, figures
@@ -302,110 +300,3 @@ def test_all_skip_what_is_not_finite_on_one_rank(dragoman: CommandLine, tmp_path
     assert [(skip["total"], skip["where"]) for skip in skips] == [(1, "in the loss")]
     assert skips[0]["examples"]
     assert [line["step"] for line in figures(out) if "loss" in line] == list(range(1, 13))
-
-
-def test_the_shorthand(dragoman: CommandLine, environment: dict[str, str], tmp_path: Path) -> None:
-    """`--nproc 2` is a run of two processes, whose dropout follows from different seeds."""
-    reversed_digits(tmp_path, 120)
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    assert run(dragoman, 2, *command(tmp_path, theirs)).code == 0
-    with launch(environment, *command(tmp_path, ours)) as running:
-        _, said = running.communicate()
-    assert running.returncode == 0, said
-    assert "2 processes (gloo), 4 batches a step." in said
-    assert said.count(f"dragoman translate {ours} < FILE") == 1
-    assert_same_runs(ours, theirs)
-    for file in (ours / "training").rglob("random.safetensors"):
-        states = load_file(file)
-        assert states.keys() == {"cpu", "rank1/cpu"}
-        seeds = {torch.Generator().set_state(state).initial_seed() for state in states.values()}
-        assert len(seeds) == 2
-
-
-def test_ctrl_c_to_the_shorthand(
-    dragoman: CommandLine, environment: dict[str, str], tmp_path: Path
-) -> None:
-    """It saves, says how to go on and exits with 130."""
-    reversed_digits(tmp_path, 120)
-    words = [*command(tmp_path, tmp_path / "run"), "train.max_steps=60", "train.save_every=20"]
-    with launch(environment, *words) as running:
-        assert running.stderr is not None
-        next(line for line in running.stderr if line.startswith("step 1:"))
-        running.send_signal(signal.SIGINT)
-        said = running.stderr.read()
-    assert running.returncode == 130, said
-    assert "The same command goes on from there." in said
-    assert "Traceback" not in said
-    ended = run(dragoman, 2, *words)
-    assert ended.code == 0, ended.said
-    assert "Going on from step" in ended.said
-
-
-def test_the_shorthand_refuses(
-    dragoman: CommandLine, environment: dict[str, str], tmp_path: Path
-) -> None:
-    """What is wrong with a run is one sentence, and the exit code that of one process."""
-    reversed_digits(tmp_path, 120)
-    assert run(dragoman, 2, *command(tmp_path, tmp_path / "run")).code == 0
-    with launch(environment, "--quiet", *command(tmp_path, tmp_path / "run")) as running:
-        _, said = running.communicate()
-    assert running.returncode == 2, said
-    assert said.startswith(f"dragoman: the run in {tmp_path / 'run'} is finished")
-    assert said.count("\n") == 1
-
-
-def test_a_killed_process_is_named(environment: dict[str, str], tmp_path: Path) -> None:
-    """The launcher says which one, and how to go on."""
-    reversed_digits(tmp_path, 120)
-    words = [*command(tmp_path, tmp_path / "run"), "train.max_steps=100"]
-    with launch(environment, *words) as running:
-        assert running.stderr is not None
-        next(line for line in running.stderr if line.startswith("step 1:"))
-        kill_rank_1(running.pid)
-        said = running.stderr.read()
-    assert running.returncode == 1
-    assert "process 1 of 2 was killed (SIGKILL)" in said
-    assert "Traceback" not in said
-
-
-def test_nothing_listens_but_on_loopback(environment: dict[str, str], tmp_path: Path) -> None:
-    """No socket of launcher or ranks can be reached from elsewhere; killed, it leaves no rank."""
-    reversed_digits(tmp_path, 120)
-    words = [*command(tmp_path, tmp_path / "run"), "train.max_steps=1000", "train.shard=off"]
-    with launch(environment, *words) as running:
-        assert running.stderr is not None
-        next(line for line in running.stderr if line.startswith("step 1:"))
-        ranks = children_of(running.pid)
-        assert len(ranks) == 2
-        open_to = [listeners(process) for process in [str(running.pid), *ranks]]
-        running.kill()
-        running.stderr.read()  # until the ranks, who write to it too, have ended
-    assert open_to == [{"127.0.0.1"}] * 3
-
-
-@pytest.mark.parametrize(
-    ("number", "sentence"),
-    [
-        ("0", "--nproc 0 is no number of processes"),
-        ("-3", "--nproc -3 is no number of processes"),
-        ("two", "--nproc must be a whole number, not two"),
-    ],
-)
-def test_a_number_that_makes_no_sense(
-    dragoman: CommandLine, tmp_path: Path, number: str, sentence: str
-) -> None:
-    """One sentence, and nothing is begun."""
-    ended = dragoman.run("train", "demo", "--out", tmp_path / "run", "--nproc", number)
-    assert ended.code == 2
-    assert ended.said.startswith(f"dragoman: {sentence}")
-    assert ended.said.count("\n") == 1
-    assert not (tmp_path / "run").exists()
-
-
-def test_processes_within_processes(dragoman: CommandLine, tmp_path: Path) -> None:
-    """`--nproc` under torchrun contradicts it."""
-    variables = {"RANK": "0", "WORLD_SIZE": "2"}
-    words = ("train", "demo", "--out", tmp_path / "run", "--nproc", "2")
-    ended = dragoman.start(words, environment=variables).end()
-    assert ended.code == 2
-    assert "leave it out" in ended.said

@@ -37,6 +37,8 @@ NAMES = {char: name for name, char in ESCAPES.items()}
 """The other way around."""
 
 BeamSize = Annotated[int | None, option("Beam size; more than 1 requires --temperature 0.")]
+RepetitionPenalty = Annotated[float | None, option("Above 1 makes repetition less likely.")]
+NoRepeatNgrams = Annotated[int | None, option("Never repeat an n-gram of this length.")]
 
 
 def generate(  # noqa: PLR0913 -- the options of the verb
@@ -57,12 +59,8 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     stop: Annotated[list[str] | None, option("Stop before this string; may be repeated.")] = None,
     samples: Annotated[int, option("Number of texts per prompt.")] = 1,
     beam_size: BeamSize = None,
-    repetition_penalty: Annotated[
-        float | None, option("Above 1 makes repetition less likely.")
-    ] = None,
-    no_repeat_ngrams: Annotated[
-        int | None, option("Never repeat an n-gram of this length.")
-    ] = None,
+    repetition_penalty: RepetitionPenalty = None,
+    no_repeat_ngrams: NoRepeatNgrams = None,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: Annotated[
         bool, option("Print a JSON object per text: tokens, scores, flags.", "--json")

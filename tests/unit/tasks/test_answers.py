@@ -164,10 +164,11 @@ def test_a_folder_decides_what_is_loaded(name: str, tmp_path: Path) -> None:
             dragoman.load(folder, device=device)
 
 
-def test_a_model_that_answers_nothing_is_not_loaded(tmp_path: Path) -> None:
-    """It is there to start from."""
-    with pytest.raises(InputError, match=r"is there to start from \(dragoman train --from\)"):
-        dragoman.load(save_reader(tmp_path / "model", MASKED))
+def test_an_encoder_that_predicts_masked_words_embeds_texts(tmp_path: Path) -> None:
+    """What pretraining wrote is no dead end."""
+    embedder = dragoman.load(save_reader(tmp_path / "model", MASKED), device="cpu")
+    assert isinstance(embedder, dragoman.Embedder)
+    assert len(embedder.embed(["the cat"])) == 1
 
 
 def pickled(value: Any) -> Any:  # noqa: ANN401
