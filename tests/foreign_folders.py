@@ -44,6 +44,18 @@ NOISE = (
 """What real lines hold between their words: markup, emoji, control characters, broken spacing."""
 
 
+SPECIAL = (
+    "<s>", "</s>", "<unk>", "<pad>", "<mask>", "[MASK]", "[CLS]", "[UNK]", "<|endoftext|>",
+    ">>deu<<", "__en__", "eng_Latn", "en_XX", "<extra_id_0>",
+)  # fmt: skip
+"""Names of special tokens, which transformers finds in texts and we do not."""
+
+
+def without_special(lines: Sequence[str]) -> list[str]:
+    """The lines that transformers encodes as we do without being asked."""
+    return [line for line in lines if not any(name in line for name in SPECIAL)]
+
+
 def noisy(lines: Sequence[str], number: int, seed: int = 0) -> list[str]:
     """Take lines in turn, two of three with noise somewhere in them."""
     draw = random.Random(seed)

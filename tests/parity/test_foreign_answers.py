@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.foreign_folders import FAMILIES, SENTENCES, noisy
+from tests.foreign_folders import FAMILIES, SENTENCES, noisy, without_special
 
 import dragoman
 from dragoman.data.batches import BatchConfig
@@ -21,7 +21,7 @@ from dragoman.tasks.tag.tagger import Tagger
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
-LINES = [line for line in map(one_line, noisy(SENTENCES, 10)) if line]
+LINES = [line for line in map(one_line, without_special(noisy(SENTENCES, 14))) if line]
 SIZES = {
     "hidden_size": 32,
     "intermediate_size": 48,

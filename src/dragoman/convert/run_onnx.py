@@ -48,21 +48,16 @@ class Pieces:
         self.ids, self.unk_id = said["ids"], said["unk_id"]
         self.specials, self.marks = said["specials"], said["marks"]
         self.pieces = {id_: piece for piece, id_ in self.ids.items()}
-        names = sorted(map(re.escape, self.specials), key=len, reverse=True)
-        self.special = re.compile(f"({'|'.join(names)})")
+        marks = (p for p in self.ids if re.fullmatch(r">>\S+<<|__[a-z]{2,3}__", p))
+        self.never_text = {*self.specials, *marks}
 
     def encode(self, text: str) -> list[int]:
-        """Special tokens by their names, and >>language<< before what is between them."""
-        found: list[str] = []
-        for number, part in enumerate(self.special.split(text)):
-            code, end, rest = part.partition("<<")
-            if number % 2:
-                found.append(part)
-            elif self.marks and end and part.startswith(">>"):
-                found += [code + end, *self.reads.encode(rest, out_type=str)]
-            else:
-                found += self.reads.encode(part, out_type=str)
-        return [self.ids.get(piece, self.unk_id) for piece in found]
+        """The ids of a text, which may begin with >>language<<."""
+        mark = re.match(r">>[^<>\s]+<<", text) if self.marks else None
+        before = [self.ids[mark[0]]] if mark and mark[0] in self.ids else []
+        pieces = self.reads.encode(text[mark.end() :] if mark and before else text, out_type=str)
+        plain = (self.unk_id if piece in self.never_text else piece for piece in pieces)
+        return before + [self.ids.get(piece, self.unk_id) for piece in plain]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without special tokens."""
@@ -165,6 +160,7 @@ def _coder(path: Path) -> tuple[Callable[[str], list[int]], Callable[[Sequence[i
     from tokenizers import Tokenizer
 
     found = Tokenizer.from_file(str(path))
+    found.encode_special_tokens = True  # a text never holds special tokens
     return lambda text: found.encode(text, add_special_tokens=False).ids, found.decode
 
 

@@ -30,6 +30,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import LARGEST_JSON, read_file
 from dragoman.files.writing import write_durably
 from dragoman.text.limits import prepare
+from dragoman.text.unreadable import encode_or_reject, is_library_error
 
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 """Padding, unknown (never produced: bytes cover everything), beginning and end of a sequence."""
@@ -77,6 +78,17 @@ class Tokenizer:
             raise InputError(f"The model has no language {lang}: it is of one pair; leave it out.")
         return Frame((), (self.eos_id,))
 
+    def language_mark(self, text: str) -> str:  # noqa: ARG002 -- for models that have marks
+        """The `>>lang<<` at the beginning of a source text that names its target language.
+
+        Empty where the model reads no such mark.
+        """
+        return ""
+
+    def without_marks(self) -> "Tokenizer":
+        """The same, for texts whose target language is chosen already: a mark in them is text."""
+        return self
+
     def encode(self, text: str) -> list[int]:
         """The piece ids of `text`, without bos and eos; none for an empty text."""
         return self.encode_batch([text])[0]
@@ -84,8 +96,8 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The piece ids of each text, in order, computed on all cores.
 
-        Raises InputError for a text with a lone surrogate, which is not Unicode text and has no
-        UTF-8 form.
+        Raises UnreadableText, with the number of the text, for one that cannot be encoded: with a
+        lone surrogate, which is not Unicode text and has no UTF-8 form.
         """
         return self._encoded(self._backend, texts)
 
@@ -140,16 +152,7 @@ class Tokenizer:
 
     @staticmethod
     def _encodings(encode: Callable[..., list[Encoding]], texts: Sequence[str]) -> list[Encoding]:
-        try:
-            return encode(texts, add_special_tokens=False)
-        except TypeError:
-            bad = next(filter(_SURROGATE.search, texts), None)
-            if bad is None:
-                raise
-            raise InputError(
-                f"The text {bad[:40]!r} has an unpaired surrogate, which is not a Unicode "
-                "character; read the text as UTF-8 with strict errors."
-            ) from None
+        return encode_or_reject(lambda some: encode(some, add_special_tokens=False), texts)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`; special tokens are skipped.
@@ -268,8 +271,8 @@ class Tokenizer:
         try:
             backend = Backend.from_str(content)
         except BaseException as error:  # the library raises no narrower one
-            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-                raise  # Ctrl-C; a panic of the library's Rust is no Exception either
+            if not is_library_error(error):
+                raise
             raise InputError(f"{origin} is not a readable tokenizer.json: {error}.") from error
         prepare(backend, origin)
         missing = [token for token in SPECIALS if backend.token_to_id(token) is None]
@@ -285,7 +288,6 @@ class Tokenizer:
 
 
 _BYTES = frozenset(BYTES)
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _SPECIAL = re.compile(r"<\S*[^\W_]\S*>")
 
 

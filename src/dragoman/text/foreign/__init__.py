@@ -1,8 +1,8 @@
 """The tokenizers of Hugging Face folders: the ids that their own library gives.
 
-`read_tokenizers` looks for what a folder has. Unlike our own these tokenizers lose something: what
-their normalizers change is gone, and a special token that is spelt out in a text is that token, as
-Hugging Face has it.
+`read_tokenizers` looks for what a folder has. Unlike our own these tokenizers lose what their
+normalizers change. The name of a special token in a text is text, as with `split_special_tokens` of
+Hugging Face; only a text for Marian may begin with the language to translate into, `>>lang<<`.
 """
 
 from collections.abc import Mapping

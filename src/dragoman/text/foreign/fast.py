@@ -28,7 +28,7 @@ class ForeignTokenizer(Tokenizer):
         prepare(backend, str(folder.path / files[0]))
         self._backend, self._folder, self.files = backend, folder, files
         _add_named(backend, folder)
-        backend.encode_special_tokens = folder.flag("split_special_tokens", default=False)
+        backend.encode_special_tokens = True  # a text never holds special tokens
         self._begin(backend.get_vocab(with_added_tokens=True))
 
     def _begin(self, vocab: Mapping[str, int]) -> None:
@@ -66,6 +66,24 @@ class ForeignTokenizer(Tokenizer):
         added = self._backend.get_added_tokens_decoder()
         found = {token.content: id_ for id_, token in added.items() if token.special}
         return found | ({MASK: self._roles["mask"]} if "mask" in self._roles else {})
+
+    def _encoded(self, backend: Backend, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts; the name of a special token in a text is text.
+
+        The vocabulary of a unigram model has these names beside its pieces, and finds them in a
+        text whatever it is told; there such a name is unknown.
+        """
+        return [self._as_text(ids) for ids in super()._encoded(backend, texts)]
+
+    def _as_text(self, ids: list[int]) -> list[int]:
+        if self._never_text.isdisjoint(ids):
+            return ids
+        return [self.unk_id if id_ in self._never_text else id_ for id_ in ids]
+
+    @cached_property
+    def _never_text(self) -> frozenset[int]:
+        """The ids that no text has; the unknown token stands for characters."""
+        return frozenset(self.specials.values()) - {self.unk_id}
 
     @property
     def first_piece(self) -> int:
@@ -133,7 +151,7 @@ class ForeignTokenizer(Tokenizer):
         """
         encodings = self._encodings(self._backend.encode_batch, texts)
         return [
-            (encoding.ids, list(_first_pieces(encoding.offsets, places)))
+            (self._as_text(encoding.ids), list(_first_pieces(encoding.offsets, places)))
             for encoding, places in zip(encodings, words, strict=True)
         ]
 
@@ -205,7 +223,7 @@ def _first_pieces(
 
 
 def _add_named(backend: Backend, folder: TokenizerFolder) -> None:
-    """Have the special tokens that the settings name found in texts, as Hugging Face does."""
+    """Add the special tokens that only the settings name, so that they have ids."""
     vocab = backend.get_vocab(with_added_tokens=True)
     named = (folder.name_of(role, vocab) for role in USUAL)
     names = [name for name in (*named, *folder.extra_tokens) if name]

@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import read_object
+from dragoman.text.unreadable import is_library_error
 
 USUAL = {
     "bos": ("<s>", "<bos>", "<|endoftext|>"),
@@ -114,5 +115,5 @@ class refusing:  # noqa: N801 -- reads as a word of the with statement
         """Raise InputError for all but it and Ctrl-C."""
         if error is None or isinstance(error, DragomanError):
             return
-        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+        if is_library_error(error):
             raise InputError(f"{self._path} is damaged: {error}; get the file anew.") from error

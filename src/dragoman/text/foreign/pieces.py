@@ -2,12 +2,12 @@
 
 The pieces of a text are those of the model file, which has ids of its own; the model's ids are
 those that `vocab.json` gives to the pieces, and a piece that is not in it is the unknown token.
-Special tokens that are spelt out in a text are taken out of it first.
 """
 
 import json
 import re
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +23,7 @@ from dragoman.text.foreign.fast import CLEANED, ForeignTokenizer
 from dragoman.text.foreign.folder import TokenizerFolder, read_vocab, refusing
 from dragoman.text.limits import MOST_GROWTH, longest_replacement
 from dragoman.text.tokenizer import Frame, Tokenizer
+from dragoman.text.unreadable import encode_or_reject
 
 CODES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga "
@@ -37,9 +38,9 @@ CODES = {
 class PieceTokenizer(ForeignTokenizer):
     """A SentencePiece model, and the ids of its pieces in a vocabulary.
 
-    Of `models` the first cuts texts, and the second joins pieces. `roles` are those whose tokens
-    are looked for in texts. `lang` is the language that stands before a text unless another is
-    asked for; None for Marian, where the first word of a text may be a language.
+    Of `models` the first cuts texts, and the second joins pieces. `roles` are those that have
+    tokens. `lang` is the language that stands before a text unless another is asked for; None for
+    Marian, where a text may begin with its target language, `>>lang<<`.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class PieceTokenizer(ForeignTokenizer):
         self._folder, self.files = folder, folder.files(*files)
         self._models = models
         self._reads, self._writes = map(_load, models)
-        self._lang = lang
+        self._lang, self._marks = lang, lang is None
         names = (folder.name_of(role, vocab) for role in roles)
         self._named = tuple(dict.fromkeys(n for n in (*names, *folder.extra_tokens) if n))
         for name in self._named:
@@ -63,7 +64,6 @@ class PieceTokenizer(ForeignTokenizer):
         self._vocab = vocab
         self._pieces = {id_: piece for piece, id_ in vocab.items()}
         self._begin(vocab)
-        self._special = re.compile("|".join(map(re.escape, sorted(self._named, key=len)[::-1])))
 
     @cached_property
     def specials(self) -> dict[str, int]:
@@ -77,12 +77,16 @@ class PieceTokenizer(ForeignTokenizer):
         return Frame(() if lang is None else (self.language_id(lang),), (self.eos_id,))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text. Raises InputError for a lone surrogate, which is no Unicode."""
-        return [self._ids_of(text, self._reads) for text in texts]
+        """The ids of each text; see `Tokenizer.encode_batch`."""
+        return encode_or_reject(lambda some: [*map(self._marked_ids, some)], texts)
 
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts that go on after other text: no space is put before them."""
-        return [self._ids_of(text, self._plain_reads) for text in texts]
+
+        def encode(some: Sequence[str]) -> list[list[int]]:
+            return [self._text_ids(self._plain_reads, text) for text in some]
+
+        return encode_or_reject(encode, texts)
 
     encode_words = Tokenizer.encode_words
     """Each word by itself: SentencePiece's library gives no offsets in characters here."""
@@ -93,28 +97,27 @@ class PieceTokenizer(ForeignTokenizer):
         processor.override_normalizer_spec(add_dummy_prefix=False)
         return processor
 
-    def _ids_of(self, text: str, processor: Any) -> list[int]:  # noqa: ANN401 -- as above
-        ids: list[int] = []
-        place = 0
-        for match in self._special.finditer(text):
-            ids += self._cut(text[place : match.start()], processor)
-            ids.append(self._vocab[match.group()])
-            place = match.end()
-        return ids + self._cut(text[place:], processor)
+    def language_mark(self, text: str) -> str:
+        """The `>>lang<<` at the beginning of a text, if `lang` is one of the model's languages."""
+        found = _MARK.match(text) if self._marks else None
+        return found[0] if found and found[1] in self.languages else ""
 
-    def _cut(self, text: str, processor: Any) -> list[int]:  # noqa: ANN401 -- as above
-        """The ids of a text without special tokens; a `>>lang<<` at its beginning is one."""
-        pieces = []
-        if text.startswith(">>") and (end := text.find("<<")) != -1 and self._lang is None:
-            pieces, text = [text[: end + 2]], text[end + 2 :]
-        try:
-            pieces += processor.encode(text, out_type=str)
-        except UnicodeEncodeError:
-            raise InputError(
-                f"The text {text[:40]!r} has an unpaired surrogate, which is not a Unicode "
-                "character; read the text as UTF-8 with strict errors."
-            ) from None
-        return [self._vocab.get(piece, self.unk_id) for piece in pieces]
+    def without_marks(self) -> "PieceTokenizer":
+        """The same, for texts whose language is chosen already: a mark in them is text."""
+        plain = copy(self)
+        plain._marks = False  # noqa: SLF001 -- the same class
+        return plain
+
+    def _marked_ids(self, text: str) -> list[int]:
+        mark = self.language_mark(text)
+        before = [self._vocab[mark]] if mark else []
+        return before + self._text_ids(self._reads, text[len(mark) :])
+
+    def _text_ids(self, processor: Any, text: str) -> list[int]:  # noqa: ANN401 -- as above
+        """The ids of a text. SentencePiece returns unknown pieces as the text has them."""
+        pieces = processor.encode(text, out_type=str)
+        ids = (self._vocab.get(piece, self.unk_id) for piece in pieces)
+        return [self.unk_id if id_ in self._never_text else id_ for id_ in ids]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`, as Hugging Face decodes it; special tokens are skipped."""
@@ -162,11 +165,12 @@ class PieceTokenizer(ForeignTokenizer):
             "ids": self._vocab,
             "unk_id": self.unk_id,
             "specials": self._named,
-            "marks": self._lang is None,
+            "marks": self._marks,
         }
         path.write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
 
 
+_MARK = re.compile(r">>([^<>\s]+)<<")
 _LANGUAGE = re.compile(r">>\S+<<|__[a-z]{2,3}__")
 
 
@@ -181,7 +185,7 @@ def read_marian(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer
     roles = ("eos", "unk", "pad")
     return (
         PieceTokenizer(folder, names, (source, joins), given, roles=roles),
-        PieceTokenizer(folder, names, (target, joins), written, roles=roles),
+        PieceTokenizer(folder, names, (target, joins), written, roles=roles).without_marks(),
     )
 
 
@@ -213,7 +217,7 @@ def read_marian_own(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceToken
         vocab["<pad>"] = pad_id
         roles = ("eos", "unk", "pad")
         read.append(PieceTokenizer(folder, names, (model, joins), vocab, roles=roles))
-    return read[0], read[1]
+    return read[0], read[1].without_marks()
 
 
 def read_m2m100(folder: TokenizerFolder) -> PieceTokenizer:
