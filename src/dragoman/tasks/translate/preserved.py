@@ -1,0 +1,71 @@
+r"""What a translation should keep of its source: numbers, URLs, placeholders and tags.
+
+Each kind is compared as a multiset. Numbers are compared without separators and in the digits of
+any script: 1,234.56 and 1.234,56 are 1234 and 56. Other languages write small numbers as words, and
+large ones with words (1.5 million, 150万), so these are not compared. The rules are measured on
+reference translations (docs/decisions.md).
+"""
+
+import re
+import unicodedata
+from collections import Counter
+
+PRESERVED = ("urls", "tags", "placeholders", "numbers")
+"""The flags; what belongs to one kind is not looked for in the next ones."""
+
+_PATTERNS = {
+    "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
+    "placeholders": (
+        r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{[\w.:!#<>^+-]*\}"
+        r"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@](?![A-Za-z])"
+    ),
+}
+_KINDS = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}
+
+_ATTRIBUTES = re.compile(r"^(</?[\w:.-]+)\s.*?(/?>)$", re.ASCII | re.DOTALL)
+_SEPARATOR = "[.,٬'’ \u00a0\u2009\u202f]"
+_NUMBER = re.compile(
+    rf"(?<!\d)(?<!\d[.,])[1-9]\d{{0,2}}({_SEPARATOR})(?:\d{{2,3}}\1){{0,6}}\d{{3}}(?!\d)|\d+"
+)
+"""Digits in groups of three, or of two as in India, or any number of digits. All patterns here take
+linear time."""
+_SCALED = re.compile(
+    r"\d\s?-?(?:[万亿萬億千百兆]|(?:[mb]illi|trilli|thousand|tausend|mio|mrd|lakh|crore|bn\b|m\b|k\b))",
+    re.IGNORECASE,
+)
+"""A number that goes on in words."""
+SAID = 10
+"""From here on a number that another one has replaced is a difference."""
+WRITTEN = 100
+"""From here on a number that is missing is one: few languages write it as a word."""
+
+
+def differences(source: str, translation: str) -> set[str]:
+    """The kinds of `PRESERVED` in which a translation differs from its source."""
+    found = set()
+    for kind, pattern in _KINDS.items():
+        if _names(pattern, source) != _names(pattern, translation):
+            found.add(kind)
+        source, translation = pattern.sub(" ", source), pattern.sub(" ", translation)
+    if _numbers_differ(source, translation):
+        found.add("numbers")
+    return found
+
+
+def _names(pattern: re.Pattern[str], text: str) -> Counter[str]:
+    """What a text has of a kind; of a tag its name, as attributes may be translated."""
+    return Counter(_ATTRIBUTES.sub(r"\1\2", m) for m in pattern.findall(text))
+
+
+def _numbers_differ(source: str, translation: str) -> bool:
+    if _SCALED.search(source) or _SCALED.search(translation):
+        return False
+    before, after = _numbers(source), _numbers(translation)
+    missing, extra = max(before - after, default=0), max(after - before, default=0)
+    return missing >= WRITTEN or (missing >= SAID and extra >= SAID)
+
+
+def _numbers(text: str) -> Counter[int]:
+    digits = text if text.isascii() else "".join(str(unicodedata.decimal(c, c)) for c in text)
+    return Counter(int(re.sub(r"\D", "", m[0])[:100]) for m in _NUMBER.finditer(digits))

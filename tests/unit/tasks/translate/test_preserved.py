@@ -1,0 +1,62 @@
+"""What a translation should keep: numbers, URLs, placeholders and tags."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.tasks.translate.preserved import PRESERVED, differences
+
+SAME = [
+    ("1,234.56 books on 2024-05-17", "am 17.05.2024 1.234,56 Bücher"),
+    ("1 234 567,8 km", "1\u202f234\u202f567.8 km"),
+    ("12,34,567 rupees", "1,234,567 Rupien"),
+    ("in 1984 at 12:30", "١٢:٣٠ عام ١٩٨٤"),
+    ("２５ people and 007", "25 Leute und 7"),
+    ("two men", "2 Männer"),
+    ("150 million people", "1.5亿人"),
+    ("see https://a.b/c?d=1.", "siehe https://a.b/c?d=1!"),
+    ("mail me@a-b.org", "schreib me@a-b.org"),
+    ("访问https://a.b/c。", "visit https://a.b/c"),
+    ("{name} has %d of %(all)s", "%(all)s, %d hat {name}"),
+    ("100% sure, 50%", "100%ig sicher, 50 %"),
+    ('<a href="x/y" title="Cat">the</a><br/>', '<a href="x/y" title="Katze">die</a><br />'),
+    ("a < b and c > d", "a < b und c > d"),
+    ("", ""),
+]
+OTHER = [
+    ("1,234.56 books", "1.239,56 Bücher", "numbers"),
+    ("Apollo 11 in 1969", "Apollo 12 im Jahr 1969", "numbers"),
+    ("It has 5,000 lines.", "Es hat viele Zeilen.", "numbers"),
+    ("see https://a.b/c", "siehe https://a.b/d", "urls"),
+    ("mail me@a.org", "schreib mir", "urls"),
+    ("{name} is {age}", "{name} ist {alter}", "placeholders"),
+    ("%s of %s", "%s von", "placeholders"),
+    ("${x} {{y}} %1$s", "${x} {{y}} %2$s", "placeholders"),
+    ("a <b>bold</b> word", "ein <b>fettes Wort", "tags"),
+    ("a<br/>b", "a b", "tags"),
+]
+
+
+@pytest.mark.parametrize(("source", "translation"), SAME)
+def test_what_is_kept_has_no_flag(source: str, translation: str) -> None:
+    """However a language writes numbers, and in any order; both ways."""
+    assert differences(source, translation) == differences(translation, source) == set()
+
+
+@pytest.mark.parametrize(("source", "translation", "flag"), OTHER)
+def test_what_differs_has_its_flag(source: str, translation: str, flag: str) -> None:
+    """One flag for each kind: the digits of a URL are not numbers too."""
+    assert differences(source, translation) == {flag}
+
+
+@given(st.text(max_size=60))
+def test_a_text_keeps_what_it_has(text: str) -> None:
+    """Whatever stands in it, it does not differ from itself, nor beside another."""
+    assert differences(text, text) == set()
+    assert differences(text, "") <= {*PRESERVED}
+
+
+@pytest.mark.parametrize("unit", ["a", "1", "12 ", "123,", "<a ", "{", "%0", "www.", "a@a.", "٣ "])
+def test_long_lines_take_linear_time(unit: str) -> None:
+    """A pattern that tries each place anew would not end here."""
+    assert differences(unit * 100_000, unit * 100_000) == set()
