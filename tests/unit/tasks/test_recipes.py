@@ -341,3 +341,11 @@ def test_training_has_a_public_call(here: Path) -> None:
     recipe = replace(load_recipe("r.toml", settings), out="other")
     assert dragoman.train_model(recipe, ["train.max_steps=2"]).progress.step == 2
     assert dragoman.load("other", device="cpu").translate("w1").text is not None
+
+
+def test_a_translation_memory_is_no_text_to_learn_from(here: Path) -> None:
+    """TMX holds both languages: what it is is said, and what to do with it."""
+    file = str(write(here / "memory.tmx"))
+    for corpus in (CorpusConfig(src=file, tgt=file), CorpusConfig(tsv=file)):
+        with pytest.raises(InputError, match=r"memory.tmx is a translation memory .*two text"):
+            DataConfig(corpora=(corpus,)).check()

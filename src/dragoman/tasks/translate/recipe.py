@@ -8,6 +8,7 @@ from dragoman.data.batches import BatchConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.made import MadeConfig, write_made
 from dragoman.errors import InputError
+from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import FolderConfig
@@ -68,6 +69,13 @@ class DataConfig(DataFiles):
         """Raise InputError unless every file is there, and no text is its own translation."""
         if self.made is None:
             for corpus in (*self.training, *filter(None, [self.validation])):
+                for path in corpus.paths:
+                    if kind_of_name(path) == TRANSLATION_MEMORY:
+                        raise InputError(
+                            f"{path} is {TRANSLATION_MEMORY} (TMX), which is not read; write its "
+                            "two languages to two text files, line n of one being the translation "
+                            "of line n of the other"
+                        )
                 if corpus.src and corpus.tgt and Path(corpus.src).samefile(corpus.tgt):
                     raise InputError(
                         f"source and target are the same file, {corpus.src}; give the translation "

@@ -1,0 +1,77 @@
+"""Files that are no lines of text: their kind, by name and by how they begin."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from dragoman.errors import InputError
+from dragoman.files.reading import COMPRESSED
+
+TRANSLATION_MEMORY = "a translation memory"
+
+_BY_NAME = {
+    "a subtitle file": ("srt", "vtt", "ass", "ssa", "sbv", "ttml"),
+    "an HTML page": ("html", "htm", "xhtml"),
+    "an XML file": ("xml", "xliff", "xlf", "sdlxliff", "mqxliff", "resx", "dita"),
+    TRANSLATION_MEMORY: ("tmx",),
+    "a catalogue of messages": ("po", "pot"),
+    "a JSON file": ("json", "jsonl", "arb"),
+    "a document": ("docx", "doc", "odt", "rtf", "pdf", "epub", "pptx", "ppt", "odp"),
+    "a spreadsheet": ("xlsx", "xls", "ods"),
+}
+_KINDS = {f".{ending}": kind for kind, endings in _BY_NAME.items() for ending in endings}
+
+_BY_LOOK = {
+    "a subtitle file": r"WEBVTT\b|\d+\n\d{1,2}:\d\d:\d\d[,.]\d{3} --> |\[Script Info\]",
+    TRANSLATION_MEMORY: r"(<\?xml[^>]*>\s*)?(<!DOCTYPE tmx[^>]*>\s*)?<tmx\b",
+    "an HTML page": r"<!DOCTYPE html\b|<html\b",
+    "an XML file": r"<\?xml\b|<!DOCTYPE\b|<xliff\b",
+    "a catalogue of messages": r'((#.*)?\n)*msgid "',
+    "a JSON file": r'[{\[]\s*("|\n|$)',
+}
+_LOOKS = [(kind, re.compile(look, re.IGNORECASE)) for kind, look in _BY_LOOK.items()]
+
+BEGINNING = 30
+"""Lines by which a kind is recognised: a catalogue begins with comments."""
+
+
+def kind_of_name(path: Path) -> str | None:
+    """The kind of a document by the ending of its name, before that of a compressed file."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    while suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    return _KINDS.get(suffixes[-1]) if suffixes else None
+
+
+def kind_of_beginning(text: str) -> str | None:
+    """The kind of a document that begins with this text; None for lines of text."""
+    return next((kind for kind, look in _LOOKS if look.match(text.lstrip("\ufeff \t\n"))), None)
+
+
+def lines_of_text(file: str | None, lines: Iterator[str]) -> Iterator[str]:
+    """The lines of a file, of a text or, with None, of standard input.
+
+    Raises InputError for a file with the name of a document, and at the line by which they are
+    known to be one.
+    """
+    is_file = file is not None and os.path.isfile(file)  # noqa: PTH113 -- no long text raises
+    if is_file and (kind := kind_of_name(Path(file or ""))):
+        raise InputError(_NO_LINES.format(name=file, kind=kind))
+    return _checked(file or "standard input", lines)
+
+
+def _checked(name: str, lines: Iterator[str]) -> Iterator[str]:
+    beginning = ""
+    for number, line in enumerate(lines):
+        if number < BEGINNING:
+            beginning += f"{line}\n"
+            if kind := kind_of_beginning(beginning):
+                raise InputError(_NO_LINES.format(name=name, kind=kind))
+        yield line
+
+
+_NO_LINES = (
+    "{name} is {kind}, whose markup would be translated as text; extract its text as lines, or add "
+    "--plain to translate it line by line as it is."
+)

@@ -1,0 +1,55 @@
+"""Files that are no lines of text are recognised; lines of text are not taken for them."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.files.documents import kind_of_beginning, kind_of_name
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("film.srt", "a subtitle file"),
+        ("a.b.HTML", "an HTML page"),
+        ("x.xliff.gz", "an XML file"),
+        ("x.tmx", "a translation memory"),
+        ("de.po", "a catalogue of messages"),
+        ("x.json", "a JSON file"),
+        ("x.docx", "a document"),
+        ("lines.txt", None),
+        ("newstest.en", None),
+        ("json", None),
+        (".gz", None),
+    ],
+)
+def test_a_name_tells_the_kind(name: str, kind: str | None) -> None:
+    """By its ending, in any case, before that of a compressed file."""
+    assert kind_of_name(Path(name)) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("WEBVTT\n\n00:01.000 --> 00:02.000\nHi\n", "a subtitle file"),
+        ("\ufeff1\n00:00:01,000 --> 00:00:02,000\nHi\n", "a subtitle file"),
+        ("<!DOCTYPE html>\n", "an HTML page"),
+        ("\n<html lang=de>\n", "an HTML page"),
+        ('<?xml version="1.0"?>\n', "an XML file"),
+        ('<tmx version="1.4">\n', "a translation memory"),
+        ('# German.\n#, fuzzy\nmsgid ""\n', "a catalogue of messages"),
+        ('msgid "Open"\n', "a catalogue of messages"),
+        ("{\n", "a JSON file"),
+        ('{"a": "b"}\n', "a JSON file"),
+        ("1\n2\n", None),
+        ("[Applause] Thank you.\n", None),
+        ("{name} is here.\n", None),
+        ("# German.\nA line.\n", None),
+        ("<b>Bold</b> text\n", None),
+        ("XML is a format; <?xml begins it.\n", None),
+        ("", None),
+    ],
+)
+def test_a_beginning_tells_the_kind(text: str, kind: str | None) -> None:
+    """Markup and brackets inside of text are text."""
+    assert kind_of_beginning(text) == kind
