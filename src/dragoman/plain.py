@@ -1,5 +1,6 @@
 """Dataclasses as plain data: the dicts, lists, strings, numbers and None that JSON can hold."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import PurePath
@@ -19,7 +20,17 @@ class Plain:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         names = self.json_keys or _names(self)
-        return {name: _plain(getattr(self, name), self.json_digits) for name in names}
+        plain = {name: _plain(getattr(self, name), self.json_digits) for name in names}
+        return {name: without_nan(value) for name, value in plain.items()}
+
+
+def without_nan(value: Any) -> Any:  # noqa: ANN401 -- any JSON value
+    """Return plain data with None in place of NaN and infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def to_plain(value: object) -> dict[str, Any]:

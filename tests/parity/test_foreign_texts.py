@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.foreign_folders import FAMILIES, SENTENCES, noisy
+from tests.foreign_folders import FAMILIES, SENTENCES, noisy, without_special
 
 import dragoman
 from dragoman.convert.published import take_over
@@ -46,7 +46,7 @@ CASES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "nllb": ("M2M100ForConditionalGeneration", "M2M100Config", SMALL),
     "t5": ("T5ForConditionalGeneration", "T5Config", T5),
 }
-LINES = [one_line(line) for line in noisy(SENTENCES, 16)]
+LINES = [one_line(line) for line in without_special(noisy(SENTENCES, 20))]
 LINES = [line for line in LINES if line]
 
 
@@ -167,6 +167,33 @@ def test_a_model_of_many_languages_asks_which(name: str, tmp_path: Path) -> None
         translator.between("qqq", tgt)
     scored = translator.between(src, tgt).score([("A man.", "Ein Mann.")])
     assert len(scored[0].tokens) == len(scored[0].token_log_probs)
+
+
+@pytest.mark.parametrize("name", ["marian", "t5"])
+def test_a_line_of_unknown_characters_is_one_line(name: str, tmp_path: Path) -> None:
+    """Its ids decode to nothing, and are cut for the last retry all the same; others stay."""
+    make_folder(tmp_path, name)
+    translator = dragoman.load(tmp_path, device="cpu")
+    lines = ["A man.", "😀 😀 😀 😀 😀 😀 😀 😀", "\u200b", "A dog runs."]
+    options = replace(translator.options, max_length_factor=0.0, max_length_constant=2)  # all fail
+    before, unknown, empty, after = translator.translate(lines, options=options)
+    assert "retried" in {*unknown.flags} or "max_length" in unknown.flags
+    assert (empty.text, empty.flags) == ("", ("empty",))
+    assert [before, after] == translator.translate([lines[0], lines[3]], options=options)
+
+
+def test_a_mark_of_marian_is_that_of_the_whole_line(tmp_path: Path) -> None:
+    """Each sentence and each chunk is translated into the language that the line begins with."""
+    make_folder(tmp_path, "marian")
+    translator = dragoman.load(tmp_path, device="cpu")
+    chosen = translator.between(None, "deu")
+    for options in (translator.options, replace(translator.options, max_src_tokens=6)):
+        marked = translator.translate(">>deu<< A man. A dog runs.", options=options)
+        asked = chosen.translate("A man. A dog runs.", options=options)
+        assert len(marked.sentences) == 2
+        assert marked.text == asked.text or options.max_src_tokens == 6
+    alone = chosen.translate(">>fra<< A man.")
+    assert alone.text != translator.translate(">>fra<< A man.").text
 
 
 DECODERS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {

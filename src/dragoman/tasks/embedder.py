@@ -32,7 +32,7 @@ from dragoman.nn import Arithmetic
 from dragoman.plain import Plain
 from dragoman.tasks.encoders import EncoderReader
 from dragoman.tasks.folders import Folder
-from dragoman.tasks.lines import as_texts, windows
+from dragoman.tasks.lines import as_texts, encode_each, windows
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.wording import counted
 
@@ -78,8 +78,9 @@ class Embedding(Plain):
     vector: npt.NDArray[np.float32] = field(repr=False)
     """Shape `(D,)`."""
     flags: tuple[str, ...] = ()
-    """What was unusual: "empty" (no piece of text; the vector is that of the tokens around it),
-    "max_length" (a long text, of which only the beginning was read)."""
+    """What was unusual: "empty" (no piece of text) and "unreadable" (the tokenizer cannot encode
+    the text), with the vector of the tokens around a text, and "max_length" (a long text, of which
+    only the beginning was read)."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -117,9 +118,13 @@ class Embedder(EncoderReader):
         """Return the vectors of texts, `(N, D)` in their order, or of one text, `(D,)`.
 
         White space around a text is dropped. Warns where only the beginning of a text was read.
+        Raises InputError for a text that cannot be encoded.
         `max_batch_tokens`, padding included, is a matter of memory and speed alone.
         """
         found = self._embed(as_texts(text), max_batch_tokens)
+        for number, each in enumerate(found, start=1):
+            if "unreadable" in each.flags:
+                raise InputError(f"Text {number} cannot be encoded by the tokenizer; correct it.")
         if cut := [n for n, each in enumerate(found, start=1) if "max_length" in each.flags]:
             warnings.warn(
                 f"{counted(len(cut), 'text is', 'texts are')} longer than {self.max_tokens} tokens "
@@ -140,13 +145,15 @@ class Embedder(EncoderReader):
     def _embed(self, texts: list[str], max_batch_tokens: int) -> list[Embedding]:
         read = [f"{self.pooling.prompt}{text.strip()}" for text in texts]
         read = [text.lower() for text in read] if self.pooling.lowercase else read
-        rows = self.tokenizer.encode_batch(read)
-        kept = [ids[: self.max_tokens] for ids in rows]
+        rows = encode_each(self.tokenizer.encode_batch, read)
+        kept = [(ids or [])[: self.max_tokens] for ids in rows]
         vectors = self._read(kept, lambda pooled_BD, _: pooled_BD.cpu().numpy(), max_batch_tokens)
         return [
             Embedding(
                 vector=vector,
-                flags=("empty",) * (not ids) + ("max_length",) * (len(ids) > self.max_tokens),
+                flags=("unreadable",)
+                if ids is None
+                else ("empty",) * (not ids) + ("max_length",) * (len(ids) > self.max_tokens),
             )
             for vector, ids in zip(vectors, rows, strict=True)
         ]

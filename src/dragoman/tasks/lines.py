@@ -1,15 +1,19 @@
 """How lines are taken, cut into chunks of ids that a model can take, and put together again."""
 
+import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from dragoman.errors import InputError
 from dragoman.text.sentences import sentences_of, split_long
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.unreadable import UnreadableText
 
 Item = TypeVar("Item")
+Encoded = TypeVar("Encoded")
 
 
 def as_texts(given: Any) -> list[str]:  # noqa: ANN401 -- whatever was given is looked at
@@ -22,18 +26,85 @@ def as_texts(given: Any) -> list[str]:  # noqa: ANN401 -- whatever was given is 
     return texts
 
 
+@runtime_checkable
+class Arriving(Protocol):
+    """Items that arrive one by one, such as the lines of a pipe."""
+
+    def pauses(self) -> bool:
+        """Whether no further item arrives for a while, so that those before it are answered."""
+
+
 def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
     """Part what may never end: the first windows are small, so that output begins early.
 
-    Raises TypeError for a single str, whose items are letters.
+    A window also ends where the items pause. Raises TypeError for a single str, whose items are
+    letters.
     """
     if isinstance(items, str):
         raise TypeError(f"{items!r:.40} is one str; give an iterable of str, such as [text].")
     rest = iter(items)
+    pauses = items.pauses if isinstance(items, Arriving) else lambda: False
     size = min(64, most)
-    while taken := list(islice(rest, size)):
+    while taken := list(_until_pause(islice(rest, size), pauses)):
         yield taken
         size = min(4 * size, most)
+
+
+def _until_pause(items: Iterator[Item], pauses: Callable[[], bool]) -> Iterator[Item]:
+    for item in items:
+        yield item
+        if pauses():
+            return
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: it has only white space, control and zero-width characters."""
+    return all(unicodedata.category(char) in _UNSEEN or _IGNORABLE.match(char) for char in text)
+
+
+_UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}
+_IGNORABLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Unicode's Default_Ignorable_Code_Point, without those of the categories above."""
+
+
+def encode_each(
+    encode: Callable[[Sequence[Item]], Sequence[Encoded]], texts: Sequence[Item]
+) -> list[Encoded | None]:
+    """What `encode` returns for each text, such as its ids; None for one that is unreadable."""
+    try:
+        return [*encode(texts)]
+    except UnreadableText:
+        if len(texts) == 1:
+            return [None]
+        return [encode_each(encode, [text])[0] for text in texts]
+
+
+def encode_prefixes(
+    texts: list[str] | None, count: int, tokenizer: Tokenizer, most: int | None
+) -> list[list[int]]:
+    """The ids of what the translations of `count` lines begin with, each fewer than `most`."""
+    if texts is None:
+        return [[]] * count
+    if len(texts) != count:
+        fewer = "fewer" if len(texts) < count else "more"
+        raise InputError(f"There are {fewer} prefixes than lines; give one for each line.")
+    prefixes = tokenizer.encode_batch([text.strip() for text in texts])
+    for text, ids in zip(texts, prefixes, strict=True):
+        if most is not None and len(ids) >= most:
+            raise InputError(
+                f"The prefix {text[:40]!r} has {len(ids)} tokens and the model writes at most "
+                f"{most}; give a shorter one."
+            )
+    return prefixes
+
+
+class Chunk(NamedTuple):
+    """A text, and its ids: at least one."""
+
+    text: str
+    ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +115,36 @@ class Part:
     """Where it begins in its line."""
     end: int
     """Where it ends, without the white space behind it."""
-    chunks: list[list[int]]
-    """Its ids."""
+    chunks: list[Chunk]
+    """One or more."""
 
 
 def to_parts(
     lines: Sequence[str], tokenizer: Tokenizer, limit: int, *, split: bool
-) -> list[list[Part]]:
+) -> list[list[Part] | None]:
     """For each line its sentences, or with `split` off the line as one; chunks as `to_chunks`.
 
-    A line of nothing but white space has no part.
+    A line without ids has no part. None stands for a line that cannot be encoded. The mark of a
+    language at the beginning of a line is that of all its sentences.
     """
     leading = tokenizer.reads_leading_space
     spans = [_spans(sentences_of(line) if split else [line], leading=leading) for line in lines]
-    texts = [line[a:b] for line, of in zip(lines, spans, strict=True) for a, b in of]
-    chunks = iter(to_chunks(texts, tokenizer, limit))
-    return [[Part(start, end, next(chunks)) for start, end in of] for of in spans]
+    texts = []
+    for line, of in zip(lines, spans, strict=True):
+        mark = tokenizer.language_mark(line.lstrip())
+        texts += [mark * (number > 0) + line[a:b] for number, (a, b) in enumerate(of)]
+    found = iter(to_chunks(texts, tokenizer, limit))
+    return [_parts(of, [*islice(found, len(of))]) for of in spans]
+
+
+def _parts(spans: list[tuple[int, int]], chunks_of: list[list[Chunk] | None]) -> list[Part] | None:
+    parts = []
+    for (start, end), chunks in zip(spans, chunks_of, strict=True):
+        if chunks is None:
+            return None
+        if chunks:
+            parts.append(Part(start, end, chunks))
+    return parts
 
 
 def _spans(sentences: Iterable[str], *, leading: bool) -> list[tuple[int, int]]:
@@ -73,28 +158,37 @@ def _spans(sentences: Iterable[str], *, leading: bool) -> list[tuple[int, int]]:
     return spans
 
 
-def to_chunks(lines: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[list[list[int]]]:
-    """For each line its chunks, for each chunk its ids, at most `limit` of them.
+def to_chunks(lines: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[list[Chunk] | None]:
+    """For each line its chunks of at most `limit` ids; None for one that cannot be encoded.
 
     White space around a line means nothing and is dropped (so is a carriage return at its end),
-    unless the tokenizer reads that at the beginning; a line of nothing else has no chunk. A line
-    within the limit is one chunk; a longer one is cut at ends of sentences if that suffices, else
-    at finer places.
+    unless the tokenizer reads that at the beginning; a line that shows nothing, or of which the
+    tokenizer leaves nothing, has no chunk. A line within the limit is one chunk; a longer one is
+    cut at ends of sentences if that suffices, else at finer places.
     """
     stripped = [_trimmed(line, leading=tokenizer.reads_leading_space) for line in lines]
-    encoded = tokenizer.encode_batch(stripped)
-    return [
-        _chunks(line, ids, tokenizer, limit) for line, ids in zip(stripped, encoded, strict=True)
-    ]
+    try:
+        encoded = tokenizer.encode_batch(stripped)
+        return [
+            _chunks(line, ids, tokenizer, limit)
+            for line, ids in zip(stripped, encoded, strict=True)
+        ]
+    except UnreadableText:
+        if len(lines) == 1:
+            return [None]
+        return [to_chunks([line], tokenizer, limit)[0] for line in lines]
 
 
-def _chunks(line: str, ids: list[int], tokenizer: Tokenizer, limit: int) -> list[list[int]]:
-    if not line:
-        return []
-    if len(ids) <= limit:
-        return [ids]
-    chunks = map(str.rstrip, split_long(line, limit, lambda text: len(tokenizer.encode(text))))
-    return tokenizer.encode_batch(list(filter(None, chunks)))
+def _chunks(line: str, ids: list[int], tokenizer: Tokenizer, limit: int) -> list[Chunk]:
+    mark = tokenizer.language_mark(line)
+    texts, encoded = [line], [ids]
+    if len(ids) > limit:
+        rest = line.removeprefix(mark)
+        cut = split_long(rest, limit, lambda text: len(tokenizer.encode(mark + text)))
+        texts = [mark + text for text in map(str.rstrip, cut) if text]
+        encoded = tokenizer.encode_batch(texts)
+    chunks = map(Chunk, texts, encoded)
+    return [each for each in chunks if each.ids and not is_blank(each.text.removeprefix(mark))]
 
 
 def _trimmed(text: str, *, leading: bool) -> str:

@@ -1,7 +1,7 @@
 """The results of translating, generating and scoring."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -48,7 +48,7 @@ class Translation(Plain):
     )
 
     text: str
-    """The translation; empty for a line without a letter or sign."""
+    """The translation; empty for a line that has none, as `flags` say."""
     score: float = 0.0
     """`log_prob` normalised for length: what the n best are ordered by, without `mbr`."""
     log_prob: float = 0.0
@@ -58,11 +58,14 @@ class Translation(Plain):
     token_log_probs: tuple[float, ...] = ()
     """One for each piece, and one for each end of sentence that the model wrote."""
     flags: tuple[str, ...] = ()
-    """What was unusual: "empty" (nothing to translate), "split" (a sentence translated in parts),
+    """What was unusual: "empty" (nothing to translate), "unreadable" (the tokenizer cannot encode
+    the line), "split" (a sentence translated in parts),
     "several_sentences" (a line translated as one has fewer sentences than the source), "retried"
     (found by another search, after a degenerate one), "short" (less than a third of the tokens of
     the source), "loop" (it repeats itself), "max_length" (cut at the length limit), "no_output"
-    (the model wrote nothing for a sentence, or for a part of it)."""
+    (the model wrote nothing for a sentence, or for a part of it), "unknown_characters" (the source
+    has some that the vocabulary lacks), and "numbers", "urls", "placeholders", "tags" (those of
+    source and translation differ)."""
     sentences: tuple[tuple[int, int, int, int], ...] = ()
     """Where each sentence that was translated by itself begins and ends, in the line and in `text`:
     (line start, line end, text start, text end), in characters."""
@@ -135,21 +138,22 @@ class Generation(Plain):
     prompt: str
     text: str
     """What was generated, without the prompt."""
-    ids: tuple[int, ...]
+    ids: tuple[int, ...] = ()
     """Its token ids, those of a stop string included."""
-    tokens: tuple[str, ...]
+    tokens: tuple[str, ...] = ()
     """The same as pieces of text."""
-    token_log_probs: tuple[float, ...]
+    token_log_probs: tuple[float, ...] = ()
     """Log-probability of each, and of the end of sequence if the model wrote it."""
-    log_prob: float
+    log_prob: float = 0.0
     """Their sum."""
-    score: float
+    score: float = 0.0
     """The sum, normalised for length: what a beam is ordered by."""
     stopped: Literal["eos", "length", "stop"]
     """Whether the model ended the text, the limit did, or a stop string."""
     flags: tuple[str, ...] = ()
     """What was unusual: "context_cut" (prompt and text are longer than what the model sees at
-    once, so that it has forgotten their beginning)."""
+    once, so that it has forgotten their beginning), "empty" (the prompt has no tokens to continue)
+    and "unreadable" (the tokenizer cannot encode it): nothing was generated."""
 
     def __str__(self) -> str:
         return self.text
@@ -167,6 +171,34 @@ class Scored(Plain):
     """Its pieces, the end of sentence last."""
     token_log_probs: tuple[float, ...]
     """One for each."""
+    flags: tuple[str, ...] = ()
+    """What was unusual: "empty" (a text of the pair has no tokens), "unreadable" (a tokenizer
+    cannot encode one). Where there is no token to score, the sum over them is 0."""
+
+
+Ids = Sequence[int]
+
+
+def score_each(
+    pairs: Iterable[tuple[Ids | None, Ids | None]],
+    score: Callable[[list[tuple[Ids, Ids]]], list[Scored]],
+    *,
+    least: int,
+) -> list[Scored]:
+    """The scores of pairs of ids, in order, where both have at least `least`; the flags of all.
+
+    None for ids is a text that cannot be encoded.
+    """
+    pairs = list(pairs)
+    read = {
+        number: (first, second)
+        for number, (first, second) in enumerate(pairs)
+        if first is not None and second is not None and min(len(first), len(second)) >= least
+    }
+    found = dict(zip(read, score([*read.values()]), strict=True))
+    nothing = Scored(log_prob=0.0, score=0.0, tokens=(), token_log_probs=())
+    flags = (("unreadable",) if None in pair else () if all(pair) else ("empty",) for pair in pairs)
+    return [replace(found.get(number, nothing), flags=each) for number, each in enumerate(flags)]
 
 
 @runtime_checkable

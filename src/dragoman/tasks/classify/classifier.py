@@ -19,7 +19,7 @@ from torch import Tensor
 from dragoman.models.heads import ClassificationHead
 from dragoman.plain import Plain
 from dragoman.tasks.encoders import EncoderReader
-from dragoman.tasks.lines import as_texts, to_chunks, windows
+from dragoman.tasks.lines import Chunk, as_texts, to_chunks, windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +27,15 @@ class Classification(Plain):
     """What kind of text a text is. `str(classification)` is its label."""
 
     label: str
-    """The most probable label; empty for a text without a letter or sign."""
+    """The most probable label; none for a text without one, as `flags` say."""
     probability: float = 0.0
     """What the model gives to it."""
     probabilities: Mapping[str, float]
     """What it gives to each label, the most probable first."""
     flags: tuple[str, ...] = ()
-    """What was unusual: "empty" (nothing to classify), "split" (a long text was read in parts,
-    whose probabilities are averaged, each weighing as many tokens as it has)."""
+    """What was unusual: "empty" (nothing to classify), "unreadable" (the tokenizer cannot encode
+    the text), "split" (a long text was read in parts, whose probabilities are averaged, each
+    weighing as many tokens as it has)."""
 
     def __str__(self) -> str:
         return self.label
@@ -74,15 +75,18 @@ class Classifier(EncoderReader):
 
     def _classify(self, texts: list[str], max_batch_tokens: int) -> list[Classification]:
         chunks_of = to_chunks(texts, self.tokenizer, self.reading.max_tokens)
-        rows = [ids for chunks in chunks_of for ids in chunks]
+        rows = [chunk.ids for chunks in chunks_of for chunk in chunks or ()]
         found = iter(self._read(rows, lambda logits_BC, _: logits_BC.softmax(-1), max_batch_tokens))
-        return [self._result(chunks, list(islice(found, len(chunks)))) for chunks in chunks_of]
+        return [
+            self._result(chunks, list(islice(found, len(chunks or ())))) for chunks in chunks_of
+        ]
 
-    def _result(self, chunks: list[list[int]], found: list[Tensor]) -> Classification:
+    def _result(self, chunks: list[Chunk] | None, found: list[Tensor]) -> Classification:
         """A text's label from the probabilities of its parts."""
         if not chunks:
-            return Classification(label="", probabilities={}, flags=("empty",))
-        shares = torch.tensor([len(ids) for ids in chunks], dtype=torch.float64)
+            flag = "unreadable" if chunks is None else "empty"
+            return Classification(label="", probabilities={}, flags=(flag,))
+        shares = torch.tensor([len(chunk.ids) for chunk in chunks], dtype=torch.float64)
         mean_C = torch.stack(found).cpu().double().T @ (shares / shares.sum())
         order = mean_C.argsort(descending=True, stable=True).tolist()
         probabilities = {self.labels[index]: mean_C[index].item() for index in order}

@@ -12,6 +12,7 @@ fp32 on a CPU bit for bit).
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, overload
 
 import torch
@@ -43,15 +44,19 @@ from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.generate.dialogue import Chat, DialogueCodec
 from dragoman.tasks.generate.middle import Middle
-from dragoman.tasks.generate.prompts import Ends, PromptCodec, StopAt, TextStream, cut_at, groups
-from dragoman.tasks.lines import as_texts, windows
-from dragoman.tasks.options import (
-    GenerationOptions,
-    as_published,
-    extra_processors,
-    with_given,
+from dragoman.tasks.generate.prompts import (
+    Ends,
+    PromptCodec,
+    StopAt,
+    TextStream,
+    cut_at,
+    groups,
+    known_ids,
+    unanswered,
 )
-from dragoman.tasks.results import Generation, Scored
+from dragoman.tasks.lines import as_texts, encode_each, windows
+from dragoman.tasks.options import GenerationOptions, as_published, extra_processors, with_given
+from dragoman.tasks.results import Generation, Scored, score_each
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -197,7 +202,7 @@ class Generator(Loadable):
                 step = next(steps, None)
             if step is None:
                 break
-            known = _known(step, drafting=options.beam_size > 1)
+            known = known_ids(step, drafting=options.beam_size > 1)
             piece = "".join(map(growing.push, known[pushed:]))
             pushed = len(known)
             if piece:
@@ -238,21 +243,16 @@ class Generator(Loadable):
         The same probabilities as in generating: what is never written has none. Each pair is
         seen as a whole, and the end of a text is not scored.
         """
-        pairs = list(pairs)
-        prompts = self._codec.encode([prompt for prompt, _ in pairs])
-        texts = [self._codec.encode_text(prompt, text) for prompt, text in pairs]
+        encoded = self._codec.encode_pairs(pairs)
         with inference(self._model, self._precision):
-            return [self._score(*pair) for pair in zip(prompts, texts, strict=True)]
+            return score_each(encoded, lambda read: [self._score(*pair) for pair in read], least=1)
 
     def encode(self, prompt: str) -> list[int]:
         """The ids that the model reads of a prompt. Raises InputError if there are none."""
         return self._encode([prompt], self.options)[0]
 
     def watch(self, prompt: str, options: GenerationOptions, strategy: Strategy) -> Generation:
-        """Go on from one prompt as `generate` does, but with tokens chosen by `strategy`.
-
-        For whoever wraps the strategy of the options (`options.strategy`) to see it at work.
-        """
+        """Continue a prompt as `generate` does, by a strategy that wraps `options.strategy`."""
         return self._watched(prompt, self._encode([prompt], options)[0], options, strategy)
 
     def _watched(
@@ -270,12 +270,15 @@ class Generator(Loadable):
         self, prompts: list[str], options: GenerationOptions, first: int
     ) -> list[Generation]:
         """Go on from prompts of which the first has this number among all."""
-        encoded = self._encode(prompts, options)
-        found: dict[int, Generation] = {}
+        context = self._context(options)
+        room = context and context - options.max_tokens
+        encoded = encode_each(partial(self._codec.encode, room=room), prompts)
+        read = {index: ids for index, ids in enumerate(encoded) if ids}
+        found = unanswered(prompts, encoded)
         with inference(self._model, self._precision):
-            for group in groups([len(ids) for ids in encoded], options):
+            for group in groups({index: len(ids) for index, ids in read.items()}, options):
                 begins_text = self._codec.begins_text(prompts[group[0]])
-                ids = [encoded[index] for index in group]
+                ids = [read[index] for index in group]
                 strategy = options.strategy(tuple(first + index for index in group))
                 best: dict[int, list[Hypothesis]] = {}
                 for step in self._steps(ids, strategy, options, begins_text=begins_text):
@@ -286,9 +289,9 @@ class Generator(Loadable):
         return [found[index] for index in range(len(prompts))]
 
     def _encode(self, prompts: Sequence[str], options: GenerationOptions) -> list[list[int]]:
-        """The ids of prompts; of dialogues what the context holds beside an answer."""
+        """The ids of prompts. Raises InputError for one without any."""
         context = self._context(options)
-        return self._codec.encode(prompts, context and context - options.max_tokens)
+        return self._codec.encode_some(prompts, context and context - options.max_tokens)
 
     def _result(
         self, prompt: str, ids: Sequence[int], best: Hypothesis, options: GenerationOptions
@@ -309,8 +312,8 @@ class Generator(Loadable):
             flags=("context_cut",) if forgotten else (),
         )
 
-    def _score(self, prompt: list[int], text: list[int]) -> Scored:
-        ids_BL = torch.tensor([prompt + text], device=self.device)
+    def _score(self, prompt: Sequence[int], text: Sequence[int]) -> Scored:
+        ids_BL = torch.tensor([[*prompt, *text]], device=self.device)
         hidden_BLD = self._model.hidden(ids_BL[:, :-1])[:, len(prompt) - 1 :]
         logits_NV = self._model.project(hidden_BLD)[0].float()
         targets_BT = ids_BL[:, len(prompt) :]
@@ -385,12 +388,3 @@ class Generator(Loadable):
         places = self._model.embedding.num_positions
         bounds = [bound for bound in (options.context or self.options.context, places) if bound]
         return min(bounds, default=None)
-
-
-def _known(step: SearchStep, *, drafting: bool) -> Sequence[int]:
-    """The tokens that are certain after a step of a single prompt; a beam has only drafts."""
-    if step.finished:
-        return step.finished[0][0].ids
-    if drafting:
-        return ()
-    return list[int](step.prefixes.ids_NL[0].tolist())

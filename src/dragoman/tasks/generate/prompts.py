@@ -1,13 +1,15 @@
 """From prompts to ids, and from generated ids to text: piece by piece, and up to a stop string."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from torch import Tensor
 
-from dragoman.decode import Prefixes
+from dragoman.decode import Prefixes, SearchStep
 from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
+from dragoman.tasks.lines import encode_each
 from dragoman.tasks.options import GenerationOptions
+from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -27,22 +29,33 @@ class PromptCodec:
         self._before = [tokenizer.bos_id] if before is None else list(before)
 
     def encode(self, prompts: Sequence[str], room: int | None = None) -> list[list[int]]:  # noqa: ARG002
-        """The ids of each prompt, one at least; dialogues alone are cut to what `room` holds."""
-        if self._opening is None:
-            found = [[*self._before, *ids] for ids in self._tokenizer.encode_batch(prompts)]
-        else:
-            found = self._tokenizer.encode_rest([self._opening + prompt for prompt in prompts])
+        """The ids of each prompt; dialogues alone are cut to what `room` holds.
+
+        None for a prompt of which the tokenizer leaves nothing, and for an empty one where nothing
+        stands before it.
+        """
+        if self._opening is not None:
+            return self._tokenizer.encode_rest([self._opening + prompt for prompt in prompts])
+        return [
+            [*self._before, *ids] if ids or not prompt else []
+            for prompt, ids in zip(prompts, self._tokenizer.encode_batch(prompts), strict=True)
+        ]
+
+    def encode_some(self, prompts: Sequence[str], room: int | None = None) -> list[list[int]]:
+        """The same. Raises InputError for a prompt without ids."""
+        found = self.encode(prompts, room)
         if not all(found):
-            raise InputError("An empty prompt has nothing to go on from; give some text.")
+            raise InputError("An empty prompt has nothing to continue; give some text.")
         return found
 
-    def encode_text(self, prompt: str, text: str) -> list[int]:
-        """The ids of a text that goes on from a prompt, one at least."""
-        begins = self.begins_text(prompt)
-        ids = self._tokenizer.encode(text) if begins else self._tokenizer.encode_rest([text])[0]
-        if not ids:
-            raise InputError("A text to score is empty; give at least a letter.")
-        return ids
+    def encode_pairs(
+        self, pairs: Iterable[tuple[str, str]]
+    ) -> Iterator[tuple[list[int] | None, list[int] | None]]:
+        """The ids of prompts and of texts that continue them; None for what cannot be encoded."""
+        for prompt, text in pairs:
+            tokenizer, begins = self._tokenizer, self.begins_text(prompt)
+            encode = tokenizer.encode_batch if begins else tokenizer.encode_rest
+            yield encode_each(self.encode, [prompt])[0], encode_each(encode, [text])[0]
 
     def begins_text(self, prompt: str) -> bool:
         """Whether what comes behind the prompt is the beginning of a text."""
@@ -161,13 +174,35 @@ class Ends:
         return logits_NV
 
 
-def groups(lengths: Sequence[int], options: GenerationOptions) -> Iterator[list[int]]:
-    """Places of prompts of equal length, as many at once as the budget of tokens has room for."""
-    for length in sorted(set(lengths)):
-        alike = [index for index, other in enumerate(lengths) if other == length]
+def groups(lengths: Mapping[int, int], options: GenerationOptions) -> Iterator[list[int]]:
+    """Numbers of prompts of equal length, as many at once as the budget of tokens has room for."""
+    for length in sorted(set(lengths.values())):
+        alike = [index for index, other in lengths.items() if other == length]
         cost = (length + options.new_tokens(length)) * options.beam_size
         room = max(1, options.max_batch_tokens // cost)
         yield from (alike[start : start + room] for start in range(0, len(alike), room))
+
+
+def unanswered(
+    prompts: Sequence[str], encoded: Sequence[list[int] | None]
+) -> dict[int, Generation]:
+    """The results, by their numbers, for prompts without ids or, with None, that have none."""
+    flags = {
+        n: "unreadable" if ids is None else "empty" for n, ids in enumerate(encoded) if not ids
+    }
+    return {
+        n: Generation(prompt=prompts[n], text="", stopped="eos", flags=(flag,))
+        for n, flag in flags.items()
+    }
+
+
+def known_ids(step: SearchStep, *, drafting: bool) -> Sequence[int]:
+    """The tokens that are certain after a step of a single prompt; a beam has only drafts."""
+    if step.finished:
+        return step.finished[0][0].ids
+    if drafting:
+        return ()
+    return list[int](step.prefixes.ids_NL[0].tolist())
 
 
 def cut_at(text: str, stops: Sequence[str]) -> str | None:

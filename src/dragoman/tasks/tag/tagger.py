@@ -28,7 +28,7 @@ from dragoman.models.defaults import Words
 from dragoman.models.heads import TaggingHead
 from dragoman.plain import Plain
 from dragoman.tasks.encoders import EncoderReader
-from dragoman.tasks.lines import as_texts, windows
+from dragoman.tasks.lines import as_texts, encode_each, is_blank, windows
 
 GAPS: Mapping[Words, str] = {"spaced": " ", "characters": ""}
 """What joins words to a text."""
@@ -94,8 +94,9 @@ class Tagging(Plain):
     spans: tuple[TaggedSpan, ...]
     """What they form, in order; none where tags stand for single words."""
     flags: tuple[str, ...] = ()
-    """What was unusual: "empty" (no word with a piece), "max_length" (the model
-    read a part of a word longer than its limit), "split" (a long text was read in parts)."""
+    """What was unusual: "empty" (no word with a piece), "unreadable" (the tokenizer cannot encode
+    the text, whose words are all O), "max_length" (the model read a part of a word longer than its
+    limit), "split" (a long text was read in parts)."""
 
 
 class Tagger(EncoderReader):
@@ -119,7 +120,7 @@ class Tagger(EncoderReader):
         `max_batch_tokens`, padding included, is a matter of memory and speed alone.
         """
         texts = as_texts(text)
-        words = [split_words(one, self.reading.words) for one in texts]
+        words = [[] if is_blank(one) else split_words(one, self.reading.words) for one in texts]
         found = self._tag(texts, words, max_batch_tokens)
         return found[0] if isinstance(text, str) else found
 
@@ -160,7 +161,17 @@ class Tagger(EncoderReader):
         self, texts: list[str], words_of: list[list[Word]], max_batch_tokens: int
     ) -> list[Tagging]:
         places = [[(word.start, word.end) for word in words] for words in words_of]
-        encoded = self.tokenizer.encode_words(texts, places)
+        pairs = list(zip(texts, places, strict=True))
+
+        def encode(
+            some: Sequence[tuple[str, list[tuple[int, int]]]],
+        ) -> list[tuple[list[int], list[int | None]]]:
+            return self.tokenizer.encode_words([text for text, _ in some], [at for _, at in some])
+
+        read = encode_each(encode, pairs)
+        nothing: list[tuple[list[int], list[int | None]]]
+        nothing = [([], [None] * len(words)) for words in words_of]
+        encoded = [own or none for own, none in zip(read, nothing, strict=True)]
         parts_of = [_parts(ids, starts, self.reading.max_tokens) for ids, starts in encoded]
         parts = [part for parts in parts_of for part in parts]
 
@@ -169,11 +180,13 @@ class Tagger(EncoderReader):
 
         found = iter(self._read([part.ids for part in parts], answer, max_batch_tokens))
         results = []
-        for text, words, (ids, starts), own in zip(texts, words_of, encoded, parts_of, strict=True):
+        rows = zip(texts, words_of, read, encoded, parts_of, strict=True)
+        for text, words, whole, (ids, starts), own in rows:
             chosen = chain.from_iterable(islice(found, len(own)))
             tagged = tuple(self._tagged(words, starts, chosen))
             flags = {
-                "empty": not own,
+                "empty": not own and whole is not None,
+                "unreadable": whole is None,
                 "max_length": sum(len(part.ids) for part in own) < len(ids) and bool(own),
                 "split": len(own) > 1,
             }

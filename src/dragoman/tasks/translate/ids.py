@@ -55,6 +55,8 @@ class Source:
     """The ids that its translation begins with."""
     draw: int = 0
     """Which of its samples this is."""
+    text: str = ""
+    """What the ids are of, by which a retry cuts it."""
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -90,6 +90,12 @@ class Published:
         return Framing(src=self._src_frame, tgt=tgt, start=self._start[0])
 
     @property
+    def reads(self) -> Tokenizer:
+        """The tokenizer of sources, which choose no language once one is chosen."""
+        chosen = self._in_source and self.tgt_lang is not None
+        return self.src_tokenizer.without_marks() if chosen else self.src_tokenizer
+
+    @property
     def _in_source(self) -> bool:
         """Whether the source says which language is to be written."""
         return self.defaults.family == "marian"

@@ -1,19 +1,20 @@
 """Degenerate translations tried again: the rungs of a ladder, each for what is still degenerate.
 
-A translation is degenerate that loops, reaches the length limit or is empty (`doubts`). All of them
-that were searched together are retried together, in batches as in the search, so that a retry
+A translation is degenerate that loops, reaches the length limit or is empty (`quality`). All that
+were searched together are retried together, in batches as in the search, so that a retry
 depends on its own source alone too. Where none is degenerate, nothing is computed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 
 from dragoman.decode import Hypothesis
 from dragoman.models.defaults import WIDEST
 from dragoman.tasks.lines import to_chunks
 from dragoman.tasks.options import DecodingOptions
-from dragoman.tasks.translate.doubts import LONG_ENOUGH, badness, doubts, is_degenerate
 from dragoman.tasks.translate.ids import Source
+from dragoman.tasks.translate.quality import LONG_ENOUGH, is_degenerate, quality_flags, severity
 from dragoman.text.tokenizer import Tokenizer
 
 Search = Callable[[Sequence[Source], DecodingOptions], list[list[Hypothesis]]]
@@ -47,16 +48,16 @@ def search_and_retry(
 
     The ladder: blocked n-grams; a wider beam as well, unless translations are sampled; blocked
     n-grams for each half or so. All in the whole vocabulary. The first result that is not
-    degenerate is taken; if there is none, the one with the least `badness`, of equal ones the
+    degenerate is taken; if there is none, the one with the least `severity`, of equal ones the
     earliest: the plain search's, unless a retry is better.
     """
     n_bests = search(sources, options)
     found = [Found((src,), (best,)) for src, best in zip(sources, n_bests, strict=True)]
     if not options.retry:
         return found
-    doubted = [_doubts(each, tgt_tokenizer) for each in found]
+    flags_of = [_flags(each, tgt_tokenizer) for each in found]
     for chosen, cut in _ladder(options):
-        failed = [n for n, each in enumerate(doubted) if is_degenerate(each)]
+        failed = [n for n, each in enumerate(flags_of) if is_degenerate(each)]
         if not failed:
             break
         parts_of = {n: _cut(sources[n], src_tokenizer) if cut else [sources[n]] for n in failed}
@@ -64,27 +65,33 @@ def search_and_retry(
         tried = iter(search([src for parts in parts_of.values() for src in parts], chosen))
         for n, parts in parts_of.items():
             again = Found(tuple(parts), tuple(next(tried) for _ in parts), retried=True)
-            if badness(now := _doubts(again, tgt_tokenizer)) < badness(doubted[n]):
-                found[n], doubted[n] = again, now
+            flags = _flags(again, tgt_tokenizer)
+            if severity(flags) < severity(flags_of[n]):
+                found[n], flags_of[n] = again, flags
     return found
 
 
-def _doubts(found: Found, tokenizer: Tokenizer) -> set[str]:
-    """The doubts about the best translation of any part."""
+def _flags(found: Found, tokenizer: Tokenizer) -> set[str]:
+    """The flags of the best translations of all parts."""
     pairs = [(src.ids, best[0]) for src, best in zip(found.parts, found.n_best, strict=True)]
-    return set[str]().union(*(doubts(ids, best, tokenizer.decode(best.ids)) for ids, best in pairs))
+    flags = (quality_flags(ids, best, tokenizer.decode(best.ids)) for ids, best in pairs)
+    return set[str]().union(*flags)
 
 
 def _cut(src: Source, tokenizer: Tokenizer) -> list[Source]:
     """At punctuation, else at spaces or anywhere, into parts of at most half the tokens.
 
-    The prefix of the translation is the first one's.
+    The text is cut that the ids are of: what they decode to may be less, or nothing. The prefix of
+    the translation is the first one's.
     """
     if len(src) < LONG_ENOUGH:
         return []
-    (parts,) = to_chunks([tokenizer.decode(src.ids)], tokenizer, (len(src) + 1) // 2)
-    first, *rest = parts
-    return [replace(src, ids=first), *(replace(src, ids=ids, prefix=()) for ids in rest)]
+    (parts,) = to_chunks([src.text], tokenizer, (len(src) + 1) // 2)
+    prefixes = chain([src.prefix], repeat(()))
+    return [
+        replace(src, ids=part.ids, text=part.text, prefix=prefix)
+        for part, prefix in zip(parts or (), prefixes, strict=False)
+    ]
 
 
 def _ladder(options: DecodingOptions) -> Iterator[tuple[DecodingOptions, bool]]:

@@ -24,12 +24,22 @@ from dragoman.models import EncoderDecoder
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn import Arithmetic
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
-from dragoman.tasks.lines import Part, as_texts, decode_line, joined, to_parts, windows
+from dragoman.tasks.lines import (
+    Part,
+    as_texts,
+    decode_line,
+    encode_each,
+    encode_prefixes,
+    joined,
+    to_parts,
+    windows,
+)
 from dragoman.tasks.options import DecodingOptions, extra_processors, with_given
-from dragoman.tasks.results import Alignment, Scored, Translation
-from dragoman.tasks.translate.doubts import DOUBTS, doubts
+from dragoman.tasks.results import Alignment, Scored, Translation, score_each
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
+from dragoman.tasks.translate.preserved import PRESERVED, differences
 from dragoman.tasks.translate.published import Published
+from dragoman.tasks.translate.quality import SEVERITIES, quality_flags
 from dragoman.tasks.translate.retries import Found, search_and_retry
 from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.text.sentences import sentences_of
@@ -60,7 +70,7 @@ class Translator(Loadable):
         """`shortlist` returns what the option of that name searches in."""
         check_vocabulary("source", src_tokenizer, model.src_embedding.weight)
         check_vocabulary("target", tgt_tokenizer, model.output.weight)
-        self.src_tokenizer = src_tokenizer
+        self.src_tokenizer = src_tokenizer if published is None else published.reads
         self.tgt_tokenizer = tgt_tokenizer
         self.options = DecodingOptions(**asdict(decoding or DecodingDefaults()))
         tgt = tgt_tokenizer
@@ -112,6 +122,7 @@ class Translator(Loadable):
         bound = copy(self)
         own, published = self._ids, self._published.between(src_lang, tgt_lang)
         bound._published = published  # noqa: SLF001 -- the same class
+        bound.src_tokenizer = published.reads
         specials = published.specials(own.specials)
         bound._ids = IdTranslator(own.models, specials, own.precision, own.shortlist)  # noqa: SLF001
         return bound
@@ -219,13 +230,18 @@ class Translator(Loadable):
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """What the model thinks of given translations: pairs of source and target, in order.
 
-        The same probabilities as in translating: what decoding never writes has none here. A
-        translator in int8 scores in float32.
+        A pair with an empty side, or one that cannot be encoded, is flagged. The same probabilities
+        as in translating: what decoding never writes has none here. A translator in int8 scores in
+        float32.
         """
         pairs = list(pairs)
-        sources = self.src_tokenizer.encode_batch([source.strip() for source, _ in pairs])
-        targets = self.tgt_tokenizer.encode_batch([target.strip() for _, target in pairs])
-        return self.score_ids(list(zip(sources, targets, strict=True)))
+        sources = [source.strip() for source, _ in pairs]
+        targets = [target.strip() for _, target in pairs]
+        encoded = (
+            encode_each(self.src_tokenizer.encode_batch, sources),
+            encode_each(self.tgt_tokenizer.encode_batch, targets),
+        )
+        return score_each(zip(*encoded, strict=True), self.score_ids, least=0)
 
     def score_ids(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
         """The same for pairs of ids, both without bos and eos."""
@@ -246,10 +262,7 @@ class Translator(Loadable):
         return [scored[index] for index in range(len(pairs))]
 
     def watch(self, src: Ids, options: DecodingOptions, strategy: Strategy) -> list[Hypothesis]:
-        """The n best of one source of ids, as in translating, but chosen by `strategy`.
-
-        For whoever wraps the strategy of the options (`options.strategy()`) to see it at work.
-        """
+        """The n best of a source of ids by a strategy that wraps `options.strategy()`."""
         with self._ids.inference():
             return self._ids.search([Source(src)], options, strategy)[0]
 
@@ -260,38 +273,23 @@ class Translator(Loadable):
     ) -> list[Translation]:
         if self._published is not None:
             self._published.check_chosen()
-        limit = self._ids.longest_source(options.max_src_tokens)
-        split = options.split_sentences is not False
-        parts_of = to_parts(lines, self.src_tokenizer, limit, split=split)
-        sources = []
-        for parts, prefix in zip(parts_of, self._prefixes(prefixes, len(lines)), strict=True):
-            chunks = [ids for part in parts for ids in part.chunks]
-            sources += [Source(ids, () if n else prefix) for n, ids in enumerate(chunks)]
         src, tgt = self.src_tokenizer, self.tgt_tokenizer
+        limit = self._ids.longest_source(options.max_src_tokens)
+        parts_of = to_parts(lines, src, limit, split=options.split_sentences is not False)
+        sources = []
+        begun = encode_prefixes(prefixes, len(lines), tgt, self._ids.longest_target)
+        for parts, prefix in zip(parts_of, begun, strict=True):
+            chunks = [chunk for part in parts or () for chunk in part.chunks]
+            sources += [
+                Source(ids, () if n else prefix, text=text) for n, (text, ids) in enumerate(chunks)
+            ]
         options = replace(options, forbidden=(), processors=extra_processors(options, tgt))
         with self._ids.inference():
-            in_order = iter(search_and_retry(self._search, sources, options, src, tgt))
+            found = search_and_retry(self._search, sources, options, src, tgt)
+        in_order = iter(found)
         return [
-            self._result(line, parts, list(islice(in_order, sum(len(p.chunks) for p in parts))))
-            for line, parts in zip(lines, parts_of, strict=True)
+            self._result(line, parts, in_order) for line, parts in zip(lines, parts_of, strict=True)
         ]
-
-    def _prefixes(self, texts: list[str] | None, count: int) -> list[list[int]]:
-        """The ids of what the translations of `count` lines begin with."""
-        if texts is None:
-            return [[]] * count
-        if len(texts) != count:
-            fewer = "fewer" if len(texts) < count else "more"
-            raise InputError(f"There are {fewer} prefixes than lines; give one for each line.")
-        prefixes = self.tgt_tokenizer.encode_batch([text.strip() for text in texts])
-        longest = self._ids.longest_target
-        for text, ids in zip(texts, prefixes, strict=True):
-            if longest is not None and len(ids) >= longest:
-                raise InputError(
-                    f"The prefix {text[:40]!r} has {len(ids)} tokens and the model writes at most "
-                    f"{longest}; give a shorter one."
-                )
-        return prefixes
 
     def _search(
         self, sources: Sequence[Source], options: DecodingOptions
@@ -319,14 +317,15 @@ class Translator(Loadable):
             ]
         return n_bests
 
-    def _result(self, line: str, parts: list[Part], found: list[Found]) -> Translation:
-        """A line's translation from what was found for each chunk of its parts.
+    def _result(self, line: str, parts: list[Part] | None, rest: Iterator[Found]) -> Translation:
+        """A line's translation from the first of `rest`, one for each chunk of its parts.
 
         The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
         has fewer). Their scores and log-probabilities are summed.
         """
         if not parts:
-            return Translation(text="", flags=("empty",))
+            return Translation(text="", flags=("unreadable" if parts is None else "empty",))
+        found = list(islice(rest, sum(len(part.chunks) for part in parts)))
         count = max(len(best) for each in found for best in each.n_best)
         others = tuple(self._nth(n, line, parts, found) for n in range(1, count))
         return self._nth(0, line, parts, found, others)
@@ -348,12 +347,13 @@ class Translator(Loadable):
         text, places = joined(written, between)
         given = sum(len(sentences_of(line[part.start : part.end])) for part in parts)
         read = [src.ids for src in sources]
-        doubted = set[str]().union(*map(doubts, read, chosen, texts))
+        quality = differences(line, text).union(*map(quality_flags, read, chosen, texts))
         flags = {
             "split": len(sources) > len(parts),
             "several_sentences": len(parts) < given > len(sentences_of(text)),
             "retried": any(each.retried for each in found),
-        } | {doubt: doubt in doubted for doubt in DOUBTS}
+            "unknown_characters": any(self.src_tokenizer.unk_id in ids for ids in read),
+        } | {flag: flag in quality for flag in (*SEVERITIES, *PRESERVED)}
         return Translation(
             text=text,
             score=sum(hypothesis.score for hypothesis in chosen),

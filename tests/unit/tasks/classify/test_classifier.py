@@ -13,6 +13,7 @@ from tests.unit.tasks.readers import (
 from tests.unit.tasks.tiny import random_lines
 
 from dragoman.tasks.classify.classifier import Classifier
+from dragoman.tasks.lines import Chunk
 
 LINES = [*random_lines(12, seed=1, longest=12), "", "   ", "😀", *random_lines(3, 2, longest=60)]
 
@@ -55,7 +56,7 @@ def test_the_mean_weighs_by_tokens() -> None:
     """A part of three times the tokens weighs three times as much."""
     classifier = make_classifier()
     found = [torch.tensor([0.8, 0.1, 0.1]), torch.tensor([0.0, 0.5, 0.5])]
-    result = classifier._result([[5] * 3, [5]], found)
+    result = classifier._result([Chunk("a b c", [5] * 3), Chunk("d", [5])], found)
     assert result.probabilities == pytest.approx({"bad": 0.6, "good": 0.2, "none of both": 0.2})
 
 

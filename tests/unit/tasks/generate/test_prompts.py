@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.unit.tasks.tiny import make_tokenizer
 
 from dragoman.decode import Prefixes
-from dragoman.errors import InputError
 from dragoman.tasks.generate.prompts import PromptCodec, StopAt, TextStream, cut_at
 
 TOKENIZER = make_tokenizer()
@@ -105,14 +104,12 @@ def test_a_prompt_and_its_text_are_one_text(prompt: str, text: str, opening: str
         [ids] = codec.encode([prompt])
         assert len(ids) >= 1
         assert (ids[0] == TOKENIZER.bos_id) == (opening is None)
-    if text:
-        assert codec.decode(prompt, codec.encode_text(prompt, text)) == text
-    else:
-        with pytest.raises(InputError, match="empty"):
-            codec.encode_text(prompt, text)
+    [(_, text_ids)] = codec.encode_pairs([(prompt, text)])
+    assert text_ids is not None
+    assert codec.decode(prompt, text_ids) == text
 
 
-def test_nothing_cannot_be_gone_on_from() -> None:
-    """Without bos and opening an empty prompt has no token for the model to read."""
-    with pytest.raises(InputError, match="empty prompt"):
-        PromptCodec(TOKENIZER, "").encode([""])
+def test_an_empty_prompt_without_a_beginning_has_no_ids() -> None:
+    """Without bos and opening it has no token for the model to read."""
+    assert PromptCodec(TOKENIZER, "").encode([""]) == [[]]
+    assert PromptCodec(TOKENIZER, None, ()).encode(["", "a"])[0] == []

@@ -19,8 +19,8 @@ from dragoman.decode import Hypothesis
 from dragoman.models.defaults import WIDEST
 from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.results import Translation
-from dragoman.tasks.translate.doubts import DOUBTS, badness
 from dragoman.tasks.translate.ids import Source
+from dragoman.tasks.translate.quality import SEVERITIES, severity
 from dragoman.tasks.translate.retries import Found, search_and_retry
 from dragoman.tasks.translate.translator import Translator
 
@@ -59,7 +59,7 @@ class Stub:
 
     def retried(self, *texts: str, options: DecodingOptions | None = None) -> list[Found]:
         """What the ladder makes of it."""
-        sources = [Source(ids) for ids in TOKENIZER.encode_batch(list(texts))]
+        sources = [Source(TOKENIZER.encode(text), text=text) for text in texts]
         options = options or DecodingOptions()
         return search_and_retry(self.search, sources, options, TOKENIZER, TOKENIZER)
 
@@ -134,8 +134,8 @@ def failing() -> Translator:
 
 
 def doubted(translation: Translation) -> set[str]:
-    """The doubts among its flags."""
-    return set(translation.flags) & set(DOUBTS)
+    """The quality flags among its flags."""
+    return set(translation.flags) & set(SEVERITIES)
 
 
 @needs_independent_rows
@@ -164,7 +164,7 @@ def test_a_retry_is_never_worse(make: Callable[[], Translator]) -> None:
     assert not any("retried" in each.flags for each in plain)
     for before, after in zip(plain, retried, strict=True):
         if "retried" in after.flags:
-            assert badness(doubted(after)) < badness(doubted(before))
+            assert severity(doubted(after)) < severity(doubted(before))
         else:
             assert after == before
 

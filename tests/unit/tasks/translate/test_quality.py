@@ -6,15 +6,15 @@ from typing import Literal
 import pytest
 
 from dragoman.decode import Hypothesis
-from dragoman.tasks.translate.doubts import (
-    DOUBTS,
+from dragoman.tasks.translate.quality import (
     LONG_ENOUGH,
     REPEATS,
-    badness,
-    doubts,
+    SEVERITIES,
     is_degenerate,
     loops,
+    quality_flags,
     repeats,
+    severity,
 )
 
 
@@ -68,18 +68,18 @@ def test_each_doubt_has_its_cause() -> None:
     """And a translation without any has none."""
     src = list(range(20, 20 + 3 * LONG_ENOUGH))
     enough = list(range(LONG_ENOUGH))
-    assert doubts(src, hypothesis(enough), "text") == set()
-    assert doubts(src, hypothesis(enough[1:]), "text") == {"short"}
-    assert doubts(src[: LONG_ENOUGH - 1], hypothesis([5]), "text") == set()
-    assert doubts(src, hypothesis(enough, "length"), "text") == {"max_length"}
-    assert doubts(src[:5], hypothesis([5]), " \n") == {"no_output"}
-    assert doubts(src[:5], hypothesis([5] * 9, "length"), "a") == {"loop", "max_length"}
+    assert quality_flags(src, hypothesis(enough), "text") == set()
+    assert quality_flags(src, hypothesis(enough[1:]), "text") == {"short"}
+    assert quality_flags(src[: LONG_ENOUGH - 1], hypothesis([5]), "text") == set()
+    assert quality_flags(src, hypothesis(enough, "length"), "text") == {"max_length"}
+    assert quality_flags(src[:5], hypothesis([5]), " \n") == {"no_output"}
+    assert quality_flags(src[:5], hypothesis([5] * 9, "length"), "a") == {"loop", "max_length"}
 
 
-def test_badness_orders_by_the_worst() -> None:
+def test_severity_orders_by_the_worst() -> None:
     """One worse doubt weighs more than all lesser ones; only a short one is no reason to retry."""
-    names = list(DOUBTS)
+    names = list(SEVERITIES)
     for place, name in enumerate(names):
-        assert badness({name}) > badness(set(names[:place]))
+        assert severity({name}) > severity(set(names[:place]))
         assert is_degenerate({name}) == (name != "short")
     assert not is_degenerate(set())

@@ -1,4 +1,4 @@
-"""What makes a translation doubtful, seen in its tokens and those of its source alone.
+"""What makes a translation doubtful, by its tokens and those of its source alone.
 
 The thresholds are measured (docs/decisions.md): of the reference translations of five corpora,
 either way, at most 0.03 % seem to loop and 0.22 % seem short. Attention is not asked: the coverage
@@ -21,12 +21,12 @@ SHORT = 3
 LONG_ENOUGH = 8
 """Tokens from which on a source is judged by its length, and may be cut."""
 
-DOUBTS = {"short": 1, "loop": 2, "max_length": 4, "no_output": 8}
-"""How bad each doubt is: more than those before it together."""
+SEVERITIES = {"short": 1, "loop": 2, "max_length": 4, "no_output": 8}
+"""How bad each flag is: more than those before it together."""
 
 
-def doubts(src: Ids, found: Hypothesis, text: str) -> set[str]:
-    """The doubts about a hypothesis, written as `text`: keys of `DOUBTS`.
+def quality_flags(src: Ids, found: Hypothesis, text: str) -> set[str]:
+    """The flags of a hypothesis, written as `text`: keys of `SEVERITIES`.
 
     `no_output`: the text is blank. `max_length`: the limit cut it. `loop`: it repeats one or more
     tokens over and over. `short`: it is much shorter than its source.
@@ -37,17 +37,17 @@ def doubts(src: Ids, found: Hypothesis, text: str) -> set[str]:
         "max_length": found.stopped == "length",
         "no_output": not text.strip(),
     }
-    return {doubt for doubt, holds in signs.items() if holds}
+    return {flag for flag, holds in signs.items() if holds}
 
 
-def badness(found: set[str]) -> int:
-    """A number that orders sets of doubts: first by the worst in them, then by the next."""
-    return sum(DOUBTS[doubt] for doubt in found)
+def severity(flags: set[str]) -> int:
+    """A number that orders sets of flags: first by the worst in them, then by the next."""
+    return sum(SEVERITIES[flag] for flag in flags)
 
 
-def is_degenerate(found: set[str]) -> bool:
+def is_degenerate(flags: set[str]) -> bool:
     """Whether another search may help: a short translation may be right, the others are not."""
-    return bool(found - {"short"})
+    return bool(flags - {"short"})
 
 
 def loops(src: Ids, tgt: Ids) -> bool:
