@@ -1,12 +1,14 @@
 """Dataclasses as plain data."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from dragoman.cli.output import to_json
 from dragoman.plain import Plain, to_plain
 
 
@@ -43,6 +45,17 @@ def test_keys_stand_in_their_order_and_numbers_are_rounded() -> None:
         '{"total": 0.3333333333333333, "leaves": '
         '[{"weight": 0.33, "count": 7, "by_name": {"a": 0.0}, "path": "a/b"}]}'
     )
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_json_has_no_nan(value: float) -> None:
+    """What is no number is null, wherever it stands; settings keep an infinity."""
+    leaf = Leaf(weight=value, by_name={"a": value})
+    plain = Tree(leaves=(leaf,), hidden=value).to_dict()
+    json.dumps(plain, allow_nan=False)
+    assert plain["total"] is plain["leaves"][0]["weight"] is None
+    assert plain["leaves"][0]["by_name"] == {"a": None}
+    assert json.loads(to_json({"a": [value, 1.0]})) == {"a": [None, 1.0]}
 
 
 def test_to_plain_has_all_fields_of_a_dataclass() -> None:

@@ -6,13 +6,15 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli.lines import FLAGS
+from dragoman.cli.flags import FLAGS
 from dragoman.cli.output import (
     BATCH_TOKENS,
+    Destination,
     Device,
     FileOrText,
     ModelFolder,
     OutputFile,
+    Overwrite,
     Resume,
     each_line,
     option,
@@ -39,6 +41,7 @@ def embed(  # noqa: PLR0913 -- the options of the verb
     device: Device = "auto",
     verify: Verify = False,
     output: OutputFile = None,
+    overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
     """Embed lines of text. Prints the numbers of a vector for each line, with spaces between them.
@@ -50,7 +53,8 @@ def embed(  # noqa: PLR0913 -- the options of the verb
     array = output is not None and output.suffix == ".npy"
     if array and (as_json or resume):
         raise InputError("A .npy file goes without --json and --resume; choose another --output.")
-    with each_line(model, file, {"--json": as_json}, output=output, resume=resume) as given:
+    to = Destination(output=output, resume=resume, overwrite=overwrite)
+    with each_line(model, file, {"--json": as_json}, to=to) as given:
         from dragoman.tasks.embedder import Embedder
 
         check(model, verify=verify)

@@ -2,8 +2,9 @@
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,7 +104,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     with _prompts(prompt, file) as given:
         if seed is None and options.temperature > 0:
             say(f"seed {options.seed}")
-        prompts = (_unescape(text) for text in given for _ in range(samples))
+        prompts = given.through(partial(_repeated, samples))
         if samples == 1 and not as_json and (prompt is not None or typed):
             _show(generator, prompts, options)
         else:
@@ -119,7 +120,7 @@ def _load(model: Path, compute: str, device: str, *, verify: bool) -> "Generator
     return Generator.load(model, device=device, precision=precision_of(compute, device))
 
 
-def _prompts(prompt: str | None, file: Path | None) -> AbstractContextManager[InputLines]:
+def _prompts(prompt: str | None, file: Path | None) -> AbstractContextManager[InputLines[str]]:
     """The prompt of the command line, or lines."""
     return lines_from(file) if prompt is None else nullcontext(InputLines(iter([prompt])))
 
@@ -141,6 +142,11 @@ def _endings(result: "Generation") -> tuple[str, ...]:
 
 def _to_line(result: "Generation") -> str:
     return re.sub(r"[\\\n\r]", lambda found: "\\" + NAMES[found[0]], result.text)
+
+
+def _repeated(samples: int, texts: Iterable[str]) -> Iterator[str]:
+    """Each prompt as often as it is sampled."""
+    return (_unescape(text) for text in texts for _ in range(samples))
 
 
 def _unescape(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -9,16 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dragoman.cli.flags import FLAGS, LISTED
 from dragoman.cli.output import (
     BATCH_TOKENS,
     BeamSize,
     Compute,
+    Destination,
     Device,
     FileOrText,
     LengthPenalty,
     Lines,
     ModelFolder,
     OutputFile,
+    Overwrite,
     Resume,
     SrcLang,
     TgtLang,
@@ -28,9 +32,10 @@ from dragoman.cli.output import (
     precision_of,
     to_json,
 )
-from dragoman.cli.pipes import InputLines, check_output, lines_from
+from dragoman.cli.pipes import InputLines, lines_from
 from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
+from dragoman.files.documents import lines_of_text
 
 if TYPE_CHECKING:
     from dragoman.tasks.classify.classifier import Classification
@@ -38,18 +43,10 @@ if TYPE_CHECKING:
     from dragoman.tasks.tag.tagger import Tagging
     from dragoman.tasks.translate.translator import Translator
 
-FLAGS = {
-    "empty": "empty",
-    "loop": "repeating themselves",
-    "max_length": "cut at the length limit",
-    "no_output": "with a sentence without output",
-    "retried": "searched again",
-    "several_sentences": "with fewer sentences than given",
-    "short": "much shorter than their source",
-    "split": "translated in parts",
-}
-"""What the summary calls the flags."""
-
+PlainLines = Annotated[
+    bool,
+    option("Translate a document (HTML, subtitles, PO, ...) line by line as it is.", "--plain"),
+]
 NoSplit = Annotated[
     bool,
     option("Translate each line as one text, even if it has several sentences.", "--no-split"),
@@ -143,13 +140,16 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     device: Device = "auto",
     compute: Compute = "float32",
     verify: Verify = False,
+    plain: PlainLines = False,
     output: OutputFile = None,
+    overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
     """Translate lines of text. Prints one line for each, in the same order.
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
     chosen = {
         "beam_size": beam_size,
         "n_best": n_best,
@@ -160,26 +160,27 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "min_length": min_length,
         "repetition_penalty": repetition_penalty,
         "no_repeat_ngrams": no_repeat_ngrams,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "min_p": min_p,
+        **sampling,
         "seed": seed,
         "shortlist": shortlist or None,
         **{name: False for name, no in (("split_sentences", no_split), ("retry", no_retry)) if no},
         "max_batch_tokens": max_batch_tokens,
     }
-    command = _command(chosen, prefixes, ensemble or (), compute)
-    command |= {"--json": as_json, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
-    check_output(output, model, prefixes)
+    command = _command(chosen, prefixes, ensemble or (), (src_lang, tgt_lang, compute, as_json))
     starts = _is_next if n_best > 1 and not as_json else None
-    lines = each_line(model, file, command, output=output, resume=resume, starts=starts)
-    with lines as given, _given(prefixes) as begun:
+    to = Destination(output=output, resume=resume, overwrite=overwrite, spares=prefixes)
+    with each_line(model, file, command, to=to, starts=starts) as given, _given(prefixes) as begun:
+        lines = given if plain else _checked(given, file)
         translator = _loaded([model, *(ensemble or ())], compute, device, verify=verify)
-        _translate(given, begun, translator.between(src_lang, tgt_lang), chosen, as_json=as_json)
+        _translate(lines, begun, translator.between(src_lang, tgt_lang), chosen, as_json=as_json)
 
 
-def _given(prefixes: Path | None) -> AbstractContextManager[InputLines | None]:
+def _checked(given: Lines, file: str | None) -> Lines:
+    """The same lines. Raises InputError for those of a document."""
+    return replace(given, lines=given.lines.through(partial(lines_of_text, file)))
+
+
+def _given(prefixes: Path | None) -> AbstractContextManager[InputLines[str] | None]:
     """The lines of a file of prefixes, if there is one."""
     return nullcontext() if prefixes is None else lines_from(prefixes)
 
@@ -195,9 +196,16 @@ def _loaded(models: list[Path], compute: str, device: str, *, verify: bool) -> "
 
 
 def _command(
-    chosen: Mapping[str, Any], prefixes: Path | None, ensemble: Sequence[Path], compute: str
+    chosen: Mapping[str, Any],
+    prefixes: Path | None,
+    ensemble: Sequence[Path],
+    others: tuple[str | None, str | None, str, bool],
 ) -> dict[str, object]:
-    """The options that translations depend on, by their names on the command line."""
+    """The options that translations depend on, by their names on the command line.
+
+    `others` are the two languages, the arithmetic, and whether JSON is printed.
+    """
+    src_lang, tgt_lang, compute, as_json = others
     if chosen["seed"] is not None and not chosen["temperature"]:
         raise InputError(
             "--seed is of no use without sampling; give --temperature, or leave it out."
@@ -209,7 +217,10 @@ def _command(
     return command | {
         "--prefixes": None if prefixes is None else str(prefixes),
         "--ensemble": [digest_of(other) for other in ensemble] or None,
+        "--src-lang": src_lang,
+        "--tgt-lang": tgt_lang,
         "--compute": None if compute == "float32" else compute,
+        "--json": as_json,
     }
 
 
@@ -239,6 +250,7 @@ def _translate(
         results,
         lambda result: _translated(result, next(numbers), n_best, as_json=as_json),
         lambda result: (FLAGS[flag] for flag in result.flags),
+        listed=LISTED,
     )
 
 
@@ -275,13 +287,15 @@ def classify(  # noqa: PLR0913 -- the options of the verb
     device: Device = "auto",
     verify: Verify = False,
     output: OutputFile = None,
+    overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
     """Classify lines of text. Prints LABEL<tab>PROBABILITY for each line, in the same order.
 
     dragoman classify runs/sst2 < reviews.txt
     """
-    with each_line(model, file, {"--json": as_json}, output=output, resume=resume) as given:
+    to = Destination(output=output, resume=resume, overwrite=overwrite)
+    with each_line(model, file, {"--json": as_json}, to=to) as given:
         from dragoman.tasks.classify.classifier import Classifier
 
         check(model, verify=verify)
@@ -290,7 +304,7 @@ def classify(  # noqa: PLR0913 -- the options of the verb
             given.rest, max_batch_tokens=max_batch_tokens, window=given.window
         )
         show = to_json if as_json else _labelled
-        given.write(results, show, lambda result: [result.label] if result.label else [])
+        given.write(results, show, lambda one: [one.label] if one.label else one.flags)
 
 
 def _labelled(result: "Classification") -> str:
@@ -317,6 +331,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
     device: Device = "auto",
     verify: Verify = False,
     output: OutputFile = None,
+    overwrite: Overwrite = False,
     resume: Resume = False,
 ) -> None:
     """Tag the words of texts. Prints WORD<tab>TAG for each word, and a blank line after each text.
@@ -325,7 +340,8 @@ def tag(  # noqa: PLR0913 -- the options of the verb
     """
     options = {"--input": form, "--json": as_json}
     starts = None if as_json else _follows_blank
-    with each_line(model, file, options, output=output, resume=resume, starts=starts) as given:
+    to = Destination(output=output, resume=resume, overwrite=overwrite)
+    with each_line(model, file, options, to=to, starts=starts) as given:
         from dragoman.tasks.tag.tagger import Tagger
 
         check(model, verify=verify)
@@ -335,7 +351,8 @@ def tag(  # noqa: PLR0913 -- the options of the verb
             results = tagger.stream(given.rest, **sizes)
         else:
             words = _columns if form == "columns" else partial(map, str.split)
-            results = tagger.stream_words(given.out.skip(words(given.lines)), **sizes)
+            parted = given.lines.through(words).through(given.out.skip)
+            results = tagger.stream_words(parted, **sizes)
         show = to_json if as_json else _tagged
         given.write(results, show, _counted, what="text")
 

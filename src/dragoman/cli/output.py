@@ -5,8 +5,8 @@ The file of `--output` is complete or absent: until the end its results are in `
 
 import json
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeVar
 import typer
 
 from dragoman.cli.pipes import (
+    InputLines,
     Write,
+    check_free,
     check_output,
     file_or_text,
     is_typed,
@@ -29,9 +31,10 @@ from dragoman.cli.pipes import (
     say,
     to_stdout,
 )
+from dragoman.data.corpus import Finding
 from dragoman.errors import InputError
 from dragoman.files.writing import locked, replacing
-from dragoman.plain import Plain
+from dragoman.plain import Plain, without_nan
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
@@ -76,6 +79,7 @@ Compute = Annotated[
     ),
 ]
 OutputFile = Annotated[Path | None, option("Write to this file instead of standard output.")]
+Overwrite = Annotated[bool, option("Replace the file of --output if it exists.", "--overwrite")]
 Resume = Annotated[bool, option("Continue an interrupted --output where it stopped.", "--resume")]
 
 
@@ -91,8 +95,8 @@ def precision_of(compute: str, device: str) -> "Arithmetic":
 
 def to_json(result: Plain | Mapping[str, Any]) -> str:
     """A result as one line of JSON."""
-    plain = result.to_dict() if isinstance(result, Plain) else result
-    return json.dumps(plain, ensure_ascii=False)
+    plain = result.to_dict() if isinstance(result, Plain) else without_nan(dict(result))
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
 def print_items(items: Iterable[Item]) -> None:
@@ -291,7 +295,7 @@ def _write(stream: BinaryIO, result: str) -> None:
 class Lines:
     """The input of a verb, and where its results go."""
 
-    lines: Iterator[str]
+    lines: InputLines[str]
     """All lines."""
     typed: bool
     """Whether somebody types them, and waits for each answer."""
@@ -301,9 +305,9 @@ class Lines:
     """How much of the input has been read, up to 1; None where nobody knows."""
 
     @property
-    def rest(self) -> Iterator[str]:
+    def rest(self) -> InputLines[str]:
         """The lines whose results are not in the output yet."""
-        return self.out.skip(self.lines)
+        return self.lines.through(self.out.skip)
 
     @property
     def window(self) -> int:
@@ -317,13 +321,16 @@ class Lines:
         count: Callable[[T], Iterable[str]],
         *,
         what: str = "line",
+        listed: Collection[str] = (),
     ) -> None:
         """Write each result as it comes, then report how many there were and how long it took.
 
-        `show` makes the text of a result. `count` names what to count of it, such as its flags.
+        `show` makes the text of a result. `count` names what to count of it, such as its flags; of
+        those in `listed` the first line numbers are reported.
         When the command fails or is interrupted, it says how many are on standard output.
         """
-        start, number, counts, out = perf_counter(), 0, Counter[str](), self.out
+        start, number, out = perf_counter(), 0, self.out
+        findings = defaultdict[str, Finding](Finding)
         seen = self.typed or (out.file is None and open_stdout().isatty())
         progress = partial(progress_of, before=out.results, share=self.share, quiet=seen)
         try:
@@ -331,15 +338,19 @@ class Lines:
                 for result in shown:
                     write(show(result))
                     number += 1
-                    counts.update(count(result))
+                    for name in count(result):
+                        findings[name].add(out.results + number)
         except BaseException as error:
             reader_left = isinstance(error, typer.Exit)
             if number and out.file is None and not (self.typed or reader_left):
                 say(_printed(number, what))
             raise
         taken = perf_counter() - start
-        listed = "".join(f", {n:,} {name}" for name, n in sorted(counts.items()))
-        say(f"{counted(number, what)} in {taken:.1f} s{listed}")
+        counts = (
+            f", {found if name in listed else format(found.count, ',')} {name}"
+            for name, found in sorted(findings.items())
+        )
+        say(f"{counted(number, what)} in {taken:.1f} s{''.join(counts)}")
 
 
 def _printed(number: int, what: str) -> str:
@@ -349,24 +360,37 @@ def _printed(number: int, what: str) -> str:
     return f"{counted(number, what)} printed{rest if what == 'line' else ''}."
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """The options of a verb that say where its results go."""
+
+    output: Path | None
+    resume: bool
+    overwrite: bool
+    spares: Path | None = None
+    """Another file that is read, which the output must not be."""
+
+
 @contextmanager
 def each_line(
     model: Path,
     file: str | None,
     options: Mapping[str, object],
     *,
-    output: Path | None,
-    resume: bool,
+    to: Destination,
     starts: Callable[[bytes, bytes], bool] | None = None,
 ) -> Iterator[Lines]:
     """Open the input, and the output or what an interrupted command has left of it.
 
     `options` are those that results depend on, by their names; `starts` as `Output.find` has
-    it. Raises InputError for an input that cannot be read and an output that cannot be wanted.
+    it. Raises InputError for an input that cannot be read, an output that cannot be wanted, and one
+    that exists unless it may be overwritten.
     """
     given = file_or_text(file)
-    check_output(output, model, given)
+    check_output(to.output, model, given, *([] if to.spares is None else [to.spares]))
     command = {"model": digest_of(model), **options}
-    out = Output.find(output, command, resume=resume, starts=starts)
+    out = Output.find(to.output, command, resume=to.resume, starts=starts)
+    if not (to.overwrite or out.found):
+        check_free(to.output)
     with lines_from(given) as lines:
         yield Lines(lines, is_typed(given), out, lines.share)

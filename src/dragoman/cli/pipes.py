@@ -3,25 +3,31 @@
 import io
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import perf_counter
+from select import select
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, BinaryIO, TextIO, TypeVar, cast
 
 import typer
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.reading import COMPRESSED, decode_lines, open_bytes
+from dragoman.files.reading import COMPRESSED, decode_lines, longest_line, open_bytes
+from dragoman.files.writing import names_device
 from dragoman.wording import clock, short
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Item = TypeVar("Item")
+Made = TypeVar("Made")
+PAUSE = 0.05
+"""Seconds without a line after which the lines of a pipe that have arrived are answered."""
 SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
 """How a text ends, and no name of a file."""
 PATH_LIKE = re.compile(r"[/\\]|\.\w+$")
@@ -138,6 +144,16 @@ def check_output(
         )
 
 
+def check_free(output: Path | None) -> None:
+    """Raise InputError for a file with content, which writing would replace."""
+    if output is None or names_device(output) or not output.is_file():
+        return
+    if output.stat().st_size:
+        raise InputError(
+            f"{output} exists already; add --overwrite to replace it, or give another --output."
+        )
+
+
 def _wrong_output(output: Path, to_read: Iterable[Path | str | None]) -> str | None:
     """Why the file cannot be an output, if it cannot."""
     if output.is_dir():
@@ -170,41 +186,109 @@ def check_spares_model(output: Path, model: Path, option: str) -> None:
             raise InputError(f"{output} is a part of the model; give another {option}.")
 
 
-@dataclass(frozen=True, slots=True)
-class InputLines(Iterator[str]):
-    """The lines of an input, one after another."""
+class Pipe(io.RawIOBase):
+    """The lines of a pipe or a socket, which tells whether the next one has arrived."""
 
-    lines: Iterator[str]
-    stream: BinaryIO | None = None
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._received = bytearray()
+        self._searched = 0  # so many of these bytes have no line feed
+        self._ended = False
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """Return the next line with its end, or its first `size` bytes; wait until it is there."""
+        most = sys.maxsize if size is None or size < 0 else size
+        while not (end := self._line_end()) and not self._ended and len(self._received) < most:
+            self._receive(None)
+        end = min(end or len(self._received), most)
+        line = bytes(self._received[:end])
+        del self._received[:end]
+        self._searched = 0
+        return line
+
+    def pauses(self) -> bool:
+        """Wait for the next line, and return whether none has arrived within `PAUSE`."""
+        deadline, most = monotonic() + PAUSE, longest_line()
+        while not self._line_end() and not self._ended and len(self._received) <= most:
+            if not self._receive(deadline - monotonic()):
+                return True
+        return False
+
+    def _line_end(self) -> int:
+        """The place behind the first line feed; 0 while there is none."""
+        end = self._received.find(b"\n", self._searched) + 1
+        self._searched = end - 1 if end else len(self._received)
+        return end
+
+    def _receive(self, seconds: float | None) -> bool:
+        """Read what arrives within so many seconds, and return whether something did."""
+        descriptor = self._stream.fileno()
+        if not select([descriptor], [], [], None if seconds is None else max(0.0, seconds))[0]:
+            return False
+        received = os.read(descriptor, 1 << 16)
+        self._received += received
+        self._ended = not received
+        return True
+
+
+def _arriving(stream: BinaryIO) -> "BinaryIO | Pipe":
+    """A pipe or a socket as a `Pipe`, any other stream as it is."""
+    if sys.platform == "win32" or not _is_raw(stream):
+        return stream
+    mode = os.fstat(stream.fileno()).st_mode
+    piped = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    return Pipe(stream) if piped else stream
+
+
+def _is_raw(stream: object) -> bool:
+    """Whether a stream reads a descriptor as it is, without decompressing."""
+    return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
+
+
+@dataclass(frozen=True, slots=True)
+class InputLines(Iterator[Item]):
+    """The lines of an input, or what is made of them, one after another."""
+
+    lines: Iterator[Item]
+    stream: BinaryIO | Pipe | None = None
     """What they are read from."""
 
-    def __next__(self) -> str:
+    def __next__(self) -> Item:
         """Return the next one."""
         return next(self.lines)
+
+    def through(self, change: Callable[[Iterator[Item]], Iterator[Made]]) -> "InputLines[Made]":
+        """Return what is made of the lines, read from the same stream."""
+        return InputLines(change(self.lines), self.stream)
+
+    def pauses(self) -> bool:
+        """Whether no further line arrives for a while; never in a file."""
+        return isinstance(self.stream, Pipe) and self.stream.pauses()
 
     def share(self) -> float | None:
         """How much of the bytes has been read, up to 1; None for a pipe and a compressed file."""
         stream = self.stream
-        if not (isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)):
+        if stream is None or not _is_raw(stream):
             return None
         size = os.fstat(stream.fileno()).st_size if stream.seekable() else 0
         return stream.tell() / size if size else None
 
 
 @contextmanager
-def lines_from(file: Path | str | None) -> Iterator[InputLines]:
+def lines_from(file: Path | str | None) -> Iterator[InputLines[str]]:
     """The lines of a file, compressed or not, of a text, or of standard input."""
     if file is None:
         if is_typed(file):
             end = "Ctrl-Z and Enter end" if sys.platform == "win32" else "Ctrl-D ends"
             say(f"Type a line and press Enter; {end} the input.")
-        stdin = _stdin().buffer
-        yield InputLines(decode_lines(stdin, "standard input"), stdin)
+        stdin = _arriving(_stdin().buffer)
+        yield InputLines(decode_lines(cast("BinaryIO", stdin), "standard input"), stdin)
     elif isinstance(file, str):
         yield InputLines(iter(file.removesuffix("\n").split("\n")))
     else:
-        with open_bytes(file) as stream:
-            yield InputLines(decode_lines(stream, str(file)), stream)
+        with open_bytes(file) as opened:
+            stream = _arriving(opened)
+            yield InputLines(decode_lines(cast("BinaryIO", stream), str(file)), stream)
 
 
 @contextmanager

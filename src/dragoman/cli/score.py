@@ -3,7 +3,7 @@
 import math
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.output import WINDOW, Device, ModelFolder, SrcLang, TgtLang, option, to_json
 from dragoman.cli.pipes import say, to_stdout
@@ -11,6 +11,9 @@ from dragoman.cli.verify import Verify, check
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.errors import InputError
 from dragoman.wording import counted
+
+if TYPE_CHECKING:
+    from dragoman.tasks.results import Scored
 
 
 def score(  # noqa: PLR0913 -- the options of the verb
@@ -49,13 +52,18 @@ def score(  # noqa: PLR0913 -- the options of the verb
     with to_stdout() as write:
         while ahead:
             for scored in scorer.score(ahead):
-                mean = scored.log_prob / len(scored.tokens)
-                plain = f"{scored.log_prob:.6f}\t{mean:.6f}"
-                write(to_json(scored) if as_json else plain)
+                write(to_json(scored) if as_json else _to_line(scored))
                 log_prob += scored.log_prob
                 num_tokens += len(scored.tokens)
             num_pairs += len(ahead)
             ahead = list(islice(pairs, WINDOW))
-    perplexity = math.exp(-log_prob / num_tokens)
+    perplexity = math.exp(-log_prob / max(1, num_tokens))
     counts = f"{counted(num_pairs, 'pair')}, {counted(num_tokens, 'token')}"
     say(f"{counts}, perplexity {perplexity:.2f}")
+
+
+def _to_line(scored: "Scored") -> str:
+    """The sum and the mean; an empty line for a pair without a score."""
+    if not scored.tokens:
+        return ""
+    return f"{scored.log_prob:.6f}\t{scored.log_prob / len(scored.tokens):.6f}"

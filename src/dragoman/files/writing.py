@@ -198,12 +198,17 @@ def _hold(part: Path, held: ExitStack) -> None:
 
 def _is_written_to(target: Path) -> bool:
     """Whether it is no file, or a name for one that is open, or one whose folder is closed."""
-    folder = Path(os.path.realpath(target.parent))
-    if folder in {Path("/dev"), Path("/dev/fd")} or folder.is_relative_to("/proc"):
+    if names_device(target):
         return True
     if not target.is_file():
         return target.exists()
     return os.access(target, os.W_OK) and not os.access(target.resolve().parent, os.W_OK)
+
+
+def names_device(target: Path) -> bool:
+    """Whether a name is that of a device, or of a file that is open, such as `/dev/stdout`."""
+    folder = Path(os.path.realpath(target.parent))
+    return folder in {Path("/dev"), Path("/dev/fd")} or folder.is_relative_to("/proc")
 
 
 # ---------------------------------------------------------------- one process at a time

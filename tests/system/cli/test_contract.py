@@ -35,7 +35,8 @@ VERBS: dict[str, str | None] = {
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
         "--shortlist --src-lang --tgt-lang --prefixes --ensemble --no-split --no-retry "
-        "--max-batch-tokens --json --device --compute --verify --output --resume"
+        "--max-batch-tokens --json --device --compute --verify --plain --output --overwrite "
+        "--resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
@@ -43,9 +44,9 @@ VERBS: dict[str, str | None] = {
         "--compute --verify"
     ),
     "chat": "--max-tokens --temperature --top-p --seed --device --compute",
-    "classify": "--max-batch-tokens --json --device --verify --output --resume",
-    "tag": "--input --max-batch-tokens --json --device --verify --output --resume",
-    "embed": "--max-batch-tokens --json --device --verify --output --resume",
+    "classify": "--max-batch-tokens --json --device --verify --output --overwrite --resume",
+    "tag": "--input --max-batch-tokens --json --device --verify --output --overwrite --resume",
+    "embed": "--max-batch-tokens --json --device --verify --output --overwrite --resume",
     "evaluate": (
         "--src --ref --hyp --src-lang --tgt-lang --tokenize --beam-size --length-penalty "
         "--max-batch-tokens --text --split --data --layout --json --device --compute --verify"

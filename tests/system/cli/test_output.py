@@ -102,7 +102,7 @@ def test_an_interrupted_command_continues(
     run(*call, file, "--output", tmp_path / "whole")
     out.write_text("old", encoding="utf-8")
     link.symlink_to(out)
-    done = interrupt(lines[:-3], [*call, "--output", link])
+    done = interrupt(lines[:-3], [*call, "--overwrite", "--output", link])
     assert done.code == 130
     assert f"kept in {partial}; add --resume to the same command" in done.err
     assert out.read_text(encoding="utf-8") == "old"
@@ -226,3 +226,21 @@ def test_only_a_file_can_be_continued(run: Run, model: Path, tmp_path: Path) -> 
     assert_refused(run("translate", model, file, "--resume"), "--output")
     done = run("translate", model, file, "--output", tmp_path / "out", "--resume")
     assert (done.code, len((tmp_path / "out").read_bytes().splitlines())) == (0, len(LINES))
+
+
+def test_a_file_that_exists_is_overwritten_only_when_asked(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    """It stays as it was; an empty file and a device hold nothing that could be lost."""
+    out, source = tmp_path / "out", write(tmp_path / "src", LINES)
+    call: Call = ["translate", model, source, "--output", out]
+    out.touch()
+    assert run(*call).code == 0
+    translated = out.read_bytes()
+    done = run(*call)
+    assert_refused(done, f"{out} exists already; add --overwrite")
+    assert out.read_bytes() == translated
+    out.write_text("other\n")
+    assert run(*call, "--overwrite").code == 0
+    assert out.read_bytes() == translated
+    assert run("translate", model, source, "--output", "/dev/null").code == 0

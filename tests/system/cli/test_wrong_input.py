@@ -180,3 +180,24 @@ def test_an_output_that_cannot_be_written_is_told_at_once(
     compressed = tmp_path / "out.gz"
     assert_refused(run("translate", model, file, "--output", compressed), "without .gz")
     assert not compressed.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("film.srt", ["Any text."]),
+        ("talk", ["1", "00:00:01,000 --> 00:00:02,000", "The cat."]),
+        ("page.txt", ["<!DOCTYPE html>", "<p>The cat.</p>"]),
+    ],
+)
+def test_a_document_is_no_lines(
+    run: Run, model: Path, tmp_path: Path, name: str, lines: list[str]
+) -> None:
+    """By its name or its beginning, from a pipe too, before anything is printed; unless asked."""
+    file = write(tmp_path / name, lines)
+    assert_refused(run("translate", model, file), "add --plain")
+    done = run("translate", model, file, "--plain")
+    assert (done.code, len(done.lines)) == (0, len(lines))
+    if "." not in name:
+        piped = run("translate", model, stdin=file.read_bytes())
+        assert_refused(piped, "standard input is a subtitle file")
