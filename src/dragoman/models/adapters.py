@@ -80,7 +80,7 @@ def save_adapter(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / WEIGHTS, "adapters") as file:
-            save_file(tensors, file, {"format": "pt", BASE: _digest(model, adapted)})
+            save_file(tensors, file, {BASE: _digest(model, adapted)})
         with replacing(folder / CONFIG, "adapters") as file:
             file.write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n", "utf-8")
     except (OSError, SafetensorError) as error:
