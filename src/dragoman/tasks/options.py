@@ -249,6 +249,8 @@ def extra_processors(
     options: "DecodingOptions | GenerationOptions", tokenizer: Tokenizer
 ) -> tuple[Processor, ...]:
     """The processors that the options name, those of their forbidden words first."""
+    if not options.forbidden:
+        return options.processors
     words = [word.strip() for word in options.forbidden]
     cut = [*tokenizer.encode_batch(words), *tokenizer.encode_rest(words)]
     sequences = tuple(dict.fromkeys(tuple(ids) for ids in cut if ids))
