@@ -99,6 +99,8 @@ def test_a_forced_end_cuts_as_their_class(
         {"min_length": 5},
         {"forced_eos_token_id": None},
         {"bad_words_ids": [[5], [7, 9]]},
+        {"renormalize_logits": True, "no_repeat_ngram_size": 1},
+        {"repetition_penalty": 1.5},
     ],
     ids=lambda settings: next(iter(settings)),
 )

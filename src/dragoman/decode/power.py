@@ -9,8 +9,8 @@ differs from `Beam` in three ways:
   the W best are complete;
 - a sentence is decided by an estimate, not by a bound (`EarlyStopping`).
 
-Processors take probability away there and do not share it out again, so that a step is not
-renormalised; and a repetition penalty changes log-probabilities. `Unshared` does both here.
+Processors take probability away there and do not share it out again, unless `renormalize_logits`
+is set; and a repetition penalty changes log-probabilities. `Unshared` does both here.
 """
 
 from dataclasses import dataclass, field
@@ -35,9 +35,9 @@ class Unshared:
     def __init__(self) -> None:
         self._left_M1 = torch.zeros(())
 
-    def around(self, processors: list[Processor]) -> list[Processor]:
-        """Put the two around the others."""
-        return [self._normalise, *processors, self._measure]
+    def around(self, processors: list[Processor], *, renormalize: bool) -> list[Processor]:
+        """Put the two around the others; only the first where steps are renormalised."""
+        return [self._normalise, *processors, *([] if renormalize else [self._measure])]
 
     def _normalise(self, logits_MV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- the seam's
         return logits_MV.sub_(logits_MV.logsumexp(-1, keepdim=True))
@@ -63,7 +63,13 @@ class PowerBeam:
     early_stopping: EarlyStopping = "estimate"
     ends: tuple[int, ...] = ()
     """The tokens that end a sequence, where they are not eos alone; all become eos."""
+    renormalize: bool = False
+    """Share out again what processors take away (`renormalize_logits`)."""
     unshared: Unshared = field(default_factory=Unshared, compare=False)
+
+    def around(self, processors: list[Processor]) -> list[Processor]:
+        """Return the processors with those that this search needs around them."""
+        return self.unshared.around(processors, renormalize=self.renormalize)
 
     @property
     def beam_size(self) -> int:

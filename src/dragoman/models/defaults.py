@@ -136,6 +136,8 @@ class PublishedDefaults:
     """Ids that end a text of a decoder alone, where they are not the tokenizer's eos alone."""
     early_stopping: EarlyStopping = "estimate"
     """When a beam is finished."""
+    renormalize: bool = False
+    """Share out again the probability that processors take away."""
     min_length: Index = 0
     """Minimum number of tokens, the end not counted."""
     no_repeat_ngrams: Index = 0

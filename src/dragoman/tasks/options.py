@@ -45,6 +45,8 @@ class DecodingOptions(DecodingDefaults):
     Hugging Face, whose beam search that is."""
     early_stopping: EarlyStopping = "estimate"
     """When a beam by power is finished."""
+    renormalize: bool = False
+    """Share out again what processors take away, in a beam by power; other searches always do."""
     beam_groups: Count = 1
     """Groups that the beam is cut into, each of which avoids the tokens of those before it."""
     diversity: Diversity = DIVERSITY
@@ -170,6 +172,8 @@ class GenerationOptions:
     """What scores are divided by: that, or `n ** alpha` ("power", models of Hugging Face)."""
     early_stopping: EarlyStopping = "estimate"
     """When a beam by `n ** alpha` is finished."""
+    renormalize: bool = False
+    """Share out again what processors take away, in such a beam; other searches always do."""
     stop: tuple[str, ...] = ()
     """Stop before the first of these strings."""
     repetition_penalty: Positive = 1.0
@@ -226,6 +230,7 @@ def _strategy(
             length_penalty=length_penalty,
             n_best=n_best,
             early_stopping=options.early_stopping,
+            renormalize=options.renormalize,
         )
     return Beam(beam_size=options.beam_size, length_penalty=length_penalty, n_best=n_best)
 
@@ -273,6 +278,7 @@ def as_published(
         length_penalty=decoding.length_penalty,
         length_norm="power",
         early_stopping=published.early_stopping,
+        renormalize=published.renormalize,
         repetition_penalty=published.repetition_penalty,
         no_repeat_ngrams=published.no_repeat_ngrams,
         top_k=published.top_k,

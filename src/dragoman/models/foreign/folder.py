@@ -133,6 +133,7 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
         forced_end=translates and "forced_eos_token_id" in said,
         ends=_ends(said, size) if isinstance(model, DecoderOnlyConfig) else (),
         early_stopping=STOPPING[stopping],
+        renormalize=bool(said.get("renormalize_logits", False)),
         min_length=max(0, int(said.get("min_new_tokens", least))),
         no_repeat_ngrams=int(said.get("no_repeat_ngram_size", 0)),
         repetition_penalty=float(said.get("repetition_penalty", 1.0)),

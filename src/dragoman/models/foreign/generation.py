@@ -17,7 +17,7 @@ def _names(text: str) -> frozenset[str]:
 APPLIED = _names(
     "bad_words_ids bos_token_id decoder_start_token_id early_stopping eos_token_id length_penalty "
     "max_length max_new_tokens min_new_tokens no_repeat_ngram_size num_beams pad_token_id "
-    "repetition_penalty suppress_tokens"
+    "renormalize_logits repetition_penalty suppress_tokens"
 )
 """Applied to translators and decoders."""
 TRANSLATORS = frozenset({"forced_bos_token_id", "forced_eos_token_id", "min_length"})
@@ -43,7 +43,6 @@ NOT_APPLIED: Mapping[str, object] = {
     "epsilon_cutoff": 0.0,
     "eta_cutoff": 0.0,
     "encoder_repetition_penalty": 1.0,
-    "renormalize_logits": False,
     "exponential_decay_length_penalty": None,
     "begin_suppress_tokens": None,
     "sequence_bias": None,

@@ -381,7 +381,7 @@ class Generator(Loadable):
             processors.append(
                 StopAt(self.tokenizer, self._eos_id, options.stop, begins_text=begins_text)
             )
-        return beam.unshared.around(processors) if beam else processors
+        return beam.around(processors) if beam else processors
 
     def _context(self, options: GenerationOptions) -> int | None:
         """How many tokens the model sees at once; None where nothing bounds them."""

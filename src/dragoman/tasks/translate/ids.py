@@ -209,10 +209,13 @@ class IdTranslator:
         if options.min_length:
             min_B = torch.full((len(sources),), options.min_length, device=self.device)
             processors.append(MinimumLength(min_B, limits.eos_id))
+        first_B1 = None  # in transformers what the decoder reads first counts as written, too
+        if options.length_norm == "power":
+            first_B1 = torch.full((len(sources), 1), limits.bos_id, device=self.device)
         if options.repetition_penalty != 1.0:
-            processors.append(RepetitionPenalty(options.repetition_penalty))
+            processors.append(RepetitionPenalty(options.repetition_penalty, first_B1))
         if options.no_repeat_ngrams:
-            processors.append(NoRepeatedNgrams(options.no_repeat_ngrams))
+            processors.append(NoRepeatedNgrams(options.no_repeat_ngrams, first_B1))
         processors += options.processors
         prefixes = [[*self.specials.begin, *source.prefix] for source in sources]
         if any(prefixes):
@@ -222,7 +225,7 @@ class IdTranslator:
         if self.specials.forced_end:
             processors.append(ForcedEnd(limits.max_B, limits.eos_id))
         if isinstance(strategy, PowerBeam):
-            return strategy.unshared.around(processors)
+            return strategy.around(processors)
         return processors
 
     def force(self, pairs: Sequence[tuple[Ids, Ids]], length_penalty: float) -> Forced:

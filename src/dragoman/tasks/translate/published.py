@@ -58,6 +58,7 @@ class Published:
             options,
             length_norm="power",
             early_stopping=said.early_stopping,
+            renormalize=said.renormalize,
             min_length=said.min_length,
             no_repeat_ngrams=said.no_repeat_ngrams,
             repetition_penalty=said.repetition_penalty,
