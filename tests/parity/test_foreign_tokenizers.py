@@ -101,6 +101,15 @@ def test_marian_puts_the_target_language_first(tmp_path: Path) -> None:
     assert [*ours.encode(">>deu<< Hund"), ours.eos_id] == wanted
 
 
+@pytest.mark.parametrize("family", ["marian", "m2m100"])
+def test_the_rest_of_a_text_begins_with_no_space(tmp_path: Path, family: str) -> None:
+    """SentencePiece's own library puts one before every text that it is given."""
+    ours, *_ = both(tmp_path, family, fast=False)
+    (first,), (rest,) = ours.encode_batch(["man"]), ours.encode_rest(["man"])
+    assert ours.decode([*first, *first]) == "man man"
+    assert ours.decode([*first, *rest]) == "manman"
+
+
 def test_only_the_beginning_of_a_text_chooses_marians_language(tmp_path: Path) -> None:
     """A mark elsewhere, of another language or in a target is text, and so it is when asked."""
     ours, target, _ = both(tmp_path, "marian")

@@ -12,6 +12,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from dragoman.errors import InputError
+from dragoman.files.reading import open_regular
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -88,7 +89,7 @@ def reading(path: Path) -> Iterator[Any]:
     try:
         if not path.is_file():
             raise InputError(f"{path.parent} has no weights: {path.name} is missing.")
-        with safe_open(path, framework="pt") as stored:
+        with open_regular(path), safe_open(path, framework="pt") as stored:
             yield stored
     except SafetensorError as error:
         raise InputError(

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import random
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -335,3 +337,22 @@ def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> N
     }.items():
         with pytest.raises(InputError, match=sentence):
             load_model(tmp_path / name)
+
+
+def test_weights_that_may_not_be_read_are_not_missing(whole: Path) -> None:
+    """The sentence has the system's reason, where the library says that there is no such file."""
+    with tempfile.TemporaryDirectory() as open_to_all:
+        folder = Path(open_to_all, "model")
+        shutil.copytree(whole, folder)
+        for path in (Path(open_to_all), folder):
+            path.chmod(0o755)
+        (folder / "model.safetensors").chmod(0o000)
+        superuser = os.geteuid() == 0
+        if superuser:
+            os.seteuid(65534)  # whom modes bind
+        try:
+            with pytest.raises(InputError, match=r"Cannot read .*safetensors: Permission denied"):
+                load_model(folder)
+        finally:
+            if superuser:
+                os.seteuid(0)

@@ -159,7 +159,7 @@ def _read_shards(index: Path, read: Callable[[Path], dict[str, Tensor]]) -> dict
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     """Map a file of safetensors into memory."""
     try:
-        with safe_open(path, framework="pt") as stored:
+        with open_regular(path), safe_open(path, framework="pt") as stored:
             return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
     except (SafetensorError, ValueError, RuntimeError) as error:
         raise InputError(_why_damaged(path, error)) from error

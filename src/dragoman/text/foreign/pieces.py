@@ -93,9 +93,7 @@ class PieceTokenizer(ForeignTokenizer):
 
     @cached_property
     def _plain_reads(self) -> Any:  # noqa: ANN401 -- SentencePiece has no types
-        processor = _load(self._models[0])
-        processor.override_normalizer_spec(add_dummy_prefix=False)
-        return processor
+        return _load(self._models[0], WITHOUT_FIRST_SPACE)
 
     def language_mark(self, text: str) -> str:
         """The `>>lang<<` at the beginning of a text, if `lang` is one of the model's languages."""
@@ -232,7 +230,13 @@ def read_m2m100(folder: TokenizerFolder) -> PieceTokenizer:
     return PieceTokenizer(folder, names, (model, model), vocab, roles=roles, lang=lang)
 
 
-def _load(path: Path) -> Any:  # noqa: ANN401 -- SentencePiece has no types
+WITHOUT_FIRST_SPACE = b"\x1a\x02\x18\x00"
+"""Behind a model, its `normalizer_spec.add_dummy_prefix` is false: parts of a message that occur
+twice are merged (https://protobuf.dev/programming-guides/encoding/#last-one-wins)."""
+
+
+def _load(path: Path, more: bytes = b"") -> Any:  # noqa: ANN401 -- SentencePiece has no types
+    """Read a model file, as if it ended with `more`."""
     try:
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
@@ -244,4 +248,4 @@ def _load(path: Path) -> Any:  # noqa: ANN401 -- SentencePiece has no types
         longest = longest_replacement(Pieces.read(path).charsmap)  # the library checks nothing
         if longest > MOST_GROWTH:
             raise ValueError(f"it replaces a character by {longest:,} bytes")
-        return SentencePieceProcessor(model_proto=read_file(path, LARGEST))
+        return SentencePieceProcessor(model_proto=read_file(path, LARGEST) + more)
