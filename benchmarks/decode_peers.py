@@ -117,19 +117,22 @@ def asked_of(cell: str, chosen: argparse.Namespace) -> dict[str, Any]:
     return {"rows": rows, "beam": beam, **asked}
 
 
-def default_engines(folder: Path) -> list[str]:
-    """Return the engines and modes that run on this processor."""
+def engines_of(asked: Sequence[str] | None, folder: Path) -> list[str]:
+    """Return the engines and modes to measure, without those that this processor does not run."""
     import ctranslate2
 
     known = ctranslate2.get_supported_compute_types("cpu")
-    engines = [
-        f"{name} {mode}"
-        for name, modes in MODES.items()
-        for mode in modes
-        if name != "ctranslate2" or mode.partition("+")[0] in known
-    ]
-    translates = read_config(folder).model.kind == "encoder-decoder"
-    return [*engines, SHORTLISTED] if translates else engines
+    engines = asked or [f"{name} {mode}" for name, modes in MODES.items() for mode in modes]
+    if not asked and read_config(folder).model.kind == "encoder-decoder":
+        engines = [*engines, SHORTLISTED]
+    lacking = {
+        engine
+        for engine in engines
+        if engine.startswith("ctranslate2")
+        and "+mkl" not in engine  # which has others
+        and engine.split()[1].partition("+")[0] not in known
+    }
+    return [engine for engine in engines if engine not in lacking]
 
 
 def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
@@ -137,7 +140,7 @@ def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
     figures: Figures = {"cells": {}, "peak": {}}
     with ExitStack() as stack:
         engines = {}
-        for engine in chosen.engines or default_engines(folders["dragoman"]):
+        for engine in engines_of(chosen.engines, folders["dragoman"]):
             name, mode = engine.split()
             words = [name, mode, str(folders[name]), str(chosen.threads)]
             engines[engine] = stack.enter_context(running("benchmarks.engines", words))

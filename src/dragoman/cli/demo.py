@@ -4,6 +4,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from dragoman.data.made import Pair
     from dragoman.tasks.translate.translator import Translator
+    from dragoman.train.recipe import RunRecipe
 
 SHOWN = 5
 
@@ -50,17 +52,18 @@ def demo(
     _show(console, [(pair.src, pair.tgt, "") for pair in training[:3]])
 
     model = out / "model"
-    if _is_trained(model) and settings:
+    recipe = _with_more_time(_recipe(texts, model, settings or []), model)
+    if recipe is None and settings:
         raise InputError(
             f"the demo in {model} is already trained, so {' '.join(settings)} would have no effect;"
             " choose another --out"
         )
-    if not _is_trained(model):
+    if recipe is not None:
         console.print(
             "\n[bold]2. Learning.[/] A Transformer of 3 encoder and 2 decoder layers reads them "
             "repeatedly. The loss falls as it gets better at guessing the next piece of Chinese."
         )
-        _train(texts, model, settings or [], console)
+        _train(recipe, console)
     else:
         console.print(f"\n[bold]2. Learning[/] was done before: the model is in {model}.")
 
@@ -88,18 +91,34 @@ def _command() -> str:
     return shlex.join(words)
 
 
-def _is_trained(model: Path) -> bool:
-    return (model / "training" / "finished.json").exists()
-
-
-def _train(texts: Path, model: Path, settings: Sequence[str], console: "Console") -> None:
-    from dragoman.cli.train import INTERRUPTED
+def _recipe(texts: Path, model: Path, settings: Sequence[str]) -> "RunRecipe":
+    """The shipped recipe for these texts and this folder, with the user's settings."""
     from dragoman.tasks.recipes import load_recipe
-    from dragoman.tasks.task import train
 
     paths = {"src": "train.en", "tgt": "train.zh", "valid_src": "valid.en", "valid_tgt": "valid.zh"}
     data = [f"data.{key}={texts / name}" for key, name in paths.items()]
-    recipe = load_recipe("demo", (*data, *settings, f"out={model}"))
+    return load_recipe("demo", (*data, *settings, f"out={model}"))
+
+
+def _with_more_time(recipe: "RunRecipe", model: Path) -> "RunRecipe | None":
+    """The recipe, with more minutes where an earlier demo had too few; None if it is trained."""
+    from dragoman.train.checkpoint import checkpoints, read_state
+    from dragoman.train.runfolder import RunFolder
+
+    config, folder = recipe.train, RunFolder(model)
+    if not (folder.training / "finished.json").exists():
+        return recipe
+    progress = read_state(checkpoints(folder.checkpoints)[-1]).progress
+    if config.max_steps is None or config.max_minutes is None or progress.step >= config.max_steps:
+        return None
+    minutes = config.max_minutes + progress.seconds / 60
+    return replace(recipe, train=replace(config, max_minutes=minutes))
+
+
+def _train(recipe: "RunRecipe", console: "Console") -> None:
+    from dragoman.cli.train import INTERRUPTED
+    from dragoman.tasks.task import train
+
     result = train(recipe, console=console)
     if result.interrupted:
         console.print("Stopped and saved; the same command resumes from there.")
@@ -108,7 +127,7 @@ def _train(texts: Path, model: Path, settings: Sequence[str], console: "Console"
     if planned is not None and steps < planned:
         console.print(
             f"The time was up after {steps:,} of {planned:,} steps: this machine is slow, or busy. "
-            "To learn for longer: another --out, and train.max_minutes=15."
+            "The same command trains for as many minutes more."
         )
 
 

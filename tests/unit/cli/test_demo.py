@@ -30,9 +30,32 @@ def test_a_machine_that_is_too_slow_is_told(
 
     monkeypatch.setattr(task, "train", run)
     console, shown = make_console(terminal=False)
-    demo._train(tmp_path, tmp_path / "model", ["train.max_steps=1600"], console)
+    recipe = demo._recipe(tmp_path, tmp_path / "model", ["train.max_steps=1600"])
+    demo._train(recipe, console)
     assert told in shown.getvalue()
     assert ("The time was up" in shown.getvalue()) == bool(told)
+
+
+def test_a_demo_whose_time_was_up_continues(tmp_path: Path) -> None:
+    """In the same folder, with the minutes spent added to its own; a trained one is left alone."""
+    lines = "".join(f"w{number} x\n" for number in range(20))
+    for name in ("train.en", "train.zh", "valid.en", "valid.zh"):
+        (tmp_path / name).write_text(lines, encoding="utf-8")
+    tiny = ("d_model=16", "num_heads=2", "d_ff=16", "num_encoder_layers=1", "num_decoder_layers=1")
+    settings = [*(f"model.{each}" for each in tiny), "tokenizer.vocab_size=300", "train.device=cpu"]
+    model = tmp_path / "model"
+    fresh, more = (
+        demo._recipe(tmp_path, model, [*settings, f"train.max_steps={steps}"]) for steps in (1, 2)
+    )
+    assert demo._with_more_time(fresh, model) == fresh
+    console, _ = make_console(terminal=False)
+    task.train(fresh, console=console)
+    assert demo._with_more_time(fresh, model) is None
+    continued = demo._with_more_time(more, model)
+    assert continued is not None
+    assert continued.train.max_minutes is not None
+    assert continued.train.max_minutes > 5
+    assert task.train(continued, console=console).progress.step == 2
 
 
 def test_a_translation_that_is_not_as_expected_is_marked() -> None:
