@@ -118,21 +118,20 @@ def asked_of(cell: str, chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def engines_of(asked: Sequence[str] | None, folder: Path) -> list[str]:
-    """Return the engines and modes to measure, without those that this processor does not run."""
+    """Return the engines and modes to measure, without those that cannot run here."""
     import ctranslate2
 
     known = ctranslate2.get_supported_compute_types("cpu")
-    engines = asked or [f"{name} {mode}" for name, modes in MODES.items() for mode in modes]
-    if not asked and read_config(folder).model.kind == "encoder-decoder":
-        engines = [*engines, SHORTLISTED]
-    lacking = {
-        engine
-        for engine in engines
-        if engine.startswith("ctranslate2")
-        and "+mkl" not in engine  # which has others
-        and engine.split()[1].partition("+")[0] not in known
-    }
-    return [engine for engine in engines if engine not in lacking]
+    every = [f"{name} {mode}" for name, modes in MODES.items() for mode in modes]
+    lists = read_config(folder).model.kind == "encoder-decoder"
+
+    def runs(engine: str) -> bool:
+        name, mode = engine.split()
+        if name == "ctranslate2" and "+mkl" not in mode:  # which has other types
+            return mode.partition("+")[0] in known
+        return lists or engine != SHORTLISTED
+
+    return list(filter(runs, asked or [*every, SHORTLISTED]))
 
 
 def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
