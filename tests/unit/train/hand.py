@@ -206,7 +206,7 @@ def generate(folder: Path) -> Case:
             read=read,
         )
 
-    written = {"generation": generation | {"chat": None}}
+    written = {"generation": generation | {"chat": None, "count_prompt": False}}
     case = Case(recipe=recipe, written=written, open=open_)
     return case
 
