@@ -21,7 +21,9 @@ def prepare(backend: Backend, origin: str) -> None:
     """
     backend.no_truncation()
     backend.no_padding()
-    for part in filter(None, (backend.normalizer, backend.decoder)):
+    for part in (backend.normalizer, backend.decoder):
+        if part is None:  # a Sequence is false in tokenizers 0.21
+            continue
         steps, growth = [json.loads(part.__getstate__())], 1
         while steps:
             step = steps.pop()
