@@ -159,7 +159,7 @@ def _choose(
     from dragoman.tasks.recipes import build_recipe, build_sweep, read_recipe
     from dragoman.tasks.translate.auto import auto_recipe
     from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
-    from dragoman.train.start import resumed_recipe
+    from dragoman.train.start import begun_recipe
 
     texts = [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
     if texts:
@@ -175,25 +175,24 @@ def _choose(
     if names:
         read = read_recipe(names[0], overrides)
         return build_recipe(read), build_sweep(read)
-    given = dict(override.split("=", 1) for override in overrides)
     defaults = TranslateRecipe(data=DataConfig())
-    src, tgt = given.get("data.src"), given.get("data.tgt")
-    if src is None or tgt is None:
+    keys = ("data.", "start.", "out")  # the others lie over what is chosen
+    given = override_settings(defaults, [word for word in overrides if word.startswith(keys)])
+    data, start = given.data, given.start.model
+    if (data.src is None) != (data.tgt is None):
+        side = "--tgt" if data.tgt is None else "--src"
+        raise InputError(
+            f"{side} is missing: give the file with the translations of {data.src or data.tgt}"
+        )
+    if not data.named:
         override_settings(defaults, overrides)  # rejects unknown keys
-        if given_one := src or tgt:
-            side = "--tgt" if tgt is None else "--src"
-            raise InputError(
-                f"{side} is missing: give the file with the translations of {given_one}"
-            )
         raise InputError(
             "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
             "and --tgt with --out"
         )
-    start = given.get("start.model")
-    if start and (resumed := resumed_recipe(defaults, given.get("out"), start)):
-        return override_settings(resumed, overrides), ()
-    data, adapters = DataConfig(src=src, tgt=tgt), "start.lora.rank" in given
-    recipe = auto_recipe(data, "", start, adapters=adapters)
+    if start and not Path(start).exists() and (begun := begun_recipe(defaults, given.out)):
+        return override_settings(begun, overrides), ()
+    recipe = auto_recipe(data, "", start, adapters=given.start.lora.rank is not None)
     return override_settings(recipe, overrides), ()
 
 
