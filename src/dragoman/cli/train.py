@@ -1,5 +1,6 @@
 """`dragoman train`: from texts to a model folder."""
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.train.job import Check
+    from dragoman.train.loop import Progress
     from dragoman.train.recipe import RunRecipe
     from dragoman.train.run import TrainResult
 
@@ -134,7 +136,24 @@ def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
             use = _use(recipe, result.folder)
             console.print(f"The best model so far can be used already:\n{use}")
         raise typer.Exit(INTERRUPTED)
+    if more := minutes_needed(recipe, result.progress):
+        console.print(
+            f"The time was up after {result.progress.step:,} of {recipe.train.max_steps:,} steps. "
+            f"To continue, run the same command with train.max_minutes={more}.",
+            markup=False,
+        )
     return result
+
+
+def minutes_needed(recipe: "RunRecipe", progress: "Progress") -> int | None:
+    """Return the minutes that all planned steps take at a run's speed; None if it had enough."""
+    planned, minutes = recipe.planned_steps, recipe.train.max_minutes
+    if planned is None or minutes is None or not 0 < progress.step < planned:
+        return None
+    if progress.seconds < 60 * minutes:  # something else ended it
+        return None
+    training = max(0.0, 60 * minutes - progress.prepared)  # the last validation came after it
+    return math.ceil((progress.prepared + training * planned / progress.step) / 60)
 
 
 def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
@@ -234,6 +253,13 @@ def print_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     )
     if bill is not None and bill.seconds > LONG and recipe.train.max_minutes is None:
         console.print("Add train.max_minutes=30 to end after half an hour.", markup=False)
+    steps, planned = run.steps, rest.train.max_steps
+    if recipe.planned_steps and bill and steps and planned and steps < planned:
+        console.print(
+            f"train.max_minutes allows about {steps:,} of {planned:,} steps; all of them take "
+            f"about {format_time(bill.seconds * planned / steps)}.",
+            markup=False,
+        )
     return partial(check_batches, work, limit)
 
 

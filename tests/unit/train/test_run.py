@@ -300,6 +300,28 @@ def test_another_machine_is_told(recipe: TranslateRecipe, differs: str | None) -
     assert ("this machine has" in said) == (changed in said) == bool(differs)
 
 
+def test_a_warm_up_longer_than_the_clock(recipe: TranslateRecipe) -> None:
+    """A run at half of its minutes has a rate at half of the peak, though its warm-up is not over.
+
+    So it goes on with a checkpoint that does not say how long preparing took.
+    """
+    train = replace(recipe.train, max_minutes=1e6, max_steps=9, warmup_steps=1000)
+    limited = replace(recipe, train=train)
+    interrupt(limited, 3, [1])
+    state = saved(limited)[-1] / "state.json"
+    content = json.loads(state.read_text(encoding="utf-8"))
+    content["progress"]["seconds"] = 30e6
+    content["progress"].pop("prepared", None)
+    state.write_text(json.dumps(content), encoding="utf-8")
+    run(limited, *range(9))
+    lines = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")
+    rates = [
+        step["learning_rate"] for step in map(json.loads, lines.splitlines()) if "loss" in step
+    ]
+    assert rates[0] == pytest.approx(train.learning_rate / 1000, rel=0.01)
+    assert rates[3:5] == pytest.approx([train.learning_rate / 2] * 2, rel=0.01)
+
+
 def test_a_run_keeps_the_sizes_that_it_began_with(recipe: TranslateRecipe, tmp_path: Path) -> None:
     """A recipe without sizes resumes its run, whatever would be chosen for its texts today."""
     run(change(recipe, max_steps=2), 1, 2)
