@@ -74,6 +74,18 @@ def test_two_files_and_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
     assert dragoman.run("translate", out, src).code == 0
 
 
+def test_a_table_and_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
+    """Texts in one table are enough too: the rest is chosen and said."""
+    src, tgt = (path.read_text("utf-8").splitlines() for path in reversed_digits(tmp_path, 60))
+    table = tmp_path / "pairs.tsv"
+    lines = (f"{one}\t{other}\n" for one, other in zip(src, tgt, strict=True))
+    table.write_text("".join(lines), encoding="utf-8")
+    corpora = f"data.corpora=[{{tsv = '{table}'}}]"
+    ended = dragoman.run("train", corpora, "--out", tmp_path / "run", *QUICK)
+    assert ended.code == 0, ended.said
+    assert "Chosen for 60 pairs: tiny" in ended.said
+
+
 def test_one_pair(dragoman: CommandLine, tmp_path: Path) -> None:
     """A corpus of one pair is learnt."""
     (tmp_path / "a").write_text("hello world\n", encoding="utf-8")

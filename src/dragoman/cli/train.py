@@ -1,5 +1,6 @@
 """`dragoman train`: from texts to a model folder."""
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.train.job import Check
+    from dragoman.train.loop import Progress
     from dragoman.train.recipe import RunRecipe
     from dragoman.train.run import TrainResult
 
@@ -134,7 +136,24 @@ def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
             use = _use(recipe, result.folder)
             console.print(f"The best model so far can be used already:\n{use}")
         raise typer.Exit(INTERRUPTED)
+    if more := minutes_needed(recipe, result.progress):
+        console.print(
+            f"The time was up after {result.progress.step:,} of {recipe.train.max_steps:,} steps. "
+            f"To continue, run the same command with train.max_minutes={more}.",
+            markup=False,
+        )
     return result
+
+
+def minutes_needed(recipe: "RunRecipe", progress: "Progress") -> int | None:
+    """Return the minutes that all planned steps take at a run's speed; None if it had enough."""
+    planned, minutes = recipe.planned_steps, recipe.train.max_minutes
+    if planned is None or minutes is None or not 0 < progress.step < planned:
+        return None
+    if progress.seconds < 60 * minutes:  # something else ended it
+        return None
+    training = max(0.0, 60 * minutes - progress.prepared)  # the last validation came after it
+    return math.ceil((progress.prepared + training * planned / progress.step) / 60)
 
 
 def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
@@ -159,7 +178,7 @@ def _choose(
     from dragoman.tasks.recipes import build_recipe, build_sweep, read_recipe
     from dragoman.tasks.translate.auto import auto_recipe
     from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
-    from dragoman.train.start import resumed_recipe
+    from dragoman.train.start import begun_recipe
 
     texts = [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
     if texts:
@@ -175,25 +194,24 @@ def _choose(
     if names:
         read = read_recipe(names[0], overrides)
         return build_recipe(read), build_sweep(read)
-    given = dict(override.split("=", 1) for override in overrides)
     defaults = TranslateRecipe(data=DataConfig())
-    src, tgt = given.get("data.src"), given.get("data.tgt")
-    if src is None or tgt is None:
+    keys = ("data.", "start.", "out")  # the others lie over what is chosen
+    given = override_settings(defaults, [word for word in overrides if word.startswith(keys)])
+    data, start = given.data, given.start.model
+    if (data.src is None) != (data.tgt is None):
+        side = "--tgt" if data.tgt is None else "--src"
+        raise InputError(
+            f"{side} is missing: give the file with the translations of {data.src or data.tgt}"
+        )
+    if not data.named:
         override_settings(defaults, overrides)  # rejects unknown keys
-        if given_one := src or tgt:
-            side = "--tgt" if tgt is None else "--src"
-            raise InputError(
-                f"{side} is missing: give the file with the translations of {given_one}"
-            )
         raise InputError(
             "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
             "and --tgt with --out"
         )
-    start = given.get("start.model")
-    if start and (resumed := resumed_recipe(defaults, given.get("out"), start)):
-        return override_settings(resumed, overrides), ()
-    data, adapters = DataConfig(src=src, tgt=tgt), "start.lora.rank" in given
-    recipe = auto_recipe(data, "", start, adapters=adapters)
+    if start and not Path(start).exists() and (begun := begun_recipe(defaults, given.out)):
+        return override_settings(begun, overrides), ()
+    recipe = auto_recipe(data, "", start, adapters=given.start.lora.rank is not None)
     return override_settings(recipe, overrides), ()
 
 
@@ -235,6 +253,13 @@ def print_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     )
     if bill is not None and bill.seconds > LONG and recipe.train.max_minutes is None:
         console.print("Add train.max_minutes=30 to end after half an hour.", markup=False)
+    steps, planned = run.steps, rest.train.max_steps
+    if recipe.planned_steps and bill and steps and planned and steps < planned:
+        console.print(
+            f"train.max_minutes allows about {steps:,} of {planned:,} steps; all of them take "
+            f"about {format_time(bill.seconds * planned / steps)}.",
+            markup=False,
+        )
     return partial(check_batches, work, limit)
 
 

@@ -31,10 +31,12 @@ from dragoman.settings import Given, override_settings, read_settings
 from dragoman.tasks.task import TASKS, find_task, is_imported, train
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import TrainResult
-from dragoman.train.start import resumed_recipe, start_from
+from dragoman.train.start import begun_recipe, start_from
 
 DESCRIPTIVE = frozenset({"description", "expect", "out"})
 """Keys that describe a run and change nothing in it."""
+SIZES = ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
+"""Keys of `model` that make it small or large."""
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -97,19 +99,27 @@ def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:
 
 
 def build_recipe(given: Given) -> RunRecipe:
-    """Build the recipe that was read, without the runs of its table `sweep`."""
+    """Build the recipe that was read, without the runs of its table `sweep`.
+
+    Where it gives neither a size of the model nor a model folder, the task chooses what it leaves
+    out from the texts, if it can; a run with a checkpoint keeps what was chosen.
+    """
     given = replace(given, data={key: given.data[key] for key in given.data if key != "sweep"})
     task = given.data.get("task")
     if not (isinstance(task, str) and ("." in task or is_imported(task))):
         names = {name: name for name in TASKS}
         task = given.choose("task", names, default=next(iter(TASKS)))
-    recipe = find_task(task).recipe
-    start = given.get("start.model")
-    if not isinstance(start, str):
-        return given.build(recipe)
-    defaults = recipe()  # type: ignore[call-arg]  # the classes of the tasks have a default for each
-    resumed = resumed_recipe(defaults, given.get("out"), start)
-    return given.build(recipe, resumed or start_from(defaults, start))
+    found = find_task(task)
+    recipe, start, out = found.recipe, given.get("start.model"), str(given.get("out") or "")
+    if isinstance(start, str):
+        defaults = recipe()  # type: ignore[call-arg]  # all have a default in the tasks' classes
+        begun = None if Path(start).exists() else begun_recipe(defaults, out)
+        return given.build(recipe, begun or start_from(defaults, start))
+    built = given.build(recipe)
+    if found.choose is None or any(given.get(f"model.{size}") for size in SIZES):
+        return built
+    chosen = begun_recipe(built, out) or found.choose(built)
+    return replace(given.build(recipe, chosen), description=chosen.description)
 
 
 Settings = Mapping[str, Any]

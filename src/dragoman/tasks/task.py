@@ -100,6 +100,8 @@ class Task:
     use: str
     """The command that a trained model is for, unless its recipe says; `{folder}` stands for its
     folder."""
+    choose: Callable[[Any], RunRecipe] | None = None
+    """Returns a recipe with sizes that suit its texts; None where the defaults hold."""
     load: "Callable[[Folder, Arithmetic], Any] | None" = None
     """From a model folder to the object that answers; None where a model answers nothing."""
     evaluate: Callable[[Path, EvaluationData], Report] | None = None

@@ -35,7 +35,8 @@ class TrainConfig:
     schedule: Literal["noam", "inverse-sqrt", "cosine", "linear", "constant"] = "linear"
     """Decay of the learning rate after warm-up; cosine and linear reach 0 at the end of the run."""
     warmup_steps: Index = 500
-    """Number of steps in which the learning rate rises from 0 to its peak."""
+    """Number of steps in which the learning rate rises from 0 to its peak; a rate that falls to 0
+    rises faster where max_minutes ends the run before five times as many."""
     beta1: BelowOne = 0.9
     """Adam's decay rate of the first moment."""
     beta2: BelowOne = 0.98

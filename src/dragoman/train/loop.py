@@ -16,6 +16,9 @@ from dragoman.train.job import Validation, is_better
 from dragoman.train.step import Skipped, StepResult
 from dragoman.wording import counted
 
+LONGEST_WARM_UP = 0.2
+"""Share of the time of a run with `max_minutes` that its warm-up takes at most."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
@@ -24,6 +27,8 @@ class Progress:
     step: int = 0
     seconds: float = 0.0
     """Wall time spent, over all resumptions."""
+    prepared: float = 0.0
+    """Those of them before the first step: tokenization and the like; 0 in old checkpoints."""
     tokens: int = 0
     """Tokens seen, without padding."""
     best: dict[str, float] | None = None
@@ -43,14 +48,32 @@ class Progress:
         if (
             min(*counts, self.skipped, self.skipped_in_row) < 0
             or not 0.0 <= self.seconds < math.inf
+            or not 0.0 <= self.prepared < math.inf
         ):
             raise ValueError(f"no run stands at {self}")
 
     def done(self, config: TrainConfig) -> float:
         """How much of the run is over: the nearest of its limits decides, 0 to 1."""
         by_steps = self.step / config.max_steps if config.max_steps else 0.0
-        by_time = self.seconds / 60 / config.max_minutes if config.max_minutes else 0.0
-        return min(1.0, max(by_steps, by_time))
+        return min(1.0, max(by_steps, self.done_by_clock(config)))
+
+    def done_by_clock(self, config: TrainConfig) -> float:
+        """Return how much of the time for steps is over, 0 to 1; 0 without `max_minutes`."""
+        if config.max_minutes is None:
+            return 0.0
+        available = max(1e-9, 60 * config.max_minutes - self.prepared)  # preparing may take it all
+        return min(1.0, max(0.0, (self.seconds - self.prepared) / available))
+
+    def next_step(self, config: TrainConfig) -> float:
+        """Return where the next step is in the schedule: 1 at first, 2 after one step, and so on.
+
+        For a rate that falls to 0 the clock counts too: the schedule is ahead of the steps where
+        they would take more than `LONGEST_WARM_UP` of the time to warm up.
+        """
+        if config.max_minutes is None or not config.decays_to_zero:
+            return self.step + 1
+        risen = self.done_by_clock(config) / LONGEST_WARM_UP
+        return max(self.step + 1, config.warmup_steps * risen)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -122,6 +145,8 @@ def fit(
     schedule and is followed by no validation and no checkpoint.
     """
     before = progress.seconds
+    if progress.step == 0:
+        progress.prepared = before + time.monotonic() - started
     while (reason := stop_reason(progress)) is None:
         result = take_step(progress)
         progress.seconds = before + time.monotonic() - started

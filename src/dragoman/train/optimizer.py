@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dragoman.train.config import TrainConfig
 
 
-def learning_rate(config: TrainConfig, step: int, done: float, d_model: int) -> float:
+def learning_rate(config: TrainConfig, step: float, done: float, d_model: int) -> float:
     """Return the rate of step `step` (the first is 1), `done` of the run being over (0 to 1).
 
     ============ ================================================================

@@ -17,6 +17,8 @@ from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 
 DATA_VARIABLE = "DRAGOMAN_DATA"
+MOST_STEPS = 100_000
+"""Ends a run whose recipe sets no `max_steps`."""
 NEIGHBOUR = Path("../shared/data")  # where a checkout's data may lie beside it
 
 
@@ -134,7 +136,7 @@ class RunRecipe:
     """How text becomes pieces."""
     model: ModelConfig
     """The architecture."""
-    train: TrainConfig = field(default_factory=lambda: TrainConfig(max_steps=100_000))
+    train: TrainConfig = field(default_factory=lambda: TrainConfig(max_steps=MOST_STEPS))
     """How it learns."""
     start: StartConfig = field(default_factory=StartConfig)
     """What it starts from."""
@@ -153,6 +155,11 @@ class RunRecipe:
     def metric(self) -> str:
         """What the best model is chosen by; of all but the loss, more is better."""
         return self.train.metric or (*self.metrics, "loss")[0]
+
+    @property
+    def planned_steps(self) -> int | None:
+        """The steps of the whole schedule; None where the recipe sets no `max_steps`."""
+        return None if self.train.max_steps == MOST_STEPS else self.train.max_steps
 
     @property
     def own_task(self) -> str | None:

@@ -123,7 +123,7 @@ class ConsoleReport(Observer):
         line += f"rate {result.learning_rate:.2e}, "
         done = progress.done(self._config)
         if speed and done > 0:
-            line += f"{clock(progress.seconds * (1 / done - 1))} left, "
+            line += f"{clock((progress.seconds - progress.prepared) * (1 / done - 1))} left, "
         return f"{line}validation: {self._validation}"
 
 

@@ -88,7 +88,7 @@ def run_recipe(
     `estimate` is called once the run can begin, before a text is read. `assemble` then makes the
     job, and what `estimate` returned may reject its model and batches before anything large is
     made. A run limited by steps that is killed at any moment, and gone on with, ends with the bits
-    of one that was not; under `max_minutes` the falling learning rate follows the clock.
+    of one that was not; under `max_minutes` a falling rate and its warm-up follow the clock.
     Raises InputError for whatever is wrong with the recipe, its data or its folder, DragomanError
     for losses that are not finite, a full disk and a lack of memory; the checkpoints written before
     stay whole.
@@ -248,8 +248,8 @@ class Parts:
         config = self.recipe.train
         draw = partial(self.world.draw, self.job.batches, config.accumulate)
         group = [batch.to(self.device) for batch in self.world.together(draw)]
-        done = progress.done(config)
-        rate = learning_rate(config, progress.step + 1, done, self.job.config.model.d_model)
+        step, done = progress.next_step(config), progress.done(config)
+        rate = learning_rate(config, step, done, self.job.config.model.d_model)
         before = random_state()
         with within_memory(lambda: self.too_large(group)):
             result = self.stepper(group, rate)

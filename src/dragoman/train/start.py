@@ -48,15 +48,10 @@ def start_from(recipe: RecipeT, folder: str) -> RecipeT:
     return replace(recipe.taking_over(config), model=model, start=start)
 
 
-def resumed_recipe(defaults: RecipeT, out: object, folder: str) -> RecipeT | None:
-    """Return the recipe of the run in `out` where `folder`, from which it started, is gone.
-
-    None where the folder is there, or no run has a checkpoint.
-    """
-    run = RunFolder(Path(str(out)))
-    if Path(folder).exists() or not checkpoints(run.checkpoints):
-        return None
-    return run.begun(defaults)
+def begun_recipe(kind: RecipeT, out: str) -> RecipeT | None:
+    """Return the recipe, of this kind, of the run in `out`; None where no run has a checkpoint."""
+    run = RunFolder(Path(out))
+    return run.begun(kind) if out and checkpoints(run.checkpoints) else None
 
 
 def start_folder(recipe: RunRecipe) -> Path:

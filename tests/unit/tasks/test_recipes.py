@@ -295,6 +295,39 @@ def test_a_recipe_that_starts_from_a_model(here: Path) -> None:
         check_start(load_recipe("my.toml", ("start.model=model", "model.d_model=32")))
 
 
+LAYOUTS = {
+    "parallel": "[data]\nsrc = 'a.en'\ntgt = 'a.zh'\n",
+    "parallel-corpus": "[[data.corpora]]\nsrc = 'a.en'\ntgt = 'a.zh'\n",
+    "tsv": "[[data.corpora]]\ntsv = 'a.tsv'\n",
+    "jsonl": "[[data.corpora]]\njsonl = 'a.jsonl'\n",
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sizes_follow_the_texts_whatever_their_layout(here: Path, layout: str) -> None:
+    """A recipe that names texts and no size is the one that is chosen for two parallel files."""
+    for folder, text in {"a.en": "x\n", "a.zh": "y\n", "a.tsv": "x\ty\n"}.items():
+        write(here / folder, text * 20)
+    write(here / "a.jsonl", '{"src": "x", "tgt": "y"}\n' * 20)
+    write(here / "my.toml", 'description = "Mine."\n' + LAYOUTS[layout])
+    found = load_pairs("my.toml", ("out=run", "model.dropout=0.2", "train.max_minutes=5"))
+    chosen = auto_recipe(DataConfig(src="a.en", tgt="a.zh"), "run")
+    assert found.description == f"Mine. {chosen.description}"
+    assert found.model == replace(chosen.model, dropout=0.2)
+    assert found.train == replace(chosen.train, max_minutes=5)
+    assert (found.tokenizer, found.batch) == (chosen.tokenizer, chosen.batch)
+    assert load_pairs("my.toml", ("model.d_model=64",)).model.num_encoder_layers == 6
+
+
+def test_sizes_of_texts_that_are_not_here(here: Path) -> None:
+    """A recipe whose texts are elsewhere has the defaults, and the run says what is missing."""
+    write(here / "my.toml", LAYOUTS["tsv"])
+    recipe = load_pairs("my.toml")
+    assert recipe.model.d_model == 512
+    with pytest.raises(InputError, match=r"no file a\.tsv"):
+        recipe.data.check()
+
+
 def test_made_texts_need_no_files(here: Path, tmp_path: Path) -> None:
     """Data that the package writes are there when the run asks, and not before."""
     data = load_pairs("numbers", ("data.made.train=30", "data.made.valid=5")).data

@@ -6,11 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.train.made import CONFIG, RESULT, Watcher
 
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
-from dragoman.train.loop import Interrupt, Observer, Progress, Saver, Validator, fit, stop_rule
+from dragoman.train.loop import (
+    LONGEST_WARM_UP,
+    Interrupt,
+    Observer,
+    Progress,
+    Saver,
+    Validator,
+    fit,
+    stop_rule,
+)
 from dragoman.train.step import StepResult
 
 
@@ -19,15 +30,17 @@ def run(
     observers: list[Observer],
     progress: Progress | None = None,
     interrupt: Interrupt | None = None,
+    started: float | None = None,
 ) -> tuple[str, Progress]:
     """Run the loop with steps that do nothing."""
     progress = progress or Progress()
+    started = time.monotonic() if started is None else started
 
     def take_step(_: Progress) -> StepResult:
         return RESULT
 
     rule = stop_rule(config, interrupt or Interrupt())
-    return fit(progress, take_step, rule, observers, started=time.monotonic()), progress
+    return fit(progress, take_step, rule, observers, started=started), progress
 
 
 def make_validator(
@@ -124,6 +137,34 @@ def test_stop_reasons(progress: Progress, reason: str | None) -> None:
 def test_how_much_is_done(config: TrainConfig, done: float) -> None:
     """The nearest limit decides how much of a run is over, never more than all of it."""
     assert Progress(step=25, seconds=60.0).done(config) == done
+
+
+def test_preparing_is_no_part_of_the_time_for_steps() -> None:
+    """The schedule begins at the first step, whatever came before it, and ends with the clock."""
+    _, progress = run(TrainConfig(max_steps=1), [], started=time.monotonic() - 30)
+    assert 30 <= progress.prepared <= progress.seconds
+    _, after = run(TrainConfig(max_steps=2), [], progress, started=time.monotonic() - 30)
+    assert after.prepared == progress.prepared
+    config = TrainConfig(max_minutes=2)
+    assert Progress(step=1, seconds=75.0, prepared=30.0).done(config) == 0.5
+    assert Progress(step=1, seconds=30.0, prepared=30.0).done(config) == 0.0
+    assert Progress(seconds=0.0, prepared=30.0).done(config) == 0.0
+    assert Progress(seconds=0.0, prepared=130.0).done(config) == 0.0
+    assert Progress(step=1, seconds=150.0, prepared=130.0).done(config) == 1.0
+    assert Progress(seconds=60.0).done_by_clock(TrainConfig(max_steps=2)) == 0.0
+
+
+@given(step=st.integers(0, 500), minutes=st.floats(0, 5))
+def test_a_clock_shortens_the_warm_up(step: int, minutes: float) -> None:
+    """A rate that falls to 0 rises with the steps or the clock, whichever is ahead; others with
+    the steps alone, and so do all without a clock.
+    """
+    config = TrainConfig(max_minutes=5, max_steps=1000, warmup_steps=200)
+    progress = Progress(step=step, seconds=60 * minutes)
+    risen = progress.next_step(config) / config.warmup_steps
+    assert risen == pytest.approx(max((step + 1) / 200, minutes / 5 / LONGEST_WARM_UP))
+    for other in (replace(config, schedule="constant"), replace(config, max_minutes=None)):
+        assert progress.next_step(other) == step + 1
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

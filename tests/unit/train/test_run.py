@@ -30,6 +30,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.folder import load_model
 from dragoman.nn import FeedForward
+from dragoman.tasks.recipes import load_recipe
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.train.checkpoint import average_weights
 from dragoman.train.device import choose_precision, machine_of
@@ -297,6 +298,39 @@ def test_another_machine_is_told(recipe: TranslateRecipe, differs: str | None) -
     assert not result.interrupted
     changed = f"this machine has {differs} {machine.get(differs)} (was another), so"
     assert ("this machine has" in said) == (changed in said) == bool(differs)
+
+
+def test_a_warm_up_longer_than_the_clock(recipe: TranslateRecipe) -> None:
+    """A run at half of its minutes has a rate at half of the peak, though its warm-up is not over.
+
+    So it goes on with a checkpoint that does not say how long preparing took.
+    """
+    train = replace(recipe.train, max_minutes=1e6, max_steps=9, warmup_steps=1000)
+    limited = replace(recipe, train=train)
+    interrupt(limited, 3, [1])
+    state = saved(limited)[-1] / "state.json"
+    content = json.loads(state.read_text(encoding="utf-8"))
+    content["progress"]["seconds"] = 30e6
+    content["progress"].pop("prepared", None)
+    state.write_text(json.dumps(content), encoding="utf-8")
+    run(limited, *range(9))
+    lines = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")
+    rates = [
+        step["learning_rate"] for step in map(json.loads, lines.splitlines()) if "loss" in step
+    ]
+    assert rates[0] == pytest.approx(train.learning_rate / 1000, rel=0.01)
+    assert rates[3:5] == pytest.approx([train.learning_rate / 2] * 2, rel=0.01)
+
+
+def test_a_run_keeps_the_sizes_that_it_began_with(recipe: TranslateRecipe, tmp_path: Path) -> None:
+    """A recipe without sizes resumes its run, whatever would be chosen for its texts today."""
+    run(change(recipe, max_steps=2), 1, 2)
+    path = tmp_path / "own.toml"
+    data = f'src = "{recipe.data.src}"\ntgt = "{recipe.data.tgt}"\ncache = "{recipe.data.cache}"'
+    path.write_text(f"[data]\n{data}\n[train]\nmax_steps = 4\n", encoding="utf-8")
+    resumed = load_recipe(str(path), [f"out={recipe.out}"])
+    assert resumed == change(recipe, max_steps=4)
+    assert load_recipe(str(path)).model.d_model == 128
 
 
 def test_the_card_says_that_a_run_is_unfinished(recipe: TranslateRecipe) -> None:

@@ -1,4 +1,4 @@
-"""A recipe for two files and nothing else: sizes chosen from the data and the machine."""
+"""A recipe for texts and nothing else: sizes chosen from the data and the machine."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -97,6 +97,21 @@ def auto_recipe(
         f"{size.vocab_size:,} pieces, {passes:,.0f} passes; {threads} to train with."
     )
     return replace(recipe, description=description, train=train)
+
+
+def choose_sizes(recipe: TranslateRecipe) -> TranslateRecipe:
+    """Return what `auto_recipe` chooses for the texts of a recipe, described after its own words.
+
+    The recipe itself where texts are missing, which the run reports, or written by the package.
+    """
+    try:
+        recipe.data.check()
+    except InputError:
+        return recipe
+    if not recipe.data.named:
+        return recipe
+    chosen = auto_recipe(recipe.data, recipe.out)
+    return replace(chosen, description=f"{recipe.description} {chosen.description}".strip())
 
 
 def _num_batches(recipe: TranslateRecipe, num_pairs: int, tokenizers: Tokenizers | None) -> float:

@@ -15,6 +15,7 @@ from dragoman.models.folder import read_config
 from dragoman.models.plan import Planner
 from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.task import EvaluationData, Report, Task
+from dragoman.tasks.translate.auto import choose_sizes
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.tasks.translate.job import TranslateJob, assemble, batch_loss
 from dragoman.tasks.translate.recipe import TranslateRecipe
@@ -171,6 +172,7 @@ TASK = Task(
         as_trained=_as_trained,
     ),
     use="dragoman translate {folder} < FILE",
+    choose=choose_sizes,
     load=Translator.of,
     evaluate=evaluate_translator,
     measured_on=("src", "ref"),
