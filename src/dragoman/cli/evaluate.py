@@ -17,7 +17,8 @@ from dragoman.cli.output import (
     print_items,
     to_json,
 )
-from dragoman.cli.pipes import check_output, progress_of, say
+from dragoman.cli.pipes import check_output, say
+from dragoman.cli.progress import progress_of
 from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
 from dragoman.files.writing import replacing

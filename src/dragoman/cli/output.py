@@ -27,10 +27,10 @@ from dragoman.cli.pipes import (
     is_typed,
     lines_from,
     open_stdout,
-    progress_of,
     say,
     to_stdout,
 )
+from dragoman.cli.progress import progress_of
 from dragoman.data.corpus import Finding
 from dragoman.errors import InputError
 from dragoman.files.writing import locked, replacing

@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cli import pipes
+from dragoman.cli import progress
 from dragoman.cli.output import Lines
-from dragoman.cli.pipes import InputLines, Talk, lines_from, pace_of, progress_of
+from dragoman.cli.pipes import InputLines, Talk, lines_from
+from dragoman.cli.progress import pace_of, progress_of
 from dragoman.errors import InputError
 from dragoman.tasks.lines import windows
 
@@ -69,7 +70,7 @@ def test_lines_tell_the_progress_where_there_is_no_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A log gets a line now and then: how many are done, of how many, and the rate."""
-    monkeypatch.setattr("dragoman.cli.pipes.INTERVAL", 0.0)
+    monkeypatch.setattr("dragoman.cli.progress.INTERVAL", 0.0)
     with progress_of("abc", "lines", total=3) as shown:
         assert list(shown) == ["a", "b", "c"]
     first, *_, last = capsys.readouterr().err.splitlines()
@@ -117,9 +118,9 @@ def test_the_number_of_answers_follows_from_what_was_read(
         seen.append((completed, pace[1]))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipes, "pace_of", lambda done, _, left: (done, left))
+        patch.setattr(progress, "pace_of", lambda done, _, left: (done, left))
         share = lambda: read / whole if whole else None  # noqa: E731 -- it reads like one
-        items = pipes._timed(answered(), show, total=None, before=before, share=share)
+        items = progress._timed(answered(), show, total=None, before=before, share=share)
         assert list(items) == list(range(before, whole))
     assert [completed for completed, _ in seen] == list(range(before + 1, whole + 1))
     for completed, left in seen:
