@@ -114,8 +114,8 @@ def test_the_command_writes_a_vector_for_each_line(
     objects = [json.loads(line) for line in as_json.out.splitlines()]
     assert np.array_equal(np.array([one["vector"] for one in objects], np.float32), expected)
     assert [one["flags"] for one in objects] == [[], [], ["empty"], ["max_length"]]
-    for done in (text, array):
-        assert "1 cut at the length limit" in done.err
+    for done, cut in ((text, "1 (line 4) cut"), (array, "1 cut")):
+        assert f"{cut} at the length limit" in done.err
         assert "1 empty" in done.err
     assert "does not say how to pool" not in text.err
 

@@ -271,20 +271,24 @@ class InputLines(Iterator[Item]):
 
 
 @contextmanager
-def lines_from(file: Path | str | None) -> Iterator[InputLines[str]]:
-    """The lines of a file, compressed or not, of a text, or of standard input."""
+def lines_from(file: Path | str | None, *, strict: bool = True) -> Iterator[InputLines[str]]:
+    """The lines of a file, of a text, or of standard input; `strict` as in `decode_lines`."""
     if file is None:
         if is_typed(file):
             end = "Ctrl-Z and Enter end" if sys.platform == "win32" else "Ctrl-D ends"
             say(f"Type a line and press Enter; {end} the input.")
-        stdin = _arriving(_stdin().buffer)
-        yield InputLines(decode_lines(cast("BinaryIO", stdin), "standard input"), stdin)
+        yield _decoding(_stdin().buffer, "standard input", strict=strict)
     elif isinstance(file, str):
         yield InputLines(iter(file.removesuffix("\n").split("\n")))
     else:
-        with open_bytes(file) as opened:
-            stream = _arriving(opened)
-            yield InputLines(decode_lines(cast("BinaryIO", stream), str(file)), stream)
+        with open_bytes(file) as stream:
+            yield _decoding(stream, str(file), strict=strict)
+
+
+def _decoding(stream: BinaryIO, name: str, *, strict: bool) -> InputLines[str]:
+    arriving = _arriving(stream)
+    lines = decode_lines(cast("BinaryIO", arriving), name, strict=strict)
+    return InputLines(lines, arriving)
 
 
 @contextmanager
@@ -298,7 +302,7 @@ def to_stdout(end: str = "\n") -> Iterator[Write]:
 
     def write(text: str) -> None:
         try:
-            stdout.buffer.write(f"{text}{end}".encode())
+            stdout.buffer.write(f"{text}{end}".encode(errors="replace"))
             stdout.buffer.flush()
         except OSError as error:
             _silence(stdout)
