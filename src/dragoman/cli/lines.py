@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 PlainLines = Annotated[
     bool,
-    option("Translate a document (HTML, subtitles, PO, ...) line by line as it is.", "--plain"),
+    option("Read a document (HTML, subtitles, PO, ...) line by line as it is.", "--plain"),
 ]
 NoSplit = Annotated[
     bool,

@@ -200,6 +200,11 @@ def test_a_document_is_no_lines(
     assert_refused(run("translate", model, file), "add --plain")
     done = run("translate", model, file, "--plain")
     assert (done.code, len(done.lines)) == (0, len(lines))
+    good = write(tmp_path / "good", LINES[:1] * len(lines))
+    for src, ref in ((file, good), (good, file)):
+        call: list[str | Path] = ["evaluate", model, "--src", src, "--ref", ref]
+        assert_refused(run(*call), f"{file} is a", "add --plain")
+        assert run(*call, "--plain").code == 0
     if "." not in name:
         piped = run("translate", model, stdin=file.read_bytes())
         assert_refused(piped, "standard input is a subtitle file")
