@@ -11,7 +11,7 @@ from dragoman.cli.inspect_runs import is_run, print_comparison
 from dragoman.cli.inspect_text import Choices, inspect_folder
 from dragoman.cli.output import ModelFolder, option, print_items, to_json
 from dragoman.cli.pipes import check_spares_model, lines_from, say
-from dragoman.errors import InputError
+from dragoman.errors import InputError, escaped
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
     facts.add_row("folder", f"{folder} ({made})")
     for name, value in _architecture(config).items():
         facts.add_row(name, value)
-    facts.add_row("files", ", ".join(sorted(path.name for path in folder.iterdir())))
+    facts.add_row("files", escaped(", ".join(sorted(path.name for path in folder.iterdir()))))
     table = Table("part", "parameters", "share")
     table.columns[1].justify = table.columns[2].justify = "right"
     total = sum(parts.values())

@@ -34,7 +34,7 @@ from dragoman.cli.pipes import (
 )
 from dragoman.cli.progress import progress_of
 from dragoman.data.corpus import Finding
-from dragoman.errors import InputError
+from dragoman.errors import InputError, escaped
 from dragoman.files.writing import locked, replacing
 from dragoman.plain import Plain, without_nan
 from dragoman.wording import counted
@@ -108,7 +108,7 @@ def print_items(items: Iterable[Item]) -> None:
     from rich.table import Table
 
     console = Console(highlight=False, markup=False, emoji=False)
-    with to_stdout() as write:
+    with to_stdout(styled=True) as write:
         for item in items:
             if isinstance(item, str):
                 write(item)
@@ -121,7 +121,7 @@ def print_items(items: Iterable[Item]) -> None:
                 for column in table.columns[1:]:
                     column.justify = "right"
                 for row in item[1:]:
-                    table.add_row(*row)
+                    table.add_row(*map(escaped, row))
                 with console.capture() as captured:
                     console.print(table)
                 write(captured.get().rstrip("\n"))

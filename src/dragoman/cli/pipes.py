@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO, TypeVar, cast
 
 import typer
 
-from dragoman.errors import DragomanError, InputError
+from dragoman.errors import DragomanError, InputError, escaped
 from dragoman.files.reading import COMPRESSED, decode_lines, longest_line, open_bytes
 from dragoman.files.writing import names_device
 
@@ -292,15 +292,19 @@ def _decoding(stream: BinaryIO, name: str, *, strict: bool) -> InputLines[str]:
 
 
 @contextmanager
-def to_stdout(end: str = "\n") -> Iterator[Write]:
+def to_stdout(end: str = "\n", *, styled: bool = False) -> Iterator[Write]:
     """What writes text with an end to it, in UTF-8 and at once, to standard output.
 
-    A reader that has gone away (`| head`) ends the command quietly, with exit code 1. Raises
-    DragomanError where nothing can be written, as on a full disk.
+    A terminal would obey control characters, so it gets escapes of them, unless the text is
+    `styled` by the program itself; files and pipes get the text as it is. A reader that has gone
+    away (`| head`) ends the command quietly, with exit code 1. Raises DragomanError where nothing
+    can be written, as on a full disk.
     """
     stdout = open_stdout()
+    harmless = stdout.isatty() and not styled
 
     def write(text: str) -> None:
+        text = escaped(text, keep="\n\t") if harmless else text
         try:
             stdout.buffer.write(f"{text}{end}".encode(errors="replace"))
             stdout.buffer.flush()
