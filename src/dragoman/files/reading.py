@@ -121,12 +121,12 @@ def read_own(path: Path, most: int = LARGEST_FILE) -> bytes:
     """The bytes of a file that belongs to its folder, to be copied out of it.
 
     A link is followed to a file of the same folder, or to the `blobs` of the cache of
-    huggingface_hub in which the folder is a snapshot. Raises InputError for a link to elsewhere: a
-    folder could have any file of this machine copied into a model that is then published. Raises
-    InputError as `read_file` does.
+    huggingface_hub in which the folder is a snapshot or a part of one. Raises InputError for a link
+    to elsewhere: a folder could have any file of this machine copied into a model that is then
+    published. Raises InputError as `read_file` does.
     """
     folder, target = path.parent.resolve(), path.resolve()
-    cache = folder.parent.parent if folder.parent.name == "snapshots" else None
+    cache = next((each.parent for each in folder.parents[:2] if each.name == "snapshots"), None)
     if target.parent != folder and (cache is None or target.parent != cache / "blobs"):
         raise InputError(f"{path} is a link out of its folder; replace it with the file.")
     return read_file(target, most)
