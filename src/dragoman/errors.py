@@ -27,13 +27,17 @@ class DragomanError(Exception):
     exit_code = 1
 
     def __init__(self, sentence: str) -> None:
-        super().__init__("".join(map(_on_one_line, sentence)))
+        super().__init__(escaped(sentence))
 
 
-def _on_one_line(char: str) -> str:
-    """The character, or its escape: of line breaks, control characters and lone surrogates."""
-    breaks = unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"}
-    return repr(char)[1:-1] if breaks else char
+def escaped(text: str, keep: str = "") -> str:
+    """Escape line breaks, control characters and lone surrogates, except those in `keep`."""
+
+    def shown(char: str) -> str:
+        breaks = char not in keep and unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"}
+        return repr(char)[1:-1] if breaks else char
+
+    return "".join(map(shown, text))
 
 
 class InputError(DragomanError):

@@ -12,6 +12,8 @@ from tests.parity.test_foreign_answers import ENCODER, HARD, LINES, make, read_t
 from tests.system.cli.command import Run
 
 import dragoman
+from dragoman.convert.published import take_over
+from dragoman.convert.targets import convert
 from dragoman.errors import InputError
 
 TEXTS = ["", *LINES, *HARD, " ".join(SENTENCES)]
@@ -114,10 +116,39 @@ def test_the_command_writes_a_vector_for_each_line(
     objects = [json.loads(line) for line in as_json.out.splitlines()]
     assert np.array_equal(np.array([one["vector"] for one in objects], np.float32), expected)
     assert [one["flags"] for one in objects] == [[], [], ["empty"], ["max_length"]]
-    for done in (text, array):
-        assert "1 cut at the length limit" in done.err
+    for done, cut in ((text, "1 (line 4) cut"), (array, "1 cut")):
+        assert f"{cut} at the length limit" in done.err
         assert "1 empty" in done.err
     assert "does not say how to pool" not in text.err
+
+
+def test_a_converted_folder_pools_as_before(tmp_path: Path) -> None:
+    """And it goes back; from the cache of a Hub as well."""
+    blobs, theirs = tmp_path / "blobs", tmp_path / "snapshots" / "0123abc"
+    theirs.mkdir(parents=True)
+    sentence_folder(theirs, {"pooling_mode": "max"})
+    (theirs / "1_Pooling").rename(blobs)
+    (theirs / "1_Pooling").mkdir()
+    (theirs / "1_Pooling" / "config.json").symlink_to("../../../blobs/config.json")
+    expected = dragoman.load(theirs, device="cpu").embed(TEXTS[:3])
+    take_over(theirs, tmp_path / "ours")
+    assert np.allclose(dragoman.load(tmp_path / "ours", device="cpu").embed(TEXTS[:3]), expected)
+    convert(tmp_path / "ours", tmp_path / "back", "huggingface")
+    assert (tmp_path / "back" / "1_Pooling" / "config.json").read_bytes() == (
+        blobs / "config.json"
+    ).read_bytes()
+    assert not (tmp_path / "back" / "pooling.json").exists()
+
+
+def test_a_pooling_elsewhere_is_not_taken_over(tmp_path: Path) -> None:
+    """A link to a folder of somebody's settings is not followed into what is published."""
+    (tmp_path / "theirs").mkdir()
+    sentence_folder(tmp_path / "theirs", {"pooling_mode": "max"})
+    (tmp_path / "theirs" / "1_Pooling").rename(tmp_path / "private")
+    (tmp_path / "theirs" / "1_Pooling").symlink_to(tmp_path / "private")
+    take_over(tmp_path / "theirs", tmp_path / "ours")
+    with pytest.raises(InputError, match=r"has no 1_Pooling/config\.json"):
+        dragoman.load(tmp_path / "ours", device="cpu")
 
 
 def test_a_prompt_and_lowercasing_are_the_folders(tmp_path: Path) -> None:

@@ -31,8 +31,10 @@ from transformers import (
 )
 
 from dragoman.errors import InputError
+from dragoman.models.folder import load_model
 from dragoman.models.foreign.files import load_foreign, read_checkpoint
 from dragoman.models.foreign.marian import LAYER
+from dragoman.models.foreign.origin import ORIGIN, give_back, keep_origin
 
 KINDS: dict[str, tuple[type[PreTrainedModel], dict[str, Any]]] = {
     "marian": (MarianMTModel, {**MARIAN, "scale_embedding": True, "activation_function": "swish"}),
@@ -116,6 +118,29 @@ def test_a_new_t5_without_ties_has_the_embedding_as_its_output(tmp_path: Path) -
     assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
     wanted = T5ForConditionalGeneration.from_pretrained(tmp_path).eval()
     assert_same_logits(*both_logits(tmp_path, wanted))
+
+
+@pytest.mark.parametrize("keys", [{}, {"tie_word_embeddings": False}])
+@torch.no_grad()
+def test_an_output_of_its_own_is_taken_whatever_t5_says_of_ties(
+    keys: dict[str, Any], tmp_path: Path
+) -> None:
+    """`transformers` does not tie what differs, and scales as the config says; ours goes back."""
+    folder, ours = tmp_path / "theirs", tmp_path / "ours"
+    made = make_theirs(T5ForConditionalGeneration, T5Config(**T5 | keys), torch.float32)
+    made.save_pretrained(folder)
+    stored = load_file(folder / "model.safetensors")
+    stored["lm_head.weight"] = torch.randn_like(stored["shared.weight"])
+    save_file(stored, folder / "model.safetensors", {"format": "pt"})
+    wanted = T5ForConditionalGeneration.from_pretrained(folder).eval()
+    assert torch.equal(wanted.lm_head.weight, stored["lm_head.weight"])
+    assert_same_logits(*both_logits(folder, wanted))
+    model, config = load_model(folder)
+    for name, content in keep_origin(folder, config, model.state_dict()).items():
+        (ours / name).parent.mkdir(parents=True, exist_ok=True)
+        content.save(ours / name)
+    back, _ = give_back(ours / ORIGIN, model.state_dict(), config.model)
+    assert all(torch.equal(back[name], tensor) for name, tensor in stored.items())
 
 
 # ---------------------------------------------------------------- Marian's own files

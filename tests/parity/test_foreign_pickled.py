@@ -252,6 +252,25 @@ def lying(file: Path) -> None:
             archive.writestr(name, content.replace(b"K\x02", b"J\xff\xff\xff\x7f"))
 
 
+def copying(*calls: bytes) -> Callable[[Path], None]:
+    """A list of pairs, and calls that copy it again and again."""
+    pairs = (
+        b"]q\x00(" + b"".join(b"J%b\x88\x86" % n.to_bytes(4, "little") for n in range(99)) + b"e"
+    )
+    names = b"ccollections\nOrderedDict\nq\x01ctorch\nFloatStorage\nq\x02"
+
+    def make(file: Path) -> None:
+        torch.save({}, file)
+        with zipfile.ZipFile(file) as archive:
+            members = {each.filename: archive.read(each) for each in archive.infolist()}
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, content in members.items():
+                bomb = b"\x80\x02(" + pairs + names + b"".join(calls) * 99 + b"t."
+                archive.writestr(name, bomb if name.endswith("data.pkl") else content)
+
+    return make
+
+
 def legacy(state: object) -> Callable[[Path], None]:
     """The form of 2020."""
     return lambda file: torch.save(state, file, _use_new_zipfile_serialization=False)
@@ -281,6 +300,13 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         "bytes, but its tensors 1,3",
     ),
     "lying": (lying, "is damaged"),
+    "copies": (copying(b"h\x01h\x00\x85R"), "by a call that could copy"),
+    "copies behind a mark": (copying(b"h\x01(h\x00\x88atR"), "by a call that could copy"),
+    "copies of a kept tuple": (copying(b"h\x00\x85q\x04h\x01h\x04R"), "call that could copy"),
+    "updates": (copying(b"h\x01)Rh\x00b"), "several objects by BUILD"),
+    "new objects": (copying(b"h\x01h\x00\x85\x81"), "an object by NEWOBJ"),
+    "storages": (copying(b"h\x02J\xff\xff\x00\x00\x85R"), "by a call that could copy"),
+    "sizes": (copying(b"ctorch\nSize\nh\x00\x85R"), "refers to torch.Size"),
     "compressed": (compressed, "is compressed"),
     "cut": (cut, "is damaged"),
     "sparse": (torch_saved({"a": torch.zeros(3, 3).to_sparse()}), "_rebuild_sparse_tensor"),

@@ -144,6 +144,17 @@ def test_the_length_of_a_decoder_is_that_of_its_class(
     assert len(generator.generate("A man in a hat", max_tokens=20).ids) == 20
 
 
+def test_a_decoder_never_writes_a_forbidden_sequence(tmp_path: Path) -> None:
+    """As its class, which goes another way at its last token."""
+    model, line = make_decoder(tmp_path, max_new_tokens=8), "A man"
+    given = read_tokenizer(tmp_path)(line, return_tensors="pt")["input_ids"]
+    keys = {"attention_mask": torch.ones_like(given)}
+    before = model.generate(given, **keys)[0, given.shape[1] :].tolist()
+    rewrite(tmp_path, bad_words_ids=[before[1:3]])
+    after = model.generate(given, **keys, bad_words_ids=[before[1:3]])[0, given.shape[1] :].tolist()
+    assert list(dragoman.load(tmp_path, device="cpu").generate(line).ids) == after != before
+
+
 def test_the_command_generates_as_the_library(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

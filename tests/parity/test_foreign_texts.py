@@ -153,6 +153,28 @@ def test_space_at_the_beginning_is_read_and_written_as_theirs(name: str, tmp_pat
     assert any(text.startswith(" ") for text in ours) == (name == "bart")
 
 
+@pytest.mark.parametrize("name", ["bart", "t5"])
+def test_space_at_the_beginning_is_scored_and_forced_as_theirs(name: str, tmp_path: Path) -> None:
+    """In sources, in given translations and in what a translation begins with."""
+    model = make_folder(tmp_path, name, num_beams=1)
+    tokenizer, translator = read_tokenizer(tmp_path), dragoman.load(tmp_path, device="cpu")
+    options = replace(translator.options, retry=False, split_sentences=False)
+    start = model.config.decoder_start_token_id
+    pairs = [(f"{a}A man.", f"{b}a dog") for a in ("", " ") for b in ("", " ")]
+    for (src, tgt), scored in zip(pairs, translator.score(pairs), strict=True):
+        src_ids = tokenizer(src, return_tensors="pt").input_ids
+        tgt_ids = [*tokenizer(tgt, add_special_tokens=False).input_ids, tokenizer.eos_token_id]
+        before = torch.tensor([[start, *tgt_ids]])
+        with torch.no_grad():
+            logits = model(input_ids=src_ids, decoder_input_ids=before[:, :-1]).logits[0]
+            (found,) = model.generate(src_ids, decoder_input_ids=before[:, :-1])
+        log_probs = logits.log_softmax(-1).gather(1, before[0, 1:, None])
+        assert scored.log_prob == pytest.approx(float(log_probs.sum()), abs=1e-3)
+        ours = translator.translate(src, prefix=tgt, options=options).text
+        text = tokenizer.decode(found, skip_special_tokens=True)
+        assert ours == " " * text.startswith(" ") + one_line(text)
+
+
 @pytest.mark.parametrize("name", ["m2m100", "nllb", "mbart50"])
 def test_a_model_of_many_languages_asks_which(name: str, tmp_path: Path) -> None:
     """No text in a language that nobody chose; a wrong code gets the nearest one."""

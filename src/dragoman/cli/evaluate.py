@@ -1,8 +1,10 @@
 """`dragoman evaluate`: how good a model is, by what its task is for."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from dragoman.cli.lines import PlainLines
 from dragoman.cli.output import (
     BATCH_TOKENS,
     BeamSize,
@@ -17,9 +19,11 @@ from dragoman.cli.output import (
     print_items,
     to_json,
 )
-from dragoman.cli.pipes import check_output, progress_of, say
+from dragoman.cli.pipes import check_output, say
+from dragoman.cli.progress import progress_of
 from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
+from dragoman.files.documents import reject_document
 from dragoman.files.writing import replacing
 
 if TYPE_CHECKING:
@@ -52,6 +56,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     device: Device = "auto",
     compute: Compute = "float32",
     verify: Verify = False,
+    plain: PlainLines = False,
 ) -> None:
     """Measure a model on a test set: translations, texts to predict, labels or tags.
 
@@ -81,6 +86,8 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     if [name for name, file in files.items() if file is not None] != list(task.measured_on):
         needed = " and ".join(f"--{name}" for name in task.measured_on)
         raise InputError(f"{model} is measured on {needed}; give {needed} and nothing else.")
+    for file in () if plain else filter(None, (src, ref)):
+        reject_document(file)
     check_output(hyp, model, src, ref, option="--hyp")
     decoding = {"beam_size": beam_size, "length_penalty": length_penalty}
     test = EvaluationData(
@@ -98,11 +105,15 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     report = task.evaluate(model, test)
     try:
         if hyp is not None and report.answers:
-            with replacing(hyp, "output") as part:
-                answers = "".join(f"{answer}\n" for answer in report.answers)
-                part.write_text(answers, encoding="utf-8", newline="\n")
+            _write(report.answers, hyp)
     finally:  # a full disk takes no scores along
         _print(report, as_json=as_json)
+
+
+def _write(answers: Sequence[str], file: Path) -> None:
+    with replacing(file, "output") as part:
+        lines = "".join(f"{answer}\n" for answer in answers)
+        part.write_text(lines, encoding="utf-8", newline="\n")
 
 
 def _print(report: "Report", *, as_json: bool) -> None:

@@ -122,7 +122,9 @@ def _load(model: Path, compute: str, device: str, *, verify: bool) -> "Generator
 
 def _prompts(prompt: str | None, file: Path | None) -> AbstractContextManager[InputLines[str]]:
     """The prompt of the command line, or lines."""
-    return lines_from(file) if prompt is None else nullcontext(InputLines(iter([prompt])))
+    if prompt is not None:
+        return nullcontext(InputLines(iter([prompt])))
+    return lines_from(file, strict=False)
 
 
 def _show(generator: "Generator", prompts: Iterable[str], options: "GenerationOptions") -> None:

@@ -1,7 +1,7 @@
 """`dragoman inspect`: what a model folder contains, what the model does with a text, two runs."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,8 @@ from dragoman.cli.inspect_runs import is_run, print_comparison
 from dragoman.cli.inspect_text import Choices, inspect_folder
 from dragoman.cli.output import ModelFolder, option, print_items, to_json
 from dragoman.cli.pipes import check_spares_model, lines_from, say
-from dragoman.errors import InputError
+from dragoman.errors import InputError, escaped
+from dragoman.files.reading import read_object
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def _inspect_folder(model: Path, *, as_json: bool) -> None:
     from dragoman.models.folder import as_saved, load_model
 
     loaded, config = load_model(model)
+    config = _with_languages(config, model)
     parts = count_parameters(config.model)
     if as_json:
         weights = {name: list(value.shape) for name, value in loaded.named_parameters()}
@@ -148,6 +150,18 @@ def _inspect_folder(model: Path, *, as_json: bool) -> None:
         print_items([to_json(as_saved(config) | {"parameters": sizes, "weights": weights})])
     else:
         print_items([_shown(model, config, parts)])
+
+
+def _with_languages(config: "FolderConfig", folder: Path) -> "FolderConfig":
+    """The config with the languages of a model of Marian, which its tokenizer's settings name."""
+    from dragoman.models.foreign.origin import origin_of
+
+    if config.published is None or config.published.family != "marian" or config.src_lang:
+        return config
+    file = origin_of(folder, config) / "tokenizer_config.json"
+    said = read_object(file) if file.is_file() else {}
+    src, tgt = (said.get(key) for key in ("source_lang", "target_lang"))
+    return replace(config, src_lang=src and str(src), tgt_lang=tgt and str(tgt))
 
 
 def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
@@ -163,8 +177,8 @@ def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
         made = f"a folder of Hugging Face ({config.published.family}), read as it is"
     facts.add_row("folder", f"{folder} ({made})")
     for name, value in _architecture(config).items():
-        facts.add_row(name, value)
-    facts.add_row("files", ", ".join(sorted(path.name for path in folder.iterdir())))
+        facts.add_row(name, escaped(value))
+    facts.add_row("files", escaped(", ".join(sorted(path.name for path in folder.iterdir()))))
     table = Table("part", "parameters", "share")
     table.columns[1].justify = table.columns[2].justify = "right"
     total = sum(parts.values())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dragoman.cli.flags import FLAGS, LISTED
+from dragoman.cli.flags import FLAGS
 from dragoman.cli.output import (
     BATCH_TOKENS,
     BeamSize,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 PlainLines = Annotated[
     bool,
-    option("Translate a document (HTML, subtitles, PO, ...) line by line as it is.", "--plain"),
+    option("Read a document (HTML, subtitles, PO, ...) line by line as it is.", "--plain"),
 ]
 NoSplit = Annotated[
     bool,
@@ -250,7 +250,6 @@ def _translate(
         results,
         lambda result: _translated(result, next(numbers), n_best, as_json=as_json),
         lambda result: (FLAGS[flag] for flag in result.flags),
-        listed=LISTED,
     )
 
 
@@ -376,9 +375,9 @@ def _tagged(result: "Tagging") -> str:
 
 
 def _counted(result: "Tagging") -> Iterator[str]:
-    """What the summary counts: spans by their labels, and texts with a word that was cut."""
+    """What the summary counts: spans by their labels, and texts that were not read in full."""
     yield from (span.label for span in result.spans)
-    yield from (FLAGS[flag] for flag in result.flags if flag == "max_length")
+    yield from (FLAGS[flag] for flag in result.flags if flag in ("max_length", "unreadable"))
 
 
 def _follows_blank(before: bytes, _line: bytes) -> bool:

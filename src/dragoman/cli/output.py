@@ -5,8 +5,9 @@ The file of `--output` is complete or absent: until the end its results are in `
 
 import json
 import os
+import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeVar
 
 import typer
 
+from dragoman.cli.flags import LISTED
 from dragoman.cli.pipes import (
     InputLines,
     Write,
@@ -27,12 +29,12 @@ from dragoman.cli.pipes import (
     is_typed,
     lines_from,
     open_stdout,
-    progress_of,
     say,
     to_stdout,
 )
+from dragoman.cli.progress import progress_of
 from dragoman.data.corpus import Finding
-from dragoman.errors import InputError
+from dragoman.errors import InputError, escaped
 from dragoman.files.writing import locked, replacing
 from dragoman.plain import Plain, without_nan
 from dragoman.wording import counted
@@ -94,9 +96,10 @@ def precision_of(compute: str, device: str) -> "Arithmetic":
 
 
 def to_json(result: Plain | Mapping[str, Any]) -> str:
-    """A result as one line of JSON."""
+    """A result as one line of JSON; control characters and lone surrogates are escaped."""
     plain = result.to_dict() if isinstance(result, Plain) else without_nan(dict(result))
-    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
+    return re.sub("[\x7f-\x9f\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_items(items: Iterable[Item]) -> None:
@@ -105,7 +108,7 @@ def print_items(items: Iterable[Item]) -> None:
     from rich.table import Table
 
     console = Console(highlight=False, markup=False, emoji=False)
-    with to_stdout() as write:
+    with to_stdout(styled=True) as write:
         for item in items:
             if isinstance(item, str):
                 write(item)
@@ -118,7 +121,7 @@ def print_items(items: Iterable[Item]) -> None:
                 for column in table.columns[1:]:
                     column.justify = "right"
                 for row in item[1:]:
-                    table.add_row(*row)
+                    table.add_row(*map(escaped, row))
                 with console.capture() as captured:
                     console.print(table)
                 write(captured.get().rstrip("\n"))
@@ -287,7 +290,7 @@ class Output:
 
 
 def _write(stream: BinaryIO, result: str) -> None:
-    stream.write(f"{result}\n".encode())
+    stream.write(f"{result}\n".encode(errors="replace"))
     stream.flush()
 
 
@@ -321,12 +324,11 @@ class Lines:
         count: Callable[[T], Iterable[str]],
         *,
         what: str = "line",
-        listed: Collection[str] = (),
     ) -> None:
         """Write each result as it comes, then report how many there were and how long it took.
 
         `show` makes the text of a result. `count` names what to count of it, such as its flags; of
-        those in `listed` the first line numbers are reported.
+        those in `LISTED` the first numbers are reported.
         When the command fails or is interrupted, it says how many are on standard output.
         """
         start, number, out = perf_counter(), 0, self.out
@@ -347,7 +349,7 @@ class Lines:
             raise
         taken = perf_counter() - start
         counts = (
-            f", {found if name in listed else format(found.count, ',')} {name}"
+            f", {found.told(what) if name in LISTED else format(found.count, ',')} {name}"
             for name, found in sorted(findings.items())
         )
         say(f"{counted(number, what)} in {taken:.1f} s{''.join(counts)}")
@@ -392,5 +394,5 @@ def each_line(
     out = Output.find(to.output, command, resume=to.resume, starts=starts)
     if not (to.overwrite or out.found):
         check_free(to.output)
-    with lines_from(given) as lines:
+    with lines_from(given, strict=False) as lines:
         yield Lines(lines, is_typed(given), out, lines.share)

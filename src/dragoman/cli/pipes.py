@@ -8,18 +8,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from select import select
-from time import monotonic, perf_counter
+from time import monotonic
 from typing import TYPE_CHECKING, BinaryIO, TextIO, TypeVar, cast
 
 import typer
 
-from dragoman.errors import DragomanError, InputError
+from dragoman.errors import DragomanError, InputError, escaped
 from dragoman.files.reading import COMPRESSED, decode_lines, longest_line, open_bytes
 from dragoman.files.writing import names_device
-from dragoman.wording import clock, short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,8 +30,6 @@ SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
 """How a text ends, and no name of a file."""
 PATH_LIKE = re.compile(r"[/\\]|\.\w+$")
 """A folder or an ending."""
-INTERVAL = 30.0
-"""Seconds between the lines that tell the progress where there is no terminal."""
 Write = Callable[[str], None]
 """Writes one result, line or piece of text."""
 
@@ -275,34 +271,42 @@ class InputLines(Iterator[Item]):
 
 
 @contextmanager
-def lines_from(file: Path | str | None) -> Iterator[InputLines[str]]:
-    """The lines of a file, compressed or not, of a text, or of standard input."""
+def lines_from(file: Path | str | None, *, strict: bool = True) -> Iterator[InputLines[str]]:
+    """The lines of a file, of a text, or of standard input; `strict` as in `decode_lines`."""
     if file is None:
         if is_typed(file):
             end = "Ctrl-Z and Enter end" if sys.platform == "win32" else "Ctrl-D ends"
             say(f"Type a line and press Enter; {end} the input.")
-        stdin = _arriving(_stdin().buffer)
-        yield InputLines(decode_lines(cast("BinaryIO", stdin), "standard input"), stdin)
+        yield _decoding(_stdin().buffer, "standard input", strict=strict)
     elif isinstance(file, str):
         yield InputLines(iter(file.removesuffix("\n").split("\n")))
     else:
-        with open_bytes(file) as opened:
-            stream = _arriving(opened)
-            yield InputLines(decode_lines(cast("BinaryIO", stream), str(file)), stream)
+        with open_bytes(file) as stream:
+            yield _decoding(stream, str(file), strict=strict)
+
+
+def _decoding(stream: BinaryIO, name: str, *, strict: bool) -> InputLines[str]:
+    arriving = _arriving(stream)
+    lines = decode_lines(cast("BinaryIO", arriving), name, strict=strict)
+    return InputLines(lines, arriving)
 
 
 @contextmanager
-def to_stdout(end: str = "\n") -> Iterator[Write]:
+def to_stdout(end: str = "\n", *, styled: bool = False) -> Iterator[Write]:
     """What writes text with an end to it, in UTF-8 and at once, to standard output.
 
-    A reader that has gone away (`| head`) ends the command quietly, with exit code 1. Raises
-    DragomanError where nothing can be written, as on a full disk.
+    A terminal would obey control characters, so it gets escapes of them, unless the text is
+    `styled` by the program itself; files and pipes get the text as it is. A reader that has gone
+    away (`| head`) ends the command quietly, with exit code 1. Raises DragomanError where nothing
+    can be written, as on a full disk.
     """
     stdout = open_stdout()
+    harmless = stdout.isatty() and not styled
 
     def write(text: str) -> None:
+        text = escaped(text, keep="\n\t") if harmless else text
         try:
-            stdout.buffer.write(f"{text}{end}".encode())
+            stdout.buffer.write(f"{text}{end}".encode(errors="replace"))
             stdout.buffer.flush()
         except OSError as error:
             _silence(stdout)
@@ -319,82 +323,3 @@ def open_stdout() -> TextIO:
     if sys.stdout is None:
         raise InputError("There is no standard output to write to; leave it open.")
     return sys.stdout
-
-
-@contextmanager
-def progress_of(
-    items: Iterable[Item],
-    what: str,
-    *,
-    total: int | None = None,
-    before: int = 0,
-    share: Callable[[], float | None] = lambda: None,
-    quiet: bool = False,
-) -> Iterator[Iterable[Item]]:
-    """The items, while a line on standard error shows how many are done, and the rate.
-
-    On a terminal the line is redrawn; elsewhere another one is printed each `INTERVAL`. Of `total`
-    items, or of as many as an input has of which `share` has been read, so many were there
-    `before`. The thread that draws ends with the block, however that ends. A generator left in the
-    midst would wait for it where Python finds the generator, maybe as it exits: for ever.
-    """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = talk()
-    if quiet:
-        yield items
-        return
-    if not console.is_terminal:
-        yield _timed(items, _saying(what, total), total=total, before=before, share=share)
-        return
-    bar, pace = (
-        BarColumn() if total is not None else TextColumn(""),
-        TextColumn("{task.fields[pace]}"),
-    )
-    columns = (TextColumn(what), bar, MofNCompleteColumn(), TimeElapsedColumn(), pace)
-    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as progress:
-        task = progress.add_task(what, total=total, completed=before, pace="")
-        show = partial(progress.update, task)
-        yield _timed(items, show, total=total, before=before, share=share)
-
-
-def _saying(what: str, total: int | None) -> Callable[..., None]:
-    """Return what prints the progress that it is told, unless it printed some moments ago."""
-    said, of = perf_counter(), "" if total is None else f" of {total:,}"
-
-    def show(*, completed: int, pace: str) -> None:
-        nonlocal said
-        if (now := perf_counter()) - said >= INTERVAL:
-            said = now
-            say(f"{completed:,}{of} {what}, {pace}")
-
-    return show
-
-
-def _timed(
-    items: Iterable[Item],
-    show: Callable[..., None],
-    *,
-    total: float | None,
-    before: int,
-    share: Callable[[], float | None],
-) -> Iterator[Item]:
-    """Pass the items on; after each show how many there are, and the pace.
-
-    Inputs are read in windows, the next one when all of the last are answered: then the number of
-    answers and the share read before tell how many there will be.
-    """
-    start, read = perf_counter(), share()
-    for number, item in enumerate(items, start=before + 1):
-        yield item
-        if (now := share()) != read:
-            total = (number - 1) / read if read else total
-            read = now
-        left = None if total is None else max(0.0, total - number)
-        show(completed=number, pace=pace_of(number - before, perf_counter() - start, left))
-
-
-def pace_of(done: int, seconds: float, left: float | None) -> str:
-    """How many items a second, and the time that so many more take: `12.5/s, 1:05 left`."""
-    each = max(seconds, 1e-9) / done
-    return f"{short(1 / each)}/s" + ("" if left is None else f", {clock(left * each)} left")

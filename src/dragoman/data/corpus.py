@@ -35,9 +35,15 @@ class Finding:
         return cls(count=len(lines), lines=list(lines[:EXAMPLES]))
 
     def __str__(self) -> str:
+        return self.told("line")
+
+    def told(self, what: str) -> str:
+        """The count, and the numbers of the first `what`s that have the property."""
+        if not self.count:
+            return "0"
         shown = ", ".join(f"{line:,}" for line in self.lines)
         more = ", ..." if self.count > len(self.lines) else ""
-        return f"{self.count:,} (line{'s' * (self.count > 1)} {shown}{more})" if self.count else "0"
+        return f"{self.count:,} ({what}{'s' * (self.count > 1)} {shown}{more})"
 
 
 Side = Literal["src", "tgt"]

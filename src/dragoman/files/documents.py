@@ -2,11 +2,13 @@
 
 import os
 import re
+from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from dragoman.errors import InputError
-from dragoman.files.reading import COMPRESSED
+from dragoman.files.reading import COMPRESSED, read_lines
 
 TRANSLATION_MEMORY = "a translation memory"
 
@@ -61,6 +63,15 @@ def lines_of_text(file: str | None, lines: Iterator[str]) -> Iterator[str]:
     return _checked(file or "standard input", lines)
 
 
+def reject_document(path: Path) -> None:
+    """Raise InputError for a document, by the name of the file and its first lines.
+
+    A pipe, which can be read only once, is not looked at.
+    """
+    if path.is_file():
+        deque(islice(lines_of_text(str(path), read_lines(path)), BEGINNING), maxlen=0)
+
+
 def _checked(name: str, lines: Iterator[str]) -> Iterator[str]:
     beginning = ""
     for number, line in enumerate(lines):
@@ -72,6 +83,6 @@ def _checked(name: str, lines: Iterator[str]) -> Iterator[str]:
 
 
 _NO_LINES = (
-    "{name} is {kind}, whose markup would be translated as text; extract its text as lines, or add "
-    "--plain to translate it line by line as it is."
+    "{name} is {kind}, whose markup would be read as text; extract its text as lines, or add "
+    "--plain to read it line by line as it is."
 )

@@ -41,6 +41,12 @@ POINTER = b"version https://git-lfs"
 ENCODINGS = ("cp1252", "cp1251", "koi8-r", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr")
 """What files are written in beside UTF-8, by names that Python and iconv share."""
 
+FIRST_LINES = 64
+"""Lines that tell a file in another encoding from one with damaged lines: as many as are read
+before the first answer. It is in another if at least `FEWEST` of them are not UTF-8, and more than
+those that are UTF-8 beyond ASCII."""
+FEWEST = 3
+
 SHOWN = 12
 """Characters that a message shows on each side of the first one that is not UTF-8."""
 
@@ -115,12 +121,12 @@ def read_own(path: Path, most: int = LARGEST_FILE) -> bytes:
     """The bytes of a file that belongs to its folder, to be copied out of it.
 
     A link is followed to a file of the same folder, or to the `blobs` of the cache of
-    huggingface_hub in which the folder is a snapshot. Raises InputError for a link to elsewhere: a
-    folder could have any file of this machine copied into a model that is then published. Raises
-    InputError as `read_file` does.
+    huggingface_hub in which the folder is a snapshot or a part of one. Raises InputError for a link
+    to elsewhere: a folder could have any file of this machine copied into a model that is then
+    published. Raises InputError as `read_file` does.
     """
     folder, target = path.parent.resolve(), path.resolve()
-    cache = folder.parent.parent if folder.parent.name == "snapshots" else None
+    cache = next((each.parent for each in folder.parents[:2] if each.name == "snapshots"), None)
     if target.parent != folder and (cache is None or target.parent != cache / "blobs"):
         raise InputError(f"{path} is a link out of its folder; replace it with the file.")
     return read_file(target, most)
@@ -150,13 +156,20 @@ def read_text(path: Path) -> Iterator[str]:
         raise InputError(f"{path} is empty{more}.")
 
 
-def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of an open file or of standard input, which messages call `name`; may be none."""
-    return (line.removesuffix("\n") for line in _decoded(stream, name))
+def decode_lines(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[str]:
+    """The lines of an open file or of standard input, which messages call `name`; may be none.
+
+    Unless `strict`, a line that is not UTF-8 is returned with a lone surrogate for each wrong byte,
+    which no tokenizer encodes, so that it is flagged and its neighbours are answered. A file in
+    another encoding is refused all the same: `FIRST_LINES` tell it, or that no line is UTF-8.
+    """
+    return (line.removesuffix("\n") for line in _decoded(stream, name, strict=strict))
 
 
-def _decoded(stream: BinaryIO, name: str) -> Iterator[str]:
+def _decoded(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[str]:
     """Each line with its end, which the last one may lack."""
+    first: InputError | None = None
+    wrong = right = not_ascii = 0
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if number == 1:
@@ -164,12 +177,24 @@ def _decoded(stream: BinaryIO, name: str) -> Iterator[str]:
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
             text = line.decode("utf-8")
+            right += bool(text)
+            not_ascii += not text.isascii()
         except UnicodeDecodeError as error:
-            raise InputError(
-                f"{name} line {number} is not UTF-8: byte 0x{line[error.start]:02x} at "
-                f"position {error.start + 1}; {_conversion(line, error.start)}."
-            ) from None
+            first = first or _not_utf8(f"{name} line {number}", line, error.start)
+            wrong += 1
+            if strict or (number <= FIRST_LINES and wrong >= FEWEST and wrong > not_ascii):
+                raise first from None
+            text = line.decode("utf-8", "surrogateescape")
         yield text + "\n" if raw.endswith(b"\n") else text
+    if first is not None and not right:
+        raise first
+
+
+def _not_utf8(place: str, line: bytes, start: int) -> InputError:
+    return InputError(
+        f"{place} is not UTF-8: byte 0x{line[start]:02x} at position {start + 1}; "
+        f"{_conversion(line, start)}."
+    )
 
 
 def _conversion(line: bytes, start: int) -> str:

@@ -245,9 +245,10 @@ def load_model(folder: Path) -> tuple[Model, FolderConfig]:
     config = read_config(folder)
     if config.format == AS_IT_IS:
         from dragoman.models.foreign.files import load_foreign
-        from dragoman.models.foreign.folder import warn_of_settings
+        from dragoman.models.foreign.folder import read_foreign_config, warn_of_settings
 
         model, hf = load_foreign(folder)
+        config = read_foreign_config(folder, hf)  # which the weights may know better
         warn_of_settings(folder, hf, config.model)
         return model, config
     while True:

@@ -26,7 +26,7 @@ from dragoman.errors import InputError
 from dragoman.files.reading import read_file, read_object
 from dragoman.models import EncoderOnly
 from dragoman.models.defaults import ReadingDefaults
-from dragoman.models.foreign.origin import origin_of
+from dragoman.models.foreign.origin import FLAT_POOLING, origin_of
 from dragoman.models.heads import mean_of
 from dragoman.nn import Arithmetic
 from dragoman.plain import Plain
@@ -201,6 +201,7 @@ def read_pooling(folder: Folder) -> Pooling:
             f"{FRAME}, not {length!r}."
         )
     pooling = path / modules[1][1] / "config.json"
+    pooling = pooling if pooling.is_file() else path / FLAT_POOLING
     if not pooling.is_file():
         raise InputError(f"{path} has no {modules[1][1]}/config.json; use the publisher's folder.")
     hf = read_object(pooling)

@@ -90,7 +90,7 @@ def encode_prefixes(
     if len(texts) != count:
         fewer = "fewer" if len(texts) < count else "more"
         raise InputError(f"There are {fewer} prefixes than lines; give one for each line.")
-    prefixes = tokenizer.encode_batch([text.strip() for text in texts])
+    prefixes = tokenizer.encode_batch([trimmed(text, tokenizer) for text in texts])
     for text, ids in zip(texts, prefixes, strict=True):
         if most is not None and len(ids) >= most:
             raise InputError(
@@ -166,7 +166,7 @@ def to_chunks(lines: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[li
     tokenizer leaves nothing, has no chunk. A line within the limit is one chunk; a longer one is
     cut at ends of sentences if that suffices, else at finer places.
     """
-    stripped = [_trimmed(line, leading=tokenizer.reads_leading_space) for line in lines]
+    stripped = [trimmed(line, tokenizer) for line in lines]
     try:
         encoded = tokenizer.encode_batch(stripped)
         return [
@@ -189,6 +189,11 @@ def _chunks(line: str, ids: list[int], tokenizer: Tokenizer, limit: int) -> list
         encoded = tokenizer.encode_batch(texts)
     chunks = map(Chunk, texts, encoded)
     return [each for each in chunks if each.ids and not is_blank(each.text.removeprefix(mark))]
+
+
+def trimmed(text: str, tokenizer: Tokenizer) -> str:
+    """`text` without outer white space, but for that at its beginning if `tokenizer` reads it."""
+    return _trimmed(text, leading=tokenizer.reads_leading_space)
 
 
 def _trimmed(text: str, *, leading: bool) -> str:

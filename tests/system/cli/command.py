@@ -57,6 +57,6 @@ def in_own_process(*arguments: str | Path, stdin: bytes = b"") -> Done:
 
 
 def write(path: Path, lines: list[str]) -> Path:
-    """The lines in a file."""
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    """The lines in a file; a lone surrogate is a byte that is not UTF-8."""
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode(errors="surrogateescape"))
     return path

@@ -49,7 +49,8 @@ VERBS: dict[str, str | None] = {
     "embed": "--max-batch-tokens --json --device --verify --output --overwrite --resume",
     "evaluate": (
         "--src --ref --hyp --src-lang --tgt-lang --tokenize --beam-size --length-penalty "
-        "--max-batch-tokens --text --split --data --layout --json --device --compute --verify"
+        "--max-batch-tokens --text --split --data --layout --json --device --compute --verify "
+        "--plain"
     ),
     "score": "--src --tgt --json --src-lang --tgt-lang --device --verify",
     "inspect": (

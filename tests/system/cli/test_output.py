@@ -16,7 +16,7 @@ from tests.unit.tasks.tiny import random_lines
 from dragoman.cli.output import Output
 from dragoman.errors import InputError
 
-LINES = [*random_lines(2), "", *random_lines(3, seed=1)]
+LINES = [*random_lines(2), "", "not \udcff UTF-8", *random_lines(3, seed=1)]
 WORDS = ["the", "red", "cat", "", "a", "", "one", "", "old", "tea", "", "big", ""]
 """Five texts as columns."""
 
@@ -28,7 +28,10 @@ class Typed(io.RawIOBase):
     """A terminal on which somebody types lines and then presses Ctrl-C."""
 
     def __init__(self, lines: list[str], look: Callable[[], object]) -> None:
-        self._left, self._look = [f"{line}\n".encode() for line in reversed(lines)], look
+        self._left, self._look = (
+            [f"{line}\n".encode(errors="surrogateescape") for line in reversed(lines)],
+            look,
+        )
 
     def readable(self) -> bool:
         """Be so."""

@@ -124,6 +124,19 @@ def test_languages_are_told(run: Run, folders: dict[str, Path]) -> None:
     assert_refused(run("translate", folders["t5"], text, tgt, "de"), "no codes of languages", "T5")
 
 
+def test_languages_of_marian_are_shown(run: Run, folders: dict[str, Path], tmp_path: Path) -> None:
+    """Of the settings of its tokenizer, converted too; an odd one commands no terminal."""
+    folder = shutil.copytree(folders["marian"], tmp_path / "marian")
+    assert "unknown" not in run("inspect", folder).out
+    said = {"source_lang": "en", "target_lang": "RO\x1b[2J"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    assert run("convert", folder, tmp_path / "ours").code == 0
+    for each in (folder, tmp_path / "ours"):
+        assert "encoder-decoder, en to RO\\x1b[2J" in run("inspect", each).out
+    shown = json.loads(run("inspect", folder, "--json").out)
+    assert (shown["src_lang"], shown["tgt_lang"]) == ("en", said["target_lang"])
+
+
 def test_a_model_of_another_task_is_told_with_its_command(
     run: Run, folders: dict[str, Path]
 ) -> None:

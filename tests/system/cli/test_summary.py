@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
 from tests.system.cli.command import Run, write
+from tests.unit.tasks.readers import CLASSIFY, TAG, save_reader
 from tests.unit.tasks.tiny_generator import save_generator
 
 
@@ -28,3 +30,30 @@ def test_a_pair_without_tokens_has_an_empty_line(run: Run, tmp_path: Path) -> No
     assert [bool(line) for line in done.lines] == [True, False]
     done = run("score", model, *files, "--json")
     assert [json.loads(line)["flags"] for line in done.lines] == [[], ["empty"]]
+
+
+@pytest.mark.parametrize("verb", ["translate", "classify", "tag", "generate"])
+def test_a_line_that_is_not_utf8_is_refused_alone(
+    run: Run, model: Path, tmp_path: Path, verb: str
+) -> None:
+    """Its answer is empty and its number in the summary; its neighbours have their own."""
+    folder = {
+        "translate": lambda: model,
+        "classify": lambda: save_reader(tmp_path / "model", CLASSIFY),
+        "tag": lambda: save_reader(tmp_path / "model", TAG),
+        "generate": lambda: save_generator(tmp_path / "model"),
+    }[verb]()
+    call: list[str | Path] = [verb, folder]
+    if verb == "generate":
+        call += ["--temperature", "0", "--file"]
+    file, others = tmp_path / "in", write(tmp_path / "others", ["a cat", "the dog"])
+    file.write_bytes(b"a cat\nca\xff \xc3 t\nthe dog\n")
+    done, expected = run(*call, file), run(*call, others)
+    assert done.code == 0
+    what = "text" if verb in ("tag", "generate") else "line"
+    assert f", 1 ({what} 2) unreadable" in done.err
+    between = ["ca\tO", "?\tO", "?\tO", "t\tO", ""] if verb == "tag" else [""]
+    place = len(expected.lines) // 2 if verb != "tag" else expected.lines.index("") + 1
+    assert done.lines == [*expected.lines[:place], *between, *expected.lines[place:]]
+    listed = run(*call, file, "--json")
+    assert [json.loads(line)["flags"] for line in listed.lines][1] == ["unreadable"]

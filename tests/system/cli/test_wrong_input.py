@@ -87,15 +87,17 @@ def test_unequal_line_counts_are_told(run: Run, model: Path, tmp_path: Path) -> 
 def test_bytes_that_are_no_text_are_told_with_their_line(
     run: Run, model: Path, tmp_path: Path
 ) -> None:
-    """In files and on standard input."""
-    bad = tmp_path / "bad"
+    """In pairs each one; elsewhere where there is nothing else, in files and standard input."""
+    bad, worse = tmp_path / "bad", tmp_path / "worse"
     bad.write_bytes(b"the cat\nthe \xff\n")
+    worse.write_bytes(b"the \xff\n" * 2)
     good = write(tmp_path / "good", LINES[:2])
-    assert_refused(run("translate", model, bad), "bad line 2 is not UTF-8")
+    assert_refused(run("translate", model, worse), "worse line 1 is not UTF-8")
+    assert_refused(run("translate", model, good, "--prefixes", bad), "bad line 2 is not UTF-8")
     assert_refused(run("evaluate", model, "--src", good, "--ref", bad), "bad line 2 is not UTF-8")
     assert_refused(run("score", model, "--src", bad, "--tgt", good), "bad line 2 is not UTF-8")
-    piped = run("translate", model, stdin=bad.read_bytes())
-    assert_refused(piped, "standard input line 2 is not UTF-8")
+    piped = run("translate", model, stdin=worse.read_bytes())
+    assert_refused(piped, "standard input line 1 is not UTF-8")
 
 
 def test_nothing_to_evaluate_or_score_is_told(run: Run, model: Path, tmp_path: Path) -> None:
@@ -198,6 +200,11 @@ def test_a_document_is_no_lines(
     assert_refused(run("translate", model, file), "add --plain")
     done = run("translate", model, file, "--plain")
     assert (done.code, len(done.lines)) == (0, len(lines))
+    good = write(tmp_path / "good", LINES[:1] * len(lines))
+    for src, ref in ((file, good), (good, file)):
+        call: list[str | Path] = ["evaluate", model, "--src", src, "--ref", ref]
+        assert_refused(run(*call), f"{file} is a", "add --plain")
+        assert run(*call, "--plain").code == 0
     if "." not in name:
         piped = run("translate", model, stdin=file.read_bytes())
         assert_refused(piped, "standard input is a subtitle file")

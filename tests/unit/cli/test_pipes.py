@@ -2,10 +2,12 @@
 
 import gzip
 import io
+import json
 import os
 import re
 import sys
 import threading
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -17,9 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cli import pipes
-from dragoman.cli.output import Lines
-from dragoman.cli.pipes import InputLines, Talk, lines_from, pace_of, progress_of
+from dragoman.cli import progress
+from dragoman.cli.output import Lines, to_json
+from dragoman.cli.pipes import InputLines, Talk, lines_from, to_stdout
+from dragoman.cli.progress import pace_of, progress_of
 from dragoman.errors import InputError
 from dragoman.tasks.lines import windows
 
@@ -69,7 +72,7 @@ def test_lines_tell_the_progress_where_there_is_no_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A log gets a line now and then: how many are done, of how many, and the rate."""
-    monkeypatch.setattr("dragoman.cli.pipes.INTERVAL", 0.0)
+    monkeypatch.setattr("dragoman.cli.progress.INTERVAL", 0.0)
     with progress_of("abc", "lines", total=3) as shown:
         assert list(shown) == ["a", "b", "c"]
     first, *_, last = capsys.readouterr().err.splitlines()
@@ -117,9 +120,9 @@ def test_the_number_of_answers_follows_from_what_was_read(
         seen.append((completed, pace[1]))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipes, "pace_of", lambda done, _, left: (done, left))
+        patch.setattr(progress, "pace_of", lambda done, _, left: (done, left))
         share = lambda: read / whole if whole else None  # noqa: E731 -- it reads like one
-        items = pipes._timed(answered(), show, total=None, before=before, share=share)
+        items = progress._timed(answered(), show, total=None, before=before, share=share)
         assert list(items) == list(range(before, whole))
     assert [completed for completed, _ in seen] == list(range(before + 1, whole + 1))
     for completed, left in seen:
@@ -176,6 +179,37 @@ def test_nothing_is_drawn_over_answers(monkeypatch: pytest.MonkeyPatch, seen: bo
     assert printed.getvalue() == b"a\nb\nc\n"
     assert ("\x1b[2K" in terminal.getvalue()) == (not seen)
     assert re.search(r"3 lines in \d+\.\d s", terminal.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("seen", "text"),
+    [
+        (True, "a\\x1b[2Jb\\x9b1m\tc\nd\\r\\x07 é\\x7f"),
+        (False, "a\x1b[2Jb\x9b1m\tc\nd\r\x07 é\x7f"),
+    ],
+)
+def test_a_terminal_obeys_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+    seen: bool,  # noqa: FBT001 -- a case
+    text: str,
+) -> None:
+    """It shows escapes of control characters but tabs and line breaks; a file gets every byte."""
+    printed = io.BytesIO()
+    stdout = io.TextIOWrapper(printed)
+    monkeypatch.setattr(stdout, "isatty", lambda: seen)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    with to_stdout(end="") as write:
+        for part in ("a\x1b[2Jb\x9b", "1m\tc\nd\r\x07 é\x7f"):
+            write(part)
+    assert printed.getvalue().decode() == text
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=9) | st.just("\udcff"))
+def test_json_has_no_control_characters(text: str) -> None:
+    """Nor lone surrogates, which no UTF-8 has; it is read as it was."""
+    shown = to_json({"text": text})
+    assert {unicodedata.category(char) for char in shown} & {"Cc", "Cs"} == set()
+    assert json.loads(shown) == {"text": text}
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError, KeyboardInterrupt])

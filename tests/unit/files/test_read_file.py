@@ -1,12 +1,14 @@
-"""Files that are read at once: regular ones, of a bounded size."""
+"""Files that are read at once, regular ones of a bounded size; and lines of any bytes."""
 
 import os
+import re
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from dragoman.errors import InputError
-from dragoman.files.reading import read_file
+from dragoman.files.reading import decode_lines, read_file
 
 
 def test_bytes_of_a_file(tmp_path: Path) -> None:
@@ -32,3 +34,49 @@ def test_what_is_no_regular_file(tmp_path: Path, kind: str) -> None:
         path.symlink_to("x")
     with pytest.raises(InputError, match="x"):
         read_file(path)
+
+
+def lenient(content: bytes) -> list[str]:
+    """The lines of a file that is read for a verb."""
+    return [*decode_lines(BytesIO(content), "file", strict=False)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"one\n\xff\n",
+        b"caf\xe9\n\none",
+        b"caf\xe9\n" * 2 + "café\n".encode() * 62 + b"caf\xe9\n" * 90,
+        b"one\n" * 64 + b"caf\xe9\n" * 3,
+    ],
+)
+def test_lines_that_are_not_utf8_are_kept(content: bytes) -> None:
+    """Each at its place, and recognisable; the others are as they were."""
+    expected = content.removesuffix(b"\n").split(b"\n")
+    found = lenient(content)
+    assert [line.encode(errors="surrogateescape") for line in found] == expected
+    for line, raw in zip(found, expected, strict=True):
+        assert re.search("[\udc80-\udcff]", line) is not None or line == raw.decode()
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"caf\xe9", 1),
+        (b"caf\xe9\n\ncaf\xe9\n\n", 1),
+        (b"one\n" * 20 + b"caf\xe9\ntwo\n" * 3, 21),
+        ("我喜欢人工智能。\n".encode("gb18030") * 99, 1),
+        ("Straße\n".encode() + "Straße\n".encode("latin-1") * 3, 2),
+    ],
+)
+def test_a_file_in_another_encoding_is_refused(content: bytes, line: int) -> None:
+    """By its first lines, with the first that is not UTF-8, and how to convert it."""
+    with pytest.raises(InputError, match=rf"^file line {line} is not UTF-8: .* iconv -f"):
+        lenient(content)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_is_refused(encoding: str) -> None:
+    """Its lines cannot even be told apart."""
+    with pytest.raises(InputError, match="file is UTF-16"):
+        lenient("one\n一\n".encode(encoding))

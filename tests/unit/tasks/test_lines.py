@@ -30,6 +30,7 @@ def test_chunks_hold_the_whole_line(lines: list[str], limit: int) -> None:
         assert [c for c in text if not is_blank(c)] == [c for c in line if not is_blank(c)]
         assert bool(chunks) == (not is_blank(line))
         assert all(ids == TOKENIZER.encode(text) != [] for text, ids in chunks)
+        assert all(len(ids) <= limit or len(text) == 1 for text, ids in chunks)
 
 
 @pytest.mark.parametrize("text", ["\u200b", "\ufeff", "\u00ad \u200d", "\ufe0f", "\x00", "\u3164"])

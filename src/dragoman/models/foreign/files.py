@@ -29,6 +29,7 @@ from dragoman.models.foreign import family
 from dragoman.models.foreign.marian import read_marian, read_marian_config
 from dragoman.models.foreign.pickled import read_pickled
 from dragoman.models.foreign.reading import HF, WRONG_TYPE
+from dragoman.models.foreign.t5 import untied
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 BIN, BIN_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
@@ -81,6 +82,7 @@ def _clause(error: Exception) -> str:
 def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
     """Return what `config.json` holds, and the tensors as they are stored, by their names.
 
+    The first says of ties what the second have, as in the class that reads them.
     The tensors are views of the mapped files. Raises InputError for a folder or a file that is
     missing, cut short, damaged, a pointer of git-lfs, or in a form that we do not read.
     """
@@ -94,9 +96,12 @@ def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
         (BIN_INDEX, BIN, read_pickled),
     ):
         if (folder / index).is_file():
-            return hf, _read_shards(folder / index, read)
-        if (folder / weights).is_file():
-            return hf, read(folder / weights)
+            tensors = _read_shards(folder / index, read)
+        elif (folder / weights).is_file():
+            tensors = read(folder / weights)
+        else:
+            continue
+        return untied(hf, tensors), tensors
     lacking = BIN_INDEX if any(folder.glob("pytorch_model-*.bin")) else WEIGHTS
     raise InputError(
         of_others(folder) or f"{folder} has no weights: {lacking} is missing; download it."

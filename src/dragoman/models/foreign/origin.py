@@ -3,6 +3,7 @@
 In the model folder that is made of it, `huggingface/` holds
 
     config.json, tokenizer.json ...   its files as they were, all but the weights
+    pooling.json                      of sentence-transformers, 1_Pooling/config.json there
     tensors.json                      the name, the type and the shape of each of its tensors
     rest.safetensors                  tensors that our weights do not give back bit for bit
 
@@ -38,6 +39,8 @@ KEPT = (
 )
 """The files that are taken over: settings, vocabularies, the card, the licence. Others stay, as
 nothing reads them."""
+POOLING, FLAT_POOLING = "1_Pooling/config.json", "pooling.json"
+"""How sentence-transformers pools: its name in a folder of theirs, and in `huggingface/`."""
 LARGEST = 1 << 40
 """Bytes of `rest.safetensors`, which may be as large as the weights."""
 
@@ -50,6 +53,7 @@ class Content:
 
     def save(self, path: Path) -> None:
         """Write it to `path`."""
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(self.data)
 
 
@@ -71,6 +75,8 @@ def keep_origin(
     layout = {name: [str(t.dtype).removeprefix("torch."), [*t.shape]] for name, t in made.items()}
     names = [*KEPT, *marian_files(folder)] if hf["model_type"] == "marian" else KEPT
     files = {name: read_own(folder / name) for name in names if (folder / name).is_file()}
+    if (folder / POOLING).is_file() and not (folder / POOLING).parent.is_symlink():
+        files[FLAT_POOLING] = read_own(folder / POOLING)
     files.setdefault(CONFIG, json.dumps(hf, indent=2).encode())  # Marian's own have none
     files |= {LAYOUT: json.dumps(layout, indent=0).encode(), REST: save(rest)}
     return {f"{ORIGIN}/{name}": Content(data) for name, data in files.items()}
@@ -95,8 +101,9 @@ def give_back(
         for name, (dtype, shape) in layout.items()
     }
     family(read_object(folder / CONFIG)).restore(weights, config, tensors)
-    files = [path for path in sorted(folder.iterdir()) if path.name not in (LAYOUT, REST)]
-    return tensors, {path.name: Content(read_own(path)) for path in files}
+    names = sorted({path.name for path in folder.iterdir()} - {LAYOUT, REST})
+    theirs = {FLAT_POOLING: POOLING}
+    return tensors, {theirs.get(name, name): Content(read_own(folder / name)) for name in names}
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:

@@ -22,15 +22,14 @@ from dragoman.errors import InputError
 
 STORAGES = "BFloat16 Bool Byte Char Double Float Half Int Long Short"
 NAMES = frozenset({
-    "collections OrderedDict",
-    "torch Size",
-    "torch._utils _rebuild_parameter",
-    "torch._utils _rebuild_tensor",
-    "torch._utils _rebuild_tensor_v2",
-    *(f"torch {kind}Storage" for kind in STORAGES.split()),
+    "collections.OrderedDict",
+    "torch._utils._rebuild_parameter",
+    "torch._utils._rebuild_tensor",
+    "torch._utils._rebuild_tensor_v2",
+    *(f"torch.{kind}Storage" for kind in STORAGES.split()),
 })  # fmt: skip
 """What the pickle of a state dict refers to."""
-LARGEST_PICKLE = 1 << 24
+LARGEST_PICKLE = 1 << 22
 """Most bytes of pickles, which hold names and shapes: about 150 for a tensor."""
 MOST_SHARING = 8
 """Most bytes of all tensors, in sizes of the file; tied matrices share one storage."""
@@ -52,7 +51,7 @@ def read_pickled(path: Path) -> dict[str, Tensor]:
         for name in _names_in(path, zipped=zipped):
             if name not in NAMES:
                 raise InputError(
-                    f"{path} refers to {name.replace(' ', '.')}, which is no part of a dictionary "
+                    f"{path} refers to {name}, which is no part of a dictionary "
                     "of tensors, so it is not read; take the model as safetensors."
                 )
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
@@ -66,18 +65,50 @@ def read_pickled(path: Path) -> dict[str, Tensor]:
 
 
 def _names_in(path: Path, *, zipped: bool) -> Iterator[str]:
-    """What the pickles of a file refer to, each as "MODULE NAME"."""
+    """What the pickles of a file refer to, each as "MODULE.NAME"."""
     if zipped:
         pickles = io.BytesIO(_read_member(path))
     else:
         with path.open("rb") as stream:
             pickles = io.BytesIO(stream.read(LARGEST_PICKLE))
     for _ in range(1 if zipped else 5):
-        for opcode, argument, _ in pickletools.genops(pickles):
-            if opcode.name in {"GLOBAL", "INST"}:
-                yield str(argument)
-            elif opcode.name in {"STACK_GLOBAL", "EXT1", "EXT2", "EXT4"}:
-                yield f"an object by {opcode.name}"
+        yield from _names_of(pickles)
+
+
+def _names_of(pickles: io.BytesIO) -> Iterator[str]:
+    """What the next pickle refers to, and what could copy one long list a million times.
+
+    That is a call with one or two arguments (`OrderedDict(pairs)`, `FloatStorage(size)`) and the
+    update of an object. A state dict makes empty dictionaries and, of three arguments or more,
+    tensors, and updates itself alone.
+    """
+    depths, arguments, updates = [0], None, 0
+    for opcode, argument, _ in pickletools.genops(pickles):
+        if opcode.name in {"GLOBAL", "INST"}:
+            yield str(argument).replace(" ", ".")
+        elif opcode.name in {"STACK_GLOBAL", "EXT1", "EXT2", "EXT4", "NEWOBJ"}:
+            yield f"an object by {opcode.name}"
+        elif opcode.name == "REDUCE" and arguments in {None, 1, 2}:
+            yield "an object by a call that could copy its argument"
+        elif opcode.name == "BUILD" and (updates := updates + 1) > 1:
+            yield "several objects by BUILD"
+        if "PUT" not in opcode.name:
+            arguments = _count(depths, opcode)
+
+
+def _count(depths: list[int], opcode: pickletools.OpcodeInfo) -> int | None:
+    """Count the objects behind each mark; return how many a tuple takes, None for other opcodes."""
+    if opcode.name == "MARK":
+        depths.append(0)
+        return None
+    before, after = opcode.stack_before, opcode.stack_after
+    if pickletools.markobject in before:
+        taken = depths.pop()
+        depths[-1] += len(after) - before.index(pickletools.markobject)
+    else:
+        taken = len(before)
+        depths[-1] += len(after) - taken
+    return taken if "TUPLE" in opcode.name else None
 
 
 def _read_member(path: Path) -> bytes:

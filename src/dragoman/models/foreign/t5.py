@@ -4,10 +4,15 @@ The first T5 ties its output to the embedding and multiplies by `d_model^-0.5`; 
 matrix of its own. Files of Hugging Face say which by `tie_word_embeddings`, since version 5 by
 `scale_decoder_outputs`. mT5 (Xue et al., 2021) is version 1.1 with another vocabulary, whatever its
 config says of ties. transformers 5 ties every new model and then saves no output matrix; a file
-without one has the embedding in its place, not scaled unless the config says so.
+without one has the embedding in its place, not scaled unless the config says so. A file with one is
+not tied, and scaled if the config says so.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+
+import torch
+from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.models.config import EncoderDecoderConfig
@@ -46,8 +51,18 @@ DECODER: Table = {
 }
 
 
-def _is_tied(hf: HF) -> bool:
-    return bool(hf.get("scale_decoder_outputs", hf["tie_word_embeddings"]))
+def _scales(hf: HF) -> bool:
+    return bool(hf.get("scale_decoder_outputs", hf.get("tie_word_embeddings", True)))
+
+
+def untied(hf: HF, state: Mapping[str, Tensor]) -> HF:
+    """Return the config of a file: without ties where a T5 has an output matrix of its own."""
+    own, embedding = (state.get(f"{name}.weight") for name in ("lm_head", "shared"))
+    if hf.get("model_type") != "t5" or own is None or embedding is None:
+        return hf
+    if own.dtype == embedding.dtype and torch.equal(own, embedding):
+        return hf
+    return {**hf, "scale_decoder_outputs": _scales(hf), "tie_word_embeddings": False}
 
 
 def _activation(hf: HF) -> Activation:
@@ -90,8 +105,10 @@ T5 = Family(
             max_distance=hf["relative_attention_max_distance"],
         ),
         "norm_eps": "layer_norm_epsilon",
-        "tie_embeddings": lambda hf: "all" if _is_tied(hf) else "source-target",
-        "logit_scale": lambda hf: hf["d_model"] ** -0.5 if _is_tied(hf) else 1.0,
+        "tie_embeddings": lambda hf: (
+            "all" if _scales(hf) and hf["tie_word_embeddings"] else "source-target"
+        ),
+        "logit_scale": lambda hf: hf["d_model"] ** -0.5 if _scales(hf) else 1.0,
         "dropout": "dropout_rate",
         "attention_dropout": "dropout_rate",
         "ffn_dropout": "dropout_rate",

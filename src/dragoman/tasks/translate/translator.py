@@ -32,6 +32,7 @@ from dragoman.tasks.lines import (
     encode_prefixes,
     joined,
     to_parts,
+    trimmed,
     windows,
 )
 from dragoman.tasks.options import DecodingOptions, extra_processors, with_given
@@ -235,12 +236,10 @@ class Translator(Loadable):
         float32.
         """
         pairs = list(pairs)
-        sources = [source.strip() for source, _ in pairs]
-        targets = [target.strip() for _, target in pairs]
-        encoded = (
-            encode_each(self.src_tokenizer.encode_batch, sources),
-            encode_each(self.tgt_tokenizer.encode_batch, targets),
-        )
+        encoded = [
+            encode_each(tokenizer.encode_batch, [trimmed(pair[side], tokenizer) for pair in pairs])
+            for side, tokenizer in enumerate((self.src_tokenizer, self.tgt_tokenizer))
+        ]
         return score_each(zip(*encoded, strict=True), self.score_ids, least=0)
 
     def score_ids(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:

@@ -159,5 +159,10 @@ def test_a_word_that_is_too_long_is_cut() -> None:
     (result,) = make_tagger().tag_words([["cat", "x" * 100, "dog"]])
     assert [word.text for word in result.words] == ["cat", "x" * 100, "dog"]
     assert result.flags == ("max_length", "split")
-    (alone,) = make_tagger().tag_words([["x" * 100]])
-    assert alone.flags == ("max_length",)
+    letters = "xqzkvjwy" * 20
+    read = TOKENIZER.encode(letters)[: READING.max_tokens]
+    cut = next(w for n in range(99) if TOKENIZER.encode(w := letters[:n]) == read)
+    alone, whole = make_tagger().tag_words([[letters], [cut]])
+    assert (alone.flags, whole.flags) == (("max_length",), ())
+    (found,), (expected,) = alone.words, whole.words
+    assert (found.tag, found.probability) == (expected.tag, expected.probability)

@@ -102,7 +102,9 @@ def test_a_prefix_longer_than_the_limit_is_kept(translator: Translator) -> None:
     options = replace(
         translator.options, max_length_factor=0.0, max_length_constant=1, beam_size=1, retry=False
     )
-    assert translator.translate("the", prefix=BEGINNING, options=options).text.startswith(BEGINNING)
+    found = translator.translate("the", prefix=BEGINNING, options=options)
+    assert found.text.startswith(BEGINNING)
+    assert len(found.tokens) == len(translator.tgt_tokenizer.encode(BEGINNING)) + 1
 
 
 @pytest.mark.parametrize(("count", "word"), [(1, "fewer"), (3, "more")])

@@ -1,0 +1,93 @@
+"""The progress of a verb: a line on standard error."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from time import perf_counter
+from typing import TypeVar
+
+from dragoman.cli.pipes import say, talk
+from dragoman.wording import clock, short
+
+Item = TypeVar("Item")
+INTERVAL = 30.0
+"""Seconds between the lines that tell the progress where there is no terminal."""
+
+
+@contextmanager
+def progress_of(
+    items: Iterable[Item],
+    what: str,
+    *,
+    total: int | None = None,
+    before: int = 0,
+    share: Callable[[], float | None] = lambda: None,
+    quiet: bool = False,
+) -> Iterator[Iterable[Item]]:
+    """The items, while a line on standard error shows how many are done, and the rate.
+
+    On a terminal the line is redrawn; elsewhere another one is printed each `INTERVAL`. Of `total`
+    items, or of as many as an input has of which `share` has been read, so many were there
+    `before`. The thread that draws ends with the block, however that ends. A generator left in the
+    midst would wait for it where Python finds the generator, maybe as it exits: for ever.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = talk()
+    if quiet:
+        yield items
+        return
+    if not console.is_terminal:
+        yield _timed(items, _saying(what, total), total=total, before=before, share=share)
+        return
+    bar, pace = (
+        BarColumn() if total is not None else TextColumn(""),
+        TextColumn("{task.fields[pace]}"),
+    )
+    columns = (TextColumn(what), bar, MofNCompleteColumn(), TimeElapsedColumn(), pace)
+    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as progress:
+        task = progress.add_task(what, total=total, completed=before, pace="")
+        show = partial(progress.update, task)
+        yield _timed(items, show, total=total, before=before, share=share)
+
+
+def _saying(what: str, total: int | None) -> Callable[..., None]:
+    """Return what prints the progress that it is told, unless it printed some moments ago."""
+    said, of = perf_counter(), "" if total is None else f" of {total:,}"
+
+    def show(*, completed: int, pace: str) -> None:
+        nonlocal said
+        if (now := perf_counter()) - said >= INTERVAL:
+            said = now
+            say(f"{completed:,}{of} {what}, {pace}")
+
+    return show
+
+
+def _timed(
+    items: Iterable[Item],
+    show: Callable[..., None],
+    *,
+    total: float | None,
+    before: int,
+    share: Callable[[], float | None],
+) -> Iterator[Item]:
+    """Pass the items on; after each show how many there are, and the pace.
+
+    Inputs are read in windows, the next one when all of the last are answered: then the number of
+    answers and the share read before tell how many there will be.
+    """
+    start, read = perf_counter(), share()
+    for number, item in enumerate(items, start=before + 1):
+        yield item
+        if (now := share()) != read:
+            total = (number - 1) / read if read else total
+            read = now
+        left = None if total is None else max(0.0, total - number)
+        show(completed=number, pace=pace_of(number - before, perf_counter() - start, left))
+
+
+def pace_of(done: int, seconds: float, left: float | None) -> str:
+    """How many items a second, and the time that so many more take: `12.5/s, 1:05 left`."""
+    each = max(seconds, 1e-9) / done
+    return f"{short(1 / each)}/s" + ("" if left is None else f", {clock(left * each)} left")
