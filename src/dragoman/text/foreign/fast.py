@@ -1,7 +1,7 @@
 """A tokenizer of another library that `tokenizers` runs: of a `tokenizer.json`, or as one."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -67,6 +67,11 @@ class ForeignTokenizer(Tokenizer):
         found = {token.content: id_ for id_, token in added.items() if token.special}
         return found | ({MASK: self._roles["mask"]} if "mask" in self._roles else {})
 
+    @property
+    def folder(self) -> TokenizerFolder:
+        """The files and settings that it was read from."""
+        return self._folder
+
     def _encoded(self, backend: Backend, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts; the name of a special token in a text is text.
 
@@ -74,6 +79,62 @@ class ForeignTokenizer(Tokenizer):
         text whatever it is told; there such a name is unknown.
         """
         return [self._as_text(ids) for ids in super()._encoded(backend, texts)]
+
+    def encode_with_specials(self, text: str, places: Collection[tuple[int, int]]) -> list[int]:
+        """The ids of a text in which special tokens stand at `places` alone, without a frame.
+
+        Elsewhere their names are text. Where there are none elsewhere, the ids are those of
+        Hugging Face, which finds all of them.
+        """
+        return self._with_specials(self._finding_specials, text, places)
+
+    def _with_specials(
+        self, backend: Backend, text: str, places: Collection[tuple[int, int]]
+    ) -> list[int]:
+        """The same by a backend that finds special tokens.
+
+        The text is cut around those that it finds elsewhere, so that only texts are encoded that
+        have none.
+        """
+        (encoding,) = self._encodings(backend.encode_batch, [text])
+        found = zip(encoding.ids, encoding.offsets, strict=True)
+        forged = [span for id_, span in found if self._is_forged(id_, text, span, places)]
+        if not forged:
+            return [*encoding.ids]
+        if any(start == end for start, end in forged):  # nowhere to cut
+            return self.encode_rest([text])[0]
+        ids, place = list[int](), 0
+        for start, end in [*forged, (len(text), len(text))]:
+            if place < start:
+                rest = {(first - place, last - place) for first, last in places}
+                part = backend if place == 0 else self._finding_specials_in_rest
+                ids += self._with_specials(part, text[place:start], rest)
+            ids += self.encode_rest([text[start:end]])[0]
+            place = end
+        return ids
+
+    def _is_forged(
+        self, id_: int, text: str, span: tuple[int, int], places: Collection[tuple[int, int]]
+    ) -> bool:
+        """Whether an id is a special token that does not stand at one of the places.
+
+        Some tokens take the white space beside them. The unknown token may stand for a character.
+        """
+        start, end = span
+        name = text[start:end].strip()
+        start += text[start:end].find(name)
+        special = id_ in self._never_text or (id_ == self.unk_id and name in self.specials)
+        return special and (start, start + len(name)) not in places
+
+    @cached_property
+    def _finding_specials(self) -> Backend:
+        """The same, which finds special tokens in a text."""
+        return _finding(self._backend)
+
+    @cached_property
+    def _finding_specials_in_rest(self) -> Backend:
+        """The same for texts that go on after others."""
+        return _finding(self._without_first_space)
 
     def _as_text(self, ids: list[int]) -> list[int]:
         if self._never_text.isdisjoint(ids):
@@ -206,6 +267,13 @@ class ForeignTokenizer(Tokenizer):
 
 
 _BYTES = frozenset(BYTES)
+
+
+def _finding(backend: Backend) -> Backend:
+    """A copy that finds special tokens in a text."""
+    copy = Backend.from_str(backend.to_str())
+    copy.encode_special_tokens = False
+    return copy
 
 
 def _first_pieces(
