@@ -18,7 +18,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-SECONDS, BYTES, CHARACTERS = 5, 1 << 30, 1 << 24
+SECONDS, BYTES, CHARACTERS = 3, 1 << 30, 1 << 24
 """Most time of a processor, memory, and characters of the text."""
 
 
@@ -82,6 +82,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     try:
         answer = {"text": render(**json.load(sys.stdin))}
+    except MemoryError:
+        sys.exit(1)
     except Exception as error:  # noqa: BLE001 -- a template may raise anything
         answer = {"error": str(error) or type(error).__name__}
     json.dump(answer, sys.stdout)

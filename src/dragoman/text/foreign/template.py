@@ -21,17 +21,36 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import read_file
 from dragoman.text.foreign import rendering
 from dragoman.text.foreign.fast import ForeignTokenizer
-from dragoman.text.foreign.folder import SETTINGS, USUAL
+from dragoman.text.foreign.folder import SETTINGS, USUAL, TokenizerFolder
 from dragoman.text.tokenizer import Tokenizer
 
 FILE = "chat_template.jinja"
 LARGEST = 1 << 20
-"""Most characters of a template; published ones have up to 30,000."""
+"""Most bytes of the file; published templates have up to 30,000."""
 PATIENCE = 60
 """Seconds to wait for `rendering`, which may have to wait for a processor."""
 
 Message = Mapping[str, str]
 """A `role` ("system", "user" or "assistant") and its `content`."""
+
+
+def find_template(folder: TokenizerFolder) -> tuple[str, Path] | None:
+    """Return the chat template of a folder, and the file that it stands in; None if there is none.
+
+    Raises InputError for one that cannot be read.
+    """
+    origin, source = folder.path / SETTINGS[0], folder.settings.get("chat_template")
+    if folder.has(FILE):
+        origin = folder.path / FILE
+        source = read_file(origin, LARGEST).decode(errors="replace")
+    if isinstance(source, list):  # of several, this is the one without tools
+        named = (each for each in source if isinstance(each, Mapping))
+        source = next((one.get("template") for one in named if one.get("name") == "default"), 0)
+    if source is None:
+        return None
+    if not isinstance(source, str):
+        raise InputError(f"{origin} has no chat template that is called default.")
+    return source, origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +63,11 @@ class PublishedTemplate:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Self | None:
-        """Return the template of a tokenizer's folder; None if there is none.
-
-        Raises InputError for one that cannot be read.
-        """
+        """Return the template of a tokenizer's folder; None if there is none."""
         if not isinstance(tokenizer, ForeignTokenizer):
             return None
-        folder = tokenizer.folder
-        origin, source = folder.path / SETTINGS[0], folder.settings.get("chat_template")
-        if folder.has(FILE):
-            origin = folder.path / FILE
-            source = read_file(origin, 4 * LARGEST).decode(errors="replace")
-        if isinstance(source, list):  # of several, this is the one without tools
-            named = (each for each in source if isinstance(each, Mapping))
-            source = next((one.get("template") for one in named if one.get("name") == "default"), 0)
-        if source is None:
-            return None
-        if not isinstance(source, str):
-            raise InputError(f"{origin} has no chat template that is called default.")
-        if len(source) > LARGEST:
-            raise InputError(f"{origin} has a chat template of more than {LARGEST:,} characters.")
-        return cls(source, origin, tokenizer)
+        found = find_template(tokenizer.folder)
+        return None if found is None else cls(*found, tokenizer)
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
         """The ids of a prompt that asks for the answer to the last message.
@@ -130,5 +133,5 @@ class PublishedTemplate:
         answer: dict[str, str] = json.loads(done.stdout)
         if "error" in answer:
             why = "".join(c if c.isprintable() else " " for c in answer["error"][:200])
-            raise InputError(f"The chat template of {self.origin} does not take this: {why}.")
+            raise InputError(f"The chat template of {self.origin} fails on these messages: {why}.")
         return answer["text"]
