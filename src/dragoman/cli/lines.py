@@ -154,13 +154,11 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
+    beam = {"beam_size": beam_size, "n_best": n_best, "beam_groups": beam_groups, "mbr": mbr}
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
     chosen = {
-        "beam_size": beam_size,
-        "n_best": n_best,
-        "beam_groups": beam_groups,
+        **beam,
         "diversity": diversity,
-        "mbr": mbr,
         "length_penalty": length_penalty,
         "min_length": min_length,
         "repetition_penalty": repetition_penalty,
