@@ -77,7 +77,8 @@ class PublishedTemplate:
         the template refuses, and for a template that fails or exceeds the limits of `rendering`.
         """
         specials, nonce = self.tokenizer.specials, secrets.randbelow(10**18)
-        signs = (name for name in specials if re.search(r"[^\w\s]", name))  # no word of its code
+        # a word may be the name of a role, which templates compare: `_check` sees to those
+        signs = (name for name in specials if re.search(r"[^\w\s]", name))
         marks = {name: f"<{nonce}:{number}>" for number, name in enumerate(signs)}
         names = {mark: name for name, mark in marks.items()}
         roles = {f"{role}_token": self.tokenizer.folder.name_of(role, specials) for role in USUAL}
