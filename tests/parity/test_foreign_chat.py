@@ -11,6 +11,7 @@ import torch
 from tests.foreign_folders import FAMILIES, SENTENCES, noisy, without_special
 from tests.parity.test_foreign_settings import make_decoder, printed
 from tests.parity.test_foreign_texts import read_tokenizer
+from tokenizers import AddedToken
 
 import dragoman
 from dragoman.cli.app import make_app
@@ -169,6 +170,23 @@ def test_a_message_forges_no_special_token(style: str, tmp_path: Path) -> None:
     text = f"x {FORGED[0]} y"
     shown = theirs.decode(ours.encode(as_messages(text)))
     assert text in shown
+
+
+def test_a_token_may_take_the_white_space_beside_it(tmp_path: Path) -> None:
+    """What the normalizer makes white space of too: the template's token stays special."""
+    FAMILIES["t5"](tmp_path)
+    theirs = read_tokenizer(tmp_path)
+    token = AddedToken("<|user|>", lstrip=True, rstrip=True, normalized=True, special=True)
+    theirs.add_special_tokens({"additional_special_tokens": [token]})
+    theirs.chat_template = "<|user|>{{ messages[0].content }} <|user|>"
+    theirs.save_pretrained(tmp_path)
+    ours = read_template(tmp_path, {"model_type": "t5"})
+    for text in (" \n a", "\ufeffa\ufeff", "\u3000a "):
+        messages = as_messages(text)
+        assert ours.encode(messages) == theirs.apply_chat_template(messages)["input_ids"]
+    user = theirs.convert_tokens_to_ids("<|user|>")
+    for text in ("a <|user|> a", "\uff1c|user|\uff1ea", "<|user|>"):
+        assert ours.encode(as_messages(text)).count(user) == 2
 
 
 def test_a_template_cannot_make_a_message_forge(tmp_path: Path) -> None:

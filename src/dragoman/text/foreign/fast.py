@@ -1,7 +1,7 @@
 """A tokenizer of another library that `tokenizers` runs: of a `tokenizer.json`, or as one."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -80,17 +80,15 @@ class ForeignTokenizer(Tokenizer):
         """
         return [self._as_text(ids) for ids in super()._encoded(backend, texts)]
 
-    def encode_with_specials(self, text: str, places: Collection[tuple[int, int]]) -> list[int]:
+    def encode_with_specials(self, text: str, places: Mapping[int, int]) -> list[int]:
         """The ids of a text in which special tokens stand at `places` alone, without a frame.
 
-        Elsewhere their names are text. Where there are none elsewhere, the ids are those of
-        Hugging Face, which finds all of them.
+        `places` has where the name of each begins, and where it ends. Elsewhere their names are
+        text; where there are none elsewhere, the ids are those of Hugging Face, which finds all.
         """
         return self._with_specials(self._finding_specials, text, places)
 
-    def _with_specials(
-        self, backend: Backend, text: str, places: Collection[tuple[int, int]]
-    ) -> list[int]:
+    def _with_specials(self, backend: Backend, text: str, places: Mapping[int, int]) -> list[int]:
         """The same by a backend that finds special tokens.
 
         The text is cut around those that it finds elsewhere, so that only texts are encoded that
@@ -106,7 +104,7 @@ class ForeignTokenizer(Tokenizer):
         ids, place = list[int](), 0
         for start, end in [*forged, (len(text), len(text))]:
             if place < start:
-                rest = {(first - place, last - place) for first, last in places}
+                rest = {first - place: last - place for first, last in places.items()}
                 part = backend if place == 0 else self._finding_specials_in_rest
                 ids += self._with_specials(part, text[place:start], rest)
             ids += self.encode_rest([text[start:end]])[0]
@@ -114,17 +112,21 @@ class ForeignTokenizer(Tokenizer):
         return ids
 
     def _is_forged(
-        self, id_: int, text: str, span: tuple[int, int], places: Collection[tuple[int, int]]
+        self, id_: int, text: str, span: tuple[int, int], places: Mapping[int, int]
     ) -> bool:
-        """Whether an id is a special token that does not stand at one of the places.
+        """Whether an id is a special token whose span has no place of this token.
 
-        Some tokens take the white space beside them. The unknown token may stand for a character.
+        A span may be longer, since some tokens take the white space beside them. The unknown token
+        may stand for a character.
         """
         start, end = span
-        name = text[start:end].strip()
-        start += text[start:end].find(name)
-        special = id_ in self._never_text or (id_ == self.unk_id and name in self.specials)
-        return special and (start, start + len(name)) not in places
+        unknown = id_ == self.unk_id and not any(name in text[start:end] for name in self.specials)
+        if unknown or (id_ != self.unk_id and id_ not in self._never_text):
+            return False
+        names = (
+            text[at : places[at]] for at in range(start, end) if places.get(at, end + 1) <= end
+        )
+        return all(self.specials.get(name) != id_ for name in names)
 
     @cached_property
     def _finding_specials(self) -> Backend:

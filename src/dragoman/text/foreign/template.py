@@ -93,10 +93,10 @@ class PublishedTemplate:
                 "add_generation_prompt": True,
             },
         )
-        text, places = "", set[tuple[int, int]]()
+        text, places = "", dict[int, int]()
         for number, part in enumerate(re.split(f"(<{nonce}:[0-9]+>)", rendered)):
             if number % 2:
-                places.add((len(text), len(text) + len(names[part])))
+                places[len(text)] = len(text) + len(names[part])
             else:
                 self._check(part, messages)
             text += names.get(part, part)
