@@ -14,6 +14,7 @@ from tests.parity.test_foreign_texts import LINES, LLAMA, make_folder, read_toke
 
 import dragoman
 from dragoman.cli.app import make_app
+from dragoman.convert.published import take_over
 from dragoman.models.folder import load_model
 from dragoman.models.foreign.generation import (
     APPLIED,
@@ -211,6 +212,17 @@ def test_each_setting_that_is_not_applied_is_named(tmp_path: Path) -> None:
     assert f"generation_config.json sets {names}, which dragoman does not apply" in message
     message = named(decoder, do_sample=True, min_length=3, forced_eos_token_id=2)
     assert " sets forced_eos_token_id, min_length, typical_p, which" in message
+
+
+def test_a_converted_folder_names_them_too(tmp_path: Path) -> None:
+    """What its publisher set is as little applied as before."""
+    folder, ours = tmp_path / "theirs", tmp_path / "ours"
+    folder.mkdir()
+    make_decoder(folder, guidance_scale=2.0)
+    with pytest.warns(UserWarning, match="guidance_scale"):
+        take_over(folder, ours)
+    with pytest.warns(UserWarning, match="huggingface/generation_config.json sets guidance_scale"):
+        load_model(ours)
 
 
 def test_inspect_says_what_a_published_folder_is(

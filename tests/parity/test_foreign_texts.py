@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import torch
 from tests.foreign_folders import FAMILIES, SENTENCES, noisy, without_special
+from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
+from dragoman.cli.app import make_app
 from dragoman.convert.published import take_over
 from dragoman.errors import InputError
 from dragoman.tasks.lines import one_line
@@ -133,6 +135,29 @@ def test_a_folder_translates_as_its_own_classes(name: str, tmp_path: Path) -> No
         chosen: Any = {} if num_beams > 1 else {"num_beams": 1, "length_penalty": 1.0}
         assert list(map(one_line, ours)) == their_texts(tmp_path, name, model, lines, **chosen)
         assert len(set(ours)) > 1
+
+
+def test_as_published_returns_the_texts_of_the_class(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Lines of several sentences, most of whose translations loop or are cut, by one flag."""
+    folder, own = tmp_path / "theirs", tmp_path / "own"
+    folder.mkdir()
+    model = make_folder(folder, "marian", num_beams=3)
+    lines = [f"{one} {other}" for one, other in zip(LINES, LINES[3:9], strict=False)]
+    theirs = their_texts(folder, "marian", model, lines)
+    translator = dragoman.load(folder, device="cpu", as_published=True)
+    assert [found.text for found in translator.translate(lines)] == theirs
+    assert [found.text for found in translator.between(None, "deu").translate(lines)] != theirs
+    assert [found.text for found in dragoman.load(folder).translate(lines)] != theirs
+    file = tmp_path / "lines"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    command = ["translate", str(folder), str(file), "--as-published", "--device", "cpu"]
+    make_app()(command, standalone_mode=False)
+    assert capfd.readouterr().out == "".join(f"{text}\n" for text in theirs)
+    save_generator(own)
+    with pytest.raises(InputError, match=r"not a model of Hugging Face.*leave out --as-published"):
+        dragoman.load(own, as_published=True)
 
 
 @pytest.mark.parametrize("name", ["bart", "t5"])

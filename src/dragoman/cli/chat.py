@@ -15,6 +15,9 @@ RESET = "/reset"
 def chat(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     *,
+    system: Annotated[
+        str | None, option("System prompt, for a model with a chat template that takes one.")
+    ] = None,
     max_tokens: Annotated[int | None, option("Maximum number of tokens of an answer.")] = None,
     temperature: Annotated[float | None, option("Sampling temperature; 0 is greedy.")] = None,
     top_p: Annotated[float | None, option("Nucleus sampling threshold.")] = None,
@@ -22,15 +25,18 @@ def chat(  # noqa: PLR0913 -- the options of the verb
     device: Device = "auto",
     compute: Compute = "float32",
 ) -> None:
-    """Talk with a model of dialogues. Each line is a turn; the answer is printed as it grows.
+    r"""Talk with a model of dialogues. Each line is a turn; the answer is printed as it grows.
 
-    What was said before is kept within the context, the oldest turns dropped first. The line
-    /reset begins anew; the end of the input (Ctrl-D) or Ctrl-C ends the conversation.
+    A folder of Hugging Face is asked by its chat template. What was said before is kept within the
+    context, the oldest turns dropped first. The line /reset begins anew; the end of the input
+    (Ctrl-D) or Ctrl-C ends the conversation. If the turns come from a file or a pipe, each answer
+    is one line, in which \n stands for a line break.
 
     dragoman chat runs/town
 
     dragoman chat runs/town < questions.txt > answers.txt
     """
+    from dragoman.cli.generate import escaped
     from dragoman.tasks.generate.generator import Generator
     from dragoman.tasks.options import with_given
 
@@ -43,7 +49,7 @@ def chat(  # noqa: PLR0913 -- the options of the verb
         "seed": secrets.randbelow(1_000_000) if seed is None else seed,
     }
     options = with_given(generator.options, given)
-    conversation = generator.chat(options)
+    conversation = generator.chat(options, system=system)
     typed = is_typed(None)
     with lines_from(None) as lines, to_stdout(end="") as write:
         if seed is None and options.temperature > 0:
@@ -55,7 +61,7 @@ def chat(  # noqa: PLR0913 -- the options of the verb
             elif line.strip():
                 try:
                     for piece in conversation.stream(line):
-                        write(piece)
+                        write(piece if typed else escaped(piece))
                 except InputError as error:  # such as a line that is longer than the context
                     if not typed:
                         raise

@@ -109,7 +109,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
             _show(generator, prompts, options)
         else:
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
-            show = to_json if as_json else _to_line
+            show = to_json if as_json else lambda result: escaped(result.text)
             Lines(prompts, typed, share=given.share).write(results, show, _endings, what="text")
 
 
@@ -142,8 +142,9 @@ def _endings(result: "Generation") -> tuple[str, ...]:
     return (f"ended by {result.stopped}", *result.flags)
 
 
-def _to_line(result: "Generation") -> str:
-    return re.sub(r"[\\\n\r]", lambda found: "\\" + NAMES[found[0]], result.text)
+def escaped(text: str) -> str:
+    r"""A text in one line, where \n stands for a line break."""
+    return re.sub(r"[\\\n\r]", lambda found: "\\" + NAMES[found[0]], text)
 
 
 def _repeated(samples: int, texts: Iterable[str]) -> Iterator[str]:

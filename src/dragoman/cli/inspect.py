@@ -178,6 +178,13 @@ def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
     facts.add_row("folder", f"{folder} ({made})")
     for name, value in _architecture(config).items():
         facts.add_row(name, escaped(value))
+    if config.published is not None:
+        from dragoman.models.foreign.origin import origin_of
+        from dragoman.text.foreign.folder import TokenizerFolder
+        from dragoman.text.foreign.template import find_template
+
+        if template := find_template(TokenizerFolder.of(origin_of(folder, config), {})):
+            facts.add_row("chat template", escaped(template[1].name))
     facts.add_row("files", escaped(", ".join(sorted(path.name for path in folder.iterdir()))))
     table = Table("part", "parameters", "share")
     table.columns[1].justify = table.columns[2].justify = "right"

@@ -58,6 +58,10 @@ NoRetry = Annotated[
         "--no-retry",
     ),
 ]
+AsPublished = Annotated[
+    bool,
+    option("Return what the publisher's class generates: --no-split --no-retry.", "--as-published"),
+]
 NBest = Annotated[
     int, option("Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best first.")
 ]
@@ -135,6 +139,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     ensemble: Ensemble = None,
     no_split: NoSplit = False,
     no_retry: NoRetry = False,
+    as_published: AsPublished = False,
     max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: TranslationJson = False,
     device: Device = "auto",
@@ -149,13 +154,11 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
+    beam = {"beam_size": beam_size, "n_best": n_best, "beam_groups": beam_groups, "mbr": mbr}
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
     chosen = {
-        "beam_size": beam_size,
-        "n_best": n_best,
-        "beam_groups": beam_groups,
+        **beam,
         "diversity": diversity,
-        "mbr": mbr,
         "length_penalty": length_penalty,
         "min_length": min_length,
         "repetition_penalty": repetition_penalty,
@@ -166,12 +169,14 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         **{name: False for name, no in (("split_sentences", no_split), ("retry", no_retry)) if no},
         "max_batch_tokens": max_batch_tokens,
     }
-    command = _command(chosen, prefixes, ensemble or (), (src_lang, tgt_lang, compute, as_json))
+    others = (src_lang, tgt_lang, compute, as_json, as_published)
+    command = _command(chosen, prefixes, ensemble or (), others)
     starts = _is_next if n_best > 1 and not as_json else None
     to = Destination(output=output, resume=resume, overwrite=overwrite, spares=prefixes)
     with each_line(model, file, command, to=to, starts=starts) as given, _given(prefixes) as begun:
         lines = given if plain else _checked(given, file)
-        translator = _loaded([model, *(ensemble or ())], compute, device, verify=verify)
+        models = [model, *(ensemble or ())]
+        translator = _loaded(models, compute, device, verify=verify, as_published=as_published)
         _translate(lines, begun, translator.between(src_lang, tgt_lang), chosen, as_json=as_json)
 
 
@@ -185,13 +190,16 @@ def _given(prefixes: Path | None) -> AbstractContextManager[InputLines[str] | No
     return nullcontext() if prefixes is None else lines_from(prefixes)
 
 
-def _loaded(models: list[Path], compute: str, device: str, *, verify: bool) -> "Translator":
+def _loaded(
+    models: list[Path], compute: str, device: str, *, verify: bool, as_published: bool
+) -> "Translator":
     """The first model, with the others as its ensemble."""
     check(models[0], verify=verify)
     from dragoman.tasks.translate.translator import Translator
 
     precision = precision_of(compute, device)
-    first, *others = (Translator.load(each, device=device, precision=precision) for each in models)
+    load = partial(Translator.load, device=device, precision=precision, as_published=as_published)
+    first, *others = map(load, models)
     return first.ensemble(*others)
 
 
@@ -199,13 +207,13 @@ def _command(
     chosen: Mapping[str, Any],
     prefixes: Path | None,
     ensemble: Sequence[Path],
-    others: tuple[str | None, str | None, str, bool],
+    others: tuple[str | None, str | None, str, bool, bool],
 ) -> dict[str, object]:
     """The options that translations depend on, by their names on the command line.
 
-    `others` are the two languages, the arithmetic, and whether JSON is printed.
+    `others` are the two languages, the arithmetic, and the flags --json and --as-published.
     """
-    src_lang, tgt_lang, compute, as_json = others
+    src_lang, tgt_lang, compute, as_json, as_published = others
     if chosen["seed"] is not None and not chosen["temperature"]:
         raise InputError(
             "--seed is of no use without sampling; give --temperature, or leave it out."
@@ -221,6 +229,7 @@ def _command(
         "--tgt-lang": tgt_lang,
         "--compute": None if compute == "float32" else compute,
         "--json": as_json,
+        "--as-published": as_published or None,
     }
 
 

@@ -260,6 +260,13 @@ def load_model(folder: Path) -> tuple[Model, FolderConfig]:
             config, before = read_config(folder), config
             if config == before:  # else another process has saved a model meanwhile
                 raise
+    if config.published is not None:
+        from dragoman.models.foreign.files import read_hf
+        from dragoman.models.foreign.folder import warn_of_settings
+        from dragoman.models.foreign.origin import origin_of
+
+        origin = origin_of(folder, config)
+        warn_of_settings(origin, read_hf(origin), config.model)
     if config.weights_sha256 is None:
         warnings.warn(
             f"{folder} was written by an older dragoman without a hash of the weights, so damage "

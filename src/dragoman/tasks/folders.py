@@ -37,6 +37,8 @@ class Folder:
     config: FolderConfig
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
+    as_published: bool = False
+    """Whether to answer only as the publisher's class does: a line is one text, searched once."""
 
     @property
     def does(self) -> str:
@@ -52,17 +54,22 @@ class Folder:
         return self.model
 
 
-def read_folder(path: str | Path, *, device: str) -> Folder:
+def read_folder(path: str | Path, *, device: str, as_published: bool = False) -> Folder:
     """Read a model folder and bring the model to "cpu", "cuda" or, with "auto", the best there is.
 
-    Raises InputError when there is no such folder or device, or the folder cannot be used, and
-    TypeError for what is no path.
+    Raises InputError when there is no such folder or device, the folder cannot be used, or it has
+    no publisher for `as_published`; TypeError for what is no path.
     """
     if not isinstance(path, str | PathLike):
         raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")
     base = base_of(Path(path))
     folder = base or Path(path)
     model, config = load_model(folder)
+    if as_published and config.published is None:
+        raise InputError(
+            f"{path} is not a model of Hugging Face, so nothing is as published; leave out "
+            "--as-published."
+        )
     if base is not None:
         merge_adapter(Path(path), model, config)
     src_tokenizer, tgt_tokenizer = tokenizers_of(folder, config)
@@ -72,6 +79,7 @@ def read_folder(path: str | Path, *, device: str) -> Folder:
         config=config,
         src_tokenizer=src_tokenizer,
         tgt_tokenizer=tgt_tokenizer,
+        as_published=as_published,
     )
 
 
@@ -85,11 +93,16 @@ class Loadable(ABC):
 
     @classmethod
     def load(
-        cls, path: str | Path, *, device: str = "auto", precision: Compute = "float32"
+        cls,
+        path: str | Path,
+        *,
+        device: str = "auto",
+        precision: Compute = "float32",
+        as_published: bool = False,
     ) -> Self:
         """Read a model folder, as `dragoman.load`. Raises InputError for another task's model."""
         arithmetic = arithmetic_of(precision, device)
-        folder = read_folder(path, device=device)
+        folder = read_folder(path, device=device, as_published=as_published)
         if folder.config.task is not None:
             raise InputError(
                 f'{path} holds a model of the task "{folder.config.task}"; load it by '
@@ -120,17 +133,24 @@ def arithmetic_of(precision: str, device: str) -> Arithmetic:
     return names.get(precision) or cast("Arithmetic", precision)
 
 
-def load(path: str | Path, *, device: str = "auto", precision: Compute = "float32") -> Any:  # noqa: ANN401 -- the folder decides
+def load(
+    path: str | Path,
+    *,
+    device: str = "auto",
+    precision: Compute = "float32",
+    as_published: bool = False,
+) -> Any:  # noqa: ANN401 -- the folder decides
     """Read a model folder and return its Translator, Generator, Classifier, Tagger or Embedder.
 
     The folder decides which, so that a type checker cannot know; `Translator.load` and the others
     promise theirs. `device` is "cpu", "cuda" or "auto" (an accelerator where there is one);
     `precision` is that of the products, "float32", "bfloat16", "int8" or "auto" (the fastest that
-    is safe on this machine). Raises InputError when there is no such folder or it cannot be used,
-    and says why.
+    is safe on this machine). `as_published` has a translator of Hugging Face return the texts of
+    its class: lines are not split into sentences, and degenerate translations not searched again.
+    Raises InputError when there is no such folder or it cannot be used, and says why.
     """
     arithmetic = arithmetic_of(precision, device)
-    folder = read_folder(path, device=device)
+    folder = read_folder(path, device=device, as_published=as_published)
     task = task_of(folder.config)
     if task is None:  # an encoder without a head
         from dragoman.tasks.embedder import Embedder

@@ -202,6 +202,15 @@ class GenerationOptions:
         """Maximum number of tokens to generate after a prompt of so many tokens."""
         return max(1, self.max_tokens - prompt) if self.count_prompt else self.max_tokens
 
+    def prompt_room(self, context: int | None) -> int | None:
+        """Most tokens of a prompt that leave room for an answer; None if nothing bounds them.
+
+        Where one limit is of both, half of it.
+        """
+        if self.count_prompt:
+            return min(context or self.max_tokens, self.max_tokens) // 2
+        return context and context - self.max_tokens
+
     def strategy(self, numbers: tuple[int, ...]) -> Beam | Greedy | PowerBeam | Sample:
         """How tokens are chosen, for texts that have these numbers among all."""
         return _strategy(self, numbers, n_best=1)

@@ -35,15 +35,15 @@ VERBS: dict[str, str | None] = {
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
         "--shortlist --src-lang --tgt-lang --prefixes --ensemble --no-split --no-retry "
-        "--max-batch-tokens --json --device --compute --verify --plain --output --overwrite "
-        "--resume"
+        "--as-published --max-batch-tokens --json --device --compute --verify --plain --output "
+        "--overwrite --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
         "--beam-size --repetition-penalty --no-repeat-ngrams --max-batch-tokens --json --device "
         "--compute --verify"
     ),
-    "chat": "--max-tokens --temperature --top-p --seed --device --compute",
+    "chat": "--system --max-tokens --temperature --top-p --seed --device --compute",
     "classify": "--max-batch-tokens --json --device --verify --output --overwrite --resume",
     "tag": "--input --max-batch-tokens --json --device --verify --output --overwrite --resume",
     "embed": "--max-batch-tokens --json --device --verify --output --overwrite --resume",

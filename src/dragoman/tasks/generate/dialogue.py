@@ -11,9 +11,13 @@ dialogue and :math:`m_t = 1` where :math:`x_t` is a piece of an answer or the eo
 .. math:: -\frac{\sum_t m_t \log p(x_t \mid x_1 \dots x_{t-1})}{\sum_t m_t}
 
 A text never holds a role: special tokens are not looked for in it.
+
+A model of Hugging Face has a chat template of its own (`PublishedDialogue`).
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,8 +32,7 @@ from dragoman.tasks.generate.prompts import PromptCodec
 from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from dragoman.tasks.generate.generator import Generator
-    from dragoman.tasks.options import GenerationOptions
+    from dragoman.text.foreign.template import Message, PublishedTemplate
 
 
 def in_answers(ids: npt.NDArray[np.integer], roles: tuple[int, int]) -> npt.NDArray[np.bool_]:
@@ -78,6 +81,11 @@ class DialogueCodec(PromptCodec):
         dialogues = zip(prompts, self._turns(prompts, first=None), strict=True)
         return [self._cut(prompt, turns, room) for prompt, turns in dialogues]
 
+    def encode_turns(self, turns: Sequence[str], room: int | None) -> list[int]:
+        """The same for the turns of one prompt, whose line breaks become spaces."""
+        prompt = "\n".join(" ".join(turn.splitlines()) for turn in turns)
+        return self.encode([prompt], room)[0]
+
     def begins_text(self, prompt: str) -> bool:  # noqa: ARG002 (whatever was asked)
         """Whether what comes behind the prompt is the beginning of a text: an answer always is."""
         return True
@@ -102,35 +110,89 @@ class DialogueCodec(PromptCodec):
             ids = [self.bos_id, *chain(*turns[first:]), self.roles[1]]
             if room is None or len(ids) <= room:
                 return ids
-        raise InputError(
-            f"The turn {prompt.rpartition(chr(10))[2][:40]!r} has {len(ids)} tokens, and the "
-            f"context leaves room for {room} beside an answer; shorten it, or lower max_tokens."
-        )
+        raise too_long(prompt.rpartition("\n")[2], len(ids), room)
+
+
+def too_long(turn: str, size: int, room: int | None) -> InputError:
+    """The error for a prompt of `size` tokens that has only its last turn left."""
+    return InputError(
+        f"The turn {turn[:40]!r} has {size} tokens, and the context leaves room for {room} beside "
+        "an answer; shorten it, or lower max_tokens."
+    )
+
+
+class PublishedDialogue:
+    """The chat template of a model of Hugging Face at work, with a system prompt or none."""
+
+    def __init__(self, template: "PublishedTemplate", system: str | None) -> None:
+        self._template = template
+        self._before: list[Message] = []
+        if system is not None:
+            self._before.append({"role": "system", "content": system})
+
+    def encode_turns(self, turns: Sequence[str], room: int | None) -> list[int]:
+        """The ids of a prompt; of more than `room` the oldest exchanges are left out.
+
+        The first and the last turn are the user's. Raises InputError where the last turn alone is
+        longer, and where the template refuses the messages.
+        """
+        count = (len(turns) + 1) // 2
+
+        @cache
+        def encode(left_out: int) -> list[int]:
+            said = enumerate(turns[2 * left_out :])
+            messages = [{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in said]
+            return self._template.encode([*self._before, *messages])
+
+        if room is None or len(encode(0)) <= room:
+            return encode(0)
+        left_out = bisect_left(range(count), -room, key=lambda number: -len(encode(number)))
+        if left_out == count:
+            raise too_long(turns[-1], len(encode(count - 1)), room)
+        return encode(left_out)
+
+
+def dialogue_of(
+    tokenizer: Tokenizer, learned: DialogueCodec | None, system: str | None
+) -> DialogueCodec | PublishedDialogue:
+    """How a model's turns become ids: as it `learned` them, else by the folder's chat template.
+
+    Raises InputError where there is neither, and for a system prompt where none was learned.
+    """
+    if learned is not None:
+        if system is not None:
+            raise InputError("The model learned dialogues without system prompts; leave it out.")
+        return learned
+    from dragoman.text.foreign.template import PublishedTemplate  # and Jinja, for it alone
+
+    template = PublishedTemplate.of(tokenizer)
+    if template is None:
+        raise InputError("The model has no chat template, so it does not converse; use generate.")
+    return PublishedDialogue(template, system)
 
 
 class Chat:
-    """A conversation with a model of dialogues: it keeps what was said.
+    """A conversation: it keeps what was said.
 
-    The model is shown as many of the last turns as its context holds beside an answer.
+    The model is shown as many of the last turns as its context holds beside an answer. `answer`
+    yields the answer to turns, of which the last is the user's.
     """
 
-    def __init__(self, generator: "Generator", options: "GenerationOptions | None" = None) -> None:
-        self._generator = generator
-        self._options = options
+    def __init__(self, answer: Callable[[Sequence[str]], Iterator[str]]) -> None:
+        self._answer = answer
         self.turns: list[str] = []
         """What user and model have said in turn."""
 
     def stream(self, text: str) -> Iterator[str]:
         """Say something, and yield the answer while it grows.
 
-        Both count as said when the answer is complete; line breaks of a turn become spaces.
+        Both count as said when the answer is complete.
         """
-        turns = [*self.turns, " ".join(text.splitlines())]
-        answer = ""
-        for piece in self._generator.stream("\n".join(turns), self._options):
+        turns, answer = [*self.turns, text], ""
+        for piece in self._answer(turns):
             answer += piece
             yield piece
-        self.turns = [*turns, " ".join(answer.splitlines())]
+        self.turns = [*turns, answer]
 
     def say(self, text: str) -> str:
         """Say something, and return the answer."""

@@ -42,7 +42,7 @@ from dragoman.models.defaults import DecodingDefaults, GenerationDefaults, Publi
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
-from dragoman.tasks.generate.dialogue import Chat, DialogueCodec
+from dragoman.tasks.generate.dialogue import Chat, DialogueCodec, dialogue_of
 from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.prompts import (
     Ends,
@@ -193,9 +193,14 @@ class Generator(Loadable):
     def stream(self, prompt: str, options: GenerationOptions | None = None) -> Iterator[str]:
         """Yield the text of `generate` while it grows: whole characters, none ever taken back."""
         options = options or self.options
-        ids, begins_text = self._encode([prompt], options), self._codec.begins_text(prompt)
+        (ids,) = self._encode([prompt], options)
+        yield from self._stream(ids, options, begins_text=self._codec.begins_text(prompt))
+
+    def _stream(
+        self, ids: list[int], options: GenerationOptions, *, begins_text: bool
+    ) -> Iterator[str]:
         growing = TextStream(self.tokenizer, options.stop, begins_text=begins_text)
-        steps = self._steps(ids, options.strategy((0,)), options, begins_text=begins_text)
+        steps = self._steps([ids], options.strategy((0,)), options, begins_text=begins_text)
         pushed = 0
         while not growing.stopped:
             with inference(self._model, self._precision):  # and what is done with a piece outside
@@ -210,13 +215,19 @@ class Generator(Loadable):
         if piece := growing.finish():
             yield piece
 
-    def chat(self, options: GenerationOptions | None = None) -> Chat:
-        """Begin a conversation. Raises InputError for a model that did not learn dialogues."""
-        if self.dialogues is None:
-            raise InputError(
-                "The model has no chat template, since it did not learn dialogues; use generate."
-            )
-        return Chat(self, options)
+    def chat(self, options: GenerationOptions | None = None, *, system: str | None = None) -> Chat:
+        """Begin a conversation; `system` is a system prompt, for chat templates of Hugging Face.
+
+        Raises InputError for a model without a chat template.
+        """
+        dialogue = dialogue_of(self.tokenizer, self.dialogues, system)
+        chosen = options or self.options
+
+        def answer(turns: Sequence[str]) -> Iterator[str]:
+            ids = dialogue.encode_turns(turns, chosen.prompt_room(self._context(chosen)))
+            return self._stream(ids, chosen, begins_text=True)
+
+        return Chat(answer)
 
     def fill(
         self, prefix: str, suffix: str, options: GenerationOptions | None = None
@@ -270,8 +281,7 @@ class Generator(Loadable):
         self, prompts: list[str], options: GenerationOptions, first: int
     ) -> list[Generation]:
         """Go on from prompts of which the first has this number among all."""
-        context = self._context(options)
-        room = context and context - options.max_tokens
+        room = options.prompt_room(self._context(options))
         encoded = encode_each(partial(self._codec.encode, room=room), prompts)
         read = {index: ids for index, ids in enumerate(encoded) if ids}
         found = unanswered(prompts, encoded)
@@ -290,8 +300,7 @@ class Generator(Loadable):
 
     def _encode(self, prompts: Sequence[str], options: GenerationOptions) -> list[list[int]]:
         """The ids of prompts. Raises InputError for one without any."""
-        context = self._context(options)
-        return self._codec.encode_some(prompts, context and context - options.max_tokens)
+        return self._codec.encode_some(prompts, options.prompt_room(self._context(options)))
 
     def _result(
         self, prompt: str, ids: Sequence[int], best: Hypothesis, options: GenerationOptions

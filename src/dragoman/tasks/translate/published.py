@@ -31,9 +31,13 @@ class Published:
     src_tokenizer: Tokenizer
     src_lang: str | None = None
     tgt_lang: str | None = None
+    alone: bool = False
+    """Whether lines are not split and not searched again, which the publisher's class does not."""
 
     @classmethod
-    def of(cls, folder: FolderConfig, src_tokenizer: Tokenizer) -> Self | None:
+    def of(
+        cls, folder: FolderConfig, src_tokenizer: Tokenizer, *, alone: bool = False
+    ) -> Self | None:
         """Return what a folder says; None for a model of our own.
 
         Its languages are those that it was fine-tuned for; else the one that it always writes.
@@ -49,6 +53,7 @@ class Published:
             src_tokenizer=src_tokenizer,
             src_lang=folder.src_lang,
             tgt_lang=folder.tgt_lang or next(writes, None),
+            alone=alone,
         )
 
     def options(self, options: DecodingOptions) -> DecodingOptions:
@@ -56,6 +61,8 @@ class Published:
         said = self.defaults
         return replace(
             options,
+            split_sentences=False if self.alone else options.split_sentences,
+            retry=not self.alone,
             length_norm="power",
             early_stopping=said.early_stopping,
             renormalize=said.renormalize,

@@ -100,7 +100,7 @@ class Translator(Loadable):
             decoding=folder.config.decoding,
             precision=precision,
             shortlist=cache(partial(load_shortlist, folder.path, tokenizers)),
-            published=Published.of(folder.config, folder.src_tokenizer),
+            published=Published.of(folder.config, folder.src_tokenizer, alone=folder.as_published),
         )
 
     @property

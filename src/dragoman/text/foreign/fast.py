@@ -67,6 +67,11 @@ class ForeignTokenizer(Tokenizer):
         found = {token.content: id_ for id_, token in added.items() if token.special}
         return found | ({MASK: self._roles["mask"]} if "mask" in self._roles else {})
 
+    @property
+    def folder(self) -> TokenizerFolder:
+        """The files and settings that it was read from."""
+        return self._folder
+
     def _encoded(self, backend: Backend, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts; the name of a special token in a text is text.
 
@@ -74,6 +79,64 @@ class ForeignTokenizer(Tokenizer):
         text whatever it is told; there such a name is unknown.
         """
         return [self._as_text(ids) for ids in super()._encoded(backend, texts)]
+
+    def encode_with_specials(self, text: str, places: Mapping[int, int]) -> list[int]:
+        """The ids of a text in which special tokens stand at `places` alone, without a frame.
+
+        `places` has where the name of each begins, and where it ends. Elsewhere their names are
+        text; where there are none elsewhere, the ids are those of Hugging Face, which finds all.
+        """
+        return self._with_specials(self._finding_specials, text, places)
+
+    def _with_specials(self, backend: Backend, text: str, places: Mapping[int, int]) -> list[int]:
+        """The same by a backend that finds special tokens.
+
+        The text is cut around those that it finds elsewhere, so that only texts are encoded that
+        have none.
+        """
+        (encoding,) = self._encodings(backend.encode_batch, [text])
+        found = zip(encoding.ids, encoding.offsets, strict=True)
+        forged = [span for id_, span in found if self._is_forged(id_, text, span, places)]
+        if not forged:
+            return [*encoding.ids]
+        if any(start == end for start, end in forged):  # nowhere to cut
+            return self.encode_rest([text])[0]
+        ids, place = list[int](), 0
+        for start, end in [*forged, (len(text), len(text))]:
+            if place < start:
+                rest = {first - place: last - place for first, last in places.items()}
+                part = backend if place == 0 else self._finding_specials_in_rest
+                ids += self._with_specials(part, text[place:start], rest)
+            ids += self.encode_rest([text[start:end]])[0]
+            place = end
+        return ids
+
+    def _is_forged(
+        self, id_: int, text: str, span: tuple[int, int], places: Mapping[int, int]
+    ) -> bool:
+        """Whether an id is a special token whose span has no place of this token.
+
+        A span may be longer, since some tokens take the white space beside them. The unknown token
+        may stand for a character.
+        """
+        start, end = span
+        unknown = id_ == self.unk_id and not any(name in text[start:end] for name in self.specials)
+        if unknown or (id_ != self.unk_id and id_ not in self._never_text):
+            return False
+        names = (
+            text[at : places[at]] for at in range(start, end) if places.get(at, end + 1) <= end
+        )
+        return all(self.specials.get(name) != id_ for name in names)
+
+    @cached_property
+    def _finding_specials(self) -> Backend:
+        """The same, which finds special tokens in a text."""
+        return _finding(self._backend)
+
+    @cached_property
+    def _finding_specials_in_rest(self) -> Backend:
+        """The same for texts that go on after others."""
+        return _finding(self._without_first_space)
 
     def _as_text(self, ids: list[int]) -> list[int]:
         if self._never_text.isdisjoint(ids):
@@ -206,6 +269,13 @@ class ForeignTokenizer(Tokenizer):
 
 
 _BYTES = frozenset(BYTES)
+
+
+def _finding(backend: Backend) -> Backend:
+    """A copy that finds special tokens in a text."""
+    copy = Backend.from_str(backend.to_str())
+    copy.encode_special_tokens = False
+    return copy
 
 
 def _first_pieces(

@@ -173,9 +173,9 @@ def test_a_conversation_is_what_the_model_answers_to_the_whole_of_it(texts: list
     chat, turns = GENERATOR.chat(), list[str]()
     for text in texts:
         turns.append(text)
-        expected = GENERATOR.generate("\n".join(turns)).text
+        expected = GENERATOR.generate("\n".join(" ".join(turn.splitlines()) for turn in turns)).text
         assert "".join(chat.stream(text)) == expected
-        turns.append(" ".join(expected.splitlines()))
+        turns.append(expected)
         assert chat.turns == turns
     chat.reset()
     assert chat.say("the cat") == GENERATOR.generate("the cat").text
@@ -190,9 +190,9 @@ def test_an_answer_that_is_broken_off_was_not_said() -> None:
 
 def test_line_breaks_become_spaces() -> None:
     """A line is a turn, so that a text cannot pretend to be several."""
-    chat = GENERATOR.chat()
-    chat.say("the\ncat\r\nsees")
-    assert chat.turns[0] == "the cat sees"
+    broken, whole = GENERATOR.chat(), GENERATOR.chat()
+    assert broken.say("the\ncat\r\nsees") == whole.say("the cat sees")
+    assert broken.turns[0] == "the\ncat\r\nsees"
 
 
 def test_a_conversation_outgrows_the_context() -> None:
@@ -214,6 +214,8 @@ def test_other_models_do_not_talk() -> None:
     """One without a template, and one whose tokenizer lacks the roles."""
     with pytest.raises(InputError, match="no chat template"):
         make_generator().chat()
+    with pytest.raises(InputError, match="without system prompts"):
+        GENERATOR.chat(system="Be brief.")
     with pytest.raises(InputError, match="no special token <user>"):
         make_generator(GenerationDefaults(chat=TEMPLATE))
     with pytest.raises(InputError, match="both <user>"):

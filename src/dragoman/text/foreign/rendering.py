@@ -1,0 +1,93 @@
+"""Render a chat template: a program that `template` runs, with limits on its time and memory.
+
+Standard input is a JSON object with `source`, `marks` and `variables`; standard output is one with
+`text` or `error`. Jinja's sandbox bounds a `range` but neither nested loops nor repeated strings,
+so a template from elsewhere runs in a process that the system ends when it exceeds its limits.
+"""
+
+import json
+import re
+import resource
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NoReturn
+
+from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+SECONDS, BYTES, CHARACTERS = 3, 1 << 30, 1 << 24
+"""Most time of a processor, memory, and characters of the text."""
+
+
+class Generation(Extension):
+    """`{% generation %}` around what an assistant writes: training needs it, a prompt does not."""
+
+    tags = {"generation"}  # noqa: RUF012 -- as Jinja declares it
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        """Return what is inside, in a scope of its own."""
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body).set_lineno(line)
+
+
+def render(source: str, marks: Mapping[str, str], variables: Mapping[str, Any]) -> str:
+    """Render as `apply_chat_template` of transformers does, with the same functions.
+
+    Each key of `marks` that stands in the template's own text or strings is replaced by its value.
+    """
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals |= {
+        "raise_exception": _raise_exception,
+        "strftime_now": lambda form: datetime.now().strftime(form),
+    }
+    tree = environment.parse(source)
+    names = re.compile("|".join(map(re.escape, sorted(marks, key=len, reverse=True))) or "(?!)")
+    for node in tree.find_all((nodes.TemplateData, nodes.Const)):
+        field = node.fields[0]
+        if isinstance(text := getattr(node, field), str):
+            setattr(node, field, names.sub(lambda found: marks[found[0]], text))
+    rendered = environment.from_string(tree).render(**variables)
+    if len(rendered) > CHARACTERS:
+        raise TemplateError(f"its text has more than {CHARACTERS:,} characters")
+    return rendered
+
+
+def _to_json(
+    value: object,
+    ensure_ascii: bool = False,  # noqa: FBT001, FBT002
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,  # noqa: FBT001, FBT002
+) -> str:
+    """Return JSON without the escapes for HTML that Jinja's own filter adds."""
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+
+
+def _raise_exception(message: str) -> NoReturn:
+    raise TemplateError(message)
+
+
+def main() -> None:
+    """Answer one request."""
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    try:
+        answer = {"text": render(**json.load(sys.stdin))}
+    except MemoryError:
+        sys.exit(1)
+    except Exception as error:  # noqa: BLE001 -- a template may raise anything
+        answer = {"error": str(error) or type(error).__name__}
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
