@@ -204,7 +204,8 @@ def script_of(text: str) -> str | None:
 
 @cache
 def _script(char: str) -> str:
-    first = re.split("[ -]", unicodedata.name(char, "unnamed"))[0]
+    letter = unicodedata.normalize("NFKC", char)[0]  # neither half nor full width, no superscript
+    first = re.split("[ -]", unicodedata.name(letter, "unnamed"))[0]
     return "HIRAGANA" if first == "KATAKANA" else first
 
 
