@@ -41,7 +41,7 @@ from dragoman.wording import counted
 UNLIKE = 1.0
 """A chrF2 below this is no matter of quality: unrelated texts of one language have more."""
 
-MOST_COMPARED = 2_000_000
+MOST_COMPARED = 1_000_000
 """Training pairs among which those of a test are looked for."""
 
 
@@ -177,7 +177,8 @@ def _seen_in_training(model: Path, pairs: Sequence[tuple[str, str]]) -> list[boo
     wanted, seen = set(pairs), set[tuple[str, str]]()
     with suppress(InputError, OSError):
         run = RunFolder(model).begun(TranslateRecipe())
-        read = chain.from_iterable(map(read_pairs, run.data.training))
+        corpora = [each for each in run.data.training if all(path.is_file() for path in each.paths)]
+        read = chain.from_iterable(map(read_pairs, corpora))
         seen = {pair for pair in islice(read, MOST_COMPARED) if pair in wanted}
     return [pair in seen for pair in pairs]
 
