@@ -75,7 +75,7 @@ def test_two_files_and_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
 
 
 def test_what_looks_wrong_is_told_once(dragoman: CommandLine, tmp_path: Path) -> None:
-    """When a run first reads its texts, and of a test: shifts, pairs that were seen, copies."""
+    """When a run first reads its texts; what they hold is printed as it is, no markup of rich."""
     rows = [" ".join(random.choices("abcdefgh", k=random.randint(1, 20))) for _ in range(240)]
     other = str.maketrans("abcdefgh", "stuvwxyz")
     sides = {
@@ -83,8 +83,7 @@ def test_what_looks_wrong_is_told_once(dragoman: CommandLine, tmp_path: Path) ->
         "tgt": [f"{r} :x:" for r in rows[:-1]],
     }
     for side, lines in sides.items():
-        for name, count in ((side, 239), (f"test.{side}", 9)):
-            (tmp_path / name).write_text("".join(f"{x}\n" for x in lines[:count]), "utf-8")
+        (tmp_path / side).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     src, tgt, out = (tmp_path / name for name in ("src", "tgt", "run"))
     valid = (f"data.valid_src={src}", f"data.valid_tgt={tgt}", "train.validate_limit=2")
     command = ("train", "--src", src, "--tgt", tgt, "--out", out, *valid, *SMALL)
@@ -97,9 +96,6 @@ def test_what_looks_wrong_is_told_once(dragoman: CommandLine, tmp_path: Path) ->
     resumed = dragoman.run(*command, "train.max_steps=2")
     assert resumed.code == 0, resumed.said
     assert "Warning" not in resumed.said
-    test = ("evaluate", out, "--src", tmp_path / "test.src", "--ref")
-    assert "in the training texts too" in dragoman.run(*test, tmp_path / "test.tgt").said
-    assert "the same text in 100%" in dragoman.run(*test, tmp_path / "test.src").said
 
 
 def test_one_pair(dragoman: CommandLine, tmp_path: Path) -> None:
