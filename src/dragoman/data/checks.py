@@ -124,9 +124,8 @@ def find_shift(lengths: Lengths) -> Shift | None:
 def _fit(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Fisher's transform of the correlation of each row of `x` with that of `y`."""
     x, y = x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True)
-    scale = np.sqrt((x * x).sum(1) * (y * y).sum(1))
-    correlation: npt.NDArray[np.float64] = (x * y).sum(1) / np.maximum(scale, 1e-9)
-    return np.arctanh(0.9999 * correlation)
+    scale = np.maximum(np.sqrt((x * x).sum(1) * (y * y).sum(1)), 1e-9)  # lines of one length
+    return np.asarray(np.arctanh(0.9999 * (x * y).sum(1) / scale))
 
 
 def _describe(shift: Shift, pair_at: Callable[[int], Pair]) -> str:
@@ -234,8 +233,6 @@ def _frequencies(texts: Iterable[str]) -> dict[str, float]:
 
 _WORD = re.compile(r"<[^<>]*>|([\u2e80-\ufaff]|[^\W\d_\u2e80-\ufaff]+)")
 
-
-# ---------------------------------------------------------------- test pairs seen in training
 
 LONG, SEEN = 40, 0.01
 """Characters of a pair that hardly occurs twice by chance, and the part of them that may."""
