@@ -86,6 +86,30 @@ def test_a_table_and_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
     assert "Chosen for 60 pairs: tiny" in ended.said
 
 
+def test_what_looks_wrong_is_told_once(dragoman: CommandLine, tmp_path: Path) -> None:
+    """When a run first reads its texts; what they hold is printed as it is, no markup of rich."""
+    rows = [" ".join(random.choices("abcdefgh", k=random.randint(1, 20))) for _ in range(240)]
+    other = str.maketrans("abcdefgh", "stuvwxyz")
+    sides = {
+        "src": [f"{row.translate(other)} [/b]" for row in rows[1:]],
+        "tgt": [f"{r} :x:" for r in rows[:-1]],
+    }
+    for side, lines in sides.items():
+        (tmp_path / side).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    src, tgt, out = (tmp_path / name for name in ("src", "tgt", "run"))
+    valid = (f"data.valid_src={src}", f"data.valid_tgt={tgt}", "train.validate_limit=2")
+    command = ("train", "--src", src, "--tgt", tgt, "--out", out, *valid, *SMALL)
+    begun = dragoman.run(*command, "train.max_steps=1")
+    assert begun.code == 0, begun.said
+    told = [line for line in begun.said.splitlines() if line.startswith("Warning: ")]
+    assert ["fit the targets 1 line below" in line for line in told] == [True, True, False]
+    assert "in the training texts too" in told[-1]
+    assert all("[/b]' with '" in line and ":x:'" in line for line in told)
+    resumed = dragoman.run(*command, "train.max_steps=2")
+    assert resumed.code == 0, resumed.said
+    assert "Warning" not in resumed.said
+
+
 def test_one_pair(dragoman: CommandLine, tmp_path: Path) -> None:
     """A corpus of one pair is learnt."""
     (tmp_path / "a").write_text("hello world\n", encoding="utf-8")

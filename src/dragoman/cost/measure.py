@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
             begun = time.perf_counter()
             if real:
                 task = find_task(recipe.task)
-                job = task.assemble(recipe, folder, console.print, unchecked)
+                say = partial(console.print, markup=False, emoji=False)
+                job = task.assemble(recipe, folder, say, unchecked)
                 job = task.workload.as_trained(job)
             else:
                 job = random_job(work)

@@ -230,6 +230,12 @@ def leave_out(dataset: PairDataset, held: PairDataset) -> PairDataset:
     return replace(dataset, excluded=excluded)
 
 
+def seen_in(dataset: PairDataset, held: PairDataset) -> npt.NDArray[np.bool_]:
+    """Which pairs of `held` are in `dataset` too, both sides alike."""
+    ours, theirs = (_hashes(each.src) * BASE + _hashes(each.tgt) for each in (dataset, held))
+    return np.isin(theirs, ours)
+
+
 def hold_out_rows(
     texts: Ragged, count: int, seed: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -106,7 +106,8 @@ def run_recipe(
             start = load_model(Path(recipe.start.model))  # finds damage before the texts are read
         if world.leads:
             stack.enter_context(RunFolder.open(folder.path, recipe))
-        job = assemble(recipe, folder, console.print, estimate() if world.leads else unchecked)
+        say = partial(console.print, markup=False, emoji=False)  # lines of corpora are data
+        job = assemble(recipe, folder, say, estimate() if world.leads else unchecked)
         if start is not None:
             console.print(copy_weights(*start, job.model, job.config.model, recipe))
             keep_start(folder.training, recipe, *start)

@@ -18,6 +18,7 @@ from dragoman.tasks.translate.texts import Texts, read_texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import summed_loss
 from dragoman.train.recipe import check_places
@@ -135,10 +136,14 @@ def assemble(
 
     A validation translates and scores as `score_greedy` does, or as `score` does in its place.
     """
-    if recipe.data.made is not None:
+    made = recipe.data.made is not None
+    if made:
         recipe = replace(recipe, data=recipe.data.write(folder.training / "texts"))
         say(f"The texts are made, and lie in {folder.training / 'texts'}.")
     texts = read_texts(recipe, folder.training, say)
+    if not made and not checkpoints(folder.checkpoints):  # said once for a run
+        for warning in texts.warnings(recipe.data):
+            say(f"Warning: {warning}")
     src, tgt = texts.tokenizers
     architecture = recipe.model
     if recipe.start.model is None:

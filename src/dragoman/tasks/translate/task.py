@@ -1,14 +1,19 @@
 """Translation, as others see it: what an estimate asks, how it is measured, and its name."""
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from dragoman.data.checks import corpus_warnings, overlap_warnings
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.decode import schedule
+from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import read_config
@@ -31,10 +36,14 @@ from dragoman.tasks.work import (
     write_to_lengths,
 )
 from dragoman.train.job import Validation
+from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted
 
 UNLIKE = 1.0
 """A chrF2 below this is no matter of quality: unrelated texts of one language have more."""
+
+MOST_COMPARED = 1_000_000
+"""Training pairs among which those of a test are looked for."""
 
 
 def _work(recipe: TranslateRecipe, length: int | None) -> Work:
@@ -132,7 +141,13 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
         "sentences_per_second": len(pairs) / seconds,
         "tokens_per_second": num_tokens / seconds,
     }
-    warnings = []
+    tested = str(test.ref)
+    lengths = np.array([[len(text) for text in side] for side in zip(*pairs, strict=True)])
+    asked = test.languages[0] or config.src_lang, test.languages[1] or config.tgt_lang
+    warnings = [
+        *corpus_warnings(tested, lengths, pairs.__getitem__, asked),
+        *overlap_warnings(tested, pairs, _seen_in_training(model, pairs)),
+    ]
     if scores.chrf < UNLIKE:
         languages = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
         warnings.append(
@@ -156,6 +171,17 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
         warnings=warnings,
         answers=hypotheses,
     )
+
+
+def _seen_in_training(model: Path, pairs: Sequence[tuple[str, str]]) -> list[bool]:
+    """Which pairs are in the training texts of a model, as far as its recipe's files are here."""
+    wanted, seen = set(pairs), set[tuple[str, str]]()
+    with suppress(InputError, OSError):
+        run = RunFolder(model).begun(TranslateRecipe())
+        corpora = [each for each in run.data.training if all(path.is_file() for path in each.paths)]
+        read = chain.from_iterable(map(read_pairs, corpora))
+        seen = {pair for pair in islice(read, MOST_COMPARED) if pair in wanted}
+    return [pair in seen for pair in pairs]
 
 
 TASK = Task(

@@ -1,15 +1,20 @@
 """From a recipe's files to tokenizers, datasets and validation texts."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+
+from dragoman.data.checks import corpus_warnings, overlap_warnings
 from dragoman.data.corpus import CorpusConfig, CorpusTexts
-from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_out
+from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_out, seen_in
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.models.folder import read_config
 from dragoman.tasks.translate.published import Published
-from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
@@ -33,12 +38,31 @@ class Texts:
     published: Published | None = None
     """What the model that the run starts from has beside, if it is one of another library."""
 
+    def pair(self, dataset: PairDataset, number: int) -> tuple[str, str]:
+        """Return a pair of a dataset as text (decoding is lossless)."""
+        src, tgt = self.tokenizers
+        sides = dataset.src[number].tolist(), dataset.tgt[number].tolist()
+        return src.decode(sides[0]), tgt.decode(sides[1])
+
     def validation_lines(self, limit: int) -> tuple[list[str], list[str]]:
-        """Return the first `limit` sources and references as text (decoding is lossless)."""
+        """Return the first `limit` sources and references as text."""
         numbers = range(min(limit, len(self.validation)))
-        sides, (src, tgt) = self.validation, self.tokenizers
-        sources = [src.decode(sides.src[number].tolist()) for number in numbers]
-        return sources, [tgt.decode(sides.tgt[number].tolist()) for number in numbers]
+        pairs = [self.pair(self.validation, number) for number in numbers]
+        return [src for src, _ in pairs], [tgt for _, tgt in pairs]
+
+    def warnings(self, data: DataConfig) -> Iterator[str]:
+        """Yield what looks wrong with the files that `data` names, as sentences."""
+        given = [] if data.validation is None else [self.validation]
+        languages = data.src_lang, data.tgt_lang
+        for dataset in (*self.training, *given):
+            lengths = np.stack([dataset.src.lengths, dataset.tgt.lengths])
+            yield from corpus_warnings(
+                dataset.name, lengths, partial(self.pair, dataset), languages
+            )
+        for held in given:
+            seen = np.any([seen_in(dataset, held) for dataset in self.training], axis=0)
+            pairs = [self.pair(held, number) for number in range(len(held))]
+            yield from overlap_warnings(held.name, pairs, seen.tolist())
 
 
 def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Texts:

@@ -1,0 +1,251 @@
+"""Checks of a corpus of pairs: shifted lines, the wrong language, test pairs seen in training.
+
+Each yields a sentence with an example where something looks wrong. The thresholds are far from the
+values of all corpora that they were measured on (docs/decisions.md).
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dragoman.wording import counted
+
+Pair = tuple[str, str]
+Languages = tuple[str | None, str | None]
+"""The codes of source and target, where they are known."""
+Lengths = npt.NDArray[np.integer]
+"""Of sources and targets, in characters or tokens; shape (2, number of pairs)."""
+
+SAMPLE, SHOWN = 2000, 60
+"""Evenly spaced pairs whose text is read, and characters of an example."""
+HALF, NEARLY_ALL = 0.5, 0.95
+"""Identical pairs of two languages, and of one: most sentences need no correction."""
+ONE_LANGUAGE = 0.6
+"""Shared words: 0.78 to 0.96 of one language and subject; of two that are not `RELATED` 0.42."""
+
+
+def corpus_warnings(
+    name: str, lengths: Lengths, pair_at: Callable[[int], Pair], languages: Languages = (None, None)
+) -> Iterator[str]:
+    """Yield what looks wrong with a corpus, whose pairs are read by number (from 0).
+
+    One language on both sides (summaries, dialogue, paraphrases) is normal unless `languages` are
+    two. Such lines are not checked for a shift: an answer may be the next source.
+    """
+    if not lengths.size:
+        return
+    sample = {number: pair_at(number) for number in _evenly(lengths.shape[1], SAMPLE)}
+    for side, language in enumerate(languages):
+        if language:
+            texts = {number + 1: pair[side] for number, pair in sample.items()}
+            yield from (f"{name}: {found}" for found in _wrong_letters(texts, language))
+    same = [number for number, (src, tgt) in sample.items() if src == tgt and script_of(src)]
+    differ = _differ(languages)
+    if len(same) > (HALF if differ else NEARLY_ALL) * len(sample):
+        yield (
+            f"{name}: source and target are the same text in {len(same) / len(sample):.0%} of the "
+            f"pairs, such as line {same[0] + 1:,}, {_cut(sample[same[0]][0])}; check whether one "
+            "is a copy of the other."
+        )
+    elif shared_words(sample.values()) > ONE_LANGUAGE:
+        if differ:
+            src, tgt = map(_cut, sample[0])
+            yield (
+                f"{name}: both sides seem to be in one language, and not in {languages[0]} and "
+                f"{languages[1]}: line 1 is {src} with {tgt}; check the files."
+            )
+    elif shift := find_shift(lengths):
+        yield f"{name}: {_describe(shift, pair_at)}"
+
+
+def _evenly(count: int, most: int) -> list[int]:
+    """At most `most` of the numbers below `count`, evenly spaced, the first and last included."""
+    return [int(number) for number in np.linspace(0, count - 1, min(count, most))]
+
+
+def _cut(text: str) -> str:
+    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
+
+
+# ---------------------------------------------------------------- shifted lines
+
+BLOCK, LEAST_BLOCK, MOST_BLOCKS = 500, 50, 2000
+"""Lines that are compared at a time, and the blocks that are looked at in a long corpus."""
+FARTHEST, FITTING, SURE = 10, 0.5, 6.0
+"""Lines by which a side may be shifted; correlation of the lengths of translations (the least that
+was measured is 0.74), and the standard errors by which other lines must correlate better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Source `i` fits target `i + offset` in `share` of a corpus, first in `block` (from 0)."""
+
+    offset: int
+    block: range
+    share: float
+    example: int
+    """A source in the block whose own target has a very different length."""
+
+
+def find_shift(lengths: Lengths) -> Shift | None:
+    """Find where the lengths of sources correlate with those of other lines than their own.
+
+    The lengths of translations correlate (Gale and Church 1993, section 2), and those of neighbours
+    hardly do. The logarithms are compared in blocks, at each offset. Fisher's transform, the artanh
+    of a correlation, has the standard error `1 / sqrt(lines)` whatever the correlation.
+    """
+    src, tgt = np.log1p(lengths.astype(np.float64))
+    if len(src) < LEAST_BLOCK:
+        return None
+    size = max(LEAST_BLOCK, min(BLOCK, len(src) // 4))
+    starts = _evenly(len(src) - size + 1, min(MOST_BLOCKS, -(-len(src) // size)))
+    places = np.array(starts)[:, None] + np.arange(size)
+    offsets = [offset for offset in range(-FARTHEST, FARTHEST + 1) if offset]
+    own = _fit(src[places], tgt[places])
+    others = np.stack([_fit(src[places], np.roll(tgt, -offset)[places]) for offset in offsets])
+    best = others.max(0)
+    shifted = (best > np.arctanh(FITTING)) & (best > own + SURE * np.sqrt(2 / size))
+    if not shifted.any():
+        return None
+    first = int(shifted.argmax())
+    offset, start = offsets[int(others[:, first].argmax())], starts[first]
+    inside = np.arange(max(start, -offset), min(start + size, len(src) - max(0, offset)))
+    unlike = np.abs(src - tgt)[inside] - np.abs(src[inside] - tgt[inside + offset])
+    example, share = int(inside[unlike.argmax()]), float(shifted.mean())
+    return Shift(offset=offset, block=range(start, start + size), example=example, share=share)
+
+
+def _fit(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Fisher's transform of the correlation of each row of `x` with that of `y`."""
+    x, y = x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True)
+    scale = np.maximum(np.sqrt((x * x).sum(1) * (y * y).sum(1)), 1e-9)  # lines of one length
+    return np.asarray(np.arctanh(0.9999 * (x * y).sum(1) / scale))
+
+
+def _describe(shift: Shift, pair_at: Callable[[int], Pair]) -> str:
+    number, offset = shift.example, shift.offset
+    (src, own), (_, fitting) = pair_at(number), pair_at(number + offset)
+    return (
+        f"in {shift.share:.0%} of the corpus, first in lines {shift.block.start + 1:,} to "
+        f"{shift.block.stop:,}, the sources fit the targets {counted(abs(offset), 'line')} "
+        f"{'below' if offset > 0 else 'above'} their own: line {number + 1:,} is {_cut(src)} with "
+        f"{_cut(own)}, and line {number + offset + 1:,} has {_cut(fitting)}; look for a missing or "
+        "an extra line on one side."
+    )
+
+
+# ---------------------------------------------------------------- languages
+
+SCRIPTS = """
+LATIN latn af bs ca cs cy da de en eo es et eu fi fr ga gl hr hu id is it la lb lt lv ms mt nb nl nn
+LATIN no oc pl pt ro sk sl sq sv sw tl tr vi
+CJK hans hant hani zh
+HIRAGANA jpan ja
+HANGUL kore hang ko
+CYRILLIC cyrl be bg mk ru uk
+ARABIC arab ar fa ps ur
+HEBREW hebr he iw yi
+GREEK grek el
+DEVANAGARI deva hi mr ne
+BENGALI beng as bn
+TAMIL taml ta
+THAI thai th
+GEORGIAN geor ka
+ARMENIAN armn hy
+ETHIOPIC ethi am ti
+"""
+"""The first word of Unicode's names, and the codes of scripts (ISO 15924) and of languages that
+have no other in use (ISO 639-1). Katakana counts as Hiragana."""
+SCRIPT_OF = {code: line.split()[0] for line in SCRIPTS.splitlines() for code in line.split()[1:]}
+RELATED = ("da nb nn no sv", "id ms", "cs sk", "bg mk", "bs hr sl", "ca es gl oc pt")
+"""Languages that share about half of their frequent words, or more."""
+
+
+def _wrong_letters(texts: dict[int, str], language: str) -> Iterator[str]:
+    """Yield a sentence if most lines, by number, are not in the script of the language."""
+    wanted = next((SCRIPT_OF[tag] for tag in _tags(language) if tag in SCRIPT_OF), None)
+    scripts = {line: script for line, text in texts.items() if (script := script_of(text))}
+    wrong = {line: script for line, script in scripts.items() if script != wanted}
+    if wanted and len(wrong) > len(scripts) / 2:
+        found = Counter(wrong.values()).most_common(1)[0][0]
+        line = next(line for line, script in wrong.items() if script == found)
+        yield (
+            f"{len(wrong) / len(scripts):.0%} of the lines in {language} have no {wanted} letters "
+            f"but mostly {found} ones: line {line:,} is {_cut(texts[line])}; check the languages, "
+            "and whether the sides are swapped."
+        )
+
+
+def _tags(language: str) -> list[str]:
+    """The script of a code such as zh_Hans or eng_Latn, if it names one, and its language."""
+    first, *rest = language.lower().replace("_", "-").split("-")
+    return [*(tag for tag in rest if len(tag) == 4), first]
+
+
+def script_of(text: str) -> str | None:
+    """Return the script of a text, in words of `SCRIPTS`; None if it has no letter.
+
+    Latin counts only alone: names and code are written in it everywhere. With kana, Chinese
+    characters are Japanese.
+    """
+    scripts = Counter(_script(char) for char in text if char.isalpha())
+    if "HIRAGANA" in scripts:
+        return "HIRAGANA"
+    latin = scripts.pop("LATIN", 0)
+    return scripts.most_common(1)[0][0] if scripts else "LATIN" if latin else None
+
+
+@cache
+def _script(char: str) -> str:
+    letter = unicodedata.normalize("NFKC", char)[0]  # neither half nor full width, no superscript
+    first = re.split("[ -]", unicodedata.name(letter, "unnamed"))[0]
+    return "HIRAGANA" if first == "KATAKANA" else first
+
+
+def _differ(languages: Languages) -> bool:
+    """Whether the languages are two that a text can tell apart."""
+    src, tgt = (_tags(language)[-1] if language else "" for language in languages)
+    related = any(src in codes.split() and tgt in codes.split() for codes in RELATED)
+    return src in SCRIPT_OF and tgt in SCRIPT_OF and src != tgt and not related
+
+
+def shared_words(pairs: Iterable[Pair]) -> float:
+    """Return the part of their 50 most frequent words that sources and targets share.
+
+    Of Chinese, Japanese and Korean, characters are compared. Tags are skipped.
+    """
+    src, tgt = map(_frequencies, zip(*pairs, strict=True))
+    return float(sum(min(share, tgt.get(word, 0.0)) for word, share in src.items()))
+
+
+def _frequencies(texts: Iterable[str]) -> dict[str, float]:
+    """The relative frequencies of the most frequent words, which add up to 1."""
+    counts = Counter(word for text in texts for word in _WORD.findall(text.lower()) if word)
+    frequent = dict(counts.most_common(50))
+    return {word: count / sum(frequent.values()) for word, count in frequent.items()}
+
+
+_WORD = re.compile(r"<[^<>]*>|([\u2e80-\ufaff]|[^\W\d_\u2e80-\ufaff]+)")
+
+
+LONG, SEEN = 40, 0.01
+"""Characters of a pair that hardly occurs twice by chance, and the part of them that may."""
+
+
+def overlap_warnings(name: str, pairs: Sequence[Pair], seen: Sequence[bool]) -> Iterator[str]:
+    """Yield a sentence if too many of the test pairs were `seen` in training."""
+    long = [number for number, (src, tgt) in enumerate(pairs) if len(src) + len(tgt) >= LONG]
+    found = [number for number in long if seen[number]]
+    if len(found) > SEEN * len(long):
+        src, tgt = map(_cut, pairs[found[0]])
+        yield (
+            f"{name}: {len(found):,} of the {counted(len(long), 'pair')} of at least {LONG} "
+            f"characters are in the training texts too, such as line {found[0] + 1:,}, {src} with "
+            f"{tgt}; leave them out of one of the two, since the score measures memory there."
+        )

@@ -1,0 +1,177 @@
+"""What is said of a corpus that looks wrong, and that nothing is said of one that is right."""
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dragoman.data.checks import (
+    Languages,
+    Pair,
+    corpus_warnings,
+    find_shift,
+    overlap_warnings,
+    script_of,
+)
+from dragoman.data.corpus import CorpusConfig, read_pairs
+
+CORPORA = (
+    ("multi30k/val.en", "multi30k/val.de"),
+    ("msctd-de-en/dev.de", "msctd-de-en/dev.en"),
+    ("tatoeba-zh-en/dev.zh", "tatoeba-zh-en/dev.en"),
+    ("pydocs-zh-en/dev.en", "pydocs-zh-en/dev.zh"),
+    ("markup-tags/dev-eurlex.en", "markup-tags/dev-eurlex.fr"),
+)
+
+
+def warnings_of(pairs: Sequence[Pair], languages: Languages = (None, None)) -> list[str]:
+    """All that is said of a corpus."""
+    lengths = np.array([[len(src), len(tgt)] for src, tgt in pairs]).T
+    return list(corpus_warnings("corpus", lengths, pairs.__getitem__, languages))
+
+
+def made_words(count: int, alphabet: str) -> list[str]:
+    """Words of random letters."""
+    return ["".join(random.choices(alphabet, k=random.randint(2, 9))) for _ in range(count)]
+
+
+def made_pairs(count: int) -> list[Pair]:
+    """Sentences, and the same word for word in another language; some lines are a heading's."""
+    words = made_words(300, "abcdefghij"), made_words(300, "klmnopqrst")
+    pairs = []
+    for _ in range(count):
+        chosen = random.choices(range(300), k=random.choice((1, 5, 8, 12, 20)))
+        src, tgt = (" ".join(side[word] for word in chosen) for side in words)
+        pairs.append((src, tgt))
+    return pairs
+
+
+def shift(pairs: Sequence[Pair], at: int, lines: int, side: int) -> list[Pair]:
+    """Take lines out of one side."""
+    sides = [[pair[n] for pair in pairs] for n in range(2)]
+    del sides[side][at : at + lines]
+    return list(zip(*sides, strict=False))
+
+
+@pytest.mark.parametrize("count", [200, 3_000])
+@pytest.mark.parametrize(("lines", "side"), [(1, 0), (1, 1), (3, 0), (10, 1)])
+def test_a_shift_is_found_where_it_begins(count: int, lines: int, side: int) -> None:
+    """A line that is missing on one side, at the beginning or later, is said with its direction."""
+    pairs = made_pairs(count)
+    assert warnings_of(pairs) == []
+    for at in (0, count // 2):
+        shifted = shift(pairs, at, lines, side)
+        (told,) = warnings_of(shifted, ("en", "de"))
+        where = "above" if side else "below"
+        noun = "line" if lines == 1 else "lines"
+        assert f"the targets {lines} {noun} {where} their own: line " in told
+        found = find_shift(
+            np.array([[len(text) for text in s] for s in zip(*shifted, strict=True)])
+        )
+        assert found is not None
+        assert at - 500 < found.block.start <= at + 500
+        assert pairs[found.example + (0 if side else lines)][0] == shifted[found.example][0]
+        src, tgt = shifted[found.example][0], shifted[found.example + found.offset][1]
+        assert (src, tgt) in pairs
+
+
+def test_answers_are_no_shift() -> None:
+    """In a dialogue each turn answers the one before, which is the last pair's target."""
+    turns = [src for src, _ in made_pairs(1_000)]
+    pairs = list(pairwise(turns))
+    assert warnings_of(pairs) == warnings_of(pairs, ("en", "en")) == []
+    assert warnings_of(pairs, ("en", "en-GB")) == warnings_of(pairs, ("da", "nb")) == []
+    (told,) = warnings_of(pairs, ("en", "de"))
+    assert "both sides seem to be in one language, and not in en and de" in told
+
+
+def test_lines_of_one_length_are_no_shift() -> None:
+    """Nor are lines without text: there is nothing to correlate."""
+    assert warnings_of([("ab cd", "xy")] * 600) == []
+    assert warnings_of([("", "")] * 600, ("en", "zh")) == []
+    assert warnings_of([]) == []
+
+
+def test_a_copy_is_told() -> None:
+    """Of two languages half of the lines is too many; where texts are corrected, most are alike."""
+    pairs = made_pairs(1_000)
+    copies = [(src, src) for src, _ in pairs]
+    for languages in ((None, None), ("en", "en"), ("en", "de")):
+        (told,) = warnings_of(copies, languages)
+        assert "the same text in 100% of the pairs, such as line 1, " in told
+    mixed = [
+        copy if n % 10 else pair for n, (pair, copy) in enumerate(zip(pairs, copies, strict=True))
+    ]
+    assert warnings_of(mixed, ("en", "en")) == []
+    assert "the same text in 90%" in warnings_of(mixed, ("en", "de"))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "script", "right", "wrong"),
+    [
+        ("Ｔｗｏ dogsª", "LATIN", ("en",), ()),
+        (
+            "Two dogs.",
+            "LATIN",
+            ("en", "de-AT", "eng_Latn", "en_XX"),
+            ("zh", "ru", "ja", "zho_Hans"),
+        ),
+        ("用 Python 写的", "CJK", ("zh", "zh-TW", "zho_Hant"), ("en", "ja", "ko", "eng_Latn")),
+        ("私はPythonが好き", "HIRAGANA", ("ja", "jpn_Jpan"), ("zh", "en")),
+        ("カタカナ", "HIRAGANA", ("ja",), ("zh",)),
+        ("나는 漢字", "HANGUL", ("ko", "kor_Hang"), ("zh", "ja")),
+        ("Мир и Windows", "CYRILLIC", ("ru", "uk", "rus_Cyrl"), ("en", "el")),
+        ("שלום", "HEBREW", ("he", "iw"), ("ar",)),
+        ("नमस्ते", "DEVANAGARI", ("hi",), ("en",)),
+        ("3.14 %", None, ("zh", "en", "ru"), ()),
+        ("Dobar dan", "LATIN", ("sr", "uz", "xyz", "py"), ()),
+    ],
+)
+def test_a_language_has_letters(
+    text: str, script: str | None, right: Sequence[str], wrong: Sequence[str]
+) -> None:
+    """Names and code are Latin in texts of all scripts; languages that have several are skipped."""
+    assert script_of(text) == script
+    pairs = [(text, f"{number}") for number in range(9)]
+    for language in right:
+        assert warnings_of(pairs, (language, None)) == []
+        assert warnings_of([pair[::-1] for pair in pairs], (None, language)) == []
+    for language in wrong:
+        (told,) = warnings_of(pairs, (language, None))
+        assert f"100% of the lines in {language} have no " in told
+        assert f"but mostly {script} ones: line 1 is {text!r}" in told
+
+
+def test_seen_pairs_are_counted() -> None:
+    """Short ones occur twice by chance."""
+    pairs = [*made_pairs(50), ("Yes.", "Ja.")]
+    long = [len(src) + len(tgt) >= 40 for src, tgt in pairs]
+    assert list(overlap_warnings("test", pairs, [False] * 50 + [True])) == []
+    (told,) = overlap_warnings("test", pairs, [True] * 51)
+    assert told.startswith(f"test: {sum(long)} of the {sum(long)} pairs of at least 40 characters")
+    assert f"such as line {long.index(True) + 1}, " in told
+
+
+@pytest.mark.parametrize("files", CORPORA, ids=lambda files: files[0].split(".")[0])
+def test_real_corpora(data_folder: Path, files: tuple[str, str]) -> None:
+    """Nothing is said of them in either direction, and each mistake is told."""
+    src, tgt = (str(data_folder / file) for file in files)
+    pairs = list(read_pairs(CorpusConfig(src=src, tgt=tgt)))
+    languages = tuple(file.removesuffix(".xz")[-2:] for file in files)
+    back = [(tgt, src) for src, tgt in pairs]
+    assert warnings_of(pairs, (languages[0], languages[1])) == warnings_of(pairs) == []
+    assert warnings_of(back, (languages[1], languages[0])) == warnings_of(back) == []
+    for at, lines, side in ((0, 1, 0), (0, 3, 1), (len(pairs) // 2, 2, 0)):
+        (told,) = warnings_of(shift(pairs, at, lines, side), (languages[0], languages[1]))
+        assert "the sources fit the targets" in told
+    half = len(pairs) // 2
+    one_language = [(one, other) for (one, _), (other, _) in zip(pairs, pairs[half:], strict=False)]
+    assert warnings_of(one_language) == []
+    assert warnings_of(one_language, (languages[0], languages[1]))
+    for language in ("ru", "zh" if languages[0] != "zh" else "en"):
+        assert any(
+            f"in {language} have no" in told for told in warnings_of(pairs, (language, None))
+        )
