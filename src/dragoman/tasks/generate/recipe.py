@@ -24,7 +24,7 @@ class TextFiles(DataFiles):
     library: Literal["python"] | None = None
     """Texts instead of files: "python", the sources of Python's standard library."""
     made: Literal["town"] | None = None
-    """Texts that the package writes, instead of files: "town", conversations about a small town."""
+    """Texts of the package, instead of files: "town", conversations about a small town."""
     valid: tuple[str, ...] = ()
     """Files of validation text."""
     split: Split = "file"
