@@ -17,7 +17,6 @@ from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 
 DATA_VARIABLE = "DRAGOMAN_DATA"
-NEIGHBOUR = Path("../shared/data")  # where a checkout's data may lie beside it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ class DataFiles:
             folders = [Path(self.root)]
         else:
             variable = os.environ.get(DATA_VARIABLE)
-            folders = [Path(), *([Path(variable)] if variable else []), NEIGHBOUR]
+            folders = [Path(), *([Path(variable)] if variable else [])]
         for folder in folders:
             path = folder / name
             if path.exists():

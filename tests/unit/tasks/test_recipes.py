@@ -38,7 +38,7 @@ def load_pairs(name: str, overrides: tuple[str, ...] = ()) -> TranslateRecipe:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, no DRAGOMAN_DATA, and nothing beside it."""
+    """An empty working folder, and no DRAGOMAN_DATA."""
     folder = tmp_path / "here" / "repo"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
@@ -156,9 +156,12 @@ def test_two_vocabularies_need_two_matrices(here: Path) -> None:
 
 
 def test_where_data_is_looked_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path starts here, then in DRAGOMAN_DATA, then in ../shared/data."""
+    """A relative path starts here, then in DRAGOMAN_DATA, and nowhere else."""
     data = DataConfig(src="a.en", tgt="a.de")
-    for folder in (here.parent / "shared" / "data", here.parent / "set", here):
+    write(here.parent / "shared" / "data" / "a.en")
+    with pytest.raises(InputError, match=r"no file a\.en \(looked in: \.\); set"):
+        data.training  # noqa: B018 (the property checks)
+    for folder in (here.parent / "set", here):
         write(folder / "a.en")
         write(folder / "a.de")
         if folder.name == "set":
