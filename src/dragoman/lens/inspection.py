@@ -39,7 +39,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSummary:
-    """What one head does on this text, in four numbers and a word (`lens.summaries`)."""
+    """What one head does on this text, in four numbers and a word (`lens.weights.summarise`)."""
 
     entropy: float
     """How spread out its weights are, in nats, averaged over the queries."""
