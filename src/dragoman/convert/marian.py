@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dragoman.convert.limits import check_limits, common_limits, num_positions
-from dragoman.convert.shapes import Shape, named, token_ids
+from dragoman.convert.shapes import Counterpart, named, token_ids
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.foreign.bart import MARIAN
@@ -26,7 +26,7 @@ WRITES_THE_STREAM = {"out_proj", "down", "norm", "final_norm"}
 """Modules whose outputs are channels of the residual stream; all others read them."""
 
 
-def marian(folder: Folder, config: EncoderDecoderConfig) -> Shape:
+def marian(folder: Folder, config: EncoderDecoderConfig) -> Counterpart:
     """Return the class for a translator. Raises InputError for what neither can express."""
     name = "Hugging Face's Marian or Pegasus"
     limits = {
@@ -51,7 +51,7 @@ def marian(folder: Folder, config: EncoderDecoderConfig) -> Shape:
             "transformers; convert a model that is trained with tokenizer.joint = true"
         )
     pre = config.norm_position == "pre"
-    return Shape(
+    return Counterpart(
         family=MARIAN,
         model="PegasusForConditionalGeneration" if pre else "MarianMTModel",
         config=_hf_config(folder, config),

@@ -27,7 +27,7 @@ import msgspec
 from rich.console import Console
 
 from dragoman.errors import InputError, did_you_mean
-from dragoman.settings import Given, override_settings, read_settings
+from dragoman.settings import Given, flatten, override_settings, read_settings
 from dragoman.tasks.task import TASKS, find_task, is_imported, train
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import TrainResult
@@ -152,9 +152,10 @@ def _runs(grid: Mapping[str, Mapping[str, Settings]]) -> Iterator[tuple[str, Set
 
 
 def _recipe(given: Given, run: str, settings: Settings) -> RunRecipe:
-    keys = set(_keys(settings))
+    keys = flatten(settings)
     for override in given.origin.overrides:
-        if (key := ".".join(map(str, override.path))) in keys:
+        key = ".".join(map(str, override.path))
+        if any(f"{one}.".startswith(f"{key}.") for one in keys):
             raise InputError(
                 f"override {override.text} contradicts the sweep, whose run {run} sets {key}; copy "
                 "the recipe to a file of your own and change its sweep"
@@ -173,11 +174,3 @@ def _merged(below: Settings, above: Settings) -> dict[str, Any]:
         else:
             both[key] = value
     return both
-
-
-def _keys(settings: Settings, prefix: str = "") -> Iterator[str]:
-    """The dotted keys, sections and what is in them."""
-    for key, value in settings.items():
-        yield prefix + key
-        if isinstance(value, Mapping):
-            yield from _keys(value, f"{prefix}{key}.")

@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import read_file
 from dragoman.files.writing import locked, write_durably
 from dragoman.plain import to_plain
-from dragoman.settings import parse_settings
+from dragoman.settings import flatten, parse_settings
 from dragoman.train.checkpoint import checkpoints, read_state
 from dragoman.train.loop import Progress
 from dragoman.train.recipe import RunRecipe
@@ -209,7 +209,7 @@ def check_out(recipe: RunRecipe) -> None:
 
 def deciding(recipe: RunRecipe) -> dict[str, Any]:
     """The settings of a recipe by dotted key, the task's own metric by its name."""
-    return dict(flat(to_plain(recipe))) | {"train.metric": recipe.metric}
+    return flatten(to_plain(recipe)) | {"train.metric": recipe.metric}
 
 
 Adjusted = Mapping[str, tuple[Any, Any]]
@@ -218,7 +218,7 @@ Adjusted = Mapping[str, tuple[Any, Any]]
 
 def adjusted_settings(saved: Mapping[str, Any], recipe: RunRecipe) -> Adjusted:
     """Compare a recipe with that of a checkpoint, in the settings that may change on resuming."""
-    old, new = dict(flat(saved)), dict(flat(to_plain(recipe)))
+    old, new = flatten(saved), flatten(to_plain(recipe))
     shared = sorted(ADJUSTABLE & old.keys() & new.keys())
     return {key: (old[key], new[key]) for key in shared if old[key] != new[key]}
 
@@ -242,15 +242,6 @@ def resume_warnings(
         f"Warning: {', and '.join(changed)}, so the run will not end with the bits of one that "
         f"never stopped.{again}"
     ]
-
-
-def flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted key and the value of each setting."""
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
 
 
 def _read(path: Path, kind: type[T]) -> T:

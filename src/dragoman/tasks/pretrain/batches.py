@@ -102,11 +102,11 @@ class MaskedBatches:
         return (epoch[number] for number in range(len(epoch)))
 
     def _planned(self, texts: Ragged, rng: np.random.Generator) -> "_PlannedTexts":
-        parts = _Parts(texts, self.dataset.special, self.config.max_length)
+        parts = _TextParts(texts, self.dataset.special, self.config.max_length)
         return plan_epoch(parts, self.config.max_tokens, rng)
 
 
-class _Parts:
+class _TextParts:
     """Texts without bos and eos, those over the limit in parts."""
 
     def __init__(self, texts: Ragged, special: SpecialIds, limit: int) -> None:
