@@ -368,4 +368,4 @@ def draw_sentence(dice: Dice) -> tuple[Pair, list[Expression]]:
 
 
 if __name__ == "__main__":
-    ship("numbers.tsv.xz", pairs_text(*numbers_corpus(*SIZES, seed=SEED)))
+    ship("numbers.tsv.bz2", pairs_text(*numbers_corpus(*SIZES, seed=SEED)))

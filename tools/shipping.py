@@ -1,6 +1,6 @@
 """Corpora as the package ships them: compressed files in `dragoman.data`."""
 
-import lzma
+import bz2
 from collections.abc import Iterable
 from importlib.resources import as_file, files
 
@@ -21,4 +21,4 @@ def pairs_text(*parts: Iterable[Pair]) -> str:
 def ship(name: str, text: str) -> None:
     """Write a text into the package."""
     with as_file(files("dragoman.data").joinpath(name)) as path:
-        path.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+        path.write_bytes(bz2.compress(text.encode()))

@@ -161,4 +161,4 @@ def story_pairs(stories: Sequence[Story]) -> list[Pair]:
 
 
 if __name__ == "__main__":
-    ship("stories.tsv.xz", pairs_text(*map(story_pairs, stories_corpus(*SIZES, seed=SEED))))
+    ship("stories.tsv.bz2", pairs_text(*map(story_pairs, stories_corpus(*SIZES, seed=SEED))))

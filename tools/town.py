@@ -157,4 +157,4 @@ def file_text(train_size: int, valid_size: int, *, seed: int) -> str:
 
 
 if __name__ == "__main__":
-    ship("town.txt.xz", file_text(*SIZES, seed=SEED))
+    ship("town.txt.bz2", file_text(*SIZES, seed=SEED))

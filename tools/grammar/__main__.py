@@ -4,4 +4,4 @@ from tools.grammar.corpus import SIZES, make_corpus
 from tools.shipping import SEED, pairs_text, ship
 
 if __name__ == "__main__":
-    ship("demo.tsv.xz", pairs_text(*make_corpus(*SIZES, seed=SEED)))
+    ship("demo.tsv.bz2", pairs_text(*make_corpus(*SIZES, seed=SEED)))

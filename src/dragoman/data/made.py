@@ -1,6 +1,6 @@
 """Texts that come with the package: a recipe and the demonstration need no files."""
 
-import lzma
+import bz2
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -48,7 +48,7 @@ class DemoCorpus(NamedTuple):
 
 
 def demo_corpus() -> DemoCorpus:
-    """Read the corpus of `dragoman demo` from the file `demo.tsv.xz` of the package."""
+    """Read the corpus of `dragoman demo` from the file `demo.tsv.bz2` of the package."""
     return DemoCorpus(*_shipped_pairs("demo"))
 
 
@@ -59,7 +59,7 @@ def write_town(folder: Path, train: int = 20_000, valid: int = 500) -> dict[str,
     stands an empty line, and a line is a turn.
     """
     paths = {"train": folder / "train.txt", "valid": folder / "valid.txt"}
-    parts = _shipped("town.txt.xz").split("\n\n\n")
+    parts = _shipped("town.txt.bz2").split("\n\n\n")
     for path, text, size in zip(paths.values(), parts, (train, valid), strict=True):
         with replacing(path, "texts") as part:
             part.write_text("\n\n".join(text.split("\n\n")[:size]) + "\n", encoding="utf-8")
@@ -68,12 +68,12 @@ def write_town(folder: Path, train: int = 20_000, valid: int = 500) -> dict[str,
 
 def _shipped_pairs(name: str) -> list[list[Pair]]:
     """The parts of a corpus: a line is a pair with a tab between, an empty line ends a part."""
-    parts = _shipped(f"{name}.tsv.xz").split("\n\n")
+    parts = _shipped(f"{name}.tsv.bz2").split("\n\n")
     return [[Pair(*line.split("\t")) for line in part.split("\n")] for part in parts]
 
 
 def _shipped(name: str) -> str:
-    return lzma.decompress(files("dragoman.data").joinpath(name).read_bytes()).decode()
+    return bz2.decompress(files("dragoman.data").joinpath(name).read_bytes()).decode()
 
 
 def docstrings_corpus(
