@@ -52,7 +52,7 @@ def print_comparison(one: Path, two: Path, *, as_json: bool) -> None:
 def compare_runs(one: Path, two: Path) -> dict[str, Any]:
     """Return what differs between two runs, to the last digit; `docs/formats.md` has the keys.
 
-    Raises InputError for a folder that is no run, a run without a step and a damaged file.
+    Raises InputError for a folder that is not a run, a run without a step and a damaged file.
     """
     from dragoman.train.runfolder import RESULT_NEUTRAL_SETTINGS
 

@@ -113,7 +113,7 @@ def is_typed(file: Path | str | None) -> bool:
 
 
 def _stdin() -> TextIO:
-    """Standard input, which whoever started the command may have closed (`<&-`)."""
+    """Standard input, which the caller may have closed (`<&-`)."""
     if sys.stdin is None:
         raise InputError("There is no standard input to read; leave it open, or name a file.")
     return sys.stdin
@@ -215,13 +215,13 @@ class Pipe(io.RawIOBase):
         return False
 
     def _line_end(self) -> int:
-        """The place behind the first line feed; 0 while there is none."""
+        """The place after the first line feed; 0 while there is none."""
         end = self._received.find(b"\n", self._searched) + 1
         self._searched = end - 1 if end else len(self._received)
         return end
 
     def _receive(self, seconds: float | None) -> bool:
-        """Read what arrives within so many seconds, and return whether something did."""
+        """Read what arrives within this many seconds, and return whether something did."""
         descriptor = self._stream.fileno()
         if not select([descriptor], [], [], None if seconds is None else max(0.0, seconds))[0]:
             return False
@@ -315,7 +315,7 @@ def to_stdout(end: str = "\n") -> Iterator[Write]:
 
 
 def open_stdout() -> TextIO:
-    """Standard output, which whoever started the command may have closed (`>&-`)."""
+    """Standard output, which the caller may have closed (`>&-`)."""
     if sys.stdout is None:
         raise InputError("There is no standard output to write to; leave it open.")
     return sys.stdout
@@ -395,6 +395,6 @@ def _timed(
 
 
 def pace_of(done: int, seconds: float, left: float | None) -> str:
-    """How many items a second, and the time that so many more take: `12.5/s, 1:05 left`."""
+    """How many items a second, and the time for the remaining ones: `12.5/s, 1:05 left`."""
     each = max(seconds, 1e-9) / done
     return f"{short(1 / each)}/s" + ("" if left is None else f", {clock(left * each)} left")

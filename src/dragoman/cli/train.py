@@ -128,7 +128,7 @@ def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
     result = train_task(recipe, console=console, estimate=estimate)
     if result.interrupted:
         console.print(
-            f"Saved at step {result.progress.step:,}. The same command goes on from there."
+            f"Saved at step {result.progress.step:,}. The same command resumes from there."
         )
         if (result.folder / "config.json").exists():
             use = _use(recipe, result.folder)

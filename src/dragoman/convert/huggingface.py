@@ -178,8 +178,8 @@ def _be_quiet() -> None:
 def _hf_tokenizer(folder: Folder) -> Any:  # noqa: ANN401 (their class)
     """Our tokenizer, which frames a text as the model reads it.
 
-    A source ends by eos, a prompt begins with bos (or with the text that opens it, which whoever
-    calls puts before it), what an encoder reads has both. No text is taken for a special token.
+    A source ends by eos, a prompt begins with bos (or with its opening text, which the caller
+    puts before it), what an encoder reads has both. No text is taken for a special token.
     """
     from transformers import PreTrainedTokenizerFast
 

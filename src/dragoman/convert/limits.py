@@ -49,7 +49,7 @@ def refusal(config: ModelConfig, key: str, target: str) -> InputError:
 
 
 def check_dense(config: ModelConfig, target: str) -> None:
-    """Raise InputError for patterns of attention and positions that are no plain formula."""
+    """Raise InputError for patterns of attention and positions without a plain formula."""
 
     def dense(patterns: Iterable[Any]) -> bool:
         return all(isinstance(pattern, Causal | Full | SlidingWindow) for pattern in patterns)

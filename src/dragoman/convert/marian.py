@@ -88,7 +88,7 @@ def _hf_config(folder: Folder, config: EncoderDecoderConfig) -> dict[str, Any]:
 def sines_before_cosines(state: Mapping[str, Tensor], d_model: int) -> dict[str, Tensor]:
     """Renumber the channels of the residual stream as Marian's positions are laid out.
 
-    Ours stand as sine, cosine, sine, cosine, ...; Marian has all sines, then all cosines. One
+    Ours alternate sines and cosines; Marian has all sines, then all cosines. One
     permutation of what every module writes to the stream or reads from it changes no output: a norm
     takes its mean over all channels, and what is inside heads and networks stays where it is.
     """

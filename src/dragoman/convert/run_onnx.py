@@ -29,7 +29,7 @@ class ModelOutput:
     """What the model makes of a line."""
 
     text: str
-    """The translation, the line and how it goes on, the label or the tag of each token."""
+    """The translation, the line with its continuation, the label or the tag of each token."""
     ids: list[int]
     """The tokens that were written; of an encoder those that were read."""
     logits: list[Array]
@@ -91,7 +91,7 @@ class Model:
         self.start = [*config["start"], *([codes[tgt_lang]] if codes else config["begin"])]
 
     def answer(self, text: str, limit: int | None = None) -> ModelOutput:
-        """Translate a line, go on with it by at most `limit` tokens, or read it."""
+        """Translate a line, continue it by at most `limit` tokens, or read it."""
         config = self.config
         source = self.encode(config["opening"] + text)
         ids = [*self.before, *source, *self.after]
@@ -145,7 +145,7 @@ class Model:
         )
 
     def _text(self, ids: list[int]) -> str:
-        """Decode all tokens but the special ones, which are no text."""
+        """Decode all tokens but the special ones."""
         specials = set(self.config["specials"])
         text = self.decode([id_ for id_ in ids if id_ not in specials])
         for before in self.config["cleaned"]:

@@ -41,7 +41,7 @@ class Probe:
 
     ids_BL: Tensor
     real_BL: Tensor
-    """Where they are no padding."""
+    """Where they are not padding."""
 
     @classmethod
     def of(cls, folder: Folder) -> "Probe":
@@ -81,7 +81,7 @@ def verify(folder: Folder) -> float:
     """Return how far a folder's logits are from its publisher's, relative to the largest.
 
     Raises DragomanError that names the first layer that differs, InputError where there is nothing
-    to compare with: the model is no one of Hugging Face, or transformers is not installed.
+    to compare with: the model is not from Hugging Face, or transformers is not installed.
     """
     published = folder.config.published
     if folder.config.format == AS_IT_IS:
@@ -141,7 +141,7 @@ def _ours(model: Model, probe: Probe) -> Tensor:
 
 
 def _real(logits: Tensor, model: Model, probe: Probe) -> Tensor:
-    """The rows `(M, V)` at places that are no padding."""
+    """The rows `(M, V)` at positions that are not padding."""
     if isinstance(model, EncoderDecoder) or logits.dim() == 2:
         return logits.reshape(-1, logits.shape[-1])
     return logits[probe.real_BL]

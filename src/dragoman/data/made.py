@@ -55,8 +55,8 @@ def demo_corpus() -> DemoCorpus:
 def write_town(folder: Path, train: int = 20_000, valid: int = 500) -> dict[str, Path]:
     """Write conversations about a small town to `train.txt` and `valid.txt`; return the paths.
 
-    They are the first ones of those that `tools/town.py` has written into the package. Between two
-    stands an empty line, and a line is a turn.
+    They are the first ones of those that `tools/town.py` has written into the package. A line is a
+    turn, and empty lines separate conversations.
     """
     paths = {"train": folder / "train.txt", "valid": folder / "valid.txt"}
     parts = _shipped("town.txt.bz2").split("\n\n\n")
@@ -81,7 +81,7 @@ def docstrings_corpus(
 ) -> tuple[list[Pair], list[Pair]]:
     """Functions of Python's library and the first lines of their docstrings, in random order.
 
-    At most so many; validation has other modules than training, and none of its functions.
+    At most this many; validation has other modules than training, and none of its functions.
     """
     draw, seen = Random(seed).random, set[str]()
     train: list[Pair] = []

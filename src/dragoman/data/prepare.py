@@ -51,7 +51,7 @@ class TextEncoder(Protocol):
         """The ids of each text, without bos and eos."""
 
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts that go on after other text."""
+        """The ids of texts that continue other text."""
 
 
 def special_ids(encoder: TextEncoder) -> SpecialIds:

@@ -66,7 +66,7 @@ def marian_files(folder: Path) -> list[str]:
 
 
 def read_text(path: Path) -> str:
-    """Read a small file; bytes that are no UTF-8 become U+FFFD."""
+    """Read a small file; bytes that are not UTF-8 become U+FFFD."""
     return read_file(path, LARGEST).decode("utf-8", "replace")
 
 
@@ -134,7 +134,7 @@ def _token(text: str) -> str:
 def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     """Number and bytes of each field of a message; a number's bytes are left as they are.
 
-    Raises ValueError or IndexError for what is no message.
+    Raises ValueError or IndexError for what is not a message.
     """
     place = 0
     while place < len(message):
@@ -158,7 +158,7 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _number(message: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and the place behind it."""
+    """A number of seven bits a byte, and the place after it."""
     found = shift = 0
     for byte in message[place : place + LONGEST_NUMBER]:
         found |= (byte & 127) << shift

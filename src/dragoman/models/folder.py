@@ -120,8 +120,8 @@ def save_model(
 ) -> FolderConfig:
     """Write a model folder and return its config.
 
-    Whoever reads meanwhile, or after saving was killed, finds the old model or the new one where
-    both have the same architecture, tokenizers and format; else possibly a folder that is rejected.
+    Meanwhile, or after saving was killed, a reader finds the old model or the new one if both have
+    the same architecture, tokenizers and format; else possibly a folder that is rejected.
     `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
     same object twice when they are one, or files by their names; `card` is the text of `README.md`;
     `eight_bits` rounds the matrices, to a quarter of the size. Raises InputError where no folder
@@ -294,7 +294,7 @@ def _load_weights(path: Path, config: FolderConfig) -> Model:
 
 
 def read_config(folder: Path) -> FolderConfig:
-    """The config of a model folder; says what `folder` is when it is no such folder."""
+    """The config of a model folder; says what `folder` is when it is not one."""
     path = folder / CONFIG
     if not path.is_file():
         if any(folder.glob("*.npz")):  # Marian's own
@@ -375,9 +375,9 @@ def _why_no_model(folder: Path) -> str:
     if (folder / "training").is_dir():
         return (
             f"{folder} holds a training run that has not written a model yet; "
-            "let it go on until it does, by the command that began it."
+            "resume it by the command that began it."
         )
-    return f"{folder} is no model folder: it has no {CONFIG}."
+    return f"{folder} is not a model folder: it has no {CONFIG}."
 
 
 def _of_others(path: Path) -> str | None:

@@ -56,7 +56,7 @@ def read_folder(path: str | Path, *, device: str) -> Folder:
     """Read a model folder and bring the model to "cpu", "cuda" or, with "auto", the best there is.
 
     Raises InputError when there is no such folder or device, or the folder cannot be used, and
-    TypeError for what is no path.
+    TypeError for what is not a path.
     """
     if not isinstance(path, str | PathLike):
         raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")

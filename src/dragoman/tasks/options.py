@@ -199,7 +199,7 @@ class GenerationOptions:
             raise InputError("a stop string is empty; it would end every text at its beginning")
 
     def new_tokens(self, prompt: int) -> int:
-        """Maximum number of tokens to generate after a prompt of so many tokens."""
+        """Maximum number of tokens to generate after a prompt of this length."""
         return max(1, self.max_tokens - prompt) if self.count_prompt else self.max_tokens
 
     def strategy(self, numbers: tuple[int, ...]) -> Beam | Greedy | PowerBeam | Sample:

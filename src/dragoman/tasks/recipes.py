@@ -2,7 +2,7 @@
 
 Its key `task` chooses the task, and with it the dataclass of the settings.
 
-A sweep is one recipe that stands for several runs, which differ in a few settings. A table `sweep`
+A sweep is one recipe for several runs, which differ in a few settings. A table `sweep`
 in a recipe's file holds grids. A grid names settings on one or more axes, and each combination of
 them is a run in a folder of its own, named after them, inside of `out`:
 
@@ -13,7 +13,7 @@ them is a run in a folder of its own, named after them, inside of `out`:
     length.long = {train.max_steps = 2000}
 
 makes `small-short`, `small-long`, `large-short` and `large-long`. Everything else they share. They
-run one after the other; the same command goes on with the one that was interrupted.
+run one after the other; the same command resumes the one that was interrupted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -69,7 +69,7 @@ def explained(skipped: Skipped, told: Sequence[Fault]) -> Skipped:
 
 @contextmanager
 def replayed(states: dict[str, Tensor]) -> Iterator[None]:
-    """Draw again what was drawn since `random_state` gave `states`; then go on as if not."""
+    """Draw again what was drawn since `random_state` gave `states`, then restore the state."""
     now = random_state()
     set_random_state(states)
     try:

@@ -108,7 +108,7 @@ def check_places(positions: PositionScheme, length: int, limit: str) -> None:
     if known is not None and length > known:
         raise InputError(
             f"{limit}, so up to {length} tokens, contradicts model.positions.max_length = "
-            f"{known}: the model knows no place beyond it"
+            f"{known}: the model has no positions beyond that"
         )
 
 

@@ -173,7 +173,7 @@ class MetricsFile(Observer):
         except OSError as error:
             raise DragomanError(
                 f"cannot write {self._path}: {error.strerror}; make room and run the same command "
-                "to go on from the last checkpoint"
+                "to resume from the last checkpoint"
             ) from error
 
 

@@ -62,7 +62,7 @@ def resumed_recipe(defaults: RecipeT, out: object, folder: str) -> RecipeT | Non
 def start_folder(recipe: RunRecipe) -> Path:
     """Return the model folder that a recipe starts from; the run's own where that one is gone.
 
-    A run with a checkpoint has the weights, and its folder has all else that is read of it.
+    A run with a checkpoint has the weights, and its folder has everything else.
     """
     folder, run = Path(recipe.start.model or ""), RunFolder(Path(recipe.out))
     return folder if folder.exists() or not checkpoints(run.checkpoints) else run.path

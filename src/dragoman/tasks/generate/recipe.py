@@ -142,7 +142,7 @@ class GenerateRecipe(RunRecipe):
         """How the model generates, with what follows from how it learns.
 
         It sees as many tokens as in training, and where whole files are split into windows,
-        a prompt stands in the middle of one, at the beginning of a line.
+        a prompt is in the middle of one, at the beginning of a line.
         """
         chosen = self.generation
         inside = self.data.split == "file" and self.batch.packing == "stream"

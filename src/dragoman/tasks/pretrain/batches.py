@@ -62,7 +62,7 @@ class Vocabulary:
 class MaskedBatch(Batch):
     """Padded texts with hidden tokens. In the names of tensors: B texts, L positions.
 
-    One that came in parts may stand in `indices` again.
+    One that came in parts may be in `indices` again.
     """
 
     ids_BL: Tensor
@@ -190,7 +190,7 @@ def _hidden(
     config: MaskConfig,
     rng: np.random.Generator,
 ) -> npt.NDArray[np.int64]:
-    """What stands at each place if it is chosen: mask, random piece or the same."""
+    """What replaces each position if it is chosen: mask, random piece or the same."""
     lots_BL = rng.random(original_BL.shape)
     pieces_BL = rng.integers(*vocabulary.pieces, original_BL.shape)
     replaced_BL = np.where(lots_BL < config.masked + config.random, pieces_BL, original_BL)

@@ -145,7 +145,7 @@ class MaskedRecipe(EncoderRecipe):
         EncoderRecipe.check(self)
         if self.start.model is None and MASK not in self.tokenizer.specials:
             raise InputError(
-                f'task = "pretrain" needs tokenizer.specials = ["{MASK}"], which stands for what '
+                f'task = "pretrain" needs tokenizer.specials = ["{MASK}"], in place of what '
                 "is hidden"
             )
 

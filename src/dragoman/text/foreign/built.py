@@ -2,7 +2,7 @@
 
 A SentencePiece model file is a message of Protocol Buffers, of which little is needed: its pieces
 with their scores, and the map of characters that its normalizer was given. Each family has its
-own rules of what stands around the pieces (Hugging Face's converters have the same).
+own rules for what surrounds the pieces (Hugging Face's converters have the same).
 """
 
 import struct
@@ -156,7 +156,7 @@ def _languages(folder: TokenizerFolder, name: str) -> list[str]:
 
 
 def _unigram(names: list[str], pieces: Pieces, unk: int) -> Backend:
-    """Pieces by their scores; a name that is no piece of the model has the score 0."""
+    """Pieces by their scores; a name without a piece of the model has the score 0."""
     scores = dict(pieces.scores[3:])
     return Backend(
         Unigram([(name, scores.get(name, 0.0)) for name in names], unk, byte_fallback=False)

@@ -22,7 +22,7 @@ USUAL = {
 """What the special token of a role is called where the files do not say it."""
 
 LANGUAGE = re.compile(r">>(\S+)<<|__([a-z]{2,3})__|([a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3})")
-"""Tokens that stand for a language: Marian's, M2M100's, mBART's and NLLB's."""
+"""Tokens that name a language: Marian's, M2M100's, mBART's and NLLB's."""
 
 SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 """Files of settings, which a folder may have beside those of the vocabulary."""
@@ -40,7 +40,7 @@ class TokenizerFolder:
 
     @classmethod
     def of(cls, path: Path, config: Mapping[str, Any]) -> "TokenizerFolder":
-        """Read the settings. Raises InputError for files that are no JSON objects."""
+        """Read the settings. Raises InputError for files that are not JSON objects."""
         found: dict[str, Any] = {}
         for name in reversed(SETTINGS[:2]):
             if (path / name).exists():
