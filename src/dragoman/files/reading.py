@@ -228,7 +228,7 @@ def reject_pipe(path: Path) -> None:
 
 
 def longest_line() -> int:
-    """Maximum bytes of a line, its end included. Raises InputError for a setting that is not one."""
+    """Maximum bytes of a line, its end included. Raises InputError if the setting is no integer."""
     given = os.environ.get("DRAGOMAN_MAX_LINE_BYTES", str(LONGEST_LINE))
     if not given.isdecimal() or int(given) < 1:
         raise InputError(
