@@ -203,10 +203,11 @@ def test_missing_data_says_where_to_get_it(here: Path) -> None:
     assert not any(here.iterdir())
 
 
-def test_validation_and_more_corpora(here: Path) -> None:
+def test_validation_and_more_corpora(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Validation files and further corpora are found in the same way, of whatever layout."""
+    monkeypatch.setenv("DRAGOMAN_DATA", str(here.parent / "data"))
     for name in ("a.en", "a.de", "v.en", "v.de", "b.tsv", "c.jsonl"):
-        write(here.parent / "shared" / "data" / name)
+        write(here.parent / "data" / name)
     more = (CorpusConfig(tsv="b.tsv", weight=0.5), CorpusConfig(jsonl="c.jsonl"))
     data = DataConfig(src="a.en", tgt="a.de", valid_src="v.en", valid_tgt="v.de", corpora=more)
     paths = [path for corpus in data.training for path in corpus.paths]
