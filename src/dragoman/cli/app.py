@@ -150,7 +150,7 @@ def _root(
     quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet", callback=_be_quiet, help="Print no progress or notes, only errors."
+            "--quiet", callback=_be_quiet, help="Print only errors, no progress or notes."
         ),
     ] = False,
     version: Annotated[

@@ -22,7 +22,7 @@ def chat(  # noqa: PLR0913 -- the options of the verb
     device: Device = "auto",
     compute: Compute = "float32",
 ) -> None:
-    """Talk with a model of dialogues. Each line is a turn; the answer is printed as it grows.
+    """Chat with a dialogue model. Each line is a turn; the answer is printed as it grows.
 
     What was said before is kept within the context, the oldest turns dropped first. The line
     /reset begins anew; the end of the input (Ctrl-D) or Ctrl-C ends the conversation.

@@ -68,7 +68,7 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     png: Annotated[Path | None, option("With --fit: draw the law to this PNG file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Estimate what training and using a model takes; no weights are made.
+    """Estimate what training and using a model takes; no weights are created.
 
     dragoman cost multi30k-en-de
 

@@ -62,10 +62,10 @@ FileOrText = Annotated[
 BATCH_TOKENS = option("Maximum number of tokens per batch; fewer need less memory.")
 BeamSize = Annotated[int | None, option("Beam size; 1 is greedy search.")]
 SrcLang = Annotated[
-    str | None, option("Language of the source, by its code in a model of several languages.")
+    str | None, option("Language of the source, by its code in a multilingual model.")
 ]
 TgtLang = Annotated[
-    str | None, option("Language to translate into, by its code in a model of several languages.")
+    str | None, option("Language to translate into, by its code in a multilingual model.")
 ]
 LengthPenalty = Annotated[
     float | None, option("Exponent of the length penalty; larger values favour longer texts.")

@@ -104,7 +104,7 @@ def compare(folder: Folder, theirs: Answers, sentences: Sequence[str], target: s
             changed = f', and sentence {number} becomes "{found.text}", not "{ours.text}"'
     if changed or not worst <= TOLERANCE:
         raise DragomanError(
-            f"the model converted to {target} is another one, so it was not written: its logits "
+            f"the model converted to {target} is not equal, so it was not written: its logits "
             f"differ by up to {worst:.1e} (sentence {where} of the probe){changed}"
         )
     return Proof(sentences=len(texts), worst=worst)

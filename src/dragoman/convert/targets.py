@@ -85,7 +85,7 @@ def convert(
 def _sharded(target: Target, size: str) -> Target:
     """The target with a bound on its files. Raises InputError for what is not a file size."""
     if not isinstance(target, HuggingFace):
-        raise InputError("--shard-size goes with --to huggingface; leave it out")
+        raise InputError("--shard-size requires --to huggingface; remove it")
     if not re.fullmatch(r"[1-9]\d*[KMGT]B", size):
         raise InputError(f'--shard-size {size} is not a file size; give one such as "5GB"')
     return replace(target, shard_size=size)

@@ -259,7 +259,7 @@ class Stream(Iterator[BatchT]):
         if state["fingerprint"] != fingerprint:
             raise InputError(
                 "The training data or its batch settings have changed since the run was saved; "
-                "put them back, or start a new run in another folder."
+                "restore them, or start a new run in another folder."
             )
         self._seed, epoch, position = place
         self._begin(epoch)

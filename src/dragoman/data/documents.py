@@ -281,7 +281,7 @@ def standard_library() -> list[Path]:
     files = sorted(path for path in _sources(folder) if path.stat().st_size)
     if not files:
         raise InputError(
-            f"this Python keeps no sources of its standard library in {folder}; give files of your "
+            f"this Python has no sources of its standard library in {folder}; give files of your "
             "own (data.train, or data.src and data.tgt)"
         )
     return files

@@ -137,7 +137,7 @@ def kept(
                 _write(building, types, write)
                 if _hash(*content) != name:
                     files = " or ".join(map(str, content[1]))
-                    raise InputError(f"{files} changed while it was read; give the command again.")
+                    raise InputError(f"{files} changed while it was read; run the command again.")
                 if _load(building, types) is None:
                     raise OSError  # NumPy overlooks what gets lost as it closes a file
                 with locked(cache, wait=True):

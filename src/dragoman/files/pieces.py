@@ -104,7 +104,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
             found = [dict(fields(value)) for key, value in fields(message) if key == 1]
             return {piece[1].decode(): id_ for id_, piece in enumerate(found)}
         except (ValueError, LookupError) as error:
-            raise InputError(f"{path} is damaged: {error}; get the file anew.") from error
+            raise InputError(f"{path} is damaged: {error}; download it again.") from error
     vocabulary = dict[str, int]()
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         pair = re.fullmatch(r"(.+): *(\d{1,9})\s*", line)

@@ -152,7 +152,7 @@ def _pairs(
             case _:
                 half = "AB"[found[0] is None]
                 raise InputError(
-                    f"{file} is incomplete: {theirs} has lora_{half} alone; get the file anew."
+                    f"{file} is incomplete: {theirs} has lora_{half} alone; download it again."
                 )
         if not all(bool(tensor.isfinite().all()) for tensor in pairs[ours]):
             raise InputError(
@@ -166,7 +166,7 @@ def _pairs(
             f"{did_you_mean(module, names.values()) or '.'}"
         )
     if not pairs:
-        raise InputError(f"{file} holds no adapters; get the file anew.")
+        raise InputError(f"{file} holds no adapters; download it again.")
     return pairs
 
 

@@ -93,7 +93,7 @@ class GenerationDefaults:
     temperature: NonNegative = 0.8
     """Sampling temperature; 0 is greedy search."""
     chat: ChatTemplate | None = None
-    """For a model of dialogues: the tokens of the roles. A prompt is then a dialogue, a line a
+    """For a dialogue model: the tokens of the roles. A prompt is then a dialogue, a line a
     turn, the last one the user's, and what is generated is the answer."""
 
     def __post_init__(self) -> None:

@@ -325,7 +325,7 @@ def read_config(folder: Path) -> FolderConfig:
         raise InputError(f"{path} is damaged: it lacks the hash of the weights or of the model.")
     if config.model_sha256 not in (None, _digest(data["model"])):
         raise InputError(
-            f"{path}: the section model is not the one that the weights were saved with; put back "
+            f"{path}: the section model is not the one that the weights were saved with; restore "
             f"the {CONFIG} that training wrote."
         )
     return config
@@ -348,7 +348,7 @@ def tokenizer_paths(folder: Path, config: FolderConfig) -> tuple[Path, Path]:
             raise InputError(
                 f"{folder / name} is not the tokenizer that the weights were trained with "
                 f"(SHA-256 {found[:12]}... instead of {trained_with[:12]}...); "
-                "put back the file that training wrote."
+                "restore the file that training wrote."
             )
     if config.published is not None:
         beside = {f"{path.parent.name}/{path.name}" for path in folder.glob("huggingface/[!.]*")}

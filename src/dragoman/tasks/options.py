@@ -247,7 +247,7 @@ def _check_beamless(name: str, value: int, temperature: float) -> None:
 def _check_forbidden(words: Sequence[str]) -> None:
     """Raise InputError for a word that is blank, or for one string in place of several."""
     if isinstance(words, str) or not all(word.strip() for word in words):
-        raise InputError(f"forbidden is {words!r}; give a tuple of words, none of them blank")
+        raise InputError(f"forbidden is {words!r}; give a tuple of words that are not blank")
 
 
 def extra_processors(

@@ -109,7 +109,7 @@ class DialogueCodec(PromptCodec):
 
 
 class Chat:
-    """A conversation with a model of dialogues: it keeps what was said.
+    """A conversation with a dialogue model: it keeps what was said.
 
     The model is shown as many of the last turns as its context holds beside an answer.
     """

@@ -130,7 +130,7 @@ class GenerateRecipe(RunRecipe):
 
     @property
     def use(self) -> str | None:
-        """A model of dialogues is talked to."""
+        """A dialogue model is for `dragoman chat`."""
         return "dragoman chat {folder}" if self.generation.chat else None
 
     def taking_over(self, folder: FolderConfig) -> Self:

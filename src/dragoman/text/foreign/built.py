@@ -65,7 +65,7 @@ class Pieces:
             elif field == 3:
                 charsmap = dict(fields(value)).get(2, b"")
         if len(scores) < len(FAIRSEQ):
-            raise InputError(f"{path} holds no pieces; get the file anew.")
+            raise InputError(f"{path} holds no pieces; download it again.")
         return cls(scores, added, charsmap)
 
 

@@ -98,7 +98,7 @@ def read_vocab(path: Path) -> dict[str, int]:
     """Read a `vocab.json`: the id of each piece. Raises InputError where it is something else."""
     vocab = read_object(path)
     if not vocab or not all(type(id_) is int and 0 <= id_ < 1 << 31 for id_ in vocab.values()):
-        raise InputError(f"{path} does not give a number to each piece; get the file anew.")
+        raise InputError(f"{path} does not give a number to each piece; download it again.")
     return vocab
 
 
@@ -116,4 +116,4 @@ class refusing:  # noqa: N801 -- reads as a word of the with statement
         if error is None or isinstance(error, DragomanError):
             return
         if is_library_error(error):
-            raise InputError(f"{self._path} is damaged: {error}; get the file anew.") from error
+            raise InputError(f"{self._path} is damaged: {error}; download it again.") from error
