@@ -84,7 +84,7 @@ def convert(
 
 
 def _take_over(model: Path, out: Path, probe: Path | None) -> None:
-    """Make a folder of our own of one of Hugging Face."""
+    """Convert a Hugging Face folder to a dragoman folder."""
     if probe is not None:
         raise InputError("--probe requires --to; add it, or remove --probe")
     from dragoman.convert.published import take_over

@@ -1,4 +1,4 @@
-"""`dragoman demo`: the whole way, from a made corpus to a translator, while you watch."""
+"""`dragoman demo`: from a small corpus to a translator and its scores, while you watch."""
 
 import shlex
 import shutil

@@ -302,7 +302,7 @@ class Lines:
     out: Output = Output(None, {})
     """Where the results go."""
     share: Callable[[], float | None] = lambda: None
-    """How much of the input has been read, up to 1; None where nobody knows."""
+    """Fraction of the input that has been read; None if unknown."""
 
     @property
     def rest(self) -> InputLines[str]:

@@ -70,7 +70,7 @@ class Talk:
 
 
 def _silence(stream: TextIO) -> None:
-    """Let a stream lead nowhere: Python flushes what is left in it as it exits."""
+    """Redirect a stream to null: Python flushes what is left in it as it exits."""
     with suppress(OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no file
         os.dup2(nowhere.fileno(), stream.fileno())
 

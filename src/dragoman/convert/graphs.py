@@ -1,4 +1,4 @@
-"""What of a model is exported: an encoder, a step of a decoder with its past, an encoder's answer.
+"""The exported parts of a model: an encoder, a decoder step with its past, an encoder's answer.
 
 Each is a module of tensors in and tensors out, made of the modules of the model itself: its layers
 run the reference attention, under masks and positions that are computed in the graph, so that

@@ -168,7 +168,7 @@ def _counterpart(folder: Folder) -> Counterpart:
 
 
 def _be_quiet() -> None:
-    """Keep the bars of transformers from standard error."""
+    """Hide the progress bars of transformers."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()

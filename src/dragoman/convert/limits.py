@@ -1,4 +1,4 @@
-"""What of a config another library can express, as a table: each key and its allowed values."""
+"""The settings that another library can express, as a table: each key and its values."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping

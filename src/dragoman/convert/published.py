@@ -43,7 +43,7 @@ def take_over(model: Path, out: Path) -> float | None:
 
 
 def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
-    """Write a model that came from Hugging Face as the folder `out` that it was, proven by logits.
+    """Write a model from Hugging Face as the folder `out` that it came from, proven by logits.
 
     Weights that nobody has changed are the same bit for bit, and so are all other files. Raises
     InputError where the folder still is one of Hugging Face, and without transformers;

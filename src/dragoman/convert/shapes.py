@@ -23,7 +23,7 @@ OneStack = DecoderOnlyConfig | EncoderOnlyConfig
 OF_TRAINING = {"init", "dropout", "attention_dropout", "ffn_dropout", "layer_drop"}
 """Fields that change no output."""
 ZEROS = {"bias", "qkv_bias", "ffn_bias", "num_token_types"}
-"""What a class may have where ours has not, and what is zero there."""
+"""What only their class may have, and what is zero there."""
 CLASSES: Mapping[str, str] = {
     "gpt2": "GPT2LMHeadModel",
     "llama": "LlamaForCausalLM",

@@ -34,7 +34,7 @@ Rows = npt.NDArray[np.int64]
 """Numbers of examples."""
 
 LONGEST = (1 << 19) - 1
-"""Lengths beyond it are not told apart when pairs are put in order."""
+"""Lengths beyond it count as equal when pairs are sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,7 +172,7 @@ CHUNK = 1 << 16
 
 
 class Splits(Protocol):
-    """What this room asks of subword sampling."""
+    """The interface of subword sampling that this room needs."""
 
     def sample(
         self,

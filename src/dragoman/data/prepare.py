@@ -36,7 +36,7 @@ CHUNK = 8192
 
 
 class TextEncoder(Protocol):
-    """What this room asks of a tokenizer."""
+    """The interface of a tokenizer that this room needs."""
 
     vocab_size: int
     pad_id: int
@@ -179,7 +179,7 @@ def _write(
 
 @contextmanager
 def _building(cache: Path) -> Iterator[Path]:
-    """A folder in the cache to write to, which goes afterwards unless it was renamed.
+    """A folder in the cache to write to, which is removed afterwards unless it was renamed.
 
     It is held meanwhile. What nobody holds was left by a process that was killed, and goes first.
     """

@@ -180,7 +180,7 @@ def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
 
 
 class WordEncoder(TextEncoder, Protocol):
-    """What tagged sentences ask of a tokenizer."""
+    """The interface of a tokenizer for tagged sentences."""
 
     def encode_words(
         self, texts: Sequence[str], words: Sequence[Sequence[tuple[int, int]]]

@@ -152,7 +152,7 @@ def creating(folder: Path, what: str) -> Iterator[Path]:
 
 @contextmanager
 def _part_of(file: Path) -> Iterator[Path]:
-    """The path beside a file that takes its name when all is written, and else goes."""
+    """The temporary path beside a file: renamed when complete, otherwise removed."""
     part = file.with_name(f".{file.name}.part")
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.is_symlink():

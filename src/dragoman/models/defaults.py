@@ -72,7 +72,7 @@ class ChatTemplate:
     """Special token before what the model answers."""
 
     def __post_init__(self) -> None:
-        """Raise InputError where nobody could tell the roles apart."""
+        """Raise InputError for roles with the same token."""
         if self.user == self.assistant:
             raise InputError(f"user and assistant are both {self.user}; give each its own token")
 

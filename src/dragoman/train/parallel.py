@@ -169,7 +169,7 @@ class World:
         }
 
     def set_random_states(self, states: Mapping[str, Tensor]) -> None:
-        """Put back those of this rank; one that had none keeps those that it has begun with."""
+        """Restore those of this rank; a rank without any keeps its initial ones."""
         prefix = _prefix(self.rank)
         mine = {name.removeprefix(prefix): states[name] for name in states if prefix in name}
         if mine:
@@ -233,7 +233,7 @@ class World:
         return reason
 
     def describe(self, accumulate: int, device: torch.device, *, sharded: bool) -> str:
-        """Return how many processes there are, by what they speak, and the batches of a step."""
+        """Return the number of processes, their backend and the batches of a step."""
         if self.size == 1:
             return ""
         how = "nccl" if device.type == "cuda" else "gloo"

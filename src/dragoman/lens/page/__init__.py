@@ -48,7 +48,7 @@ _HARMLESS = str.maketrans(
 
 
 def write_page(inspection: Inspection, path: Path) -> Path:
-    """Writes what was found about a text as one HTML page, which needs no other file.
+    """Writes an inspection as one HTML page, which needs no other file.
 
     Missing folders of the path are made; the file appears whole or not at all. The page states a
     content security policy that allows its own script and style, by their hashes, and nothing else:

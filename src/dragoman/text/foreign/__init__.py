@@ -82,7 +82,7 @@ BUILT = (
     ("vocab.json", "merges.txt"),
     *((name,) for name in ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")),
 )
-"""Files that a tokenizer is put together from where there is no tokenizer.json."""
+"""Files that a tokenizer is built from where there is no tokenizer.json."""
 
 
 def _backend(folder: TokenizerFolder, names: tuple[str, ...]) -> Backend:

@@ -1,4 +1,4 @@
-"""Tokenizers for folders without a `tokenizer.json`, put together from what they have instead.
+"""Tokenizers for folders without a `tokenizer.json`, built from their other files.
 
 A SentencePiece model file is a message of Protocol Buffers, of which little is needed: its pieces
 with their scores, and the map of characters that its normalizer was given. Each family has its
@@ -73,7 +73,7 @@ CONTROL, USER_DEFINED = 3, 4
 
 
 def from_pieces(folder: TokenizerFolder, name: str) -> Backend:
-    """Put a tokenizer together from a SentencePiece model, by the rules of the model's family."""
+    """Build a tokenizer from a SentencePiece model, by the rules of the model's family."""
     pieces = Pieces.read(folder.path / name)
     match folder.family:
         case "t5" | "mt5" | "umt5":
