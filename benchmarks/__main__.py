@@ -1,6 +1,7 @@
 """Run a benchmark: ours and a peer in turn, on the same machine, in the same minutes."""
 
 import argparse
+import os
 from importlib import import_module
 from pathlib import Path
 
@@ -23,6 +24,8 @@ BENCHMARKS = {
     "busy": "whole commands beside other work on the machine, by how idle threads wait",
     "estimate": "a run's time as `dragoman cost --measure` predicts it, and as it is",
 }
+DATA = Path(__file__).parents[2] / "shared" / "data"
+"""Where the corpora of a checkout are, unless DRAGOMAN_DATA names another folder."""
 DEFAULT = ("training", "decoding")  # the others train for minutes and need data
 
 
@@ -54,6 +57,7 @@ def main() -> None:
         help="options of that benchmark; NAME --help lists them",
     )
     chosen = parser.parse_args()
+    os.environ.setdefault("DRAGOMAN_DATA", str(DATA))
     prepare_process()
     from benchmarks.paired import BUILT, save
 

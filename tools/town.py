@@ -10,14 +10,12 @@ two questions about one place, a place and a number of tickets, a place and an h
 withheld: no training conversation contains it, and each validation conversation ends with one.
 """
 
-import lzma
-from importlib.resources import as_file, files
 from typing import NamedTuple
 from zlib import crc32
 
-from dragoman.data.numbers import Dice
+from tools.dice import Dice
+from tools.shipping import SEED, ship
 
-SEED = 1
 SIZES = (20_000, 500)
 """Of the corpus that the package ships: number of training and validation conversations."""
 
@@ -159,6 +157,4 @@ def file_text(train_size: int, valid_size: int, *, seed: int) -> str:
 
 
 if __name__ == "__main__":
-    content = file_text(*SIZES, seed=SEED).encode()
-    with as_file(files("dragoman.data").joinpath("town.txt.xz")) as path:
-        path.write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
+    ship("town.txt.bz2", file_text(*SIZES, seed=SEED))

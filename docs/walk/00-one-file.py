@@ -5,7 +5,7 @@
 The page 00-one-file.md explains it part by part; the parts are this file.
 """
 
-import lzma
+import bz2
 import math
 import random
 import re
@@ -47,7 +47,7 @@ class Vocabulary:
         return "".join(self.tokens[number] for number in ids if number > UNK)
 
 
-corpus = lzma.decompress(files("dragoman.data").joinpath("demo.tsv.xz").read_bytes()).decode()
+corpus = bz2.decompress(files("dragoman.data").joinpath("demo.tsv.bz2").read_bytes()).decode()
 train, _, test = ([line.split("\t") for line in part.split("\n")] for part in corpus.split("\n\n"))
 english = Vocabulary(words(src) for src, _ in train)
 chinese = Vocabulary(tgt for _, tgt in train)  # the tokens of a string are its characters

@@ -130,7 +130,7 @@ class LabelScores(Plain):
     majority: float
     """The accuracy of giving every text the label that is most frequent here."""
     labels: Mapping[str, Measures]
-    """Each label by itself, in alphabetical order."""
+    """Each label, in alphabetical order."""
 
 
 def label_scores(right: Sequence[str], predicted: Sequence[str]) -> LabelScores:
@@ -160,9 +160,9 @@ class TagScores(Plain):
     accuracy: float
     """Words that get their tag, in percent."""
     spans: Measures | None
-    """All spans together; None where tags stand for single words."""
+    """All spans together; None where tags are of single words."""
     types: Mapping[str, Measures]
-    """Each type of span by itself, in alphabetical order."""
+    """Each type of span, in alphabetical order."""
 
     @property
     def figures(self) -> dict[str, float]:

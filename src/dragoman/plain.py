@@ -15,7 +15,7 @@ class Plain:
     json_keys: ClassVar[tuple[str, ...]] = ()
     """Fields and properties to include, in this order; all fields if there are none."""
     json_digits: ClassVar[int | None] = None
-    """Digits behind the decimal point of the dataclass's own numbers; all if None."""
+    """Digits after the decimal point of the dataclass's own numbers; all if None."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""

@@ -224,7 +224,7 @@ def test_weights_are_cut_into_files_with_an_index(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("to", "size", "message"),
-    [("huggingface", "big", "no size of a file"), ("onnx", "5GB", "goes with --to huggingface")],
+    [("huggingface", "big", "not a file size"), ("onnx", "5GB", "requires --to huggingface")],
 )
 def test_only_a_size_is_one(tmp_path: Path, to: Any, size: str, message: str) -> None:  # noqa: ANN401
     """And only where weights are files of ours to cut."""

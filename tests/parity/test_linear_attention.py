@@ -15,7 +15,7 @@ from dragoman.nn import (
     StateStorage,
     reference_attention,
 )
-from dragoman.nn.patterns.linear import phi, scan
+from dragoman.nn.patterns.linear import linear_attention, phi
 
 
 @given(LINEAR, st.data(), st.sampled_from([20, 300]))
@@ -38,10 +38,10 @@ def test_parallel_chunked_and_recurrent_forms_agree(
     torch.manual_seed(seed)
     q, k, v = (torch.rand(2, heads, length, 3).double() for heads in (4, 2, 2))
     state, log_decay = torch.rand(2, 2, 3, 3).double(), torch.tensor([gamma, 1.0]).double().log()
-    expected = scan(q, KeyValue(k, v), state, log_decay, length)
+    expected = linear_attention(q, KeyValue(k, v), state, log_decay, length)
     for size in (chunk, 1):
         for got, wanted in zip(
-            scan(q, KeyValue(k, v), state, log_decay, size), expected, strict=True
+            linear_attention(q, KeyValue(k, v), state, log_decay, size), expected, strict=True
         ):
             assert distance(got, wanted) < 1e-12
 

@@ -87,7 +87,7 @@ def test_a_task_from_outside_goes_all_the_way(
     assert "odd run" in said.splitlines()
     assert "Estimate for the whole run" in said
     said = dragoman(outside, "train", "odd.toml", "--out", "run", "train.max_steps=60")
-    assert "Going on from step 40." in said
+    assert "Resuming from step 40." in said
     config = json.loads((outside / "run" / "config.json").read_text(encoding="utf-8"))
     assert config["task"] == "mine.own_task"
     said = dragoman(outside, "evaluate", "run", "--data", "lines.txt", "--json")

@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -48,6 +49,18 @@ def lines_of(function: FunctionNode) -> int:
     if ast.get_docstring(function) is not None:
         count -= (body.end_lineno or body.lineno) - body.lineno + 1
     return count
+
+
+def test_a_class_name_is_used_once() -> None:
+    """One thing, one word; public names stay, of blocks and results, protocols and programs."""
+    classes = [
+        node.name
+        for path in SOURCES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef)
+    ]
+    twice = {name for name, count in Counter(classes).items() if count > 1}
+    assert twice <= {"Embedding", "Model"}
 
 
 def test_a_file_fits_in_a_head() -> None:

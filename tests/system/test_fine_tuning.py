@@ -101,7 +101,7 @@ def test_by_adapters(dragoman: CommandLine, model: Path, tmp_path: Path) -> None
         assert ended.code == 0, ended.said
     (tmp_path / "gone").rename(model)
     assert "of them frozen" in ended.said
-    assert "Going on from step 2" in ended.said
+    assert "Resuming from step 2" in ended.said
     names = ("model.safetensors", "adapter/adapter_model.safetensors")
     for name in names:
         assert (runs[0] / name).read_bytes() == (runs[1] / name).read_bytes()

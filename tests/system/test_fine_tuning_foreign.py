@@ -135,4 +135,4 @@ def test_adapters_of_a_folder_of_hugging_face(
     shutil.rmtree(start)
     ended = dragoman.run(*run, "train.max_steps=3")
     assert ended.code == 0, ended.said
-    assert "Going on from step 2." in ended.said
+    assert "Resuming from step 2." in ended.said

@@ -56,11 +56,11 @@ def test_ctrl_c_to_the_shorthand(
         running.send_signal(signal.SIGINT)
         said = running.stderr.read()
     assert running.returncode == 130, said
-    assert "The same command goes on from there." in said
+    assert "The same command resumes from there." in said
     assert "Traceback" not in said
     ended = run(dragoman, 2, *words)
     assert ended.code == 0, ended.said
-    assert "Going on from step" in ended.said
+    assert "Resuming from step" in ended.said
 
 
 def test_the_shorthand_refuses(
@@ -108,8 +108,8 @@ def test_nothing_listens_but_on_loopback(environment: dict[str, str], tmp_path: 
 @pytest.mark.parametrize(
     ("number", "sentence"),
     [
-        ("0", "--nproc 0 is no number of processes"),
-        ("-3", "--nproc -3 is no number of processes"),
+        ("0", "--nproc 0 is not a number of processes"),
+        ("-3", "--nproc -3 is not a number of processes"),
         ("two", "--nproc must be a whole number, not two"),
     ],
 )

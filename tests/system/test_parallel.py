@@ -140,7 +140,7 @@ def test_one_rank_is_interrupted(dragoman: CommandLine, tmp_path: Path, number: 
     assert ranks[0].wait_until(lambda: metrics.exists() and metrics.read_bytes().count(b"\n") > 2)
     os.kill(ranks[1].pid, number)
     assert [running.end().code for running in ranks] == [130, 130]
-    assert "The same command goes on from there." in ranks[0].said()
+    assert "The same command resumes from there." in ranks[0].said()
     assert run(dragoman, 2, *command(tmp_path, stopped)).code == 0
     assert_same_runs(stopped, whole)
 
@@ -157,7 +157,7 @@ def test_another_number_of_processes(dragoman: CommandLine, tmp_path: Path) -> N
         words = [*command(tmp_path, other), *steps, "train.max_steps=6"]
         ended = run(dragoman, size, *words)
         assert ended.code == 0, ended.said
-        assert "Going on from step 4." in ended.said
+        assert "Resuming from step 4." in ended.said
         assert (f"has processes {size} (was 2)" in ended.said) == (size != 2)
         assert [line["step"] for line in figures(other) if "loss" in line] == [1, 2, 3, 4, 5, 6]
 

@@ -131,13 +131,13 @@ def test_ctrl_c(dragoman: CommandLine, tmp_path: Path, number: signal.Signals) -
     ended = dragoman.start(command(tmp_path, out, "fp32"), random.randint(40, 80), number).end()
     assert ended.code == 130, ended.said
     assert "interrupted" in ended.said
-    assert "The same command goes on from there." in ended.said
+    assert "The same command resumes from there." in ended.said
     use = f"can be used already:\ndragoman translate {out} < FILE\n"
     assert (use in ended.said) == (out / "config.json").exists()
     assert "Traceback" not in ended.said
     ended = dragoman.run(*command(tmp_path, out, "fp32"))
     assert ended.code == 0, ended.said
-    assert "Going on from step" in ended.said
+    assert "Resuming from step" in ended.said
     steps = [line["step"] for line in figures(out) if "loss" in line]
     assert steps == list(range(1, STEPS + 1))
     again = dragoman.run(*command(tmp_path, out, "fp32"))

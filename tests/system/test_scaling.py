@@ -53,7 +53,7 @@ def test_a_sweep_goes_on(dragoman: CommandLine, tmp_path: Path) -> None:
     assert interrupted.code == 130, interrupted.said
     before = (out / "d8-4" / "training" / "metrics.jsonl").read_bytes()
     again = dragoman.start(command)
-    assert again.wait_until(lambda: "Going on from step" in again.said())
+    assert again.wait_until(lambda: "Resuming from step" in again.said())
     ended = again.end(signal.SIGINT)
     assert ended.code == 130, ended.said
     assert ended.said.count("It is finished.") == 2

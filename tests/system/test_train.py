@@ -207,7 +207,7 @@ def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Pat
         (["nowhere.toml"], "nowhere.toml"),
         ([], "there is nothing to train"),
         (["data.src=a"], "--tgt is missing: give the file with the translations of a"),
-        (["--src", "a", __file__], f"{__file__}: not a recipe, whose name ends in .toml"),
+        (["--src", "a", __file__], f"{__file__}: not a recipe (its name must end in .toml)"),
         (["lr=3e-4"], "unknown key lr; did you mean train.learning_rate?"),
         (["demo", "demo"], "one recipe at a time"),
         (["demo", "train.max_step=3"], "max_steps"),

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.town import SEED, SIZES, TOWN, file_text, town_corpus, withheld
+from tools.shipping import SEED
+from tools.town import SIZES, TOWN, file_text, town_corpus, withheld
 
 from dragoman.data.made import write_town
 

@@ -1,6 +1,6 @@
 """A small bilingual grammar, English - Chinese, that writes the corpus of `dragoman demo`.
 
-    python -m tools.grammar    write src/dragoman/data/demo.tsv.xz, which the package ships
+    python -m tools.grammar    write src/dragoman/data/demo.tsv.bz2, which the package ships
 
 In reading order:
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tools.dice import Dice
 from tools.grammar import english
 from tools.grammar.descriptions import opinion
 from tools.grammar.doing import Action, action, activity_of, link, place, transitive, travel
@@ -34,8 +35,6 @@ from tools.grammar.sentence import (
 )
 from tools.grammar.statements import tastes
 from tools.grammar.times import future_time, past_time
-
-from dragoman.data.numbers import Dice
 
 
 class Described(NamedTuple):

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import islice, tee
 from zlib import crc32
 
+from tools.dice import Dice
 from tools.grammar import (
     clauses,
     descriptions,
@@ -22,9 +23,7 @@ from tools.grammar import (
 from tools.grammar.sentence import Sentence
 
 from dragoman.data.made import EXAMPLE, DemoCorpus, Pair
-from dragoman.data.numbers import Dice
 
-SEED = 1
 SIZES = (30_000, 300, 500)
 """Of the corpus that the package ships: number of training, validation and test pairs."""
 
@@ -129,8 +128,3 @@ def _distinct(seed: int) -> Iterator[Sentence]:
 
 def _pair(sentence: Sentence) -> Pair:
     return Pair(sentence.en, sentence.zh)
-
-
-def file_text(corpus: DemoCorpus) -> str:
-    """The corpus as the package ships it: a line a pair, empty lines between the three parts."""
-    return "\n\n".join("\n".join("\t".join(pair) for pair in part) for part in corpus)

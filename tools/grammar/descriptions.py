@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.dice import Dice
 from tools.grammar import chinese, english
 from tools.grammar.lexicon import Adjective, Noun, lexicon
 from tools.grammar.phrases import (
@@ -28,8 +29,6 @@ from tools.grammar.sentence import (
     was,
 )
 from tools.grammar.times import future_time, past_time
-
-from dragoman.data.numbers import Dice
 
 _GOODS = ("text", "clothes", "headwear", "vehicle", "device", "thing", "furniture")
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tools.dice import Dice
 from tools.grammar import english
 from tools.grammar.lexicon import Mass, Place, Verb, lexicon
 from tools.grammar.phrases import NO_PHRASE, Both, Subject, somebody_else, thing
-
-from dragoman.data.numbers import Dice
 
 
 class Action(NamedTuple):

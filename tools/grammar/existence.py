@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.dice import Dice
 from tools.grammar import chinese, english
 from tools.grammar.descriptions import goods
 from tools.grammar.lexicon import Noun, lexicon
@@ -16,8 +17,7 @@ from tools.grammar.phrases import (
     the,
 )
 from tools.grammar.sentence import Sentence, be, do, have, negated, state
-
-from dragoman.data.numbers import Dice, cardinal
+from tools.numbers import cardinal
 
 
 def spot(dice: Dice, noun: Noun) -> Both:

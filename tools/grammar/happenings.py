@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.dice import Dice
 from tools.grammar.doing import (
     Action,
     acquisition,
@@ -20,8 +21,6 @@ from tools.grammar.lexicon import lexicon
 from tools.grammar.phrases import Both, counted, somebody, somebody_else
 from tools.grammar.sentence import Sentence, be, dated, have, negated, state, was
 from tools.grammar.times import clock, future_time, long_span, past_time, short_span
-
-from dragoman.data.numbers import Dice
 
 
 def past(dice: Dice) -> Sentence:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from tools.dice import Dice
 from tools.grammar import english
 from tools.grammar.lexicon import lexicon
 from tools.grammar.phrases import name, possessive, pronoun, relative, somebody
 from tools.grammar.sentence import Sentence, age, be, present, state, was
 from tools.grammar.times import clock, date, day
-
-from dragoman.data.numbers import Dice
 
 
 def years(dice: Dice) -> Sentence:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tools.dice import Dice
 from tools.grammar import chinese, english
 from tools.grammar.lexicon import Adjective, Mass, Noun, Title, lexicon
-
-from dragoman.data.numbers import Dice, cardinal
+from tools.numbers import cardinal
 
 Both = tuple[str, str]
 """The same phrase in English and Chinese."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.dice import Dice
 from tools.grammar import english
 from tools.grammar.descriptions import goods
 from tools.grammar.doing import action, future_action, link, past_action
@@ -18,8 +19,6 @@ from tools.grammar.phrases import (
 from tools.grammar.sentence import Sentence, ask, be, do, have, occupied
 from tools.grammar.statements import ability, tastes
 from tools.grammar.times import future_time, past_time
-
-from dragoman.data.numbers import Dice
 
 
 def habit_question(dice: Dice) -> Sentence:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tools.dice import Dice
 from tools.grammar import chinese, english
 from tools.grammar.doing import Action
 from tools.grammar.lexicon import Adjective, Noun
 from tools.grammar.phrases import Both, Subject, Thing
-
-from dragoman.data.numbers import Dice, cardinal
+from tools.numbers import cardinal
 
 
 class Sentence(NamedTuple):

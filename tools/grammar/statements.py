@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tools.dice import Dice
 from tools.grammar.doing import action
 from tools.grammar.lexicon import Mass, Noun, Title, lexicon
 from tools.grammar.phrases import (
@@ -17,8 +18,6 @@ from tools.grammar.phrases import (
     somebody_else,
 )
 from tools.grammar.sentence import Sentence, acts, be, do, negated, present, state
-
-from dragoman.data.numbers import Dice
 
 
 def habit(dice: Dice) -> Sentence:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from tools.dice import Dice
 from tools.grammar import chinese, english
 from tools.grammar.doing import Action
 from tools.grammar.lexicon import lexicon
 from tools.grammar.phrases import Both
-
-from dragoman.data.numbers import Dice, cardinal, ordinal_figures
+from tools.numbers import cardinal, ordinal_figures
 
 _MEMORABLE = (
     "sell",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.dice import Dice
 from tools.grammar import english
 from tools.grammar.doing import (
     Action,
@@ -31,8 +32,6 @@ from tools.grammar.phrases import (
 )
 from tools.grammar.sentence import Sentence, ask, be, dated, negated, present, state, was
 from tools.grammar.times import future_time, past_time
-
-from dragoman.data.numbers import Dice
 
 
 def disposal(dice: Dice, verb: Verb) -> Action:

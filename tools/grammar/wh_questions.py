@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.dice import Dice
 from tools.grammar import english
 from tools.grammar.descriptions import goods
 from tools.grammar.doing import acquisition, action, activity, link, place, travel
@@ -10,8 +11,6 @@ from tools.grammar.lexicon import Noun, lexicon
 from tools.grammar.phrases import NO_PHRASE, Both, asked_about, definite
 from tools.grammar.sentence import Sentence, ask, be, do, have
 from tools.grammar.times import future_time, past_time
-
-from dragoman.data.numbers import Dice
 
 
 def what_question(dice: Dice) -> Sentence:

@@ -59,7 +59,7 @@ EXTRA = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)$", re.DOTALL
 
 
 def run(given: Sequence[str]) -> None:
-    """Run the command line and exit. `--quiet` may stand before the verb or behind it."""
+    """Run the command line and exit. `--quiet` may come before or after the verb."""
     warnings.showwarning = lambda message, *_: say(f"dragoman: {message}")
     end = given.index("--") if "--" in given else len(given)
     given = [*sorted(given[:end], key=lambda word: word != "--quiet"), *given[end:]]
@@ -150,7 +150,7 @@ def _root(
     quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet", callback=_be_quiet, help="Print no progress or notes, only errors."
+            "--quiet", callback=_be_quiet, help="Print only errors, no progress or notes."
         ),
     ] = False,
     version: Annotated[
@@ -196,7 +196,7 @@ def _usage(error: Click, given: Sequence[str], verbs: Mapping[str, Callable[...,
     match type(error).__name__:
         case "NoSuchOption":
             known = [each for one in error.ctx.command.get_params(error.ctx) for each in one.opts]
-            known.append("--quiet")  # which may stand anywhere
+            known.append("--quiet")  # which may be anywhere
             wrong = f"{name} has no option {error.option_name}{_hint(error.option_name, known)}"
         case "MissingParameter":
             wrong = f"{name} needs {_name(error.param)}"

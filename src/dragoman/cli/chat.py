@@ -25,7 +25,7 @@ def chat(  # noqa: PLR0913 -- the options of the verb
     device: Device = "auto",
     compute: Compute = "float32",
 ) -> None:
-    r"""Talk with a model of dialogues. Each line is a turn; the answer is printed as it grows.
+    r"""Chat with a dialogue model. Each line is a turn; the answer is printed as it grows.
 
     A folder of Hugging Face is asked by its chat template. What was said before is kept within the
     context, the oldest turns dropped first. The line /reset begins anew; the end of the input

@@ -54,9 +54,9 @@ def convert(
     dragoman convert runs/en-zh en-zh-int8 --to int8 --probe dev.en --references dev.zh
     """
     if references is not None and (to != "int8" or probe is None):
-        raise InputError("--references goes with --to int8 and --probe; add them, or leave it out")
+        raise InputError("--references requires --to int8 and --probe; add them, or remove it")
     if shard_size is not None and to != "huggingface":
-        raise InputError("--shard-size goes with --to huggingface; leave it out")
+        raise InputError("--shard-size requires --to huggingface; remove it")
     if to is None:
         _take_over(model, out, probe)
         return
@@ -84,9 +84,9 @@ def convert(
 
 
 def _take_over(model: Path, out: Path, probe: Path | None) -> None:
-    """Make a folder of our own of one of Hugging Face."""
+    """Convert a Hugging Face folder to a dragoman folder."""
     if probe is not None:
-        raise InputError("--probe goes with --to; add it, or leave --probe out")
+        raise InputError("--probe requires --to; add it, or remove --probe")
     from dragoman.convert.published import take_over
 
     worst = take_over(model, out)

@@ -68,7 +68,7 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     png: Annotated[Path | None, option("With --fit: draw the law to this PNG file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Estimate what training and using a model takes; no weights are made.
+    """Estimate what training and using a model takes; no weights are created.
 
     dragoman cost multi30k-en-de
 
@@ -139,7 +139,7 @@ def _check_options(wrong: Mapping[str, object], *, fit: bool) -> None:
 def _check_several(nproc: Sequence[int] | None, link_gb: float | None) -> None:
     """Raise InputError where one of the options is missing or makes no sense."""
     if bool(nproc) != (link_gb is not None):
-        raise InputError("--nproc and --link-gb belong together: give both, or none of them")
+        raise InputError("--nproc and --link-gb belong together: give both, or neither")
     for count in nproc or ():
         if count < 1:
             raise InputError(f"--nproc is {count}; it must be 1 or more")
@@ -169,7 +169,7 @@ def _recipe_of(arguments: Sequence[str]) -> tuple[str, "RunRecipe"]:
     with suppress(InputError):  # a preset or a model folder, which has no sweep
         if runs := load_sweep(names[0]):
             say(
-                f"{names[0]} stands for {counted(len(runs), 'run')}; this is about one, the recipe "
+                f"{names[0]} describes {counted(len(runs), 'run')}; this is about one, the recipe "
                 "without its grids. dragoman train says of each run what it takes."
             )
     return names[0], recipe

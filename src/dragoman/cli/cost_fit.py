@@ -44,7 +44,7 @@ def show_scaling(report: "ScalingReport") -> Iterator[Item]:
     if report.check:
         yield f"\nThe largest run, predicted by the others: {_compare(report.check)}"
         if not report.check.inside:
-            yield "So these runs lie on no one such law, and what it says beyond them is doubtful."
+            yield "No single power law fits these runs, so predictions beyond them are doubtful."
     for prediction in report.predictions:
         point = prediction.run.point
         yield (

@@ -1,4 +1,4 @@
-"""`dragoman demo`: the whole way, from a made corpus to a translator, while you watch."""
+"""`dragoman demo`: from a small corpus to a translator and its scores, while you watch."""
 
 import shlex
 import shutil
@@ -43,7 +43,7 @@ def demo(
     training, validation, test = demo_corpus()
     console.print(
         f"[bold]1. Sentences.[/] A small grammar of English and Chinese wrote {len(training):,} "
-        "pairs to learn from. Their word order differs: time and place stand before the Chinese "
+        "pairs to learn from. Their word order differs: time and place come before the Chinese "
         "verb, a relative clause before its noun, question words stay where the answer would be."
     )
     texts = out / "texts"
@@ -126,7 +126,7 @@ def _train(recipe: "RunRecipe", console: "Console") -> None:
     steps, planned = result.progress.step, recipe.train.max_steps
     if planned is not None and steps < planned:
         console.print(
-            f"The time was up after {steps:,} of {planned:,} steps: this machine is slow, or busy. "
+            f"The time was up after {steps:,} of {planned:,} steps: this machine is slow or busy. "
             "The same command trains for as many minutes more."
         )
 

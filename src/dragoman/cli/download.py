@@ -97,7 +97,7 @@ def download(
     except failures as error:
         raise DragomanError(
             f"Downloading {name} failed ({str(error).strip() or type(error).__name__}); check the "
-            "connection and the disk, then repeat the command: it goes on where it stopped."
+            "connection and the disk, then repeat the command: it resumes where it stopped."
         ) from error
     say(f"{out} holds the model; it is used without a connection.")
 

@@ -68,7 +68,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman evaluate runs/shakespeare --text test.txt
 
-    A model of dialogues by the same for its answers, and how many last ones are right:
+    A dialogue model by the same for its answers, and by the share of correct last ones:
 
     dragoman evaluate runs/town --text dialogues.txt
 

@@ -1,4 +1,4 @@
-"""`dragoman generate`: prompts to the texts that go on from them."""
+"""`dragoman generate`: prompts to their continuations."""
 
 import re
 import secrets
@@ -33,7 +33,7 @@ WINDOW = 256
 """Prompts taken at a time: bounds the memory, whatever the size of the file."""
 
 ESCAPES = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-"""What may follow a backslash, and what the two stand for."""
+"""What may follow a backslash, and what the two mean."""
 NAMES = {char: name for name, char in ESCAPES.items()}
 """The other way around."""
 
@@ -73,7 +73,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     r"""Continue a prompt. The text is printed as it is generated.
 
     With prompts from a file or a pipe, or with --samples, each text is printed on a line of its
-    own. In these lines, in prompts and in stop strings \n stands for a line break.
+    own. In these lines, in prompts and in stop strings, \n is a line break.
 
     dragoman generate runs/shakespeare "ROMEO:" --temperature 0.8 --stop "\n\n"
 

@@ -52,7 +52,7 @@ def print_comparison(one: Path, two: Path, *, as_json: bool) -> None:
 def compare_runs(one: Path, two: Path) -> dict[str, Any]:
     """Return what differs between two runs, to the last digit; `docs/formats.md` has the keys.
 
-    Raises InputError for a folder that is no run, a run without a step and a damaged file.
+    Raises InputError for a folder that is not a run, a run without a step and a damaged file.
     """
     from dragoman.train.runfolder import RESULT_NEUTRAL_SETTINGS
 
@@ -133,16 +133,16 @@ def _settings(one: Values, two: Values) -> list[Values]:
 
     They are as written where a task is not known here or a setting is of another version.
     """
-    from dragoman.settings import parse_settings
+    from dragoman.settings import flatten, parse_settings
     from dragoman.tasks.task import TASKS, find_task
-    from dragoman.train.runfolder import deciding, flat
+    from dragoman.train.runfolder import deciding
 
     try:
         kinds = [find_task(str(data.get("task", next(iter(TASKS))))).recipe for data in (one, two)]
         both = zip(kinds, (one, two), strict=True)
         return [deciding(parse_settings(kind, data, "the recipe")) for kind, data in both]
     except InputError:
-        return [dict(flat(data)) for data in (one, two)]
+        return [flatten(one), flatten(two)]
 
 
 def _differing(one: Values, two: Values) -> dict[str, tuple[Any, Any]]:

@@ -90,7 +90,7 @@ def _translation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices
     from dragoman.tasks.translate.translator import Translator
 
     translator = Translator.of(folder)
-    options = with_given(  # what is explained is the paper's beam, whoever published the model
+    options = with_given(  # the paper's beam is explained, for published models too
         translator.options, {"beam_size": choices.beam_size, "length_norm": "gnmt"}
     )
     text = text.strip()
@@ -163,7 +163,7 @@ def _tagged(folder: "Folder", text: str) -> tuple[list[int], list[str | None]]:
 
 
 def _with_gaps(tokenizer: "Tokenizer", text: str) -> list[int]:
-    """The ids of a text in which "<mask>" stands for a gap; a gap is a piece with its space."""
+    """The ids of a text in which "<mask>" marks a gap; a gap is a piece with its space."""
     from dragoman.text.tokenizer import MASK
 
     first, *rest = text.split(MASK)

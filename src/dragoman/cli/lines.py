@@ -215,9 +215,7 @@ def _command(
     """
     src_lang, tgt_lang, compute, as_json, as_published = others
     if chosen["seed"] is not None and not chosen["temperature"]:
-        raise InputError(
-            "--seed is of no use without sampling; give --temperature, or leave it out."
-        )
+        raise InputError("--seed requires sampling; give --temperature, or leave it out.")
     renamed = {"split_sentences": "--no-split", "retry": "--no-retry"}
     named = {name: f"--{name.replace('_', '-')}" for name in chosen if name != "max_batch_tokens"}
     command = {option: chosen[name] for name, option in named.items() if name not in renamed}

@@ -18,8 +18,8 @@ INTERRUPTED = 130
 def entry() -> None:
     """Run the command line as a process: `main`, then an end at once.
 
-    Python would take every module of PyTorch apart first, for half a second. Whoever asked to be
-    called at the end is called, and threads that are still at work are waited for as usual.
+    Python would first dismantle every module of PyTorch, for half a second. Exit handlers are
+    called, and threads that are still at work are waited for as usual.
     """
     code: str | int = 0
     try:

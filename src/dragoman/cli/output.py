@@ -64,10 +64,10 @@ FileOrText = Annotated[
 BATCH_TOKENS = option("Maximum number of tokens per batch; fewer need less memory.")
 BeamSize = Annotated[int | None, option("Beam size; 1 is greedy search.")]
 SrcLang = Annotated[
-    str | None, option("Language of the source, by its code in a model of several languages.")
+    str | None, option("Language of the source, by its code in a multilingual model.")
 ]
 TgtLang = Annotated[
-    str | None, option("Language to translate into, by its code in a model of several languages.")
+    str | None, option("Language to translate into, by its code in a multilingual model.")
 ]
 LengthPenalty = Annotated[
     float | None, option("Exponent of the length penalty; larger values favour longer texts.")
@@ -305,7 +305,7 @@ class Lines:
     out: Output = Output(None, {})
     """Where the results go."""
     share: Callable[[], float | None] = lambda: None
-    """How much of the input has been read, up to 1; None where nobody knows."""
+    """Fraction of the input that has been read; None if unknown."""
 
     @property
     def rest(self) -> InputLines[str]:

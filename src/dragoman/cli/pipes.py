@@ -66,7 +66,7 @@ class Talk:
 
 
 def _silence(stream: TextIO) -> None:
-    """Let a stream lead nowhere: Python flushes what is left in it as it exits."""
+    """Redirect a stream to null: Python flushes what is left in it as it exits."""
     with suppress(OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no file
         os.dup2(nowhere.fileno(), stream.fileno())
 
@@ -109,7 +109,7 @@ def is_typed(file: Path | str | None) -> bool:
 
 
 def _stdin() -> TextIO:
-    """Standard input, which whoever started the command may have closed (`<&-`)."""
+    """Standard input, which the caller may have closed (`<&-`)."""
     if sys.stdin is None:
         raise InputError("There is no standard input to read; leave it open, or name a file.")
     return sys.stdin
@@ -211,13 +211,13 @@ class Pipe(io.RawIOBase):
         return False
 
     def _line_end(self) -> int:
-        """The place behind the first line feed; 0 while there is none."""
+        """The place after the first line feed; 0 while there is none."""
         end = self._received.find(b"\n", self._searched) + 1
         self._searched = end - 1 if end else len(self._received)
         return end
 
     def _receive(self, seconds: float | None) -> bool:
-        """Read what arrives within so many seconds, and return whether something did."""
+        """Read what arrives within this many seconds, and return whether something did."""
         descriptor = self._stream.fileno()
         if not select([descriptor], [], [], None if seconds is None else max(0.0, seconds))[0]:
             return False
@@ -319,7 +319,7 @@ def to_stdout(end: str = "\n", *, styled: bool = False) -> Iterator[Write]:
 
 
 def open_stdout() -> TextIO:
-    """Standard output, which whoever started the command may have closed (`>&-`)."""
+    """Standard output, which the caller may have closed (`>&-`)."""
     if sys.stdout is None:
         raise InputError("There is no standard output to write to; leave it open.")
     return sys.stdout

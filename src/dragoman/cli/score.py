@@ -1,4 +1,4 @@
-"""`dragoman score`: what a model thinks of given texts."""
+"""`dragoman score`: log-probabilities of given texts."""
 
 import math
 from itertools import islice

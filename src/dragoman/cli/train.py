@@ -50,7 +50,7 @@ def train(  # noqa: PLR0913 -- the options of the verb
     tgt_lang: TgtLang = None,
     nproc: Annotated[int, typer.Option(help="Number of processes that train, one per GPU.")] = 1,
     max_restarts: Annotated[
-        int, typer.Option(help="Times that a run whose process was killed is started again.")
+        int, typer.Option(help="Number of restarts after a process is killed.")
     ] = 0,
 ) -> None:
     """Train a model, or resume the unfinished run in its folder.
@@ -130,7 +130,7 @@ def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
     result = train_task(recipe, console=console, estimate=estimate)
     if result.interrupted:
         console.print(
-            f"Saved at step {result.progress.step:,}. The same command goes on from there."
+            f"Saved at step {result.progress.step:,}. The same command resumes from there."
         )
         if (result.folder / "config.json").exists():
             use = _use(recipe, result.folder)
@@ -184,7 +184,7 @@ def _choose(
     if texts:
         one, other = texts if len(texts) == 2 else ("FILE", "FILE")
         raise InputError(
-            f"{' and '.join(texts)}: not a recipe, whose name ends in .toml; to learn from text "
+            f"{' and '.join(texts)}: not a recipe (its name must end in .toml); to learn from text "
             f"files give --src {one} --tgt {other} --out DIR"
         )
     if len(names) > 1:

@@ -121,7 +121,7 @@ class CTranslate2:
         src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
         ids_of = {token: id_ for id_, token in enumerate(_names(folder)[-1])}
         begin = tgt.tokens(side.begin)
-        given = len(begin) - starts_with_language(folder)  # which is no part of what is written
+        given = len(begin) - starts_with_language(folder)  # which is not part of the output
 
         def translate(source: Sequence[int], limit: int) -> Written:
             (found,) = engine.translate_batch(

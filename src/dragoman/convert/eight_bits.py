@@ -29,7 +29,7 @@ class Drift:
 
     sentences: int
     changed: int
-    """Sentences whose translation is another one."""
+    """Sentences whose translation has changed."""
     worst: tuple[int, str, str] | None
     """The number of the changed sentence whose translations have the lowest chrF to each other, and
     the two; None where no sentence changed."""

@@ -1,4 +1,4 @@
-"""What of a model is exported: an encoder, a step of a decoder with its past, an encoder's answer.
+"""The exported parts of a model: an encoder, a decoder step with its past, an encoder's answer.
 
 Each is a module of tensors in and tensors out, made of the modules of the model itself: its layers
 run the reference attention, under masks and positions that are computed in the graph, so that
@@ -136,7 +136,7 @@ class _Continuation(_Graph):
 
 
 def _encode(model: Any, embedding: Embedding, ids_BL: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401 (as above)
-    """What an encoder makes of ids, and where they are no padding."""
+    """What an encoder makes of ids, and where they are not padding."""
     mask_BL, places_L = ids_BL != model.pad_id, torch.arange(ids_BL.shape[1])
     x_BLD = embedding.embed(ids_BL, places_L)
     info = model.encoder.position_info(x_BLD, places_L)

@@ -18,7 +18,7 @@ from torch import Tensor
 from dragoman.convert.limits import check_installed, num_positions
 from dragoman.convert.marian import marian
 from dragoman.convert.probe import Answer, Answers, labels_of, plain_generator, read_answer
-from dragoman.convert.shapes import Shape, decoder, encoder, token_ids
+from dragoman.convert.shapes import Counterpart, decoder, encoder, token_ids
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.config import ModelConfig
@@ -43,7 +43,7 @@ class HuggingFace:
 
     def check(self, folder: Folder) -> None:
         """Raise InputError for what no class can express, or without transformers."""
-        _shape(folder)
+        _counterpart(folder)
         check_installed("transformers")
 
     def write(self, folder: Folder, out: Path) -> None:
@@ -51,12 +51,12 @@ class HuggingFace:
         import transformers
 
         _be_quiet()
-        shape = _shape(folder)
-        make = getattr(transformers, shape.model)
-        model = make(make.config_class(**shape.config)).eval()
-        fill(model.state_dict(), shape, folder.model.state_dict(), folder.config.model)
-        if shape.generation:
-            model.generation_config = transformers.GenerationConfig(**shape.generation)
+        counterpart = _counterpart(folder)
+        make = getattr(transformers, counterpart.model)
+        model = make(make.config_class(**counterpart.config)).eval()
+        fill(model.state_dict(), counterpart, folder.model.state_dict(), folder.config.model)
+        if counterpart.generation:
+            model.generation_config = transformers.GenerationConfig(**counterpart.generation)
         try:
             model.save_pretrained(out, max_shard_size=self.shard_size)
         except SafetensorError as error:  # a full disk
@@ -69,7 +69,7 @@ class HuggingFace:
 
         _be_quiet()
         tokenizer = transformers.AutoTokenizer.from_pretrained(out, local_files_only=True)
-        made = getattr(transformers, _shape(folder).model)
+        made = getattr(transformers, _counterpart(folder).model)
         model = made.from_pretrained(out, local_files_only=True, dtype=torch.float32).eval()
         generation = folder.config.generation or GenerationDefaults()
         opening, labels = generation.opening or "", labels_of(folder)
@@ -103,15 +103,18 @@ class HuggingFace:
 
 
 def fill(
-    theirs: Mapping[str, Tensor], shape: Shape, weights: Mapping[str, Tensor], config: ModelConfig
+    theirs: Mapping[str, Tensor],
+    counterpart: Counterpart,
+    weights: Mapping[str, Tensor],
+    config: ModelConfig,
 ) -> None:
     """Put the weights of a config's model into a state dict of theirs; what ours lacks is zero."""
-    family = shape.family
+    family = counterpart.family
     for name, tensor in theirs.items():
         computed = "embed_positions" in name and name.removeprefix(family.prefix) in family.ignored
         if not computed:  # sines and cosines, which no weights hold
             tensor.zero_()
-    state = shape.weights(weights)
+    state = counterpart.weights(weights)
     family.restore(state, config, theirs)
     unshared = theirs.get(f"{family.prefix}{family.shared}.weight")
     if unshared is not None:
@@ -140,7 +143,7 @@ def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
     ).eval()
 
 
-def _shape(folder: Folder) -> Shape:
+def _counterpart(folder: Folder) -> Counterpart:
     """Return the class that is equal to a model. Raises InputError where there is none."""
     match folder.config.model:
         case EncoderDecoderConfig() as config:
@@ -165,7 +168,7 @@ def _shape(folder: Folder) -> Shape:
 
 
 def _be_quiet() -> None:
-    """Keep the bars of transformers from standard error."""
+    """Hide the progress bars of transformers."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -175,8 +178,8 @@ def _be_quiet() -> None:
 def _hf_tokenizer(folder: Folder) -> Any:  # noqa: ANN401 (their class)
     """Our tokenizer, which frames a text as the model reads it.
 
-    A source ends by eos, a prompt begins with bos (or with the text that opens it, which whoever
-    calls puts before it), what an encoder reads has both. No text is taken for a special token.
+    A source ends by eos, a prompt begins with bos (or with its opening text, which the caller
+    puts before it), what an encoder reads has both. No text is taken for a special token.
     """
     from transformers import PreTrainedTokenizerFast
 

@@ -1,4 +1,4 @@
-"""What of a config another library can express, as a table: each key and its allowed values."""
+"""The settings that another library can express, as a table: each key and its values."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -49,7 +49,7 @@ def refusal(config: ModelConfig, key: str, target: str) -> InputError:
 
 
 def check_dense(config: ModelConfig, target: str) -> None:
-    """Raise InputError for patterns of attention and positions that are no plain formula."""
+    """Raise InputError for patterns of attention and positions without a plain formula."""
 
     def dense(patterns: Iterable[Any]) -> bool:
         return all(isinstance(pattern, Causal | Full | SlidingWindow) for pattern in patterns)

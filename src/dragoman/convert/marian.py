@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dragoman.convert.limits import check_limits, common_limits, num_positions
-from dragoman.convert.shapes import Shape, named, token_ids
+from dragoman.convert.shapes import Counterpart, named, token_ids
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.foreign.bart import MARIAN
@@ -26,7 +26,7 @@ WRITES_THE_STREAM = {"out_proj", "down", "norm", "final_norm"}
 """Modules whose outputs are channels of the residual stream; all others read them."""
 
 
-def marian(folder: Folder, config: EncoderDecoderConfig) -> Shape:
+def marian(folder: Folder, config: EncoderDecoderConfig) -> Counterpart:
     """Return the class for a translator. Raises InputError for what neither can express."""
     name = "Hugging Face's Marian or Pegasus"
     limits = {
@@ -51,7 +51,7 @@ def marian(folder: Folder, config: EncoderDecoderConfig) -> Shape:
             "transformers; convert a model that is trained with tokenizer.joint = true"
         )
     pre = config.norm_position == "pre"
-    return Shape(
+    return Counterpart(
         family=MARIAN,
         model="PegasusForConditionalGeneration" if pre else "MarianMTModel",
         config=_hf_config(folder, config),
@@ -88,7 +88,7 @@ def _hf_config(folder: Folder, config: EncoderDecoderConfig) -> dict[str, Any]:
 def sines_before_cosines(state: Mapping[str, Tensor], d_model: int) -> dict[str, Tensor]:
     """Renumber the channels of the residual stream as Marian's positions are laid out.
 
-    Ours stand as sine, cosine, sine, cosine, ...; Marian has all sines, then all cosines. One
+    Ours alternate sines and cosines; Marian has all sines, then all cosines. One
     permutation of what every module writes to the stream or reads from it changes no output: a norm
     takes its mean over all channels, and what is inside heads and networks stays where it is.
     """

@@ -86,7 +86,7 @@ class Onnx:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep what PyTorch's exporter says of itself from the user."""
+    """Hide the messages of PyTorch's exporter."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -176,7 +176,7 @@ in the file `.data` beside it. Batches and lengths are free.
     pip install onnxruntime numpy {package}
     python {program}{languages} < lines.txt
 
-`{program}` decodes greedily, one line at a time, with these packages alone, and knows no penalty
+`{program}` decodes greedily, one line at a time, with these packages alone, and has no penalty
 for repetitions. From Python:
 
     from run import Model

@@ -1,6 +1,6 @@
 """The proof of a conversion: both sides answer the same sentences, and agree.
 
-A translator translates them greedily, a decoder alone goes on from them greedily, an encoder reads
+A translator translates them greedily, a decoder alone continues them greedily, an encoder reads
 them. Compared are the logits of every step, given the tokens that both sides have written so far,
 and the texts. Our side is the readable model without a cache, and the search of `translate` and of
 `generate`.
@@ -30,18 +30,18 @@ LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)
 """Tokens of the sentences that are made where none are given."""
 LOOKALIKES = ("</s> <0x41> 😀", "<pad>")
 """Texts that look like special tokens, or hold what no vocabulary may have. The last is for our own
-tokenizers, to which it is no padding."""
+tokenizers, which do not treat it as padding."""
 BEYOND = 8
 """Tokens that the other side may write after the end that ours has found."""
 CONTINUED = 16
-"""Tokens by which a decoder alone goes on."""
+"""Number of tokens that a decoder alone adds."""
 LONGEST = 100
 """Tokens of a translation, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A greedy translation; the prompt and how it goes on; or the labels of a text."""
+    """A greedy translation; the prompt and its continuation; or the labels of a text."""
 
     text: str
     ids: tuple[int, ...]
@@ -51,7 +51,7 @@ class Answer:
 
 
 Answers = Callable[[str, int], Answer]
-"""Answers a text, by at most so many tokens with the end."""
+"""Answers a text, by at most this many tokens with the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def compare(folder: Folder, theirs: Answers, sentences: Sequence[str], target: s
             changed = f', and sentence {number} becomes "{found.text}", not "{ours.text}"'
     if changed or not worst <= TOLERANCE:
         raise DragomanError(
-            f"the model converted to {target} is another one, so it was not written: its logits "
+            f"the model converted to {target} is not equal, so it was not written: its logits "
             f"differ by up to {worst:.1e} (sentence {where} of the probe){changed}"
         )
     return Proof(sentences=len(texts), worst=worst)
@@ -153,7 +153,7 @@ def two_languages(folder: Folder) -> tuple[str, ...]:
 
 
 def starts_with_language(folder: Folder) -> bool:
-    """Whether a decoder reads the language that it shall write first, and no token before it."""
+    """Whether a decoder reads the target language first, and no token before it."""
     bos_id = folder.config.model.bos_id
     return bos_id < 0 or bos_id in folder.src_tokenizer.languages.values()
 
@@ -198,7 +198,7 @@ def _translating(folder: Folder) -> Side:
 
 
 def plain_generator(folder: Folder) -> Generator:
-    """Return what goes on from a text as it stands, also where the model has learned dialogues."""
+    """Return how the model continues a plain text, also where it has learned dialogues."""
     defaults = replace(folder.config.generation or GenerationDefaults(), chat=None)
     return Generator.of(replace(folder, config=replace(folder.config, generation=defaults)))
 

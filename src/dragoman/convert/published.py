@@ -32,9 +32,7 @@ def take_over(model: Path, out: Path) -> float | None:
     folder = read_folder(model, device="cpu")
     published = folder.config.published
     if folder.config.format != AS_IT_IS or published is None:
-        raise InputError(
-            f"{model} is a dragoman folder already; say for what to convert it by --to"
-        )
+        raise InputError(f"{model} is a dragoman folder already; choose a target with --to")
     alone = folder if base_of(model) is None else read_folder(folder.path, device="cpu")
     worst = None if find_spec("transformers") is None else compare_with_class(alone, folder.path)
     config = replace(folder.config, published=replace(published, probe=digest(folder)))
@@ -45,7 +43,7 @@ def take_over(model: Path, out: Path) -> float | None:
 
 
 def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
-    """Write a model that came from Hugging Face as the folder `out` that it was, proven by logits.
+    """Write a model from Hugging Face as the folder `out` that it came from, proven by logits.
 
     Weights that nobody has changed are the same bit for bit, and so are all other files. Raises
     InputError where the folder still is one of Hugging Face, and without transformers;
@@ -53,13 +51,13 @@ def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
     """
     if not (folder.path / CONFIG).exists():
         raise InputError(
-            f"{folder.path} is a folder of Marian's own; make one of ours of it first (dragoman "
-            "convert FOLDER OURS), and convert that"
+            f"{folder.path} is a folder of Marian's own; convert it to a dragoman folder first "
+            "(dragoman convert FOLDER OURS), then convert that"
         )
     if folder.config.format == AS_IT_IS:
         raise InputError(
-            f"{folder.path} is a folder of Hugging Face already: copy it, or "
-            "merge the adapters of it first (dragoman convert ADAPTERS MERGED)"
+            f"{folder.path} is a folder of Hugging Face already: copy it, or merge its adapters "
+            "first (dragoman convert ADAPTERS MERGED)"
         )
     check_installed("transformers")
     from huggingface_hub import save_torch_state_dict
@@ -68,8 +66,8 @@ def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
     ours = folder.config.model
     if isinstance(ours, EncoderOnlyConfig) and ours.head != getattr(theirs, "head", None):
         raise InputError(
-            f"{folder.path} has another head than the folder of Hugging Face that it came from, "
-            "whose class and labels would be given back; use it here"
+            f"{folder.path} has another head than the Hugging Face folder that it came from, whose "
+            "class and labels would be restored; use it with dragoman"
         )
     tensors, files = give_back(folder.path / ORIGIN, folder.model.state_dict(), folder.config.model)
     with creating(out, "converted model") as part:

@@ -25,18 +25,18 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelOutput:
     """What the model makes of a line."""
 
     text: str
-    """The translation, the line and how it goes on, the label or the tag of each token."""
+    """The translation, the line with its continuation, the label or the tag of each token."""
     ids: list[int]
     """The tokens that were written; of an encoder those that were read."""
     logits: list[Array]
     """What each of them was chosen from, of an encoder all that it computed."""
 
 
-class Pieces:
+class SentencePieces:
     """A tokenizer of the library `sentencepiece`, whose pieces have ids of their own."""
 
     def __init__(self, path: Path, said: dict[str, Any]) -> None:
@@ -90,8 +90,8 @@ class Model:
         )
         self.start = [*config["start"], *([codes[tgt_lang]] if codes else config["begin"])]
 
-    def answer(self, text: str, limit: int | None = None) -> Answer:
-        """Translate a line, go on with it by at most `limit` tokens, or read it."""
+    def answer(self, text: str, limit: int | None = None) -> ModelOutput:
+        """Translate a line, continue it by at most `limit` tokens, or read it."""
         config = self.config
         source = self.encode(config["opening"] + text)
         ids = [*self.before, *source, *self.after]
@@ -101,14 +101,14 @@ class Model:
             mask = np.ones((1, len(ids)), dtype=np.bool_)
             found, logits = self._write("model", ids, {"mask": mask}, limit or config["max_tokens"])
             text = self._text([*ids, *found]).removeprefix(config["opening"])
-            return Answer(text, found, logits)
+            return ModelOutput(text, found, logits)
         longest = int(config["max_length_factor"] * len(source)) + config["max_length_constant"]
         longest += 1 - len(self.start)
         encoder = self.graphs["encoder"]
         names = [output.name for output in encoder.get_outputs()]
         memory = dict(zip(names, encoder.run(names, {"ids": np.array([ids])}), strict=True))
         found, logits = self._write("decoder", self.start, memory, limit or longest)
-        return Answer(self._text(found), found, logits)
+        return ModelOutput(self._text(found), found, logits)
 
     def _write(
         self, graph: str, ids: list[int], given: dict[str, Array], limit: int
@@ -135,15 +135,17 @@ class Model:
                 given["mask"] = np.ones((1, given["mask"].shape[1] + 1), dtype=np.bool_)
         return written, logits
 
-    def _read(self, ids: list[int]) -> Answer:
+    def _read(self, ids: list[int]) -> ModelOutput:
         """Run an encoder: a label for the text, or one for each token."""
         (found,) = self.graphs["model"].run(["logits"], {"ids": np.array([ids])})
         rows = found if found.ndim == 2 else found[0]
         labels = self.config["labels"] or [""] * rows.shape[1]
-        return Answer(" ".join(labels[int(row.argmax())] for row in rows).strip(), ids, list(rows))
+        return ModelOutput(
+            " ".join(labels[int(row.argmax())] for row in rows).strip(), ids, list(rows)
+        )
 
     def _text(self, ids: list[int]) -> str:
-        """Decode all tokens but the special ones, which are no text."""
+        """Decode all tokens but the special ones."""
         specials = set(self.config["specials"])
         text = self.decode([id_ for id_ in ids if id_ not in specials])
         for before in self.config["cleaned"]:
@@ -155,7 +157,7 @@ def _coder(path: Path) -> tuple[Callable[[str], list[int]], Callable[[Sequence[i
     """Return what makes ids of a text, and the text of ids without special tokens."""
     said = json.loads(path.read_text(encoding="utf-8"))
     if "models" in said:
-        pieces = Pieces(path, said)
+        pieces = SentencePieces(path, said)
         return pieces.encode, pieces.decode
     from tokenizers import Tokenizer
 

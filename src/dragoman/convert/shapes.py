@@ -23,7 +23,7 @@ OneStack = DecoderOnlyConfig | EncoderOnlyConfig
 OF_TRAINING = {"init", "dropout", "attention_dropout", "ffn_dropout", "layer_drop"}
 """Fields that change no output."""
 ZEROS = {"bias", "qkv_bias", "ffn_bias", "num_token_types"}
-"""What a class may have where ours has not, and what is zero there."""
+"""What only their class may have, and what is zero there."""
 CLASSES: Mapping[str, str] = {
     "gpt2": "GPT2LMHeadModel",
     "llama": "LlamaForCausalLM",
@@ -41,7 +41,7 @@ HEADS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Counterpart:
     """A class of transformers that is equal to one of our models."""
 
     family: Family
@@ -56,18 +56,20 @@ class Shape:
     """What is done to our weights before they go by the tables."""
 
 
-def decoder(config: DecoderOnlyConfig, length: int, generation: Mapping[str, Any]) -> Shape:
+def decoder(config: DecoderOnlyConfig, length: int, generation: Mapping[str, Any]) -> Counterpart:
     """Return the class for a decoder alone; `length` is the context that it is said to have.
 
     RMSNorm makes it a Llama, or one of its kin; LayerNorm a GPT-2, or with rotary positions a
     StarCoder2. Raises InputError for what the class cannot express.
     """
     name, hf = _llama(config, length) if isinstance(config.positions, Rotary) else _gpt2(config)
-    shape = Shape(family=FAMILIES[name], model=CLASSES[name], config=hf, generation=generation)
-    return _checked(shape, config)
+    counterpart = Counterpart(
+        family=FAMILIES[name], model=CLASSES[name], config=hf, generation=generation
+    )
+    return _checked(counterpart, config)
 
 
-def encoder(config: EncoderOnlyConfig) -> Shape:
+def encoder(config: EncoderOnlyConfig) -> Counterpart:
     """Return the class for an encoder alone: BERT, with the head that it has."""
     hf = {
         **named(FAMILIES["bert"], config),
@@ -78,8 +80,10 @@ def encoder(config: EncoderOnlyConfig) -> Shape:
         "tie_word_embeddings": True,
         **_labels(config.head),
     }
-    shape = Shape(family=FAMILIES["bert"], model=HEADS[config.head.kind], config=hf, generation={})
-    return _checked(shape, config)
+    counterpart = Counterpart(
+        family=FAMILIES["bert"], model=HEADS[config.head.kind], config=hf, generation={}
+    )
+    return _checked(counterpart, config)
 
 
 def _llama(config: DecoderOnlyConfig, length: int) -> tuple[str, dict[str, Any]]:
@@ -154,10 +158,10 @@ def _labels(head: Head) -> dict[str, Any]:
 # ---------------------------------------------------------------- what is lost
 
 
-def _checked(shape: Shape, config: OneStack) -> Shape:
+def _checked(counterpart: Counterpart, config: OneStack) -> Counterpart:
     """Raise InputError for the first field that their config does not give back."""
-    target = f"Hugging Face's {shape.model}"
-    read = shape.family.config(shape.config)
+    target = f"Hugging Face's {counterpart.model}"
+    read = counterpart.family.config(counterpart.config)
     assert isinstance(read, OneStack)  # noqa: S101
     ours, back = _explicit(config), _explicit(read)
     for field in fields(config):
@@ -165,7 +169,7 @@ def _checked(shape: Shape, config: OneStack) -> Shape:
         zeros = field.name in ZEROS and not kept
         if kept != found and not zeros and field.name not in OF_TRAINING:
             raise refusal(config, field.name, target)
-    return shape
+    return counterpart
 
 
 def _explicit(config: OneStack) -> OneStack:

@@ -71,8 +71,8 @@ def convert(
     if folder.config.published is not None and isinstance(target, HuggingFace):
         if sentences is not None:
             raise InputError(
-                "--probe goes not with --to huggingface for what came from Hugging Face, which is "
-                "compared by logits: leave it out"
+                "--probe cannot be combined with --to huggingface for a model from Hugging Face, "
+                "which is compared by logits: leave it out"
             )
         return hand_back(folder, out, target.shard_size)
     target.check(folder)
@@ -83,9 +83,9 @@ def convert(
 
 
 def _sharded(target: Target, size: str) -> Target:
-    """The target with a bound on its files. Raises InputError for what is no size of a file."""
+    """The target with a bound on its files. Raises InputError for what is not a file size."""
     if not isinstance(target, HuggingFace):
-        raise InputError("--shard-size goes with --to huggingface; leave it out")
+        raise InputError("--shard-size requires --to huggingface; remove it")
     if not re.fullmatch(r"[1-9]\d*[KMGT]B", size):
-        raise InputError(f'--shard-size {size} is no size of a file; give one such as "5GB"')
+        raise InputError(f'--shard-size {size} is not a file size; give one such as "5GB"')
     return replace(target, shard_size=size)

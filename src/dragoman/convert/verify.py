@@ -41,7 +41,7 @@ class Probe:
 
     ids_BL: Tensor
     real_BL: Tensor
-    """Where they are no padding."""
+    """Where they are not padding."""
 
     @classmethod
     def of(cls, folder: Folder) -> "Probe":
@@ -81,7 +81,7 @@ def verify(folder: Folder) -> float:
     """Return how far a folder's logits are from its publisher's, relative to the largest.
 
     Raises DragomanError that names the first layer that differs, InputError where there is nothing
-    to compare with: the model is no one of Hugging Face, or transformers is not installed.
+    to compare with: the model is not from Hugging Face, or transformers is not installed.
     """
     published = folder.config.published
     if folder.config.format == AS_IT_IS:
@@ -89,16 +89,15 @@ def verify(folder: Folder) -> float:
         return compare_with_class(folder, folder.path)
     if published is None or not published.probe:
         raise InputError(
-            f"{folder.path} holds weights that dragoman has trained or rounded, which no publisher "
-            "knows; they are checked by their hash whenever they are loaded: leave --verify out"
+            f"{folder.path} holds weights modified after publication, which are checked by their "
+            "hash whenever they are loaded: remove --verify"
         )
     expected = torch.tensor(published.probe)
     worst = _difference(torch.tensor(digest(folder)), expected)
     if not worst <= tolerance(folder.config.model):
         raise DragomanError(
-            f"{folder.path} computes other logits than when it was converted, by {worst:.1e} of "
-            "the largest, so it is not used; convert it again, and tell the maintainers if that "
-            "does not help"
+            f"the logits of {folder.path} differ from those at its conversion by {worst:.1e} of "
+            "the largest, so it is not used; convert it again, and report it if that does not help"
         )
     return worst
 
@@ -129,8 +128,8 @@ def compare_with_class(folder: Folder, theirs_at: Path) -> float:
             _differing(states, output, probe, most), "the layers agree, what follows does not"
         )
         raise DragomanError(
-            f"{folder.path} computes other logits here than in transformers, by {worst:.1e} of "
-            f"the largest ({where}), so it is not used; tell the maintainers its config.json"
+            f"the logits of {folder.path} differ from those of transformers by {worst:.1e} of the "
+            f"largest ({where}), so it is not used; report it with its config.json"
         )
     return worst
 
@@ -141,7 +140,7 @@ def _ours(model: Model, probe: Probe) -> Tensor:
 
 
 def _real(logits: Tensor, model: Model, probe: Probe) -> Tensor:
-    """The rows `(M, V)` at places that are no padding."""
+    """The rows `(M, V)` at positions that are not padding."""
     if isinstance(model, EncoderDecoder) or logits.dim() == 2:
         return logits.reshape(-1, logits.shape[-1])
     return logits[probe.real_BL]

@@ -13,7 +13,6 @@ The stores of `nn/cpu/storage.py` hold them with room for what comes. Each patte
 filled without numbers (`dryrun.py`), so a pattern from outside the package needs no formula here.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -36,17 +35,10 @@ from dragoman.nn import (
     row_invariant_products,
 )
 from dragoman.nn.cache import Cache
-from dragoman.nn.cpu.native import native
+from dragoman.nn.cpu.native import Imitated, native
 from dragoman.nn.dot_product import Scoring
 from dragoman.nn.rwkv import STATE as RWKV_STATE
 from dragoman.tasks.work import Shape
-
-
-class _Imitated:
-    """The functions of `native.c` on tensors without numbers: they do nothing."""
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +132,7 @@ def decoding_memory(
     ids_N = _ids(config, num_rows, 1)[:, 0]
     with row_invariant_products(), autocast(precision, CPU), dry:
         weights = dry.now
-        functions = native() and _Imitated()
+        functions = native() and Imitated()
         planned = plan(model, precision, functions) if beam_size <= MOST_BEAMS else None
         decoder: Any = planned or model
         packed = dry.now - weights

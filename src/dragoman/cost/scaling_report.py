@@ -221,7 +221,7 @@ class ScalingReport:
         return {
             "law": {name: to_plain(value) for name, value in self.law().items()},
             "runs": [to_plain(run) | {"fitted": self.fitted(run)} for run in self.runs],
-            "foretold": [to_plain(each) for each in self.predictions],
+            "predictions": [to_plain(each) for each in self.predictions],
             "check": self.check and to_plain(self.check),
             "budgets": [to_plain(each) for each in self.spendings],
             "more_data": to_plain(self.more_data),

@@ -10,7 +10,7 @@ where a strip ends. Then the row is cut: each batch takes as many of the followi
 budget allows.
 
 A dataset says how long its examples are and how some of them become a batch of tensors; `Stream`
-draws its epochs and goes on exactly where it was saved. In the names of tensors: B sequences, L
+draws its epochs and resumes exactly where it was saved. In the names of tensors: B sequences, L
 positions.
 """
 
@@ -34,7 +34,7 @@ Rows = npt.NDArray[np.int64]
 """Numbers of examples."""
 
 LONGEST = (1 << 19) - 1
-"""Lengths beyond it are not told apart when pairs are put in order."""
+"""Lengths beyond it count as equal when pairs are sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +194,8 @@ class BatchSource(Protocol[BatchT_co]):
 class Stream(Iterator[BatchT]):
     """Training batches without end, in an order that a seed decides.
 
-    An epoch follows from seed and number alone, so that `state_dict` needs no more than two
-    counters to go on exactly where it was.
+    An epoch follows from seed and number alone, so that `state_dict` needs only two
+    counters to resume exactly.
     """
 
     def __init__(self, source: BatchSource[BatchT], *, seed: int) -> None:
@@ -241,7 +241,7 @@ class Stream(Iterator[BatchT]):
     def load_state_dict(
         self, state: Mapping[str, Any], former_size: Mapping[str, int] | None = None
     ) -> None:
-        """Go on where `state_dict` was taken, with its seed.
+        """Resume where `state_dict` was taken, with its seed.
 
         `former_size` has the fields of the source's `config` that decide the size of batches and
         have changed since. The batches of the epoch are others then, so it begins again: some of
@@ -251,7 +251,7 @@ class Stream(Iterator[BatchT]):
         """
         place = (state["seed"], state["epoch"], state["position"])
         if not all(isinstance(number, int) and number >= 0 for number in place):
-            raise ValueError(f"no data stands at {place}")
+            raise ValueError(f"there is no data at {place}")
         fingerprint = self._fingerprint
         if former_size:
             former: Any = self.source
@@ -259,7 +259,7 @@ class Stream(Iterator[BatchT]):
         if state["fingerprint"] != fingerprint:
             raise InputError(
                 "The training data or its batch settings have changed since the run was saved; "
-                "put them back, or start a new run in another folder."
+                "restore them, or start a new run in another folder."
             )
         self._seed, epoch, position = place
         self._begin(epoch)
@@ -275,7 +275,7 @@ class Planned(Generic[BatchT]):
     """An epoch whose batches a plan has put together."""
 
     rows: Rows
-    """The examples of the epoch by number; one that comes twice stands here twice."""
+    """The examples of the epoch by number; one that comes twice is here twice."""
     plan: Plan
     """Which places of `rows` share a batch."""
     order: npt.NDArray[np.int64]

@@ -81,7 +81,7 @@ class CorpusConfig:
 
     @property
     def label(self) -> str:
-        """The name, or the file that stands for it."""
+        """The name, or the file in its place."""
         return self.name or str(self.src or self.tsv or self.jsonl)
 
     @property

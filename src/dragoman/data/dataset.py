@@ -1,4 +1,4 @@
-"""Sequences of ids in arrays that may lie on disk: subword sampling, and what validation keeps."""
+"""Sequences of ids in arrays that may be on disk: subword sampling, and what validation keeps."""
 
 import hashlib
 import json
@@ -99,7 +99,7 @@ class TextDataset:
 
     name: str
     texts: Ragged
-    """Piece ids; bos and eos may stand at the ends."""
+    """Piece ids; bos and eos may be at the ends."""
     special: SpecialIds
     content_hash: str
     """A hash of all that decides the ids."""
@@ -172,7 +172,7 @@ CHUNK = 1 << 16
 
 
 class Splits(Protocol):
-    """What this room asks of subword sampling."""
+    """The interface of subword sampling that this room needs."""
 
     def sample(
         self,

@@ -1,6 +1,6 @@
 r"""Texts for language models: files, cut into documents, tokenised once into one stream of ids.
 
-A document stands in the stream as bos, its pieces, eos. Characters are counted beside the tokens,
+In the stream a document is bos, its pieces, eos. Characters are counted beside the tokens,
 so that a loss can be stated per character, which does not depend on the tokenizer:
 
 .. math:: \text{nats per character} = \frac{\text{sum of the losses}}{\text{characters}}
@@ -37,7 +37,7 @@ Split = Literal["file", "line", "blank-line"]
 """What a document is: a file, a line, or lines up to the next blank one."""
 
 SEPARATORS: Mapping[Split, int] = {"file": 0, "line": 1, "blank-line": 2}
-"""Line feeds that the end of a document stands for: they count as its characters."""
+"""Line feeds that the end of a document represents: they count as its characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class DocumentPart(NamedTuple):
     opens: bool = True
     """Whether a sequence of ids begins with it."""
     inside: bool = False
-    """Whether it goes on in the middle of a text."""
+    """Whether it begins in the middle of a text."""
     closes: bool = True
     """Whether the document ends with it."""
 
@@ -73,7 +73,7 @@ def read_documents(
     """The documents of all files, those to hold out marked.
 
     With `by = "end"` a file of n characters is cut at character `int(n * (1 - share))`: exactly
-    there where the file is one document, else before the first document that begins there or later.
+    within the document where the file is one, else before the first document from there on.
     A document drawn from everywhere is chosen by a checksum of its text, so that two equal ones are
     on the same side.
     """
@@ -102,7 +102,7 @@ def _drawn(text: Iterable[str], hold_out: HoldOut | None) -> bool:
 
 
 def _file_parts(lines: Iterable[str], cut: int | None, *, held: bool) -> Iterator[DocumentPart]:
-    """One file as one document, in blocks; the part behind the cut begins a sequence of its own.
+    """One file as one document, in blocks; the part after the cut begins a sequence of its own.
 
     Blocks end after a lone line feed, where tokenising them apart changes nothing.
     """
@@ -123,7 +123,7 @@ def _file_parts(lines: Iterable[str], cut: int | None, *, held: bool) -> Iterato
 
 
 def _sided(lines: Iterable[str], cut: int | None) -> Iterator[tuple[bool, str]]:
-    """Each line and whether it is behind the cut, which may go through one."""
+    """Each line and whether it is after the cut, which may go through one."""
     place = 0
     for line in lines:
         before = len(line) if cut is None else min(max(cut - place, 0), len(line))
@@ -180,7 +180,7 @@ class DocumentDataset(TextDataset):
     """Documents, each a text of bos, its pieces, eos; a part of one may lack eos."""
 
     num_chars: int
-    """Characters that the tokens stand for."""
+    """Characters that the tokens represent."""
     roles: tuple[int, int] | None = None
     """The ids before a user's and before a model's turn, where only the latter is predicted."""
 
@@ -281,7 +281,7 @@ def standard_library() -> list[Path]:
     files = sorted(path for path in _sources(folder) if path.stat().st_size)
     if not files:
         raise InputError(
-            f"this Python keeps no sources of its standard library in {folder}; give files of your "
+            f"this Python has no sources of its standard library in {folder}; give files of your "
             "own (data.train, or data.src and data.tgt)"
         )
     return files

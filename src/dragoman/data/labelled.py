@@ -53,7 +53,7 @@ class LabelledLayout:
 def read_labelled(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, str]]:
     """Place (as messages call it), label and text of each example.
 
-    Raises InputError with the line for whatever is no label and text.
+    Raises InputError with the line for what is not a label and a text.
     """
     is_jsonl = ".jsonl" in path.suffixes
     rows = _jsonl_rows(path, layout) if is_jsonl else _tsv_rows(path, layout)

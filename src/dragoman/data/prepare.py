@@ -36,7 +36,7 @@ CHUNK = 8192
 
 
 class TextEncoder(Protocol):
-    """What this room asks of a tokenizer."""
+    """The interface of a tokenizer that this room needs."""
 
     vocab_size: int
     pad_id: int
@@ -51,7 +51,7 @@ class TextEncoder(Protocol):
         """The ids of each text, without bos and eos."""
 
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts that go on after other text."""
+        """The ids of texts that continue other text."""
 
 
 def special_ids(encoder: TextEncoder) -> SpecialIds:
@@ -137,7 +137,7 @@ def kept(
                 _write(building, types, write)
                 if _hash(*content) != name:
                     files = " or ".join(map(str, content[1]))
-                    raise InputError(f"{files} changed while it was read; give the command again.")
+                    raise InputError(f"{files} changed while it was read; run the command again.")
                 if _load(building, types) is None:
                     raise OSError  # NumPy overlooks what gets lost as it closes a file
                 with locked(cache, wait=True):
@@ -179,7 +179,7 @@ def _write(
 
 @contextmanager
 def _building(cache: Path) -> Iterator[Path]:
-    """A folder in the cache to write to, which goes afterwards unless it was renamed.
+    """A folder in the cache to write to, which is removed afterwards unless it was renamed.
 
     It is held meanwhile. What nobody holds was left by a process that was killed, and goes first.
     """

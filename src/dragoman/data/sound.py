@@ -25,7 +25,7 @@ def read_wav(path: Path | str, rate: int = 16_000) -> Tensor:
             content = sound.readframes(length)
     except (wave.Error, EOFError) as error:
         why = str(error) or "it ends too soon"
-        raise InputError(f"{path} is no WAV file with PCM samples ({why}); {CONVERT}") from None
+        raise InputError(f"{path} is not a WAV file with PCM samples ({why}); {CONVERT}") from None
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
     if width != 2:

@@ -1,7 +1,7 @@
 """Sentences with a tag for each word: read, made uniform, tokenised.
 
 A file has one word a line, its columns separated by blanks or tabs, and a blank line after each
-sentence (the form of the CoNLL shared tasks; lines that begin with `-DOCSTART-` are no words).
+sentence (the form of the CoNLL shared tasks; lines that begin with `-DOCSTART-` are not words).
 In Chinese, characters are words. A span of type X over words is written
 
     IOB1    I-X for all words; B-X only where a span of the same type ends right before
@@ -33,7 +33,7 @@ from dragoman.files.reading import read_lines
 from dragoman.wording import counted
 
 Scheme = Literal["bio", "iob1", "bioes", "plain"]
-"""`plain`: each tag stands for its own word alone, as parts of speech do."""
+"""`plain`: each tag is of its own word alone, as parts of speech are."""
 
 OUTSIDE = "O"
 _MEANING = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
@@ -71,9 +71,9 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
 
 
 def find_spans(tags: Sequence[str], scheme: Scheme = "bio") -> tuple[list[Span], int]:
-    """The spans of a sentence, and how many tags stand where the scheme forbids them.
+    """The spans of a sentence, and the number of tags where the scheme forbids them.
 
-    A tag that goes on with a span that is not there begins it; a span that is not ended ends
+    A tag that continues a span that is not there begins it; a span that is not ended ends
     before the next tag that is not its own.
     """
     spans: list[Span] = []
@@ -147,7 +147,7 @@ class TaggedLayout:
 
 @dataclass(frozen=True, slots=True)
 class TaggedSentence:
-    """The words of a sentence and their tags as they stand in the file."""
+    """The words of a sentence and their tags as in the file."""
 
     words: list[str]
     tags: list[str]
@@ -156,7 +156,7 @@ class TaggedSentence:
 
 
 def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
-    """The sentences of a file. Raises InputError with the line for what is no word and tag."""
+    """The sentences of a file. Raises InputError with the line for what is not word and tag."""
     sentence = TaggedSentence([], [], 1)
     for number, line in enumerate(chain(read_lines(path), [""]), start=1):
         columns = re.split(r"[ \t]+", line.strip(" \t"))
@@ -180,7 +180,7 @@ def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
 
 
 class WordEncoder(TextEncoder, Protocol):
-    """What tagged sentences ask of a tokenizer."""
+    """The interface of a tokenizer for tagged sentences."""
 
     def encode_words(
         self, texts: Sequence[str], words: Sequence[Sequence[tuple[int, int]]]
@@ -335,7 +335,7 @@ def _unified(
             if _parted(tag)[0] is None:
                 raise InputError(
                     f"{path} line {line} has the tag {tag!r}, neither O nor a prefix, a hyphen and "
-                    'a type; correct it, or set scheme = "plain" where tags stand for single words.'
+                    'a type; correct it, or set scheme = "plain" where tags are of single words.'
                 )
         spans, wrong = find_spans(sentence.tags, scheme)
         unified.append(to_bio(spans, len(sentence.tags)))

@@ -126,7 +126,7 @@ class BeamFrontier:
         return top_tokens(sums_BM, len(self._ranks_W))[1]
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Go on with these of the present sentences only."""
+        """Keep only these of the present sentences."""
         self._max_B = self._max_B[sentences_K]
         self._greatest_penalty_B = self._greatest_penalty_B[sentences_K]
         self._first_rows_B = self._first_rows_B[: len(sentences_K)]

@@ -52,7 +52,7 @@ class DiverseBeam(Beam):
 class DiverseFrontier(BeamFrontier):
     """Every group is a sentence to the beam search: group g of sentence b is its b * G + g.
 
-    A group that is decided goes on until its sentence is, as later groups avoid what it takes.
+    A decided group continues until its sentence is decided: later groups avoid its tokens.
     """
 
     def __init__(self, options: DiverseBeam, max_B: Tensor, eos_id: int) -> None:
@@ -69,7 +69,7 @@ class DiverseFrontier(BeamFrontier):
         self._groups_G = torch.arange(options.groups, device=max_B.device)
 
     def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:
-        """The best of each group, one group after the other; among equals the more probable."""
+        """The best of each group, one group after the other; ties go to the more probable."""
         num_groups, num_places = len(self._groups_G), sums_BM.shape[1]
         sums_BGM = sums_BM.view(-1, num_groups, num_places)
         tokens_BGM = tokens_BM.view(-1, num_groups, num_places)
@@ -87,5 +87,5 @@ class DiverseFrontier(BeamFrontier):
         return torch.stack(orders, dim=1).flatten(0, 1)
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Go on with these of the present sentences only."""
+        """Keep only these of the present sentences."""
         super().keep((sentences_K[:, None] * len(self._groups_G) + self._groups_G).flatten())

@@ -1,4 +1,4 @@
-"""Strategies that go on from one hypothesis for each sentence; the simplest is greedy search."""
+"""Strategies that follow one hypothesis per sentence; the simplest is greedy search."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -24,7 +24,7 @@ class Chooser(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greedy:
-    """`y_t = argmax_v log p(v | y_<t, x)`; among equals the lower id. Equal to a beam of 1."""
+    """`y_t = argmax_v log p(v | y_<t, x)`; ties go to the lower id. Equal to a beam of 1."""
 
     length_penalty: NonNegative = 0.6
     """The exponent alpha of the score; it cannot change what is chosen."""
@@ -48,7 +48,7 @@ class _MostProbable:
         return top_tokens(log_probs_NV, 1)[1][:, 0]
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Nothing is remembered of a sentence."""
+        """No per-sentence state."""
 
 
 class SingleFrontier:

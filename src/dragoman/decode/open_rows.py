@@ -10,7 +10,7 @@ from dragoman.nn.cpu.ranking import top_tokens
 def top_of_open(log_probs_MV: Tensor, k: int, open_N: Tensor) -> tuple[Tensor, Tensor]:
     """The k best of each of the N rows, as `top_tokens`, from all of them or the open ones alone.
 
-    Zeros stand in the rows that are left out.
+    The rows that are left out are zero.
     """
     values_Mk, tokens_Mk = top_tokens(log_probs_MV, k)
     if len(log_probs_MV) == len(open_N):

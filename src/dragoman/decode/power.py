@@ -5,7 +5,7 @@ differs from `Beam` in three ways:
 
 - the score divides by `n ** alpha` (Ott et al. 2019, fairseq), n counting the end of the sentence;
 - a hypothesis that ends takes no slot from the beam: a step ranks (1 + E) W continuations, where
-  E tokens end a sequence; the W best that go on fill the slots, and those that end and are among
+  E tokens end a sequence; the W best continuations fill the slots, and those that end and are among
   the W best are complete;
 - a sentence is decided by an estimate, not by a bound (`EarlyStopping`).
 
@@ -56,7 +56,7 @@ class PowerBeam:
     """The `width` best prefixes at each step, the `n_best` best sequences at the end."""
 
     width: int
-    """Hypotheses that go on, W; as many slots again are for those that end."""
+    """Open hypotheses, W; another W slots are for those that end."""
     length_penalty: float
     """The exponent alpha: 0 compares sums, greater values favour longer outputs."""
     n_best: int = 1
@@ -90,7 +90,7 @@ class PowerFrontier(BeamFrontier):
         self._ends_E = max_B.new_tensor(options.ends or (eos_id,))
 
     def advance(self, log_probs_MV: Tensor) -> Advance:
-        """Rank the continuations of all open hypotheses (M rows or more); W of them go on."""
+        """Rank the continuations of all open hypotheses (M rows or more); keep W."""
         self._length += 1
         width, alpha = self._options.width, self._options.length_penalty
         restored_MV = self._options.unshared.restore(log_probs_MV)

@@ -27,7 +27,7 @@ class Forbid:
     ids: tuple[int, ...]
     """The ids to forbid."""
 
-    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- the seam's
+    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- required by the interface
         """Set the columns to minus infinity."""
         for columns in _runs(self.ids):  # slices: an index tensor would have to move to the device
             logits_NV[:, columns] = IMPOSSIBLE

@@ -1,10 +1,10 @@
 """What decoding asks of a model and of a strategy, and the values that pass between them.
 
-The loop in `search` stands between them and knows nothing else of either. An encoder-decoder, a
+The loop in `search` connects them and knows nothing else of either. An encoder-decoder, a
 decoder-only model, an ensemble and a table in a test are all a `Model`; greedy search, beam
 search and sampling are all a `Strategy`.
 
-A sentence has `beam_size` rows that lie side by side: sentence b owns the rows
+A sentence has `beam_size` adjacent rows: sentence b owns the rows
 `b * beam_size` to `(b + 1) * beam_size - 1`. So N = B * beam_size. Where a state is `Uneven` and a
 frontier is `Closing`, the model steps the M open rows of these alone.
 """
@@ -62,7 +62,7 @@ class Advance:
     tokens_N: Tensor
     """The token that each row takes."""
     parents_N: Tensor | None
-    """The row whose prefix it takes; None when every row goes on from itself."""
+    """The row whose prefix it takes; None when every row keeps its own."""
     token_log_probs_N: Tensor
     """The log-probability of that token."""
     log_probs_N: Tensor
@@ -72,7 +72,7 @@ class Advance:
     ended_N: Tensor
     """True where the hypothesis is complete with this token: hand it out, the row is free."""
     open_N: Tensor
-    """True where the hypothesis goes on. A sentence without such a row is decided."""
+    """True where the hypothesis continues. A sentence without such a row is decided."""
 
 
 class Frontier(Protocol):
@@ -81,11 +81,11 @@ class Frontier(Protocol):
     def advance(self, log_probs_NV: Tensor) -> Advance:
         """Choose the next token of every row from its log-probabilities (float32).
 
-        They lie in memory that the next step overwrites: keep what was chosen, not a view.
+        The next step overwrites their memory: keep what was chosen, not a view.
         """
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Go on with these of the present sentences only (indices, ascending)."""
+        """Keep only these of the present sentences (indices, ascending)."""
 
 
 @runtime_checkable
@@ -94,7 +94,7 @@ class Closing(Protocol):
 
     @property
     def open_N(self) -> Tensor:
-        """True where a row has a prefix that can go on.
+        """True where a row has a prefix that can be continued.
 
         `advance` may be given the log-probabilities of these rows alone, in their order.
         """
@@ -137,7 +137,7 @@ class Limits:
     """Most tokens to generate for each sentence, eos counted; 1 or more."""
     first_B: Tensor | None = None
     """The token that the model reads first for each sentence, instead of bos: the last one of each
-    prompt where the source is a prompt that the output goes on from."""
+    prompt where the source is a prompt that the output continues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ class Hypothesis:
     token_log_probs: tuple[float, ...]
     """One for each token, and one more for eos where it was generated."""
     stopped: Literal["eos", "length"]
-    """Whether it ended by itself or reached the limit."""
+    """Whether it ended or reached the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,14 +163,14 @@ class SearchStep:
     prefixes: Prefixes
     """The prefixes after this step."""
     open_N: Tensor
-    """True for the rows that go on."""
+    """True for the rows that continue."""
     finished: dict[int, list[Hypothesis]]
     """The sentences that are decided with this step, each with its n best."""
 
 
 @dataclass(slots=True)
 class RollingState(Generic[StateT]):
-    """The model's own state and the tokens that it stands for."""
+    """The model's own state and the tokens that it represents."""
 
     inner: StateT
     """What the model remembers."""
@@ -187,7 +187,7 @@ class Rolling(Generic[StateT]):
     """A model that continues prompts for ever and never sees more than `context` tokens at once.
 
     A model that was trained on L tokens at a time is at its best within L, and one with learned
-    positions knows no place beyond. When the context is full, the earlier half is dropped and the
+    positions has none beyond it. When the context is full, the earlier half is dropped and the
     later half is read anew, from the first position on: a token costs at most one more pass over
     tokens that are read side by side, and memory stays the same.
     """
@@ -199,7 +199,7 @@ class Rolling(Generic[StateT]):
         self._context = context
 
     def start(self, src_BS: Tensor, beam_size: int) -> RollingState[StateT]:
-        """Read the prompts, all but their last token, from the left no more than fits."""
+        """Read the prompts, all but their last token, from the left as many as fit."""
         prompt_BS = src_BS[:, -self._context :]
         ids_NL = prompt_BS[:, :-1].repeat_interleave(beam_size, dim=0)
         return RollingState(self._model.start(prompt_BS, beam_size), ids_NL)

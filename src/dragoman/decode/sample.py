@@ -1,6 +1,6 @@
 """Sampling: the next token is drawn at random from the distribution, or from its best part.
 
-With the probabilities `p` of a row in falling order (among equals the lower id first), in turn:
+With the probabilities `p` of a row in falling order (ties in order of id), in turn:
 
     temperature   p_v ** (1 / temperature), normalised anew
     top_k         the k most probable (Fan et al. 2018, section 5.4)
@@ -84,7 +84,7 @@ class _Draw:
         return tokens_Nk.gather(1, places_N1)[:, 0]
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Go on with these of the present sequences only."""
+        """Keep only these of the present sequences."""
         self._generators = [self._generators[index] for index in sentences_K.tolist()]
 
 

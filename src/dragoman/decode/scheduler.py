@@ -1,4 +1,4 @@
-"""Many inputs in few batches: alike lengths together, a budget of tokens for each batch."""
+"""Many inputs in few batches: inputs of similar length together, within a budget of tokens."""
 
 from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import TypeVar

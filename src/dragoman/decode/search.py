@@ -189,14 +189,14 @@ class _Rows:
             self._complete.setdefault(sentence, {}).setdefault(hypothesis.ids, hypothesis)
 
     def decided(self, undecided_B: Tensor) -> dict[int, list[Hypothesis]]:
-        """The n best of the sentences that need no further step; earlier first among equals."""
+        """The n best of the sentences that need no further step; ties go to the earlier one."""
         sentences = self._sentence_N[:: self._width][~undecided_B].tolist()
         found = {sentence: self._complete.pop(sentence).values() for sentence in sentences}
         best = {each: sorted(found[each], key=lambda h: h.score, reverse=True) for each in found}
         return {sentence: ranked[: self._n_best] for sentence, ranked in best.items()}
 
     def keep(self, rows_N: Tensor) -> None:
-        """Go on with these rows only."""
+        """Keep only these rows."""
         self._sentence_N = self._sentence_N[rows_N]
         self._ids_NL = self._ids_NL[rows_N]
         self._log_probs_NL = self._log_probs_NL[rows_N]

@@ -23,7 +23,7 @@ from dragoman.nn.cpu.ranking import IMPOSSIBLE
 EOS, BOS = 0, 1
 """The places of the end and the beginning of a sentence in every list."""
 ALIGNED = 64
-"""Lists are padded to a multiple of so many places, so that their sums have the same bits alone
+"""Lists are padded to a multiple of this many entries, so that their sums have the same bits alone
 and beside longer lists; and so are the outputs of a narrowed model."""
 
 

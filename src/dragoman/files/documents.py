@@ -1,4 +1,4 @@
-"""Files that are no lines of text: their kind, by name and by how they begin."""
+"""Files that are not lines of text: their kind, by name and by how they begin."""
 
 import os
 import re

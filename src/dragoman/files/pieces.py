@@ -66,7 +66,7 @@ def marian_files(folder: Path) -> list[str]:
 
 
 def read_text(path: Path) -> str:
-    """Read a small file; bytes that are no UTF-8 become U+FFFD."""
+    """Read a small file; bytes that are not UTF-8 become U+FFFD."""
     return read_file(path, LARGEST).decode("utf-8", "replace")
 
 
@@ -104,7 +104,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
             found = [dict(fields(value)) for key, value in fields(message) if key == 1]
             return {piece[1].decode(): id_ for id_, piece in enumerate(found)}
         except (ValueError, LookupError) as error:
-            raise InputError(f"{path} is damaged: {error}; get the file anew.") from error
+            raise InputError(f"{path} is damaged: {error}; download it again.") from error
     vocabulary = dict[str, int]()
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         pair = re.fullmatch(r"(.+): *(\d{1,9})\s*", line)
@@ -134,7 +134,7 @@ def _token(text: str) -> str:
 def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     """Number and bytes of each field of a message; a number's bytes are left as they are.
 
-    Raises ValueError or IndexError for what is no message.
+    Raises ValueError or IndexError for what is not a message.
     """
     place = 0
     while place < len(message):
@@ -158,7 +158,7 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _number(message: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and the place behind it."""
+    """A number of seven bits a byte, and the place after it."""
     found = shift = 0
     for byte in message[place : place + LONGEST_NUMBER]:
         found |= (byte & 127) << shift

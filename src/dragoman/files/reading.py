@@ -1,7 +1,7 @@
 r"""Lines of a text file, plain or compressed, and JSON lines; errors name the file and the line.
 
 A line ends with "\n" and nothing else: the other characters that `str.splitlines` cuts at
-(U+2028, U+0085, form feeds) stand inside real sentences, and two files of pairs cut differently
+(U+2028, U+0085, form feeds) occur inside real sentences, and two files of pairs cut differently
 are no longer parallel. A "\r" before the "\n" and a byte order mark at the start are dropped.
 
 A line has at most 16 MiB (`LONGEST_LINE`), or as many bytes as the environment variable
@@ -36,7 +36,7 @@ LARGEST_JSON = 1 << 26
 an object takes up to 25 times the bytes of its file."""
 
 POINTER = b"version https://git-lfs"
-"""How a file begins that stands for another one in git-lfs."""
+"""How a pointer file of git-lfs begins."""
 
 ENCODINGS = ("cp1252", "cp1251", "koi8-r", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr")
 """What files are written in beside UTF-8, by names that Python and iconv share."""
@@ -253,7 +253,7 @@ def reject_pipe(path: Path) -> None:
 
 
 def longest_line() -> int:
-    """Maximum bytes of a line, its end included. Raises InputError if the setting is no number."""
+    """Maximum bytes of a line, its end included. Raises InputError if the setting is no integer."""
     given = os.environ.get("DRAGOMAN_MAX_LINE_BYTES", str(LONGEST_LINE))
     if not given.isdecimal() or int(given) < 1:
         raise InputError(

@@ -97,9 +97,9 @@ PATIENCE = 10.0
 def replacing(target: Path, what: str) -> Iterator[Path]:
     """Give a path beside the target to write to, which afterwards gets the target's name.
 
-    Missing folders are made. Whoever looks meanwhile finds the old file or none, and so it stays if
-    writing fails; what a killed process has left beside it, the next one writes over. A link stays
-    a link. What is no file at all, such as a pipe or `/dev/stdout`, is written to and stays what
+    Missing folders are made. Meanwhile a reader finds the old file or none, as after writing
+    failed; what a killed process has left beside it, the next one writes over. A link stays
+    a link. What is not a file, such as a pipe or `/dev/stdout`, is written to and stays what
     it is; so is a file that cannot be replaced: in a folder of somebody else's, or mounted by
     itself into a container. `what` names what is written, for the messages: raises InputError if
     nothing can be written there or another process does so just now, DragomanError when writing
@@ -152,7 +152,7 @@ def creating(folder: Path, what: str) -> Iterator[Path]:
 
 @contextmanager
 def _part_of(file: Path) -> Iterator[Path]:
-    """The path beside a file that takes its name when all is written, and else goes."""
+    """The temporary path beside a file: renamed when complete, otherwise removed."""
     part = file.with_name(f".{file.name}.part")
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.is_symlink():
@@ -197,7 +197,7 @@ def _hold(part: Path, held: ExitStack) -> None:
 
 
 def _is_written_to(target: Path) -> bool:
-    """Whether it is no file, or a name for one that is open, or one whose folder is closed."""
+    """Whether it is not a file, or a name for one that is open, or one whose folder is closed."""
     if names_device(target):
         return True
     if not target.is_file():
@@ -245,4 +245,4 @@ def _took(descriptor: int, path: Path, *, wait: bool) -> bool:
     with suppress(FileNotFoundError):  # asked once: between two questions it may go
         if os.path.samestat(os.fstat(descriptor), path.stat()):
             return True
-    raise BlockingIOError(0, "another process has just put it away")
+    raise BlockingIOError(0, "the lock file was just replaced")

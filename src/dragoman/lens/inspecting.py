@@ -216,7 +216,7 @@ def _attention_map(
     tokens: tuple[Sequence[str], Sequence[str]],
     lists: tuple[Literal["src", "tgt"], Literal["src", "tgt"]] = ("src", "src"),
 ) -> AttentionMap:
-    """A map with its summaries; `tokens` stand at rows and columns, which count in `lists`."""
+    """A map with its summaries; `tokens` are those of rows and columns, which count in `lists`."""
     query_tokens, key_tokens = tokens
     separators = [token in SPECIALS for token in key_tokens]
     return AttentionMap(

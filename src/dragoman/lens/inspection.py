@@ -34,12 +34,12 @@ class Sentence:
 
     text: str
     tokens: tuple[str, ...]
-    """Its pieces, with those that are no text."""
+    """Its pieces, special tokens included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSummary:
-    """What one head does on this text, in four numbers and a word (`lens.summaries`)."""
+    """What one head does on this text, in four numbers and a word (`lens.weights.summarise`)."""
 
     entropy: float
     """How spread out its weights are, in nats, averaged over the queries."""
@@ -49,7 +49,7 @@ class HeadSummary:
     """The share that goes to the query's own position; in cross-attention to the same relative
     place."""
     separator: float
-    """The share that goes to tokens that are no text: begin and end of sentence."""
+    """The share that goes to special tokens: begin and end of sentence."""
     kind: HeadKind
 
 
@@ -118,7 +118,7 @@ class TokenChoice:
     index: int
     """The place of the token in `tgt.tokens`, or in `src.tokens` where there is no target."""
     token: str
-    """The token that stands there; at a masked place of an encoder the most probable one."""
+    """The token there; at a masked position of an encoder the most probable one."""
     log_prob: float
     """The natural logarithm of its probability."""
     entropy: float
@@ -126,7 +126,7 @@ class TokenChoice:
     given: bool = False
     """Whether the token was in the text already, and not chosen by the model (decoder-only)."""
     alternatives: tuple[Alternative, ...]
-    """The most probable tokens, best first; the one that stands there may be among them."""
+    """The most probable tokens, best first; the one there may be among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,13 +203,13 @@ class Inspection:
 
     kind: Literal["encoder-decoder", "decoder-only", "encoder-only"]
     model: str
-    """Where it lies."""
+    """Its position."""
     src_lang: str | None = None
     """The code of the source language, or of the only one, where the folder says it."""
     tgt_lang: str | None = None
     """The code of the target language, where the folder says it."""
     src: Sentence
-    """The text; of a decoder-only model with what it wrote behind."""
+    """The text; of a decoder-only model with its continuation."""
     tgt: Sentence | None = None
     attention: tuple[AttentionMap, ...] = ()
     """One for each kind of attention that the model has."""

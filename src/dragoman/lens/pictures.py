@@ -88,7 +88,7 @@ def plot_alignment(
 ) -> Path:
     """Draws attention weights as a heat map and writes it as a PNG file.
 
-    Source tokens stand on top, target tokens on the side; row t shows how much target token t took
+    Source tokens are on top, target tokens on the side; row t shows how much target token t took
     from each source token (white is 0, the darkest blue is 1). Missing folders of the path are
     made; the file appears whole or not at all.
 
@@ -163,7 +163,7 @@ def plot_heads(inspection: Inspection, path: Path | str) -> Path:
     """Draw where a model looks: one large grid with tokens, and a small one for each head.
 
     The large grid is the word alignment of a translation, else the last layer's attention averaged
-    over its heads. Below stand the heads of each kind of attention, a row for each layer that was
+    over its heads. Below are the heads of each kind of attention, a row for each layer that was
     kept, each under the word for what it does; queries go down, keys go right, as in the large one.
     Writes a PNG and returns its path. Raises InputError if nothing can be written there.
     """

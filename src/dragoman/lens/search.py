@@ -140,7 +140,7 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
             if rank >= places:
                 lowest = nodes[placed[places - 1]].log_prob
                 node = _with(node, _pruned(places, notes.beam_size, lowest))
-            else:  # it stands in the row of its rank
+            else:  # it is in the row of its rank
                 if expansion.tokens[rank] != id_:
                     raise ValueError("these are not the notes of a beam search")
                 placed[rank] = node.id
@@ -170,7 +170,7 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
 
 
 def _node(number: int, parent: Node | None, rank: int, *, token: str, log_prob: float) -> Node:
-    """A prefix none of whose continuations has a place, as far as is known yet."""
+    """A prefix without a continuation in the beam, as far as is known yet."""
     en = "It had a place in the beam, but in the next step none of its continuations got one."
     return Node(
         id=number,
@@ -196,7 +196,7 @@ def _continuations(
 ) -> Iterator[tuple[int, int, float]]:
     """The possible continuations of all open rows by rank: the node, the token, the sum.
 
-    The sums are added and sorted as `Beam` does it, so that equals stand in its order.
+    The sums are added and sorted as `Beam` does it, so that ties have its order.
     """
     rows = sorted(nodes_of_rows)
     width = min(len(expansion.tokens), expansion.top_tokens_Nk.shape[1])
@@ -227,7 +227,7 @@ def _chosen(number: int, winner: int, best: Best) -> Fate:
         "chosen",
         f"It is complete, and no other one has a higher score than {best.score:.3f}: the "
         "translation.",
-        f"它已完整，得分 {best.score:.3f} 无人能及：这就是译文。",
+        f"它已完整，得分 {best.score:.3f} 没有得分更高的了：这就是译文。",
     )
 
 

@@ -1,6 +1,6 @@
 """An inspection as lines of text: for a terminal, a pipe, an e-mail.
 
-No colours. A Chinese character is as wide as two letters, so that columns stand under each other.
+No colours. A Chinese character is as wide as two letters, so that columns are aligned.
 """
 
 from collections import Counter

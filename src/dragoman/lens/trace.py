@@ -113,7 +113,7 @@ class Watch:
     def _join(self, calls: list[Tensor]) -> Tensor:
         """One call's queries under the other's.
 
-        Causal queries are the last ones of the keys that they are given; what lies further back
+        Causal queries are the last ones of the keys that they are given; what is further back
         has left the cache, and nobody sees it.
         """
         if not self._attention.pattern.is_causal:
@@ -192,7 +192,7 @@ def choose_heads(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Choose the layers and heads that there is room for, of a map of `size` weights a head.
 
-    Of the wanted layers (the last one, where there is none of them) as many as fit with all wanted
+    As many of the wanted layers (the last one, if there are none) as fit with all wanted
     heads, evenly spread, their last one always; where not even one fits, its first wanted heads.
     """
     layers, heads = list(range(len(modules))), tuple(range(modules[0].num_heads))

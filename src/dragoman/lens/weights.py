@@ -10,7 +10,7 @@ row a distribution:
     diagonal   mean over t of  w_t,t                       self-attention
                mean over t of  w_t,s  summed over the key at the same relative place,
                round(t (S - 1) / (T - 1)), and its two neighbours: cross-attention
-    separator  mean over t of  w_ts  summed over the keys that are no text: <s>, </s>
+    separator  mean over t of  w_ts  summed over the special keys: <s>, </s>
 
 The kind is "broad" where the entropy is at least 0.9 of the greatest one there could be (the mean
 over t of the logarithm of the keys that t sees); else the greatest of the three shares, if it is at
@@ -29,7 +29,7 @@ connection,
     R = A'_L ... A'_2 A'_1,    A'_l = (A_l + I) / 2,
 
 row i of `R` says what part of position i's last vector came from each token, if values did
-nothing but mix. It knows no label, and what feed-forward networks and values do is left out.
+nothing but mix. It uses no labels, and what feed-forward networks and values do is left out.
 
 *Gradient x input* (Shrikumar et al., 2016, section 3.2) asks how the label's logit changes: with
 the vector `x_i` that the model looks up for token i,
@@ -59,7 +59,7 @@ HALF = 0.5
 def summarise(
     weights_LHTS: Tensor, separators: Sequence[bool], *, crossing: bool
 ) -> tuple[tuple[HeadSummary, ...], ...]:
-    """The summary of each layer's heads; `separators` says which of the S keys are no text."""
+    """The summary of each layer's heads; `separators` marks the special tokens among the S keys."""
     weights_LHTS = weights_LHTS.double()
     entropies_LHT = torch.special.entr(weights_LHTS).sum(-1)
     greatest_LH = (weights_LHTS > 0).sum(-1).clamp(min=1).log().mean(-1)

@@ -43,7 +43,7 @@ HARMLESS = (
 )
 """Keys of peft's config that are read, or that do not change what stored adapters compute."""
 OFF: tuple[object, ...] = (None, False, "none", "", [], {})
-"""Values that switch off what any other key stands for."""
+"""Values that switch off what a key sets."""
 PLAIN_INITS = (None, True, False, "gaussian", "orthogonal", "eva")
 """Values of `init_lora_weights` that leave the weights of the base as they were."""
 
@@ -53,7 +53,7 @@ def save_adapter(
 ) -> None:
     """Write a model's adapters beside it, in the folder `adapter`; `base` is what they adapt.
 
-    Raises InputError for a family where an adapter of ours is none of theirs (GPT-2 has one matrix
+    Raises InputError for a family where an adapter of ours has no equivalent (GPT-2 has one matrix
     for queries, keys and values).
     """
     names = _names_there(model, config)
@@ -152,7 +152,7 @@ def _pairs(
             case _:
                 half = "AB"[found[0] is None]
                 raise InputError(
-                    f"{file} is incomplete: {theirs} has lora_{half} alone; get the file anew."
+                    f"{file} is incomplete: {theirs} has lora_{half} alone; download it again."
                 )
         if not all(bool(tensor.isfinite().all()) for tensor in pairs[ours]):
             raise InputError(
@@ -166,7 +166,7 @@ def _pairs(
             f"{did_you_mean(module, names.values()) or '.'}"
         )
     if not pairs:
-        raise InputError(f"{file} holds no adapters; get the file anew.")
+        raise InputError(f"{file} holds no adapters; download it again.")
     return pairs
 
 

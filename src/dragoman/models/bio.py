@@ -1,7 +1,7 @@
 """The most probable tags that form spans.
 
-Tags chosen word by word may contradict each other: `I-X` goes on with a span of type X, so it must
-stand behind `B-X` or `I-X`. Among the rows of tags that keep to this, the most probable
+Tags chosen word by word may contradict each other: `I-X` continues a span of type X, so it must
+follow `B-X` or `I-X`. Among the rows of tags that keep to this, the most probable
 
     argmax over y of sum_t log p_t(y_t) + a(y_{t-1}, y_t),   a = 0 where allowed, -inf elsewhere
 
@@ -15,9 +15,9 @@ from torch import Tensor
 
 
 def allowed_pairs(labels: Sequence[str]) -> Tensor:
-    """Return `(C + 1, C)`: whether a tag may stand behind another, last behind no tag at all.
+    """Return `(C + 1, C)`: whether a tag may follow another; the last row is for the first tag.
 
-    Where no label is B-X, nothing could ever go on with a span of type X: there I-X may stand
+    Where no label is B-X, no span of type X could ever begin: there I-X may stand
     anywhere, as a tag for a single word.
     """
     begins = {f"I-{tag[2:]}": tag for tag in labels if tag.startswith("B-")}
@@ -32,7 +32,7 @@ def best_tags(logits_BLC: Tensor, tagged_BL: Tensor, labels: Sequence[str]) -> T
     """Return the numbers of the tags `(B, L)`, chosen where `tagged` is True, 0 elsewhere.
 
     Positions that are not tagged (later pieces of a word, padding) are passed over. Where labels
-    are no spans, this is the best tag of each word.
+    are not spans, this is the best tag of each word.
     """
     log_probs_BLC = logits_BLC.float().log_softmax(-1)
     allowed = allowed_pairs(labels).to(logits_BLC.device)

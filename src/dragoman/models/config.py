@@ -1,7 +1,7 @@
 """What a model is built from. A config stops at the constructors: no forward pass sees one.
 
 Three configs, one for each variant of the Transformer. What they share (all that a layer is built
-from) are the fields of `LayerConfig`, which each extends; what differs stands here.
+from) are the fields of `LayerConfig`, which each extends; what differs is here.
 """
 
 from dataclasses import dataclass, field
@@ -127,7 +127,7 @@ class EncoderOnlyConfig(LayerConfig):
     num_token_types: int = 0
     """Number of segment embeddings (BERT: 2)."""
     bos_id: int = 2
-    """Id of the token that begins every text and can stand for it (BERT: [CLS])."""
+    """Id of the token that begins every text and can represent it (BERT: [CLS])."""
     eos_id: int = 3
     """Id of the token that ends every text (BERT: [SEP])."""
 

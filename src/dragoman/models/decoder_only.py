@@ -27,7 +27,7 @@ class GenerationState:
     past: Cache
     """Keys and values of the tokens so far."""
     mask_NS: Tensor | None = None
-    """True where a position is no padding; None where there is none."""
+    """True where a position is not padding; None without padding."""
 
     def select(self, rows_N: Tensor) -> None:
         """Let row `n` become what row `rows[n]` was."""

@@ -72,7 +72,7 @@ class ChatTemplate:
     """Special token before what the model answers."""
 
     def __post_init__(self) -> None:
-        """Raise InputError where nobody could tell the roles apart."""
+        """Raise InputError for roles with the same token."""
         if self.user == self.assistant:
             raise InputError(f"user and assistant are both {self.user}; give each its own token")
 
@@ -93,7 +93,7 @@ class GenerationDefaults:
     temperature: NonNegative = 0.8
     """Sampling temperature; 0 is greedy search."""
     chat: ChatTemplate | None = None
-    """For a model of dialogues: the tokens of the roles. A prompt is then a dialogue, a line a
+    """For a dialogue model: the tokens of the roles. A prompt is then a dialogue, a line a
     turn, the last one the user's, and what is generated is the answer."""
 
     def __post_init__(self) -> None:

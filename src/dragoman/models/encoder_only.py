@@ -47,7 +47,7 @@ class EncoderOnly(nn.Module):
         return out_BLD
 
     def encode(self, x_BLD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
-        """Return what the head makes of vectors `(B, L, D)` that are no words: patches, sounds."""
+        """Return what the head makes of vectors `(B, L, D)` that are not words: patches, sounds."""
         if mask_BL is None:
             mask_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device)
         x_BLD = self.embedding.complete(x_BLD, range(x_BLD.shape[1]))

@@ -120,8 +120,8 @@ def save_model(
 ) -> FolderConfig:
     """Write a model folder and return its config.
 
-    Whoever reads meanwhile, or after saving was killed, finds the old model or the new one where
-    both have the same architecture, tokenizers and format; else possibly a folder that is rejected.
+    Meanwhile, or after saving was killed, a reader finds the old model or the new one if both have
+    the same architecture, tokenizers and format; else possibly a folder that is rejected.
     `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
     same object twice when they are one, or files by their names; `card` is the text of `README.md`;
     `eight_bits` rounds the matrices, to a quarter of the size. Raises InputError where no folder
@@ -302,7 +302,7 @@ def _load_weights(path: Path, config: FolderConfig) -> Model:
 
 
 def read_config(folder: Path) -> FolderConfig:
-    """The config of a model folder; says what `folder` is when it is no such folder."""
+    """The config of a model folder; says what `folder` is when it is not one."""
     path = folder / CONFIG
     if not path.is_file():
         if any(folder.glob("*.npz")):  # Marian's own
@@ -333,7 +333,7 @@ def read_config(folder: Path) -> FolderConfig:
         raise InputError(f"{path} is damaged: it lacks the hash of the weights or of the model.")
     if config.model_sha256 not in (None, _digest(data["model"])):
         raise InputError(
-            f"{path}: the section model is not the one that the weights were saved with; put back "
+            f"{path}: the section model is not the one that the weights were saved with; restore "
             f"the {CONFIG} that training wrote."
         )
     return config
@@ -356,7 +356,7 @@ def tokenizer_paths(folder: Path, config: FolderConfig) -> tuple[Path, Path]:
             raise InputError(
                 f"{folder / name} is not the tokenizer that the weights were trained with "
                 f"(SHA-256 {found[:12]}... instead of {trained_with[:12]}...); "
-                "put back the file that training wrote."
+                "restore the file that training wrote."
             )
     if config.published is not None:
         beside = {f"{path.parent.name}/{path.name}" for path in folder.glob("huggingface/[!.]*")}
@@ -383,9 +383,9 @@ def _why_no_model(folder: Path) -> str:
     if (folder / "training").is_dir():
         return (
             f"{folder} holds a training run that has not written a model yet; "
-            "let it go on until it does, by the command that began it."
+            "resume it by the command that began it."
         )
-    return f"{folder} is no model folder: it has no {CONFIG}."
+    return f"{folder} is not a model folder: it has no {CONFIG}."
 
 
 def _of_others(path: Path) -> str | None:

@@ -161,7 +161,7 @@ def adapt(model: nn.Module, config: LoraConfig) -> None:
             chosen.setdefault((path, parts), {})[name.rpartition(".")[2]] = at
     if not chosen:
         raise InputError(
-            f"start.lora.layers = {[*config.layers]} and start.lora.modules leave no matrix that "
+            f"start.lora.layers = {[*config.layers]} and start.lora.modules select no matrix that "
             "gets an adapter"
         )
     for name, parameter in model.named_parameters():

@@ -25,6 +25,7 @@ from dragoman.settings.source import Origin, lay_over, parse_toml, read_text
 
 __all__ = [
     "Given",
+    "flatten",
     "override_settings",
     "parse_settings",
     "read_settings",
@@ -83,6 +84,15 @@ class Given:
 def parse_settings(cls: type[T], data: Mapping[str, Any], origin: str) -> T:
     """Build `cls` from plain values, such as parsed JSON; errors name `origin`."""
     return section(cls, data, Origin(origin), None)
+
+
+def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the value of each setting by its dotted key."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        inner = isinstance(value, Mapping)
+        flat |= flatten(value, f"{prefix}{key}.") if inner else {prefix + key: value}
+    return flat
 
 
 def override_settings(settings: T, overrides: Sequence[str]) -> T:

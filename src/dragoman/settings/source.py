@@ -32,7 +32,7 @@ class Origin:
     name: str
     """The file, or what else the settings come from."""
     text: str | None = None
-    """What stands in the file, if it is one."""
+    """The content of the file, if it is one."""
     overrides: tuple[Override, ...] = ()
     path: KeyPath = ()
 

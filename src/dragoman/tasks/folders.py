@@ -58,7 +58,7 @@ def read_folder(path: str | Path, *, device: str, as_published: bool = False) ->
     """Read a model folder and bring the model to "cpu", "cuda" or, with "auto", the best there is.
 
     Raises InputError when there is no such folder or device, the folder cannot be used, or it has
-    no publisher for `as_published`; TypeError for what is no path.
+    no publisher for `as_published`; TypeError for what is not a path.
     """
     if not isinstance(path, str | PathLike):
         raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")

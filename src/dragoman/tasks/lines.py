@@ -109,12 +109,12 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is translated by itself: a sentence of a line, in one chunk unless it is too long."""
+    """What is translated separately: a sentence of a line, in one chunk unless it is too long."""
 
     start: int
     """Where it begins in its line."""
     end: int
-    """Where it ends, without the white space behind it."""
+    """Where it ends, without the white space after it."""
     chunks: list[Chunk]
     """One or more."""
 
@@ -124,7 +124,7 @@ def to_parts(
 ) -> list[list[Part] | None]:
     """For each line its sentences, or with `split` off the line as one; chunks as `to_chunks`.
 
-    A line without ids has no part. None stands for a line that cannot be encoded. The mark of a
+    A line without ids has no part. None marks a line that cannot be encoded. The mark of a
     language at the beginning of a line is that of all its sentences.
     """
     leading = tokenizer.reads_leading_space
@@ -219,7 +219,7 @@ def joined(
 ) -> tuple[str, list[tuple[int, int]]]:
     """The parts in one line, and where in it each begins and ends.
 
-    Between two parts stands the white space of `spaces`, one for each part but the first, or a
+    Between two parts is the white space of `spaces`, one for each part but the first, or a
     space where there is none. If one of the two letters that meet is Chinese or Japanese, scripts
     that write none, there is none.
     """

@@ -199,7 +199,7 @@ class GenerationOptions:
             raise InputError("a stop string is empty; it would end every text at its beginning")
 
     def new_tokens(self, prompt: int) -> int:
-        """Maximum number of tokens to generate after a prompt of so many tokens."""
+        """Maximum number of tokens to generate after a prompt of this length."""
         return max(1, self.max_tokens - prompt) if self.count_prompt else self.max_tokens
 
     def prompt_room(self, context: int | None) -> int | None:
@@ -256,7 +256,7 @@ def _check_beamless(name: str, value: int, temperature: float) -> None:
 def _check_forbidden(words: Sequence[str]) -> None:
     """Raise InputError for a word that is blank, or for one string in place of several."""
     if isinstance(words, str) or not all(word.strip() for word in words):
-        raise InputError(f"forbidden is {words!r}; give a tuple of words, none of them blank")
+        raise InputError(f"forbidden is {words!r}; give a tuple of words that are not blank")
 
 
 def extra_processors(

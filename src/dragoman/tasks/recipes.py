@@ -2,7 +2,7 @@
 
 Its key `task` chooses the task, and with it the dataclass of the settings.
 
-A sweep is one recipe that stands for several runs, which differ in a few settings. A table `sweep`
+A sweep is one recipe for several runs, which differ in a few settings. A table `sweep`
 in a recipe's file holds grids. A grid names settings on one or more axes, and each combination of
 them is a run in a folder of its own, named after them, inside of `out`:
 
@@ -13,7 +13,7 @@ them is a run in a folder of its own, named after them, inside of `out`:
     length.long = {train.max_steps = 2000}
 
 makes `small-short`, `small-long`, `large-short` and `large-long`. Everything else they share. They
-run one after the other; the same command goes on with the one that was interrupted.
+run one after the other; the same command resumes the one that was interrupted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ import msgspec
 from rich.console import Console
 
 from dragoman.errors import InputError, did_you_mean
-from dragoman.settings import Given, override_settings, read_settings
+from dragoman.settings import Given, flatten, override_settings, read_settings
 from dragoman.tasks.task import TASKS, find_task, is_imported, train
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import TrainResult
@@ -162,9 +162,10 @@ def _runs(grid: Mapping[str, Mapping[str, Settings]]) -> Iterator[tuple[str, Set
 
 
 def _recipe(given: Given, run: str, settings: Settings) -> RunRecipe:
-    keys = set(_keys(settings))
+    keys = flatten(settings)
     for override in given.origin.overrides:
-        if (key := ".".join(map(str, override.path))) in keys:
+        key = ".".join(map(str, override.path))
+        if any(f"{one}.".startswith(f"{key}.") for one in keys):
             raise InputError(
                 f"override {override.text} contradicts the sweep, whose run {run} sets {key}; copy "
                 "the recipe to a file of your own and change its sweep"
@@ -183,11 +184,3 @@ def _merged(below: Settings, above: Settings) -> dict[str, Any]:
         else:
             both[key] = value
     return both
-
-
-def _keys(settings: Settings, prefix: str = "") -> Iterator[str]:
-    """The dotted keys, sections and what is in them."""
-    for key, value in settings.items():
-        yield prefix + key
-        if isinstance(value, Mapping):
-            yield from _keys(value, f"{prefix}{key}.")

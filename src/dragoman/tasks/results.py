@@ -17,7 +17,7 @@ class Alignment:
     """Which source tokens the model attended to when it wrote each target token.
 
     The weights of the decoder's last cross-attention, averaged over its heads, from the readable
-    reference. The end-of-sentence tokens, which take part, stand last on both sides.
+    reference. The end-of-sentence tokens, which take part, come last on both sides.
     """
 
     src_tokens: tuple[str, ...]
@@ -67,7 +67,7 @@ class Translation(Plain):
     has some that the vocabulary lacks), and "numbers", "urls", "placeholders", "tags" (those of
     source and translation differ)."""
     sentences: tuple[tuple[int, int, int, int], ...] = ()
-    """Where each sentence that was translated by itself begins and ends, in the line and in `text`:
+    """Where each separately translated sentence begins and ends, in the line and in `text`:
     (line start, line end, text start, text end), in characters."""
     alternatives: tuple["Translation", ...] = ()
     """The others of the n best, best first."""

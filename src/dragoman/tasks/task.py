@@ -98,7 +98,7 @@ class Task:
     workload: Workload
     """What an estimate asks: the size of its batches, a batch, its loss."""
     use: str
-    """The command that a trained model is for, unless its recipe says; `{folder}` stands for its
+    """The command that a trained model is for, unless its recipe says; `{folder}` becomes its
     folder."""
     choose: Callable[[Any], RunRecipe] | None = None
     """Returns a recipe with sizes that suit its texts; None where the defaults hold."""
@@ -156,7 +156,7 @@ def task_of(config: FolderConfig) -> Task | None:
 def train(
     recipe: RunRecipe, *, console: Console, estimate: Callable[[], Check] = lambda: unchecked
 ) -> TrainResult:
-    """Run a recipe of any task to its end, or go on with the unfinished run in its folder.
+    """Run a recipe of any task to its end, or resume the unfinished run in its folder.
 
     As `train.run.run_recipe`, which says what `estimate` is for and what is raised.
     """

@@ -76,7 +76,7 @@ class Workload:
     """What estimates ask of a task."""
 
     work: Callable[[Any, int | None], Work]
-    """The work of a recipe whose sentences have so many tokens on each side, `LENGTH` if None.
+    """The work of a recipe whose sentences have this many tokens on each side, `LENGTH` if None.
 
     A vocabulary that training will make counts as large as the recipe asks for. Raises InputError
     for a length beyond the recipe's own: no batch would hold such a sentence.
@@ -158,7 +158,7 @@ def write_to_lengths(
 def random_ids(
     size: tuple[int, int], vocab_size: int, pad_id: int, rng: np.random.Generator
 ) -> Tensor:
-    """Draw ids, none of which is padding."""
+    """Draw ids other than padding."""
     ids = rng.integers(0, vocab_size - 1, size)
     return torch.from_numpy(ids + (ids >= pad_id))
 

@@ -29,9 +29,9 @@ _ABBREVIATION = re.compile(
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, each with the white space behind it, as far as one can see.
+    """The sentences of a text, each with the white space after it, as far as one can see.
 
-    `"".join(sentences) == text`. In doubt a sentence goes on: after "Mr.", an initial or an
+    `"".join(sentences) == text`. In doubt a sentence continues: after "Mr.", an initial or an
     ellipsis, and before a small letter.
     """
     ends = [match.end() for match in _CUTS[0].finditer(text) if _ends_sentence(text, match)]
@@ -44,7 +44,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     following = text[match.end() : match.end() + 4].lstrip("\"'“‘«„([¿¡「『（《")[:1]
     if not marks:  # a line feed
         return bool(following)
-    if marks[0] in "。！？":  # a quotation may go on in its sentence
+    if marks[0] in "。！？":  # a sentence may continue after a quotation
         return following.isalnum() and marks[-1] in "。！？…"
     if not following.isalpha() or following.islower() or marks[0] == "…":
         return False

@@ -36,7 +36,7 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 """Padding, unknown (never produced: bytes cover everything), beginning and end of a sequence."""
 
 MASK = "<mask>"
-"""The special token that stands for what a masked language model shall predict."""
+"""The special token in place of what a masked language model predicts."""
 
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 """The byte tokens, in order."""
@@ -102,7 +102,7 @@ class Tokenizer:
         return self._encoded(self._backend, texts)
 
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
-        """The piece ids of texts that go on after other text: no space is put before them.
+        """The piece ids of texts that continue other text: no space is put before them.
 
         `encode(a) + encode_rest([b])[0]` decodes to `a + b` for every text `a` that is not
         empty, and is `encode(a + b)` where no word crosses from one to the other: after the line
@@ -135,7 +135,7 @@ class Tokenizer:
         return found
 
     def decode_rest(self, ids: Iterable[int]) -> str:
-        """The text of `ids` that go on after others: a space at their beginning stays."""
+        """The text of `ids` that continue others: a space at their beginning stays."""
         text: str = self._without_first_space.decode(self._plain(ids), skip_special_tokens=False)
         return text
 
@@ -205,7 +205,7 @@ class Tokenizer:
         return self.tokens([id_])[0] in _BYTES
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The pieces as they stand in the vocabulary, for people to look at."""
+        """The pieces as the vocabulary spells them, for display."""
         return [self._backend.id_to_token(int(id_)) or f"<no piece {id_}>" for id_ in ids]
 
     @cached_property
@@ -238,7 +238,7 @@ class Tokenizer:
         return SubwordSplits.of(triples, vocab_size=self.vocab_size)
 
     def copy_backend(self, *, rest: bool = False) -> Backend:
-        """A copy of the library's tokenizer, for whoever changes it to write it elsewhere.
+        """A copy of the library's tokenizer, to be changed and written elsewhere.
 
         With `rest` it is that of `encode_rest` and `decode_rest`.
         """

@@ -72,7 +72,7 @@ class TokenizerConfig:
         check_ranges(self)
         if self.model not in {"bpe", "unigram", "characters"}:
             raise InputError(
-                f'The tokenizer model {self.model!r} is none of "bpe", "unigram", "characters".'
+                f'The tokenizer model {self.model!r} must be "bpe", "unigram" or "characters".'
             )
         smallest = SMALLEST_VOCAB + len(self.specials)
         if self.vocab_size < smallest:
@@ -89,7 +89,7 @@ class TokenizerConfig:
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The tokens that are no pieces of text, in the order of their ids."""
+        """The special tokens, in the order of their ids."""
         return (*SPECIALS, *BYTES, *self.specials)
 
 

@@ -50,7 +50,7 @@ class SavedState:
     """The number of this layout; it grows when an older dragoman could not read it."""
     progress: Progress
     batches: dict[str, Any]
-    """Where the data stands."""
+    """The position in the data."""
     recipe: dict[str, Any] = field(default_factory=dict)
     """The settings of the run, in case `recipe.json` is damaged; empty in old checkpoints."""
     scaler: dict[str, int | float] = field(default_factory=dict)
@@ -88,7 +88,7 @@ def save_checkpoint(
         shutil.rmtree(unfinished, ignore_errors=True)
         raise DragomanError(
             f"cannot write the checkpoint {path}: {error}; what was saved before is whole: make "
-            "room and run the same command to go on from there"
+            "room and run the same command to resume from there"
         ) from error
     return path
 
@@ -97,7 +97,7 @@ def tidy_checkpoints(folder: Path, *, keep: int, every: int) -> None:
     """Drop all but the newest `keep`, the older optimizer states, and what a killed run left.
 
     At least two are kept, and the optimizer states of two: where the newest is damaged, the run
-    resumes from the one before. A checkpoint at a step that is no multiple of `every` (somebody
+    resumes from the one before. A checkpoint at a step that is not a multiple of `every` (somebody
     pressed Ctrl-C) goes as soon as it is not the newest, so that an interrupted run ends with the
     same checkpoints as any other.
     Raises DragomanError where something cannot be removed.
@@ -115,7 +115,7 @@ def tidy_checkpoints(folder: Path, *, keep: int, every: int) -> None:
     except OSError as error:
         raise DragomanError(
             f"cannot remove an old checkpoint in {folder}: {error}; remove it by hand, and run the "
-            "same command to go on"
+            "same command to resume"
         ) from error
 
 
@@ -161,7 +161,7 @@ def read_state(path: Path) -> SavedState:
     with readable(path):
         data = json.loads(_regular(path / "state.json").read_text(encoding="utf-8"))
         if data["format"] > FORMAT:
-            raise InputError(f"{path} was written by a newer dragoman; upgrade to go on with it")
+            raise InputError(f"{path} was written by a newer dragoman; upgrade to resume it")
         state = msgspec.convert(data, SavedState)
         if state.progress.step != _step(path):
             raise ValueError(f"its state is that of step {state.progress.step:,}")
@@ -179,7 +179,7 @@ def _regular(path: Path) -> Path:
 def readable(path: Path) -> Iterator[None]:
     """Raise DamagedCheckpointError where a checkpoint cannot be read, or no run has saved it so.
 
-    A lack of memory is no fault of the checkpoint and passes through.
+    A lack of memory is not a fault of the checkpoint and passes through.
     """
     try:
         yield

@@ -29,7 +29,7 @@ def find_not_finite(
         seen: list[str] = []
         with ExitStack() as stack:
             for name, module in job.model.named_modules():
-                watch = _Watch(name or "the model", seen)
+                watch = _OutputHook(name or "the model", seen)
                 stack.callback(module.register_forward_hook(watch).remove)
             with precision():
                 loss = job.loss(batch)
@@ -69,7 +69,7 @@ def explained(skipped: Skipped, told: Sequence[Fault]) -> Skipped:
 
 @contextmanager
 def replayed(states: dict[str, Tensor]) -> Iterator[None]:
-    """Draw again what was drawn since `random_state` gave `states`; then go on as if not."""
+    """Draw again what was drawn since `random_state` gave `states`, then restore the state."""
     now = random_state()
     set_random_state(states)
     try:
@@ -78,7 +78,7 @@ def replayed(states: dict[str, Tensor]) -> Iterator[None]:
         set_random_state(now)
 
 
-class _Watch:
+class _OutputHook:
     """A forward hook that looks at what a module returns, and at the gradient that it gets."""
 
     def __init__(self, name: str, seen: list[str]) -> None:

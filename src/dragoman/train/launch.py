@@ -25,7 +25,7 @@ from dragoman.train.parallel import GO_ON, STORE_PORT, launched
 
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 NOTICE = 5.0
-"""Seconds in which a process notices by itself that another one has ended."""
+"""Seconds in which a process notices that another one has ended."""
 SHUTDOWN = 30.0
 """Seconds in which a process that is told to end finishes its step and saves."""
 POLL = 0.05
@@ -43,8 +43,8 @@ def launch(
     """
     if count < 1 or launched()[1] > 1:
         raise InputError(
-            f"--nproc {count} is no number of processes to start here; give 1 or more, and leave "
-            "it out where torchrun has started them"
+            f"--nproc {count} is not a number of processes to start here; give 1 or more, or leave "
+            "it out under torchrun"
         )
     if max_restarts < 0:
         raise InputError(f"--max-restarts is {max_restarts}; it must be 0 or more")

@@ -22,7 +22,7 @@ LONGEST_WARM_UP = 0.2
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """Where a run stands: plain numbers, saved in every checkpoint."""
+    """The progress of a run: plain numbers, saved in every checkpoint."""
 
     step: int = 0
     seconds: float = 0.0
@@ -50,7 +50,7 @@ class Progress:
             or not 0.0 <= self.seconds < math.inf
             or not 0.0 <= self.prepared < math.inf
         ):
-            raise ValueError(f"no run stands at {self}")
+            raise ValueError(f"no run can be at {self}")
 
     def done(self, config: TrainConfig) -> float:
         """How much of the run is over: the nearest of its limits decides, 0 to 1."""
@@ -81,10 +81,10 @@ class Progress:
 
 
 class Observer:
-    """Called during a run, to save, validate or report; by itself it does nothing."""
+    """Called during a run, to save, validate or report; the base class does nothing."""
 
     def stepped(self, progress: Progress, result: StepResult) -> None:
-        """A step was taken."""
+        """Called after each optimizer step."""
 
     def skipped(self, progress: Progress, skipped: Skipped) -> None:
         """A step was not taken."""
@@ -97,7 +97,7 @@ class Observer:
 
 
 class Interrupt:
-    """Remembers that the run shall stop; the loop asks between steps."""
+    """Remembers that the run is to stop; the loop asks between steps."""
 
     def __init__(self) -> None:
         self.pressed = False
@@ -190,7 +190,7 @@ def stop_rule(config: TrainConfig, interrupt: Interrupt) -> Callable[[Progress],
 
 @dataclass(slots=True, kw_only=True)
 class SkipLimit(Observer):
-    """Ends the run where so many steps in a row were skipped."""
+    """Ends the run after this many skipped steps in a row."""
 
     limit: int
     stop: Callable[[DragomanError], NoReturn]
@@ -249,7 +249,7 @@ class Validator(Observer):
 
 @dataclass(slots=True, kw_only=True)
 class Saver(Observer):
-    """Saves a checkpoint every so many steps and at the end."""
+    """Saves a checkpoint at intervals of steps and at the end."""
 
     every: int
     save: Callable[[], None]
@@ -261,7 +261,7 @@ class Saver(Observer):
             self._save(progress)
 
     def stopped(self, progress: Progress, reason: str) -> None:  # noqa: ARG002 (an observer)
-        """Save where the run stops, so that it can go on from there."""
+        """Save where the run stops, so that it can be resumed."""
         if progress.step != self.last_step:
             self._save(progress)
 

@@ -54,7 +54,7 @@ def too_large(recipe: RunRecipe, batches: Sequence[Batch]) -> str:
     more = ""
     if not recipe.train.activation_checkpointing:
         more = (
-            ", or add train.activation_checkpointing=true to the same command, which goes on "
+            ", or add train.activation_checkpointing=true to the same command, which resumes "
             "from the last checkpoint with less memory, slower, and to the same end"
         )
     return f"out of memory in a batch of {size}: {advice} (train.accumulate makes up for it){more}"

@@ -66,7 +66,7 @@ def update_averages(optimizer: torch.optim.Optimizer, decay: float, step: int) -
     `e = d e + (1 - d) w` with `d = min(decay, (step - 1) / (step + 8))`: it begins at the weights
     of the first step, and reaches back over a ninth of a young run. The averages are part of the
     optimizer's state, so they are saved and resumed with it. A weight without a gradient so far has
-    no state; it stands for its own average.
+    no state; it is its own average.
     """
     averages, weights = [], []
     for weight, state in optimizer.state.items():

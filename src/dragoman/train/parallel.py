@@ -43,7 +43,7 @@ PROMPT = timedelta(minutes=10)
 """How long a rank waits for the others within a step."""
 PATIENT = timedelta(hours=24)
 """How long it waits while rank 0 tokenizes, validates or writes."""
-GO_ON = "the same command goes on from the last checkpoint"
+GO_ON = "the same command resumes from the last checkpoint"
 
 STORE_PORT = "DRAGOMAN_STORE_PORT"
 """Environment variable: the port on 127.0.0.1 where the launcher of `--nproc` keeps the store."""
@@ -169,7 +169,7 @@ class World:
         }
 
     def set_random_states(self, states: Mapping[str, Tensor]) -> None:
-        """Put back those of this rank; one that had none keeps those that it has begun with."""
+        """Restore those of this rank; a rank without any keeps its initial ones."""
         prefix = _prefix(self.rank)
         mine = {name.removeprefix(prefix): states[name] for name in states if prefix in name}
         if mine:
@@ -233,7 +233,7 @@ class World:
         return reason
 
     def describe(self, accumulate: int, device: torch.device, *, sharded: bool) -> str:
-        """Return how many processes there are, by what they speak, and the batches of a step."""
+        """Return the number of processes, their backend and the batches of a step."""
         if self.size == 1:
             return ""
         how = "nccl" if device.type == "cuda" else "gloo"
@@ -250,7 +250,7 @@ class World:
             if not any(word in str(error).lower() for word in LOST):
                 raise
             if not self.leads:
-                os._exit(1)  # there is nothing to put away, and threads of gloo are still at work
+                os._exit(1)  # there is nothing to clean up, and threads of gloo are still at work
             who = "another process of the run has ended, and it or its launcher has said why"
             if "timed out" in str(error).lower():
                 late = [r for r in range(self.size) if int(self._store.get(str(r))) < self._count]
@@ -296,7 +296,7 @@ class _Loss(JobLoss):
 
     Looking for such, as `layer_drop` makes them, DDP would warn that there is none. As it looks, it
     does not regroup the gradients after its first step, which would change the order of their sums
-    in a run that goes on.
+    in a resumed run.
     """
 
     def __init__(self, job: Job[Any]) -> None:

@@ -19,7 +19,6 @@ from dragoman.train.config import TrainConfig
 DATA_VARIABLE = "DRAGOMAN_DATA"
 MOST_STEPS = 100_000
 """Ends a run whose recipe sets no `max_steps`."""
-NEIGHBOUR = Path("../shared/data")  # where a checkout's data may lie beside it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ class DataFiles:
             folders = [Path(self.root)]
         else:
             variable = os.environ.get(DATA_VARIABLE)
-            folders = [Path(), *([Path(variable)] if variable else []), NEIGHBOUR]
+            folders = [Path(), *([Path(variable)] if variable else [])]
         for folder in folders:
             path = folder / name
             if path.exists():
@@ -111,7 +110,7 @@ def check_places(positions: PositionScheme, length: int, limit: str) -> None:
     if known is not None and length > known:
         raise InputError(
             f"{limit}, so up to {length} tokens, contradicts model.positions.max_length = "
-            f"{known}: the model knows no place beyond it"
+            f"{known}: the model has no positions beyond that"
         )
 
 

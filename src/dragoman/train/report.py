@@ -97,22 +97,22 @@ class ConsoleReport(Observer):
             self._console.print(Text.assemble("   ", left, "  ", right))
         if not math.isfinite(validation.loss):
             self._console.print(
-                f"Warning: the loss of this validation is {validation.loss}, so the model is of no "
-                "use; lower train.learning_rate, or lengthen train.warmup_steps."
+                f"Warning: the loss of this validation is {validation.loss}, so the model is "
+                "useless; lower train.learning_rate, or lengthen train.warmup_steps."
             )
         if progress.step > 2 * self._config.warmup_steps:
             for warning in validation.warnings:
                 self._console.print(f"Warning: {warning}.")
 
     def stopped(self, progress: Progress, reason: str) -> None:
-        """Take the live line away."""
+        """Remove the live line."""
         self.close()
         self._console.print(
             f"Stopped at step {progress.step:,} after {clock(progress.seconds)}: {reason}."
         )
 
     def close(self) -> None:
-        """Give the terminal back, whatever happened; a second time does nothing."""
+        """Restore the terminal, whatever happened; a second time does nothing."""
         if self._bar.live.is_started:
             self._bar.stop()
 
@@ -173,7 +173,7 @@ class MetricsFile(Observer):
         except OSError as error:
             raise DragomanError(
                 f"cannot write {self._path}: {error.strerror}; make room and run the same command "
-                "to go on from the last checkpoint"
+                "to resume from the last checkpoint"
             ) from error
 
 
@@ -273,7 +273,7 @@ def model_card(
 
 
 def end_card(folder: Path) -> None:
-    """Take from the card in a folder that the run is unfinished."""
+    """Remove the note that the run is unfinished from the card in a folder."""
     card = folder / CARD
     if card.exists():  # else somebody has removed it
         text = card.read_text(encoding="utf-8", errors="surrogateescape")  # who knows who edited it
@@ -282,7 +282,7 @@ def end_card(folder: Path) -> None:
 
 
 def _of_limits(config: TrainConfig, progress: Progress) -> str:
-    """How far a run is on the way to each of its limits."""
+    """The progress of a run towards each of its limits."""
     steps = f"step {progress.step:,}"
     if config.max_steps is not None:
         steps += f" of {config.max_steps:,}"

@@ -70,7 +70,7 @@ class TrainResult:
     folder: Path
     reason: str
     interrupted: bool
-    """Whether it is unfinished: the same command goes on with it."""
+    """Whether it is unfinished: the same command resumes it."""
     progress: Progress
     """Where it stood; `progress.best` is the validation of the model in the folder."""
 
@@ -83,7 +83,7 @@ def run_recipe(
     console: Console,
     estimate: Callable[[], Check] = lambda: unchecked,
 ) -> TrainResult:
-    """Run a recipe to its end, or go on with the unfinished run in its folder.
+    """Run a recipe to its end, or resume the unfinished run in its folder.
 
     `estimate` is called once the run can begin, before a text is read. `assemble` then makes the
     job, and what `estimate` returned may reject its model and batches before anything large is
@@ -341,7 +341,7 @@ class Parts:
             self.world.set_random_states(tensors["random"])
             if self.stepper.scaler is not None and state.scaler:
                 self.stepper.scaler.load_state_dict(state.scaler)
-        console.print(f"Going on from step {progress.step:,}.")
+        console.print(f"Resuming from step {progress.step:,}.")
         for warning in resume_warnings(state.machine, self.machine, adjusted):
             console.print(warning)
         exported = self.folder.exported  # an average, say, which no checkpoint knows of

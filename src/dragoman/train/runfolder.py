@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import read_file
 from dragoman.files.writing import locked, write_durably
 from dragoman.plain import to_plain
-from dragoman.settings import parse_settings
+from dragoman.settings import flatten, parse_settings
 from dragoman.train.checkpoint import checkpoints, read_state
 from dragoman.train.loop import Progress
 from dragoman.train.recipe import RunRecipe
@@ -33,7 +33,7 @@ RESULT_NEUTRAL_SETTINGS = (
 """Settings that do not affect the numbers of a run."""
 
 LIMITS = frozenset({"train.max_steps", "train.max_minutes", "train.patience"})
-"""Settings that end a run, and may differ when it goes on."""
+"""Settings that end a run, and may differ when it is resumed."""
 
 BATCH_SIZE = ("batch.max_tokens", "batch.rows")
 ADJUSTABLE = frozenset({"train.save_every", "train.accumulate", *BATCH_SIZE})
@@ -59,7 +59,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A model folder in the making; `training/` holds what going on needs."""
+    """A model folder in the making; `training/` holds what resuming needs."""
 
     path: Path
 
@@ -87,7 +87,7 @@ class RunFolder:
     @classmethod
     @contextmanager
     def open(cls, path: Path, recipe: RunRecipe) -> Iterator["RunFolder"]:
-        """Begin a run in a new or empty folder, or go on with the same run in an old one.
+        """Begin a run in a new or empty folder, or resume the same run in an old one.
 
         While it is open, no other process can open it. A new run that is rejected (InputError)
         before its first checkpoint leaves no folder.
@@ -135,7 +135,7 @@ class RunFolder:
             raise DragomanError(f"cannot write to {self.training}: {error.strerror}") from error
 
     def _go_on(self, recipe: RunRecipe) -> None:
-        """Accept a recipe that goes on with the run; of a run without a checkpoint, begin anew."""
+        """Accept a recipe that resumes the run; a run without a checkpoint begins anew."""
         changed = self._changed(recipe)
         others = [key for key in changed if key not in LIMITS | ADJUSTABLE]
         if others and not self._has_learned:
@@ -154,7 +154,7 @@ class RunFolder:
             raise InputError(
                 f"the run in {self.path} is finished (step {end.step:,}, {end.reason}); look at "
                 f"its model with dragoman inspect {self.path}, raise train.max_steps or "
-                "train.max_minutes to go on, or give another --out"
+                "train.max_minutes to continue, or give another --out"
             )
         marker.replace(self.training / FINISHED_BEFORE)
 
@@ -209,7 +209,7 @@ def check_out(recipe: RunRecipe) -> None:
 
 def deciding(recipe: RunRecipe) -> dict[str, Any]:
     """The settings of a recipe by dotted key, the task's own metric by its name."""
-    return dict(flat(to_plain(recipe))) | {"train.metric": recipe.metric}
+    return flatten(to_plain(recipe)) | {"train.metric": recipe.metric}
 
 
 Adjusted = Mapping[str, tuple[Any, Any]]
@@ -218,7 +218,7 @@ Adjusted = Mapping[str, tuple[Any, Any]]
 
 def adjusted_settings(saved: Mapping[str, Any], recipe: RunRecipe) -> Adjusted:
     """Compare a recipe with that of a checkpoint, in the settings that may change on resuming."""
-    old, new = dict(flat(saved)), dict(flat(to_plain(recipe)))
+    old, new = flatten(saved), flatten(to_plain(recipe))
     shared = sorted(ADJUSTABLE & old.keys() & new.keys())
     return {key: (old[key], new[key]) for key in shared if old[key] != new[key]}
 
@@ -242,15 +242,6 @@ def resume_warnings(
         f"Warning: {', and '.join(changed)}, so the run will not end with the bits of one that "
         f"never stopped.{again}"
     ]
-
-
-def flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted key and the value of each setting."""
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
 
 
 def _read(path: Path, kind: type[T]) -> T:

@@ -59,7 +59,7 @@ def chooses_shards(
     if config.shard == "on":
         if drops:
             raise InputError(
-                "model.layer_drop leaves out other layers on each process, and with train.shard=on "
+                "model.layer_drop drops different layers on each process, and with train.shard=on "
                 "all gather each layer together: set one of them to 0 or off"
             )
         if precision == "fp16":

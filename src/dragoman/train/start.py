@@ -33,7 +33,7 @@ RecipeT = TypeVar("RecipeT", bound=RunRecipe)
 MAY_DIFFER = ("dropout", "attention_dropout", "ffn_dropout", "layer_drop", "init", "head")
 """Settings of a model that its weights do not depend on; those of the head are drawn anew."""
 LABELS = ("one", "another")
-"""Stand for those of a head whose labels only the data know."""
+"""Placeholders for the labels of a head that only the data know."""
 
 
 def start_from(recipe: RecipeT, folder: str) -> RecipeT:
@@ -57,7 +57,7 @@ def begun_recipe(kind: RecipeT, out: str) -> RecipeT | None:
 def start_folder(recipe: RunRecipe) -> Path:
     """Return the model folder that a recipe starts from; the run's own where that one is gone.
 
-    A run with a checkpoint has the weights, and its folder has all else that is read of it.
+    A run with a checkpoint has the weights, and its folder has everything else.
     """
     folder, run = Path(recipe.start.model or ""), RunFolder(Path(recipe.out))
     return folder if folder.exists() or not checkpoints(run.checkpoints) else run.path
@@ -85,7 +85,7 @@ def check_start(recipe: RunRecipe) -> None:
 
 
 def with_labels(config: ModelConfig) -> ModelConfig:
-    """Return the config, with labels of no meaning where the data would decide the labels."""
+    """Return the config, with placeholder labels where the data decide the labels."""
     if isinstance(config, EncoderOnlyConfig):
         head = config.head
         if isinstance(head, ClassificationHead | TaggingHead) and not head.labels:
@@ -132,7 +132,7 @@ def _choose_learning(model: nn.Module, recipe: RunRecipe) -> None:
 
 
 def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
-    """Take the parts whose names begin so out of learning, whole words of the name at a time."""
+    """Freeze the parts whose names begin with these prefixes, in whole words."""
     parameters = dict(model.named_parameters(remove_duplicate=False))  # each by all of its names
     for prefix in prefixes:
         chosen = [p for name, p in parameters.items() if f"{name}.".startswith(f"{prefix}.")]
@@ -213,7 +213,7 @@ NAME = "tokenizer.json"
 
 
 def begin_tokenizer(recipe: RunRecipe, texts: Iterable[str], folder: Path, say: Say) -> Tokenizer:
-    """Load the one that the run has kept in `folder`; a run that begins makes and keeps it.
+    """Load the one that the run has kept in `folder`; a new run creates and keeps it.
 
     It is that of the model that the recipe starts from, where there is one, else trained on the
     texts, which are read only then.

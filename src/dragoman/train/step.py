@@ -1,4 +1,4 @@
-"""One optimizer step: micro-batches in, weights moved."""
+"""One optimizer step: micro-batches in, weights updated."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ OUT_OF_MEMORY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """What one step saw."""
+    """The figures of one step."""
 
     loss: float
     """Mean over the step's targets, with label smoothing, in nats."""

@@ -54,7 +54,7 @@ def test_a_recipe_on_a_device(run: Run) -> None:
 def test_a_sweep_is_told_from_a_run(run: Run) -> None:
     """A recipe of many runs says that the figures are those of one; others say nothing."""
     done = run("cost", "scaling-sweep", "--device", "t4")
-    assert (done.code, "scaling-sweep stands for 13 runs" in done.err) == (0, True)
+    assert (done.code, "scaling-sweep describes 13 runs" in done.err) == (0, True)
     assert run("cost", "tinyshakespeare", *SMALL, "--device", "t4").err == ""
 
 

@@ -63,7 +63,7 @@ def generation(**keys: object) -> Change:
 
 
 REFUSED: dict[str, tuple[Change, tuple[str, ...]]] = {
-    "empty": (only(), ("is no model folder: it has no config.json",)),
+    "empty": (only(), ("is not a model folder: it has no config.json",)),
     "half": (lambda f: os.truncate(f / WEIGHTS, 50_000), (WEIGHTS, "half a download", " bytes")),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), (WEIGHTS, "is missing; download it")),
     "no pieces": (lambda f: (f / "source.spm").unlink(), ("has no source.spm; get the whole",)),

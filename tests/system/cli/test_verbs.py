@@ -373,7 +373,7 @@ def test_a_model_is_written_in_8_bits(run: Run, model: Path, tmp_path: Path) -> 
     misplaced: list[list[str | Path]] = [["int8"], ["huggingface"], ["huggingface", *call[5:]]]
     for options in misplaced:
         refused = run(*call[:4], *options, "--references", references)
-        assert_refused(refused, "--references goes with --to int8 and --probe")
+        assert_refused(refused, "--references requires --to int8 and --probe")
     assert_refused(run(*call, "--references", write(tmp_path / "one", ["a"])), "have 1 line; give")
     assert_refused(run(*call[:-1], write(tmp_path / "none", [])), "is empty")
     assert_refused(run(*call[:-1], write(tmp_path / "blank", [""])), "the probe has no sentence")

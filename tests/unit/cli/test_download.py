@@ -120,7 +120,7 @@ def test_an_interrupted_download_goes_on(connected: Callable[..., Hub]) -> None:
     """There is no folder before all files are there, and no file is fetched twice."""
     fake = connected(WHOLE)
     fake.stop_after = 2
-    with pytest.raises(DragomanError, match=r"the line went dead.*goes on where it stopped"):
+    with pytest.raises(DragomanError, match=r"the line went dead.*resumes where it stopped"):
         download(NAME)
     assert not Path("tiny").exists()
     fake.stop_after = 9

@@ -85,8 +85,8 @@ def test_the_length_is_that_of_the_time(length: int, old: int, new: int) -> None
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no WAV file with PCM samples .it ends too soon.; convert it: ffmpeg"),
-        (b"no sound at all, but text\n", "no WAV file with PCM samples .file does not start with"),
+        (b"", "not a WAV file with PCM samples .it ends too soon.; convert it: ffmpeg"),
+        (b"no sound at all, but text\n", "not a WAV file with PCM samples .file does not start with"),
     ],
 )
 def test_what_is_no_wav_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
@@ -104,7 +104,7 @@ def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
         read_wav(path)
     whole = write(path, bytes(200)).read_bytes()
     path.write_bytes(whole.replace(struct.pack("<HH", 1, 1), struct.pack("<HH", 3, 1)))
-    with pytest.raises(InputError, match=r"no WAV file with PCM samples .unknown format: 3."):
+    with pytest.raises(InputError, match=r"not a WAV file with PCM samples .unknown format: 3."):
         read_wav(path)
     path.write_bytes(whole[:-50])
     with pytest.raises(InputError, match=r"cut short: of 100 samples there are 75; copy it again"):

@@ -333,7 +333,7 @@ def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> N
         "en-zh/config.json": "is a file; give the model folder",
         "run": "holds a training run that has not written a model yet",
         "half": r"has model.safetensors but no config\.json; copy that file too",
-        "other": "is no model folder",
+        "other": "is not a model folder",
     }.items():
         with pytest.raises(InputError, match=sentence):
             load_model(tmp_path / name)

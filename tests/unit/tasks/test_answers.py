@@ -68,7 +68,7 @@ KINDS = {
         greedy,
         greedy_stream,
         save_generator,
-        r"goes on with texts \(dragoman generate\)",
+        r"continues texts \(dragoman generate\)",
     ),
     "Classifier": Kind(
         make_classifier,

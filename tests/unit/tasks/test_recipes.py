@@ -38,7 +38,7 @@ def load_pairs(name: str, overrides: tuple[str, ...] = ()) -> TranslateRecipe:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, no DRAGOMAN_DATA, and nothing beside it."""
+    """An empty working folder, and no DRAGOMAN_DATA."""
     folder = tmp_path / "here" / "repo"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
@@ -156,9 +156,12 @@ def test_two_vocabularies_need_two_matrices(here: Path) -> None:
 
 
 def test_where_data_is_looked_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path starts here, then in DRAGOMAN_DATA, then in ../shared/data."""
+    """A relative path starts here, then in DRAGOMAN_DATA, and nowhere else."""
     data = DataConfig(src="a.en", tgt="a.de")
-    for folder in (here.parent / "shared" / "data", here.parent / "set", here):
+    write(here.parent / "shared" / "data" / "a.en")
+    with pytest.raises(InputError, match=r"no file a\.en \(looked in: \.\); set"):
+        data.training  # noqa: B018 (the property checks)
+    for folder in (here.parent / "set", here):
         write(folder / "a.en")
         write(folder / "a.de")
         if folder.name == "set":
@@ -200,10 +203,11 @@ def test_missing_data_says_where_to_get_it(here: Path) -> None:
     assert not any(here.iterdir())
 
 
-def test_validation_and_more_corpora(here: Path) -> None:
+def test_validation_and_more_corpora(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Validation files and further corpora are found in the same way, of whatever layout."""
+    monkeypatch.setenv("DRAGOMAN_DATA", str(here.parent / "data"))
     for name in ("a.en", "a.de", "v.en", "v.de", "b.tsv", "c.jsonl"):
-        write(here.parent / "shared" / "data" / name)
+        write(here.parent / "data" / name)
     more = (CorpusConfig(tsv="b.tsv", weight=0.5), CorpusConfig(jsonl="c.jsonl"))
     data = DataConfig(src="a.en", tgt="a.de", valid_src="v.en", valid_tgt="v.de", corpora=more)
     paths = [path for corpus in data.training for path in corpus.paths]

@@ -141,5 +141,5 @@ def test_a_recipe_learns_from_the_library_or_from_files() -> None:
 def test_a_python_without_sources_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no source is kept, the message says where and what to do."""
     monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path)})
-    with pytest.raises(InputError, match=r"keeps no sources .*\(data\.train"):
+    with pytest.raises(InputError, match=r"has no sources .*\(data\.train"):
         standard_library()

@@ -233,7 +233,7 @@ def test_a_step_without_memory(parity: ParityRecipe) -> None:
     assert raised.value.exit_code == 1
     spared = replace(parity, train=replace(parity.train, activation_checkpointing=True))
     result, said = go(spared)
-    assert "Going on from step 20." in said
+    assert "Resuming from step 20." in said
     assert result.progress.step == 60
     other = replace(spared, out=spared.out + "-other")
     with pytest.raises(DragomanError, match=r"makes up for it\)$"):

@@ -66,7 +66,7 @@ def test_a_longer_run_keeps_the_better_average(recipe: TranslateRecipe) -> None:
     with pytest.raises(InputError, match="is finished"):
         run(recipe)
     result, said = run(change(recipe, max_steps=8), 50, 60)
-    assert "Going on from step 6." in said
+    assert "Resuming from step 6." in said
     assert result.progress.step == 8
     assert same(exported(recipe), before)
     assert result.progress.best is not None
@@ -142,7 +142,7 @@ def test_a_flipped_bit_changes_no_result(recipe: TranslateRecipe, name: str) -> 
     file.write_bytes(content)
     _, said = run(recipe, *bleu[2:])
     assert "step-00000005 is damaged" in said
-    assert "Going on from step 4." in said
+    assert "Resuming from step 4." in said
     for ours, theirs in zip(saved(recipe), saved(whole), strict=True):
         assert same(
             load_file(ours / "weights.safetensors"), load_file(theirs / "weights.safetensors")
@@ -162,7 +162,7 @@ def test_interrupted_run_ends_the_same(recipe: TranslateRecipe, at: int) -> None
     assert interrupted.reason == "interrupted"
     assert not (Path(recipe.out) / "training" / "finished.json").exists()
     result, said = run(recipe, *bleu[at // 2 :])
-    assert f"Going on from step {at}." in said
+    assert f"Resuming from step {at}." in said
     assert not result.interrupted
     assert [p.name for p in saved(recipe)] == [p.name for p in saved(whole)]
     for ours, theirs in zip(saved(recipe), saved(whole), strict=True):

@@ -28,7 +28,7 @@ MAX_WEIGHTS = 4_000_000
 """The most attention weights of one page; it is then about 12 MB large and opens in seconds."""
 
 ONE = 10_000
-"""What stands in the page for a weight of 1: four digits, and no decimal point."""
+"""What the page writes for a weight of 1: four digits, and no decimal point."""
 
 SCRIPTS = (
     *("base.js", "sentence.js", "heads.js", "open_head.js"),
@@ -48,7 +48,7 @@ _HARMLESS = str.maketrans(
 
 
 def write_page(inspection: Inspection, path: Path) -> Path:
-    """Writes what was found about a text as one HTML page, which needs no other file.
+    """Writes an inspection as one HTML page, which needs no other file.
 
     Missing folders of the path are made; the file appears whole or not at all. The page states a
     content security policy that allows its own script and style, by their hashes, and nothing else:
@@ -87,7 +87,7 @@ def page(inspection: Inspection) -> str:
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401 -- whatever JSON can hold
-    """JSON that may stand inside a script element, whatever texts it holds.
+    """JSON that is safe inside a script element, whatever texts it holds.
 
     Raises ValueError for NaN and infinities, which are not JSON.
     """

@@ -39,7 +39,7 @@ PROJECTIONS = ("q_proj", "kv_proj", "out_proj")
 MOST_BEAMS = 20
 """The beam size up to which there are plans: the scores of a step grow with its square."""
 WATCHED = 100
-"""About so many numbers of each weight are looked at; each is a page of memory of its own."""
+"""About how many numbers of each weight are compared; each is a page of memory of its own."""
 Planned = PlannedEncoderDecoder | PlannedDecoderOnly
 
 
@@ -112,7 +112,7 @@ def plan(
 
 
 def _is_plain(model: EncoderDecoder | DecoderOnly) -> bool:
-    """Whether all that a plan reads flat is of the package's own classes, and nobody hooks in."""
+    """Whether all modules of a plan are of the package's own classes, without hooks."""
     stacks = [part for part in model.children() if isinstance(part, Stack)]
     layers = [layer for stack in stacks for layer in stack.layers]
     parts: list[tuple[object, type]] = [(model.output, Linear), *((each, Layer) for each in layers)]
@@ -128,9 +128,9 @@ def _is_plain(model: EncoderDecoder | DecoderOnly) -> bool:
 
 
 class _Watch:
-    """Notices when a weight of a model has changed; looking takes 0.2 to 0.3 milliseconds.
+    """Detects changed weights of a model; a check takes 0.2 to 0.3 milliseconds.
 
-    A change is seen by where a weight lies, torch's count of writes, and some numbers of each,
+    A change is seen by the address of a weight, torch's count of writes, and some numbers of each,
     since a fused optimizer and `.data` write without being counted: they change most numbers.
     """
 

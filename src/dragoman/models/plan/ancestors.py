@@ -1,6 +1,6 @@
 """The keys and values of beams, as `store` has them, read by the compiled `attend`.
 
-Each row has a table of the slots in which its ancestors stand, and reads no others: of `W` beams a
+Each row has a table of the slots of its ancestors, and reads no others: of `W` beams a
 `W`-th of what a product with a mask reads. Sentences that end leave their place empty.
 """
 
@@ -75,7 +75,7 @@ class Sources:
 
 
 class AncestorStore:
-    """What the rows of some sentences have read so far, and where in the stores it stands."""
+    """What the rows of some sentences have read so far, and where in the stores it is."""
 
     def __init__(
         self, functions: Functions, sizes: tuple[int, int, int, int], num_heads: int, layers: int
@@ -84,7 +84,7 @@ class AncestorStore:
         self.length = 0
         """Positions that were read."""
         self.logits_MV: Tensor | None = None
-        """Memory for the logits of a step, if they are to lie in the same."""
+        """Memory for the logits of a step, to be used again."""
         self.output: Product | None = None
         """The output layer of some tokens only, if not all are wanted."""
         places, self.beam_size, self.num_kv_heads, self._dim = sizes
@@ -134,7 +134,7 @@ class AncestorStore:
         self._place_N = torch.arange(len(places_N), dtype=torch.int32)
 
     def placed(self, x_MX: Tensor) -> Tensor:
-        """Return the rows as they are: the table says where the sentence of each stands."""
+        """Return the rows as they are: the table says where the sentence of each is."""
         return x_MX
 
     @property
@@ -159,11 +159,11 @@ class AncestorStore:
     def begin_step(self, rows: int) -> None:
         """Make room for a position, which each row has in its own slot.
 
-        Raises ValueError unless there are so many rows: what is compiled would read beyond them.
+        Raises ValueError for another number of rows: compiled code would read beyond them.
         """
         if rows != len(self._place_N):
             raise ValueError(
-                f"{rows} tokens for {len(self._place_N)} rows; select those that go on"
+                f"{rows} tokens for {len(self._place_N)} rows; select those that continue"
             )
         self.length += 1
         self._make_room()
@@ -213,7 +213,7 @@ class AncestorStore:
     def attend(self, layer: int, projected_MX: Tensor) -> Tensor:
         """Append the keys and values of this step and attend to the prefixes: `(M, H * d)`.
 
-        `X` is queries, keys and values, side by side; queries may be turned where they lie.
+        `X` is queries, keys and values, side by side; queries may be rotated in place.
         """
         keys_values, width = self._stores[layer], self._heads * self._dim
         return _attend(self._functions, self._prefixes, keys_values, projected_MX, width, own=True)
@@ -234,7 +234,7 @@ def _attend(
     *,
     own: bool = False,
 ) -> Tensor:
-    """`attend` of `native.c`; `own` tells that keys and values stand behind the queries."""
+    """`attend` of `native.c`; with `own`, keys and values follow the queries."""
     rows, (given, stride), dtype = reads.rows, q_MX.shape, q_MX.dtype
     if given < rows:
         raise ValueError(f"{given} queries for {rows} rows")

@@ -24,7 +24,7 @@ from dragoman.nn.layers import Stack
 
 Store = BeamStore | AncestorStore
 ALIGNED = 16
-"""Sources are padded to a multiple of so many tokens: a softmax in bfloat16 fills registers."""
+"""Sources are padded to a multiple of this many tokens: a softmax in bfloat16 fills registers."""
 
 
 class PlannedStack:
@@ -54,13 +54,13 @@ class PlannedStack:
         self._recorded = self._recorded and (self._final_norm.recorded or not self._is_normed)
 
     def _rows(self, rows: int) -> int:
-        """With how many rows to compute, so many being wanted."""
+        """The number of rows to compute with, for a wanted number."""
         return rows if self._compiled_products else familiar_rows(rows)
 
     def sources(self, mask_BS: Tensor) -> Sources | None:
         """Sentences to attend to, where what is compiled can; the mask is true at tokens.
 
-        Tokens stand at the beginning of each.
+        Tokens are at the beginning of each.
         """
         if self._functions is None or not bool((mask_BS[:, 1:] <= mask_BS[:, :-1]).all()):
             return None
@@ -109,7 +109,7 @@ class PlannedStack:
         return self._final_norm(x_MD)
 
     def _record(self, store: AncestorStore, rows: int, columns: int) -> Program:
-        """List what `step` computes with this store, for so many rows or fewer."""
+        """List what `step` computes with this store, for this many rows or fewer."""
         program = Program(cast("Functions", self._functions), rows, columns)
         for layer in self.layers:
             layer.record(program, program.input_RX, store)
@@ -150,7 +150,7 @@ class PlannedDecoder:
             return soft_cap(self._logits(hidden_MD, state), self._logit_soft_cap)[: len(ids_N)]
 
     def _logits(self, hidden_MD: Tensor, state: Store) -> Tensor:
-        """The logits `(M, V)`; in int8 they lie in the same memory in every step of a search."""
+        """The logits `(M, V)`; in int8 each step of a search uses the same memory."""
         output = state.output or self._output
         if not isinstance(output, QuantizedLinear):
             return output(hidden_MD)
@@ -246,6 +246,6 @@ def _without_autocast() -> AbstractContextManager[object]:
 
 
 def _bias(bias: Bias, store: Store, places: int) -> Tensor:
-    """What so many places add to the scores of a step, `(H, C)`."""
+    """What the positions add to the scores of a step, `(H, C)`."""
     bias_H1C: Tensor = bias(torch.arange(places)[None] - (store.length - 1))
     return bias_H1C.flatten(1)

@@ -20,7 +20,7 @@ DTYPES: dict[Arithmetic, torch.dtype] = {
     "bf16": torch.bfloat16,
     "int8": torch.float32,
 }
-"""Of what lies between the products."""
+"""Of what is between the products."""
 EXPECTED_ROWS = 16
 """What oneDNN is told when it chooses the order; it serves any number of rows as well."""
 
@@ -45,9 +45,9 @@ def prepared(*linears: nn.Linear, arithmetic: Arithmetic, first_scale: float = 1
 
 
 class PackedLinear:
-    """`x W^T + b`; of several maps of the same `x`, the results stand side by side.
+    """`x W^T + b`; of several maps of the same `x`, the results are side by side.
 
-    A row's result has the same bits whatever rows stand beside it; so that this holds for a lone
+    A row's result has the same bits whatever rows are beside it; so that this holds for a lone
     float32 row of more than `LONG_ROW` columns too, it is given company.
     """
 
@@ -106,6 +106,6 @@ def familiar_rows(rows: int) -> int:
 
 
 def with_rows(x_NX: Tensor, rows: int) -> Tensor:
-    """Return the rows of `x` and, behind them, so many rows of zeros that there are `rows`."""
+    """Return the rows of `x`, padded by rows of zeros to `rows`."""
     missing = rows - len(x_NX)
     return F.pad(x_NX, (0, 0, 0, missing)) if missing else x_NX

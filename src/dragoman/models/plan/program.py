@@ -27,10 +27,10 @@ class _Operation(ctypes.Structure):
 
 
 class Program:
-    """Operations on the vectors of up to `rows` rows, and the memory where these lie."""
+    """Operations on the vectors of up to `rows` rows, and the memory of these."""
 
     def __init__(self, functions: Functions, rows: int, columns: int) -> None:
-        """Begin with no operation, and an input of so many columns."""
+        """Begin with no operation, and an input of this many columns."""
         self._functions, self._rows = functions, rows
         self._operations: list[_Operation] = []
         self._memory: dict[tuple[str, int], Tensor] = {}
@@ -73,7 +73,7 @@ class Program:
     def attend(
         self, by: int, q_RX: Tensor, columns: int, keys_values: tuple[Tensor, Tensor], *, own: bool
     ) -> Tensor:
-        """Attend; `own` tells that keys and values stand behind the queries."""
+        """Attend; with `own`, keys and values follow the queries."""
         keys, values = (each.data_ptr() for each in keys_values)
         behind = q_RX[0, columns:].data_ptr() if own else None
         operation = _Operation(kind=ATTEND, by=by, added=behind, keys=keys, values=values)

@@ -36,7 +36,7 @@ class _Matrix(ctypes.Structure):
 
 
 class QuantizedLinear:
-    """`x W^T + b` in 8 bits; of several maps of the same `x`, the results stand side by side.
+    """`x W^T + b` in 8 bits; of several maps of the same `x`, the results are side by side.
 
     Where there is a C compiler it is the product of `native.c`; the results have the same bits with
     and without one.

@@ -26,7 +26,7 @@ CROWDED = 0.75
 
 
 class BeamStore:
-    """What the rows of some sentences have read so far, and where in the stores it stands."""
+    """What the rows of some sentences have read so far, and where in the stores it is."""
 
     def __init__(
         self, sizes: tuple[int, int, int, int], num_layers: int, dtype: torch.dtype
@@ -38,7 +38,7 @@ class BeamStore:
         self.length = 0
         """Positions that were read."""
         self.logits_MV: Tensor | None = None
-        """Memory for the logits of a step, if they are to lie in the same."""
+        """Memory for the logits of a step, to be used again."""
         self.output: Product | None = None
         """The output layer of some tokens only, if not all are wanted."""
         self.num_places, self.beam_size, self.num_kv_heads, head_dim = sizes
@@ -95,7 +95,7 @@ class BeamStore:
         return x_RX.index_copy_(0, self._rows_N, x_MX[: len(self._rows_N)])
 
     def taken(self, x_RX: Tensor, rows: int) -> Tensor:
-        """Take the rows from their places, and zeros behind them: `(M, X)` with `rows` in all."""
+        """Take the rows from their places, and zeros after them: `(M, X)` with `rows` in all."""
         return with_rows(x_RX if self._rows_N is None else x_RX[self._rows_N], rows)
 
     def _mask_of(self, places_R: Tensor) -> Tensor:

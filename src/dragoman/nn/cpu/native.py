@@ -60,7 +60,7 @@ def native_for(x: Tensor, *dtypes: torch.dtype) -> Functions | None:
     """
     readable = x.device.type == "cpu" and x.dtype in dtypes and x.is_contiguous()
     functions = native() if readable else None
-    return _Imitated() if functions is not None and _IMITATED.get() else functions
+    return Imitated() if functions is not None and _IMITATED.get() else functions
 
 
 def address(x: Tensor, dtype: torch.dtype, *shape: int) -> int:
@@ -85,7 +85,9 @@ def imitated() -> Iterator[None]:
         _IMITATED.reset(token)
 
 
-class _Imitated:
+class Imitated:
+    """The compiled functions for tensors that have a size but no numbers: they do nothing."""
+
     def __getattr__(self, name: str) -> Callable[..., int]:
         return lambda *_: 0
 

@@ -152,7 +152,7 @@ class LinearAttention(Pattern):
             old = KeyValue(*(x[:, :, :num_old] for x in kv))
             state_BKde = _outer_sum(old, log_decay_K)
         new = KeyValue(*(x[:, :, num_old:] for x in kv))
-        out_BHTe, state_BKde = scan(q_BHTd, new, state_BKde, log_decay_K)
+        out_BHTe, state_BKde = linear_attention(q_BHTd, new, state_BKde, log_decay_K)
         if storage is not None:
             storage.state_BKde = state_BKde
         return out_BHTe
@@ -224,7 +224,7 @@ def phi(x: Tensor) -> Tensor:
     return F.elu(x) + 1.0
 
 
-def scan(
+def linear_attention(
     q_BHTd: Tensor,
     kv: KeyValue,
     state_BKde: Tensor,
@@ -249,15 +249,15 @@ def scan(
         cut = (x.unflatten(2, (-1, c)).transpose(1, 2) for x in (q, k, v))
         q_BnHcd, k_BnKcd, v_BnKce = cut
         new = KeyValue(k_BnKcd, v_BnKce)
-        out_BHTe, state_BKde = _scan_chunks(q_BnHcd, new, state_BKde, log_decay_K)
+        out_BHTe, state_BKde = _attend_chunks(q_BnHcd, new, state_BKde, log_decay_K)
         outs.append(out_BHTe)
     return torch.cat(outs, dim=2), state_BKde
 
 
-def _scan_chunks(
+def _attend_chunks(
     q_BnHcd: Tensor, kv: KeyValue, state_BKde: Tensor, log_decay_K: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Scan chunks of one size."""
+    """Attend in chunks of one size."""
     heads, c = q_BnHcd.shape[2:4]
     log_decay_H11 = log_decay_K.repeat_interleave(heads // len(log_decay_K))[:, None, None]
     places_c1 = torch.arange(c, device=q_BnHcd.device)[:, None]

@@ -198,8 +198,8 @@ def evaluate_classifier(model: Path, test: EvaluationData) -> Report:
     if strange := sorted(set(labels) - set(classifier.labels)):
         known = ", ".join(classifier.labels)
         raise InputError(
-            f"{test.data} has the label {strange[0]!r}, and the model knows {known}; say what it "
-            f"is called: --layout rename.{strange[0]}={classifier.labels[0]}"
+            f"{test.data} has the label {strange[0]!r}, and the model knows {known}; rename "
+            f"it: --layout rename.{strange[0]}={classifier.labels[0]}"
         )
     results = classifier.stream(text for _, _, text in examples)
     found, seconds = test.read(results, "texts", len(examples))

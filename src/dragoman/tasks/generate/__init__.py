@@ -1,1 +1,1 @@
-"""Learning to go on with a text, and going on."""
+"""Language-model training and generation."""

@@ -185,7 +185,7 @@ class _Windows:
         else:
             self.bounds = _filled(lengths, config.rows * config.length)
         self.targets: Ids = dataset.texts.ids
-        if dataset.roles:  # of dialogues, padding stands in place of all that is not predicted
+        if dataset.roles:  # of dialogues, padding replaces all that is not predicted
             answered = in_answers(self.targets, dataset.roles)
             self.targets = np.where(answered, self.targets, dataset.special.pad_id)
 

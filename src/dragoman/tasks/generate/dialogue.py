@@ -1,11 +1,11 @@
 r"""Dialogue: turns in one sequence, of which only the answers are learned.
 
-The template puts the token of its role before each turn, and eos behind it:
+The template puts the token of its role before each turn, and eos after it:
 
     <s> <user> When does the zoo open? </s> <assistant> At 8 am. </s> <user> And the museum? </s>
 
 A prompt ends with `<assistant>`, and eos ends the answer. With the ids :math:`x_1 \dots x_n` of a
-dialogue and :math:`m_t = 1` where :math:`x_t` is a piece of an answer or the eos behind one, else
+dialogue and :math:`m_t = 1` where :math:`x_t` is a piece of an answer or the eos after one, else
 0, training minimises
 
 .. math:: -\frac{\sum_t m_t \log p(x_t \mid x_1 \dots x_{t-1})}{\sum_t m_t}
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def in_answers(ids: npt.NDArray[np.integer], roles: tuple[int, int]) -> npt.NDArray[np.bool_]:
     """Tell which ids of a stream of dialogues the loss counts: those of answers, their eos too.
 
-    `roles` are the ids of user and assistant. A bos behind an answer is taken for a part of it.
+    `roles` are the ids of user and assistant. A bos after an answer counts as a part of it.
     """
     is_role = np.isin(ids, roles)
     last = np.maximum.accumulate(np.where(is_role, np.arange(len(ids)), 0))
@@ -87,7 +87,7 @@ class DialogueCodec(PromptCodec):
         return self.encode([prompt], room)[0]
 
     def begins_text(self, prompt: str) -> bool:  # noqa: ARG002 (whatever was asked)
-        """Whether what comes behind the prompt is the beginning of a text: an answer always is."""
+        """Whether the continuation begins a text: an answer always does."""
         return True
 
     def _turns(self, texts: Sequence[str], first: int | None) -> list[list[list[int]]]:

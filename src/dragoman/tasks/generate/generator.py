@@ -1,4 +1,4 @@
-"""Generation: a prompt in, the text that goes on from it out.
+"""Generation: a prompt in, its continuation out.
 
     generator = dragoman.load("runs/shakespeare")
     generator.generate("ROMEO:").text
@@ -61,7 +61,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 class Generator(Loadable):
-    """A decoder-only model and its tokenizer: text that goes on.
+    """A decoder-only model and its tokenizer, to continue texts.
 
     The model may be in training, in another thread too (its mode never changes), and on any device.
     `options` are what a call uses unless told otherwise.
@@ -105,7 +105,7 @@ class Generator(Loadable):
             beam = decoding or DecodingDefaults(beam_size=1)
             self.options = as_published(self.options, published, beam)
         self.never = (*sorted(never), *unused)
-        """The ids that are never written: those that are no text, and those of no piece."""
+        """The ids that are never written: special tokens, and ids without a piece."""
         self._forbid = Forbid(self.never)
 
     @classmethod
@@ -166,7 +166,7 @@ class Generator(Loadable):
         stop: Sequence[str] | None = None,
         options: GenerationOptions | None = None,
     ) -> Generation | list[Generation]:
-        """Go on from a prompt, or from any number of them: as many results, in their order.
+        """Continue a prompt, or any number of them: as many results, in their order.
 
         What is given by name goes before `options`, and these before `self.options`.
         """
@@ -232,9 +232,9 @@ class Generator(Loadable):
     def fill(
         self, prefix: str, suffix: str, options: GenerationOptions | None = None
     ) -> Generation:
-        """Write what stands between two texts: a model that learned with the middle last.
+        """Generate the text between two others: a model that learned with the middle last.
 
-        Raises InputError for one that did not (its tokenizer has none of the tokens that mark the
+        Raises InputError for one that did not (its tokenizer lacks the tokens that mark the
         parts), and where the two leave no room in what the model sees at once.
         """
         options = options or self.options
@@ -244,12 +244,12 @@ class Generator(Loadable):
         if context is not None and len(ids) >= context:
             raise InputError(
                 f"Prefix and suffix are {len(ids):,} tokens, and the model sees {context:,} at "
-                "once; give less of both."
+                "once; shorten one of them."
             )
         return self._watched(prefix, ids, options, options.strategy((0,)))
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
-        """What the model thinks of given texts: pairs of a prompt and what goes on from it.
+        """What the model thinks of given texts: pairs of a prompt and its continuation.
 
         The same probabilities as in generating: what is never written has none. Each pair is
         seen as a whole, and the end of a text is not scored.
@@ -269,7 +269,7 @@ class Generator(Loadable):
     def _watched(
         self, prompt: str, ids: list[int], options: GenerationOptions, strategy: Strategy
     ) -> Generation:
-        """Go on from ids; the text of the prompt says how what is generated reads."""
+        """Continue ids; the text of the prompt decides how the generated ids are decoded."""
         begins_text = self._codec.begins_text(prompt)
         best: dict[int, list[Hypothesis]] = {}
         with inference(self._model, self._precision):
@@ -280,7 +280,7 @@ class Generator(Loadable):
     def _generate(
         self, prompts: list[str], options: GenerationOptions, first: int
     ) -> list[Generation]:
-        """Go on from prompts of which the first has this number among all."""
+        """Continue prompts, the first of which has this number among all."""
         room = options.prompt_room(self._context(options))
         encoded = encode_each(partial(self._codec.encode, room=room), prompts)
         read = {index: ids for index, ids in enumerate(encoded) if ids}

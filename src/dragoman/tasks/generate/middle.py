@@ -27,7 +27,7 @@ class Middle:
         self.eos_id = tokenizer.eos_id
 
     def prompt(self, prefix: list[int], suffix: list[int]) -> list[int]:
-        """Return the ids behind which the middle is to be written."""
+        """Return the ids after which the middle is to be generated."""
         return [self.prefix_id, *prefix, self.suffix_id, *suffix, self.middle_id]
 
     def rearranged(

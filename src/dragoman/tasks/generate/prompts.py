@@ -14,11 +14,11 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 class PromptCodec:
-    """How a model's prompts become ids, and how what it goes on with becomes text.
+    """How a model's prompts become ids, and how its output becomes text.
 
-    A prompt begins a document, behind bos or, where they are given, the ids `before` (a model of
-    another library may have none); or, where `opening` is given, it stands in the middle of one,
-    behind that text.
+    A prompt begins a document, after bos or, where they are given, the ids `before` (a model of
+    another library may have none); or, where `opening` is given, it is in the middle of one,
+    after that text.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class PromptCodec:
         """The ids of each prompt; dialogues alone are cut to what `room` holds.
 
         None for a prompt of which the tokenizer leaves nothing, and for an empty one where nothing
-        stands before it.
+        comes before it.
         """
         if self._opening is not None:
             return self._tokenizer.encode_rest([self._opening + prompt for prompt in prompts])
@@ -58,7 +58,7 @@ class PromptCodec:
             yield encode_each(self.encode, [prompt])[0], encode_each(encode, [text])[0]
 
     def begins_text(self, prompt: str) -> bool:
-        """Whether what comes behind the prompt is the beginning of a text."""
+        """Whether the continuation of the prompt is the beginning of a text."""
         return self._opening is None and not prompt
 
     def decode(self, prompt: str, ids: Iterable[int]) -> str:
@@ -72,7 +72,7 @@ class TextStream:
     """Text as it grows, token by token; what was handed out is never taken back.
 
     Held back are bytes, until the run of them ends (one character is several of them, and a run
-    that is no UTF-8 reads otherwise), and an end that may be the beginning of a stop string.
+    that is not UTF-8 reads otherwise), and an end that may be the beginning of a stop string.
     """
 
     def __init__(self, tokenizer: Tokenizer, stops: Sequence[str], *, begins_text: bool) -> None:
@@ -154,7 +154,7 @@ class StopAt:
 
 
 class Ends:
-    """A processor for models that end a text by any of several tokens: eos stands for all of them.
+    """A processor for models that end a text by any of several tokens: eos represents all of them.
 
     It gets the best of their logits, so that the most probable token stays so; of sampled texts
     (`summed`) their whole probability. The beam of transformers knows several by itself.
@@ -165,7 +165,7 @@ class Ends:
         self._eos_id = eos_id
         self._summed = summed
 
-    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- the seam's
+    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- required by the interface
         """Leave eos alone of the tokens that end a text."""
         ends_NE = logits_NV[:, self._ids]
         ends_N = ends_NE.logsumexp(-1) if self._summed else ends_NE.amax(-1)

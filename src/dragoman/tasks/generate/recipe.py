@@ -24,7 +24,7 @@ class TextFiles(DataFiles):
     library: Literal["python"] | None = None
     """Texts instead of files: "python", the sources of Python's standard library."""
     made: Literal["town"] | None = None
-    """Texts that the package writes, instead of files: "town", conversations about a small town."""
+    """Texts of the package, instead of files: "town", conversations about a small town."""
     valid: tuple[str, ...] = ()
     """Files of validation text."""
     split: Split = "file"
@@ -130,7 +130,7 @@ class GenerateRecipe(RunRecipe):
 
     @property
     def use(self) -> str | None:
-        """A model of dialogues is talked to."""
+        """A dialogue model is for `dragoman chat`."""
         return "dragoman chat {folder}" if self.generation.chat else None
 
     def taking_over(self, folder: FolderConfig) -> Self:
@@ -142,7 +142,7 @@ class GenerateRecipe(RunRecipe):
         """How the model generates, with what follows from how it learns.
 
         It sees as many tokens as in training, and where whole files are split into windows,
-        a prompt stands in the middle of one, at the beginning of a line.
+        a prompt is in the middle of one, at the beginning of a line.
         """
         chosen = self.generation
         inside = self.data.split == "file" and self.batch.packing == "stream"

@@ -1,4 +1,4 @@
-r"""Learning to go on with a text: documents, a decoder alone, judged by its loss per character.
+r"""Language modelling: documents, a decoder alone, measured by its loss per character.
 
 .. math:: \text{perplexity} = \exp \frac{\text{sum of the losses}}{\text{tokens}}
 
@@ -74,7 +74,7 @@ class TextLoss:
 def text_loss(model: DecoderOnly, dataset: DocumentDataset, config: PackConfig) -> TextLoss:
     """Predict the whole text once, each token with at least `length - stride` before it.
 
-    Where there are so many, that is. The model is left in training mode.
+    If there are that many. The model is left in training mode.
     """
     nats, num_tokens = 0.0, 0
     with evaluating(model) as device:
@@ -296,7 +296,7 @@ TASK = Task(
     recipe=GenerateRecipe,
     assemble=assemble,
     kind="decoder-only",
-    does="goes on with texts (dragoman generate)",
+    does="continues texts (dragoman generate)",
     workload=Workload(
         work=_work, sample=_sample, loss=next_token_loss, shape=_shape, smaller=_smaller
     ),

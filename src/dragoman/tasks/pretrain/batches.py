@@ -62,7 +62,7 @@ class Vocabulary:
 class MaskedBatch(Batch):
     """Padded texts with hidden tokens. In the names of tensors: B texts, L positions.
 
-    One that came in parts may stand in `indices` again.
+    One that came in parts may be in `indices` again.
     """
 
     ids_BL: Tensor
@@ -102,11 +102,11 @@ class MaskedBatches:
         return (epoch[number] for number in range(len(epoch)))
 
     def _planned(self, texts: Ragged, rng: np.random.Generator) -> "_PlannedTexts":
-        parts = _Parts(texts, self.dataset.special, self.config.max_length)
+        parts = _TextParts(texts, self.dataset.special, self.config.max_length)
         return plan_epoch(parts, self.config.max_tokens, rng)
 
 
-class _Parts:
+class _TextParts:
     """Texts without bos and eos, those over the limit in parts."""
 
     def __init__(self, texts: Ragged, special: SpecialIds, limit: int) -> None:
@@ -190,7 +190,7 @@ def _hidden(
     config: MaskConfig,
     rng: np.random.Generator,
 ) -> npt.NDArray[np.int64]:
-    """What stands at each place if it is chosen: mask, random piece or the same."""
+    """What replaces each position if it is chosen: mask, random piece or the same."""
     lots_BL = rng.random(original_BL.shape)
     pieces_BL = rng.integers(*vocabulary.pieces, original_BL.shape)
     replaced_BL = np.where(lots_BL < config.masked + config.random, pieces_BL, original_BL)

@@ -145,8 +145,8 @@ class MaskedRecipe(EncoderRecipe):
         EncoderRecipe.check(self)
         if self.start.model is None and MASK not in self.tokenizer.specials:
             raise InputError(
-                f'task = "pretrain" needs tokenizer.specials = ["{MASK}"], which stands for what '
-                "is hidden"
+                f'task = "pretrain" needs tokenizer.specials = ["{MASK}"], the token that replaces '
+                "hidden ones"
             )
 
 

@@ -44,14 +44,14 @@ def tag_batches(
     """
     return SequenceBatches(
         sequences=dataset.pieces,
-        examples=partial(_Parts, dataset, config.max_length),
+        examples=partial(_SentenceParts, dataset, config.max_length),
         content_hash=dataset.content_hash,
         config=config,
         splits=splits,
     )
 
 
-class _Parts:
+class _SentenceParts:
     """Sentences, their words perhaps sampled; those over the limit in parts."""
 
     def __init__(self, dataset: TaggedDataset, limit: int, pieces: Ragged) -> None:

@@ -78,7 +78,7 @@ class TaggedSpan:
     start: int
     end: int
     words: tuple[int, int]
-    """Its first word and the one behind its last, counted from 0."""
+    """Its first word and the one after its last, counted from 0."""
     score: float
     """The geometric mean of its words' probabilities."""
 
@@ -92,7 +92,7 @@ class Tagging(Plain):
     words: tuple[TaggedWord, ...]
     """All words, in order."""
     spans: tuple[TaggedSpan, ...]
-    """What they form, in order; none where tags stand for single words."""
+    """What they form, in order; none where tags are of single words."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (no word with a piece), "unreadable" (the tokenizer cannot encode
     the text, whose words are all O), "max_length" (the model read a part of a word longer than its
@@ -206,7 +206,7 @@ class Tagger(EncoderReader):
         """The label at each tagged piece of each part, and its probability."""
         tagged_BL = torch.zeros(logits_BLC.shape[:2], dtype=torch.bool)
         for row, tagged in enumerate(tagged_of):
-            tagged_BL[row, [place + 1 for place in tagged]] = True  # behind bos
+            tagged_BL[row, [place + 1 for place in tagged]] = True  # after bos
         tagged_BL = tagged_BL.to(logits_BLC.device)
         chosen_BL = best_tags(logits_BLC, tagged_BL, self.labels)
         given_BL = logits_BLC.softmax(-1).gather(-1, chosen_BL[..., None])[..., 0]
@@ -258,7 +258,7 @@ def _parts(ids: list[int], starts: list[int | None], limit: int) -> list[_Part]:
 
 
 def _spans(text: str, words: Sequence[TaggedWord]) -> Iterator[TaggedSpan]:
-    """What the tags form: a tag goes on with a span of its type, also from part to part."""
+    """The spans that the tags form; a span may continue in the next part."""
     for span in find_spans([word.tag for word in words])[0]:
         own = words[span.start : span.stop]
         yield TaggedSpan(

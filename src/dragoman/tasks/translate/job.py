@@ -33,12 +33,12 @@ COLLAPSED = (
     'model.norm_position = "pre"'
 )
 
-
 SHOWN = 3
-LOOKED_AT = 1000  # validation sources that tell whether lines have several sentences
-SEVERAL = 0.1  # the share of such lines above which a model has learned to translate them whole
 """Translations that a validation shows beside their references."""
-
+LOOKED_AT = 1000
+"""Validation sources that tell whether lines have several sentences."""
+SEVERAL = 0.1
+"""Share of such lines above which the model translates lines whole."""
 
 Score = Callable[[EncoderDecoder, Texts, list[str], list[str]], Validation]
 """Scores a model's greedy translations of sources, given the references; without a loss."""

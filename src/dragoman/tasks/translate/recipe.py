@@ -24,7 +24,7 @@ class DataConfig(DataFiles):
     tgt: str | None = None
     """File of target sentences, parallel to `src`."""
     made: MadeConfig | None = None
-    """Sentence pairs that the package generates, instead of files."""
+    """Sentence pairs of the package, instead of files."""
     corpora: tuple[CorpusConfig, ...] = ()
     """More corpora (parallel files, TSV or JSON lines), each with its weight."""
     valid_src: str | None = None
@@ -84,8 +84,10 @@ class DataConfig(DataFiles):
         elif self.named or self.valid_src or self.valid_tgt:
             raise InputError(
                 "data.made contradicts data.src, data.tgt, data.corpora and data.valid_*: the "
-                "package writes the texts itself, or reads yours; leave one of them out"
+                "texts are either the package's or yours; remove one of them"
             )
+        else:
+            self.made.check()
 
     def write(self, folder: Path) -> Self:
         """Write what is made into `folder`, and return the data with those files named."""

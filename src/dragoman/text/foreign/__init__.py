@@ -60,7 +60,7 @@ def read_tokenizers(folder: Path, config: Mapping[str, Any]) -> tuple[Tokenizer,
         if beyond := [id_ for id_ in frame.before + frame.after if id_ >= tokenizer.vocab_size]:
             raise InputError(
                 f"{found.path / names[-1]} is damaged: it puts the id {beyond[0]} around texts, "
-                f"but has {tokenizer.vocab_size} pieces; get the file anew."
+                f"but has {tokenizer.vocab_size} pieces; download it again."
             )
         return tokenizer, tokenizer
 
@@ -82,7 +82,7 @@ BUILT = (
     ("vocab.json", "merges.txt"),
     *((name,) for name in ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")),
 )
-"""Files that a tokenizer is put together from where there is no tokenizer.json."""
+"""Files that a tokenizer is built from where there is no tokenizer.json."""
 
 
 def _backend(folder: TokenizerFolder, names: tuple[str, ...]) -> Backend:

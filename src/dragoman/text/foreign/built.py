@@ -1,8 +1,8 @@
-"""Tokenizers for folders without a `tokenizer.json`, put together from what they have instead.
+"""Tokenizers for folders without a `tokenizer.json`, built from their other files.
 
 A SentencePiece model file is a message of Protocol Buffers, of which little is needed: its pieces
 with their scores, and the map of characters that its normalizer was given. Each family has its
-own rules of what stands around the pieces (Hugging Face's converters have the same).
+own rules for what surrounds the pieces (Hugging Face's converters have the same).
 """
 
 import struct
@@ -65,7 +65,7 @@ class Pieces:
             elif field == 3:
                 charsmap = dict(fields(value)).get(2, b"")
         if len(scores) < len(FAIRSEQ):
-            raise InputError(f"{path} holds no pieces; get the file anew.")
+            raise InputError(f"{path} holds no pieces; download it again.")
         return cls(scores, added, charsmap)
 
 
@@ -73,7 +73,7 @@ CONTROL, USER_DEFINED = 3, 4
 
 
 def from_pieces(folder: TokenizerFolder, name: str) -> Backend:
-    """Put a tokenizer together from a SentencePiece model, by the rules of the model's family."""
+    """Build a tokenizer from a SentencePiece model, by the rules of the model's family."""
     pieces = Pieces.read(folder.path / name)
     match folder.family:
         case "t5" | "mt5" | "umt5":
@@ -156,7 +156,7 @@ def _languages(folder: TokenizerFolder, name: str) -> list[str]:
 
 
 def _unigram(names: list[str], pieces: Pieces, unk: int) -> Backend:
-    """Pieces by their scores; a name that is no piece of the model has the score 0."""
+    """Pieces by their scores; a name without a piece of the model has the score 0."""
     scores = dict(pieces.scores[3:])
     return Backend(
         Unigram([(name, scores.get(name, 0.0)) for name in names], unk, byte_fallback=False)

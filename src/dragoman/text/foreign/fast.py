@@ -15,7 +15,7 @@ from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
 
 FRAMED = {"mbart": "en_XX", "mbart50": "en_XX", "nllb": "eng_Latn", "m2m100": "eng_Latn"}
 """The language of a source text where none is named, of tokenizers whose file may be older than
-their settings: mBART has it behind the text, the others before it unless they are legacy."""
+their settings: mBART has it after the text, the others before it unless they are legacy."""
 
 CLEANED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")
 """What `clean_up_tokenization_spaces` takes the spaces from, in this order."""
@@ -150,7 +150,7 @@ class ForeignTokenizer(Tokenizer):
 
     @property
     def first_piece(self) -> int:
-        """The smallest id that is not special: others may stand behind it."""
+        """The smallest id that is not special: others may follow it."""
         special = set(self.specials.values())
         return next(id_ for id_ in range(self.vocab_size + 1) if id_ not in special)
 
@@ -223,7 +223,7 @@ class ForeignTokenizer(Tokenizer):
         return self._cleaned(self._text(self._backend, ids))
 
     def decode_rest(self, ids: Iterable[int]) -> str:
-        """The text of `ids` that go on after others: a space at their beginning stays."""
+        """The text of `ids` that continue others: a space at their beginning stays."""
         return self._text(self._without_first_space, ids)
 
     def _text(self, backend: Backend, ids: Iterable[int]) -> str:

@@ -22,7 +22,7 @@ USUAL = {
 """What the special token of a role is called where the files do not say it."""
 
 LANGUAGE = re.compile(r">>(\S+)<<|__([a-z]{2,3})__|([a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3})")
-"""Tokens that stand for a language: Marian's, M2M100's, mBART's and NLLB's."""
+"""Tokens that name a language: Marian's, M2M100's, mBART's and NLLB's."""
 
 SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 """Files of settings, which a folder may have beside those of the vocabulary."""
@@ -40,7 +40,7 @@ class TokenizerFolder:
 
     @classmethod
     def of(cls, path: Path, config: Mapping[str, Any]) -> "TokenizerFolder":
-        """Read the settings. Raises InputError for files that are no JSON objects."""
+        """Read the settings. Raises InputError for files that are not JSON objects."""
         found: dict[str, Any] = {}
         for name in reversed(SETTINGS[:2]):
             if (path / name).exists():
@@ -98,7 +98,7 @@ def read_vocab(path: Path) -> dict[str, int]:
     """Read a `vocab.json`: the id of each piece. Raises InputError where it is something else."""
     vocab = read_object(path)
     if not vocab or not all(type(id_) is int and 0 <= id_ < 1 << 31 for id_ in vocab.values()):
-        raise InputError(f"{path} does not give a number to each piece; get the file anew.")
+        raise InputError(f"{path} does not give a number to each piece; download it again.")
     return vocab
 
 
@@ -116,4 +116,4 @@ class refusing:  # noqa: N801 -- reads as a word of the with statement
         if error is None or isinstance(error, DragomanError):
             return
         if is_library_error(error):
-            raise InputError(f"{self._path} is damaged: {error}; get the file anew.") from error
+            raise InputError(f"{self._path} is damaged: {error}; download it again.") from error

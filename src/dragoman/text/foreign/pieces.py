@@ -39,7 +39,7 @@ class PieceTokenizer(ForeignTokenizer):
     """A SentencePiece model, and the ids of its pieces in a vocabulary.
 
     Of `models` the first cuts texts, and the second joins pieces. `roles` are those that have
-    tokens. `lang` is the language that stands before a text unless another is asked for; None for
+    tokens. `lang` is the language put before a text unless another is asked for; None for
     Marian, where a text may begin with its target language, `>>lang<<`.
     """
 
@@ -81,7 +81,7 @@ class PieceTokenizer(ForeignTokenizer):
         return encode_or_reject(lambda some: [*map(self._marked_ids, some)], texts)
 
     def encode_rest(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts that go on after other text: no space is put before them."""
+        """The ids of texts that continue other text: no space is put before them."""
 
         def encode(some: Sequence[str]) -> list[list[int]]:
             return [self._text_ids(self._plain_reads, text) for text in some]
@@ -89,7 +89,7 @@ class PieceTokenizer(ForeignTokenizer):
         return encode_or_reject(encode, texts)
 
     encode_words = Tokenizer.encode_words
-    """Each word by itself: SentencePiece's library gives no offsets in characters here."""
+    """Each word alone: SentencePiece's library gives no offsets in characters here."""
 
     @cached_property
     def _plain_reads(self) -> Any:  # noqa: ANN401 -- SentencePiece has no types
@@ -136,7 +136,7 @@ class PieceTokenizer(ForeignTokenizer):
         return CLEANED if self._folder.flag("clean_up_tokenization_spaces", default=False) else ()
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The pieces as they stand in the vocabulary, for people to look at."""
+        """The pieces as the vocabulary spells them, for display."""
         return [self._pieces.get(int(id_), f"<no piece {id_}>") for id_ in ids]
 
     @cached_property
@@ -191,7 +191,7 @@ def read_marian_own(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceToken
     """Read those of a folder as Marian writes it; None where it has no vocabulary of Marian's.
 
     SentencePiece models that Marian trained have the ids of the model; for others a vocabulary in
-    YAML numbers the pieces. Padding is behind them all, where its row was appended.
+    YAML numbers the pieces. Padding comes last, where its row was appended.
     """
     numbered = find_vocabularies(folder.path)
     pad_id = folder.config.get("pad_token_id")
@@ -219,7 +219,7 @@ def read_marian_own(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceToken
 
 
 def read_m2m100(folder: TokenizerFolder) -> PieceTokenizer:
-    """Read the tokenizer of M2M100: the tokens of its languages stand behind the vocabulary."""
+    """Read the tokenizer of M2M100: the tokens of its languages follow the vocabulary."""
     names = ["sentencepiece.bpe.model", "vocab.json"]
     model, path = (folder.path / name for name in names)
     vocab = read_vocab(path)

@@ -1,5 +1,7 @@
 """Short stories of a small world, each with a question that one of its sentences answers.
 
+`python -m tools.stories` writes those of the recipe `stories` into the package.
+
 A story is a row of facts: somebody went to a place, or did something with a number of things. The
 questions are who, where, what and how many; every answer is a word or two of the story. The task is
 in the spirit of bAbI (Weston et al., 2015): *where* asks for the last of somebody's moves, so a
@@ -11,7 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from dragoman.data.numbers import Dice, cardinal
+from tools.dice import Dice
+from tools.numbers import cardinal
+from tools.shipping import SEED, SIZES, pairs_text, ship
+
+from dragoman.data.made import Pair
 
 _WITHHELD_ONE_IN = 20
 _PEOPLE, _PLACES, _COLOURS, _THINGS = (
@@ -147,3 +153,12 @@ def _ask(dice: Dice, fact: Fact) -> tuple[str, str]:
             (f"How many {fact.what} did {fact.who} {done}?", fact.number),
         )
     )
+
+
+def story_pairs(stories: Sequence[Story]) -> list[Pair]:
+    """Each story with its question, and the answer."""
+    return [Pair(story.text, story.answer) for story in stories]
+
+
+if __name__ == "__main__":
+    ship("stories.tsv.bz2", pairs_text(*map(story_pairs, stories_corpus(*SIZES, seed=SEED))))

@@ -1,39 +1,22 @@
 """Numbers, dates, times and money in figures, and in English words as they are read in America.
 
+`python -m tools.numbers` writes the sentences of the recipe `numbers` into the package.
+
 An *expression* is something in figures with its reading: `21st` and `twenty-first`. The figures
 alone decide the words. Where one spelling has two readings, a kind of expression avoids one of
 them: counts from 1,000 on have a comma, years have none and stand in a sentence.
 """
 
+import re
 from calendar import monthrange
-from collections.abc import Callable, Sequence
-from random import Random
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple
+from zlib import crc32
 
-T = TypeVar("T")
+from tools.dice import Dice
+from tools.shipping import SEED, SIZES, pairs_text, ship
 
-
-class Dice:
-    """Random choices that are the same on every platform and in every version of Python.
-
-    They come from `Random.random()` alone, the one stream that Python promises to keep.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.random = Random(seed).random
-
-    def pick(self, options: Sequence[T]) -> T:
-        """One of the options, each as likely as the others."""
-        return options[int(self.random() * len(options))]
-
-    def chance(self, probability: float) -> bool:
-        """True with this probability."""
-        return self.random() < probability
-
-    def number(self, low: int, high: int) -> int:
-        """An integer from low to high, both included."""
-        return low + int(self.random() * (high - low + 1))
-
+from dragoman.data.made import Pair
 
 # ---------------------------------------------------------------- numbers in words
 
@@ -290,3 +273,99 @@ def _with_point(dice: Dice, before: int, behind: int) -> str:
 def _counted(name: str, number: int) -> str:
     """The name of as many: one dollar, two dollars, three halves."""
     return name if number == 1 else _PLURALS.get(name) or plural(name)
+
+
+# ---------------------------------------------------------------- sentences and the corpus
+
+_SENTENCES = """\
+{who} was born on {date}.
+The shop in {where} opened on {date}.
+We meet on {day_of_year} at {time}.
+The party is on {day_of_year}.
+The bridge of {where} was built in {year_alone}.
+In {year_alone} {who} moved to {where}.
+{who} grew up in the {decade}.
+The music of the {decade} is back.
+The train to {where} leaves at {time}.
+{who} called at {time}.
+It opens at {time} and closes at {time}.
+{who} paid {money} for it.
+The ticket to {where} costs {money}.
+The price rose from {money} to {money}.
+{who} owes me {money}.
+{where} has {count} inhabitants.
+{who} sold {count} books.
+There were {count} people in {where}.
+About {percentage} of the {count} voters stayed at home.
+{percentage} of all visitors come from {where}.
+{who} lives on the {rank} floor.
+This is the {rank} time that {who} is late.
+{who} ate {fraction} of the cake.
+It is {distance} from here to {where}.
+{who} bought {measure} of it.
+In {where} it was {temperature} at {time}.
+The value is {with_point}.
+Call {who} at {telephone}.
+{where} won {score}.
+They lost {score} on {date}.
+""".splitlines()
+"""Places for expressions are named by their kind."""
+
+_WHO, _WHERE = (
+    names.split(", ")
+    for names in (
+        "Ada, Ben, Clara, Mr. Novak, Dr. Ito, my sister, Noor, the baker, Sam, my aunt",
+        "Oslo, Lima, New York, Cairo, Kyoto, the old town, Porto, Graz, York",
+    )
+)
+
+_WITHHELD_ONE_IN = 20
+_FEWEST_FIGURES = 3
+
+
+def numbers_corpus(train_size: int, valid_size: int, *, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """Distinct pairs for training and for validation; a seed gives the same pairs everywhere.
+
+    Each validation sentence has an expression, "$12.50", that no training sentence has.
+    """
+    train: list[Pair] = []
+    valid: list[Pair] = []
+    dice, seen = Dice(seed), set[str]()
+    while len(train) < train_size or len(valid) < valid_size:
+        pair, found = draw_sentence(dice)
+        if pair.src not in seen:
+            seen.add(pair.src)
+            novel = any(withheld(expression.figures) for expression in found)
+            part, size = (valid, valid_size) if novel else (train, train_size)
+            if len(part) < size:
+                part.append(pair)
+    return train, valid
+
+
+def withheld(figures: str) -> bool:
+    """Whether an expression is kept for validation: one in twenty, chosen by its checksum.
+
+    Those of fewer than three figures never are: they are few, and many have a reading of their own.
+    """
+    enough = sum(map(str.isdecimal, figures)) >= _FEWEST_FIGURES
+    return enough and crc32(figures.encode()) % _WITHHELD_ONE_IN == 0
+
+
+def draw_sentence(dice: Dice) -> tuple[Pair, list[Expression]]:
+    """An expression alone, or a sentence around one or two."""
+    if dice.chance(0.3):
+        alone = dice.pick(ALONE)(dice)
+        return Pair(alone.figures, alone.words), [alone]
+    template = dice.pick(_SENTENCES)
+    kinds = [name for name in re.findall(r"{(\w+)}", template) if name in KINDS]
+    found = [KINDS[kind](dice) for kind in kinds]
+    src = tgt = template.replace("{who}", dice.pick(_WHO)).replace("{where}", dice.pick(_WHERE))
+    for kind, expression in zip(kinds, found, strict=True):
+        src = src.replace(f"{{{kind}}}", expression.figures, 1)
+        tgt = tgt.replace(f"{{{kind}}}", expression.words, 1)
+    tgt = tgt.replace("m..", "m.")  # "p.m." ends a sentence by itself
+    return Pair(src[:1].upper() + src[1:], tgt[:1].upper() + tgt[1:]), found
+
+
+if __name__ == "__main__":
+    ship("numbers.tsv.bz2", pairs_text(*numbers_corpus(*SIZES, seed=SEED)))

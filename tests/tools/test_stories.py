@@ -5,9 +5,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dragoman.data.numbers import Dice
-from dragoman.data.stories import Story, make_story, stories_corpus
+from tools.dice import Dice
+from tools.stories import Story, make_story, stories_corpus
 
 _DEED = re.compile(r"(\w+) (\w+) (\w+) (\w+ \w+)\.")
 _MOVE = re.compile(r"(\w+) went to the ([\w ]+)\.")
