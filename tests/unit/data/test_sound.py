@@ -86,7 +86,10 @@ def test_the_length_is_that_of_the_time(length: int, old: int, new: int) -> None
     ("content", "message"),
     [
         (b"", "not a WAV file with PCM samples .it ends too soon.; convert it: ffmpeg"),
-        (b"no sound at all, but text\n", "not a WAV file with PCM samples .file does not start with"),
+        (
+            b"no sound at all, but text\n",
+            "not a WAV file with PCM samples .file does not start with",
+        ),
     ],
 )
 def test_what_is_no_wav_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
