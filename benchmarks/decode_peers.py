@@ -26,8 +26,8 @@ import torch
 from benchmarks.decoding import SIZE
 from benchmarks.paired import BUILT, Figures, environment, save
 from benchmarks.processes import running
+from dragoman.decoding import Decoding
 from dragoman.models import EncoderDecoder
-from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import FolderConfig, read_config, save_model
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
@@ -85,7 +85,7 @@ def random_folder(size: str, out: Path) -> Path:
     config = SIZES[size]
     tokenizer = made_up_tokenizer(config.src_vocab_size, out.parent)
     torch.manual_seed(0)
-    about = FolderConfig(model=config, decoding=DecodingDefaults())
+    about = FolderConfig(model=config, decoding=Decoding())
     save_model(out, EncoderDecoder(config), about, tokenizers=(tokenizer, tokenizer))
     return out
 

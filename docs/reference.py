@@ -1,22 +1,18 @@
 """The page of every key of a recipe, made from the dataclasses that read it (see docs/make.py)."""
 
-import ast
-import inspect
 import json
 import re
-import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, is_dataclass
-from functools import cache
-from itertools import pairwise
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from dragoman.decoding import GENERATING, TRANSLATING
 from dragoman.models.heads import Head
 from dragoman.nn import AttentionPattern, PositionScheme
 from dragoman.nn.position.rotary import RotaryScaling
-from dragoman.ranges import Range
-from dragoman.settings.fields import keys_of
+from dragoman.ranges import UNSET, Range
+from dragoman.settings.fields import keys_of, sentences
 from dragoman.tasks.task import TASKS, find_task
 
 CHOICES = {
@@ -26,6 +22,9 @@ CHOICES = {
     get_args(Head): ("Heads", "输出头"),
 }
 """The values that are chosen by `kind`, and the headings under which their keys are listed."""
+
+OPTIONS = {"decoding.": TRANSLATING, "generation.": GENERATING}
+"""The sections of options of decoding, which have those of a task."""
 
 WORDS = {
     "en": {
@@ -122,8 +121,11 @@ def recipe_page(language: Literal["en", "zh"]) -> str:
 def rows(cls: type, base: object, path: str, language: str) -> Iterator[Row]:
     """The keys of a dataclass and of the sections in it, with the defaults that `base` has."""
     hints = get_type_hints(cls, include_extras=True)
+    task = OPTIONS.get(path)
     for name, field in keys_of(cls).items():
         default = field.default if base is MISSING else getattr(base, name)
+        if default is UNSET and (default := getattr(task, name)) is UNSET:
+            continue  # the task has no such option
         if default is MISSING and field.default_factory is not MISSING:
             default = field.default_factory()
         key, section = f"{path}{name}", _section(hints[name])
@@ -145,7 +147,7 @@ def _section(hint: Any) -> type | None:  # noqa: ANN401
 def _type(hint: Any, language: str) -> str:  # noqa: ANN401
     words = WORDS[language]
     if get_origin(hint) is Annotated:
-        number, limits = get_args(hint)
+        number, *_, limits = get_args(hint)
         return f"{_type(number, language)} {_range(limits, language)}"
     arguments = tuple(arm for arm in get_args(hint) if arm is not NoneType)
     titles = CHOICES.get(arguments)
@@ -177,22 +179,6 @@ def _default(value: object, language: str) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         return f'`{{kind = "{asdict(value)["kind"]}"}}`'
     return f"`{json.dumps(value)}`"
-
-
-@cache
-def sentences(cls: type) -> Mapping[str, str]:
-    """The sentence that stands under each field of a dataclass or of one that it extends."""
-    found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        if is_dataclass(base):
-            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined] # a class
-            for field, text in pairwise(body):
-                match field, text:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
-                        value=ast.Constant(value=str(said))
-                    ):
-                        found[name] = said
-    return found
 
 
 def _cell(text: str | None) -> str:

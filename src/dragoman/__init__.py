@@ -15,26 +15,26 @@ from dragoman.version import __version__
 
 TYPE_CHECKING = False  # as typing's, which takes longer to import than all else here
 if TYPE_CHECKING:
+    from dragoman.decoding import Decoding
     from dragoman.tasks.classify.classifier import Classification, Classifier
     from dragoman.tasks.embedder import Embedder, Embedding
     from dragoman.tasks.folders import load
     from dragoman.tasks.generate.generator import Generator
-    from dragoman.tasks.options import DecodingOptions, GenerationOptions
     from dragoman.tasks.recipes import train_model
     from dragoman.tasks.results import Alignment, Generation, Scored, Translation
     from dragoman.tasks.tag.tagger import TaggedSpan, TaggedWord, Tagger, Tagging
     from dragoman.tasks.translate.translator import Translator
 else:
     _ROOMS = {
-        "classify.classifier": ("Classification", "Classifier"),
-        "embedder": ("Embedder", "Embedding"),
-        "generate.generator": ("Generator",),
-        "folders": ("load",),
-        "options": ("DecodingOptions", "GenerationOptions"),
-        "recipes": ("train_model",),
-        "results": ("Alignment", "Generation", "Scored", "Translation"),
-        "tag.tagger": ("TaggedSpan", "TaggedWord", "Tagger", "Tagging"),
-        "translate.translator": ("Translator",),
+        "decoding": ("Decoding",),
+        "tasks.classify.classifier": ("Classification", "Classifier"),
+        "tasks.embedder": ("Embedder", "Embedding"),
+        "tasks.generate.generator": ("Generator",),
+        "tasks.folders": ("load",),
+        "tasks.recipes": ("train_model",),
+        "tasks.results": ("Alignment", "Generation", "Scored", "Translation"),
+        "tasks.tag.tagger": ("TaggedSpan", "TaggedWord", "Tagger", "Tagging"),
+        "tasks.translate.translator": ("Translator",),
     }
 
     def __getattr__(name: str) -> object:
@@ -43,7 +43,7 @@ else:
 
         for room, names in _ROOMS.items():
             if name in names:
-                return getattr(import_module(f"dragoman.tasks.{room}"), name)
+                return getattr(import_module(f"dragoman.{room}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -51,12 +51,11 @@ __all__ = [
     "Alignment",
     "Classification",
     "Classifier",
-    "DecodingOptions",
+    "Decoding",
     "DragomanError",
     "Embedder",
     "Embedding",
     "Generation",
-    "GenerationOptions",
     "Generator",
     "InputError",
     "Scored",

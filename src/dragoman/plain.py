@@ -6,6 +6,8 @@ from dataclasses import fields, is_dataclass
 from pathlib import PurePath
 from typing import Any, ClassVar
 
+from dragoman.ranges import UNSET
+
 
 class Plain:
     """What a dataclass extends to have `to_dict`, which `--json` prints."""
@@ -34,13 +36,14 @@ def without_nan(value: Any) -> Any:  # noqa: ANN401 -- any JSON value
 
 
 def to_plain(value: object) -> dict[str, Any]:
-    """Return all fields of a dataclass as plain data.
+    """Return all fields of a dataclass that are set as plain data.
 
     For settings, `parse_settings(type(s), to_plain(s), origin) == s`.
     """
     if not is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"to_plain takes a dataclass instance, not {value!r}")
-    return {name: _plain(getattr(value, name)) for name in _names(value)}
+    found = {name: getattr(value, name) for name in _names(value)}
+    return {name: _plain(each) for name, each in found.items() if each is not UNSET}
 
 
 def _plain(value: object, digits: int | None = None) -> Any:  # noqa: ANN401 -- any JSON value

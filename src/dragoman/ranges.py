@@ -13,11 +13,20 @@ of the key; values that Python code gives are checked by `check_ranges`.
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from numbers import Integral, Real
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from dragoman.errors import InputError
+
+
+class _Unset(Enum):
+    UNSET = "unset"
+
+
+UNSET: Any = _Unset.UNSET
+"""The value of a field that nobody set, in a dataclass whose fields may be unset."""
 
 LARGEST = (1 << 63) - 1
 """The largest integer that torch and NumPy both hold."""
@@ -65,7 +74,7 @@ def check_ranges(settings: object) -> None:
     """Raise InputError for a field of the dataclass whose value is out of its declared range."""
     for name, (expected, optional) in _ranged(type(settings)).items():  # type: ignore[arg-type] # it is hashable
         value = getattr(settings, name)
-        if value is not None or not optional:
+        if value is not UNSET and (value is not None or not optional):
             check_range(name, value, expected)
 
 

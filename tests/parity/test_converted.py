@@ -1,11 +1,12 @@
 """Converted folders, loaded by the libraries that they are for, against the model itself."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from tests.unit.models.small import distance, stir
+from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import DECODING, make_config, make_tokenizer, random_lines
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 
@@ -15,7 +16,6 @@ from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.foreign import family
 from dragoman.nn import Learned, RelativeBias, Sinusoidal
-from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
 
@@ -60,7 +60,7 @@ CT2_ONLY = {
     "fairseq": replace(PAPER, positions=Sinusoidal(exponent="d/2-1", first=2)),
 }
 ALL = BOTH | PRE | CT2_ONLY
-GREEDY = DecodingOptions(**asdict(replace(DECODING, beam_size=1)), retry=False)
+GREEDY = translating(**replace(DECODING, beam_size=1, retry=False).given())
 LINES = [*random_lines(6, seed=3), "</s> <pad>", "😀 我喜欢  a "]
 
 

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 import torch
 from tests.parity.test_converted_alone import LABELS, OWN, SIZE, TOKENIZER, save
 from tests.unit.models.small import distance
+from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import DECODING, make_config, random_lines
 from torch import Tensor
 
@@ -31,7 +32,6 @@ from dragoman.nn import (
 )
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.generate.generator import Generator
-from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.translator import Translator
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
@@ -106,7 +106,7 @@ def test_a_translator_runs_by_steps(tmp_path: Path) -> None:
         past = {name: step[name.removeprefix("past_")] for name in past}
         seen += count
         assert distance(step["logits"], expected_BTV[:, seen - 1]) < 1e-5
-    options = DecodingOptions(**asdict(replace(DECODING, beam_size=1)), retry=False)
+    options = translating(**replace(DECODING, beam_size=1, retry=False).given())
     translator = Translator.load(tmp_path / "model", device="cpu")
     ours = [f"{each.text}\n" for each in translator.translate(LINES, options=options)]
     assert own_program(tmp_path / "out", LINES) == "".join(ours)

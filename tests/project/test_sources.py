@@ -84,8 +84,12 @@ def test_a_function_fits_on_a_screen() -> None:
 
 
 def test_nothing_is_passed_on_unseen() -> None:
-    """No function takes `**kwargs`: an option has a name wherever it passes."""
-    assert [at(path, f) for path in SOURCES for f in functions(path) if f.args.kwarg] == []
+    """No function takes `**kwargs`: an option has a name wherever it passes.
+
+    A verb does, whose options typer reads from a signature made of the fields of a dataclass.
+    """
+    taking = [at(path, f) for path in SOURCES for f in functions(path) if f.args.kwarg]
+    assert [place for place in taking if "cli/decoding.py" not in place] == []
 
 
 def test_the_environment_is_not_read_at_import() -> None:

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors import needs_independent_rows
 from tests.unit.models.small import PAD, SMALL, make_model
+from tests.unit.tasks.complete import translating
 
 from dragoman.decode import Hypothesis
 from dragoman.decode.shortlist import Lists, Shortlist
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.models.plan.products import can_pack
 from dragoman.nn import Arithmetic
-from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.ids import IdTranslator, Source, Specials
 from dragoman.text.tokenizer import Frame
 
@@ -29,12 +30,12 @@ SPECIALS = Specials(
 SEEDS = st.integers(0, 2**32)
 SOURCES = st.lists(st.tuples(st.integers(1, 12), SEEDS), min_size=1, max_size=5)
 OPTIONS = {
-    "greedy": DecodingOptions(beam_size=1, shortlist=True),
-    "beam": DecodingOptions(beam_size=4, n_best=4, shortlist=True),
-    "groups": DecodingOptions(beam_size=4, beam_groups=2, shortlist=True),
-    "blocked": DecodingOptions(beam_size=3, no_repeat_ngrams=1, min_length=3, shortlist=True),
-    "weakened": DecodingOptions(beam_size=2, repetition_penalty=1.5, shortlist=True),
-    "sampled": DecodingOptions(beam_size=1, temperature=1.0, top_p=0.9, shortlist=True),
+    "greedy": translating(beam_size=1, shortlist=True),
+    "beam": translating(beam_size=4, n_best=4, shortlist=True),
+    "groups": translating(beam_size=4, beam_groups=2, shortlist=True),
+    "blocked": translating(beam_size=3, no_repeat_ngrams=1, min_length=3, shortlist=True),
+    "weakened": translating(beam_size=2, repetition_penalty=1.5, shortlist=True),
+    "sampled": translating(beam_size=1, temperature=1.0, top_p=0.9, shortlist=True),
 }
 NAMES = st.sampled_from(list(OPTIONS))
 
@@ -68,9 +69,7 @@ def translator(words: Shortlist | None, precision: Arithmetic = "fp32") -> IdTra
     return IdTranslator([MODEL], SPECIALS, precision, given)
 
 
-def searched(
-    ids: IdTranslator, sources: list[Source], options: DecodingOptions
-) -> list[list[Hypothesis]]:
+def searched(ids: IdTranslator, sources: list[Source], options: Decoding) -> list[list[Hypothesis]]:
     """What is found."""
     with ids.inference():
         return ids.search(sources, options)
@@ -134,7 +133,7 @@ def test_ensembles_and_wide_beams_have_lists_too(drawn: list[tuple[int, int]], s
         strict=True,
     ):
         assert [h.ids for h in found] == [h.ids for h in wanted]
-    wide = DecodingOptions(beam_size=24, shortlist=True)
+    wide = translating(beam_size=24, shortlist=True)
     for source, best in zip(sources, searched(one, sources, wide), strict=True):
         assert all(set(h.ids) <= set(words.of(source.ids).tolist()) for h in best)
 

@@ -1,27 +1,29 @@
 """`dragoman chat`: a conversation, turn by turn."""
 
 import secrets
+from dataclasses import replace
 from typing import Annotated
 
+from dragoman.cli.decoding import decoding_options
 from dragoman.cli.output import Compute, Device, ModelFolder, option, precision_of
 from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
+from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import InputError
+from dragoman.ranges import UNSET
 from dragoman.wording import counted
 
 RESET = "/reset"
 """The line that begins a new conversation."""
 
 
-def chat(  # noqa: PLR0913 -- the options of the verb
+@decoding_options(GENERATING, only=("max_tokens", "temperature", "top_p", "seed"))
+def chat(
     model: ModelFolder,
     *,
     system: Annotated[
         str | None, option("System prompt, for a model with a chat template that takes one.")
     ] = None,
-    max_tokens: Annotated[int | None, option("Maximum number of tokens of an answer.")] = None,
-    temperature: Annotated[float | None, option("Sampling temperature; 0 is greedy.")] = None,
-    top_p: Annotated[float | None, option("Nucleus sampling threshold.")] = None,
-    seed: Annotated[int | None, option("Random seed; chosen and printed if omitted.")] = None,
+    decoding: Decoding,
     device: Device = "auto",
     compute: Compute = "float32",
 ) -> None:
@@ -38,21 +40,16 @@ def chat(  # noqa: PLR0913 -- the options of the verb
     """
     from dragoman.cli.generate import escaped
     from dragoman.tasks.generate.generator import Generator
-    from dragoman.tasks.options import with_given
 
     generator = Generator.load(model, device=device, precision=precision_of(compute, device))
-    given = {
-        "max_tokens": max_tokens,
-        "temperature": temperature,
-        "beam_size": 1 if temperature else None,
-        "top_p": top_p,
-        "seed": secrets.randbelow(1_000_000) if seed is None else seed,
-    }
-    options = with_given(generator.options, given)
+    drawn = decoding.seed is UNSET
+    if drawn:
+        decoding = replace(decoding, seed=secrets.randbelow(1_000_000))
+    options = merged(decoding, generator.options)
     conversation = generator.chat(options, system=system)
     typed = is_typed(None)
     with lines_from(None) as lines, to_stdout(end="") as write:
-        if seed is None and options.temperature > 0:
+        if drawn and options.temperature > 0:
             say(f"seed {options.seed}")
         for line in lines:
             if line.strip() == RESET:

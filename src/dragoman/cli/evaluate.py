@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from dragoman.cli.decoding import decoding_options
 from dragoman.cli.lines import PlainLines
 from dragoman.cli.output import (
-    BATCH_TOKENS,
-    BeamSize,
     Compute,
     Device,
-    LengthPenalty,
     ModelFolder,
     SrcLang,
     TgtLang,
@@ -22,6 +20,7 @@ from dragoman.cli.output import (
 from dragoman.cli.pipes import check_output, say
 from dragoman.cli.progress import progress_of
 from dragoman.cli.verify import Verify, check
+from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.files.documents import reject_document
 from dragoman.files.writing import replacing
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.task import Report
 
 
+@decoding_options(TRANSLATING, only=("beam_size", "length_penalty", "max_batch_tokens"))
 def evaluate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     *,
@@ -41,9 +41,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     tokenize: Annotated[
         str | None, option("BLEU's tokenizer; by default that of the language.")
     ] = None,
-    beam_size: BeamSize = None,
-    length_penalty: LengthPenalty = None,
-    max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
+    decoding: Decoding,
     text: Annotated[Path | None, option("Text for a generator to predict.")] = None,
     split: Annotated[
         Literal["file", "line", "blank-line"], option("What a document in the text is.")
@@ -89,12 +87,11 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     for file in () if plain else filter(None, (src, ref)):
         reject_document(file)
     check_output(hyp, model, src, ref, option="--hyp")
-    decoding = {"beam_size": beam_size, "length_penalty": length_penalty}
     test = EvaluationData(
         **files,
         tokenize=tokenize,
         languages=(src_lang, tgt_lang),
-        decoding=decoding | {"max_batch_tokens": max_batch_tokens},
+        decoding=decoding,
         split=split,
         layout=layout or (),
         device=device,

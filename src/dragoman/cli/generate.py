@@ -4,14 +4,15 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.decoding import decoding_options
 from dragoman.cli.output import (
-    BATCH_TOKENS,
     Compute,
     Device,
     Lines,
@@ -22,11 +23,12 @@ from dragoman.cli.output import (
 )
 from dragoman.cli.pipes import InputLines, is_typed, lines_from, say, to_stdout
 from dragoman.cli.verify import Verify, check
+from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import InputError
+from dragoman.ranges import UNSET
 
 if TYPE_CHECKING:
     from dragoman.tasks.generate.generator import Generator
-    from dragoman.tasks.options import GenerationOptions
     from dragoman.tasks.results import Generation
 
 WINDOW = 256
@@ -37,11 +39,8 @@ ESCAPES = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 NAMES = {char: name for name, char in ESCAPES.items()}
 """The other way around."""
 
-BeamSize = Annotated[int | None, option("Beam size; more than 1 requires --temperature 0.")]
-RepetitionPenalty = Annotated[float | None, option("Above 1 makes repetition less likely.")]
-NoRepeatNgrams = Annotated[int | None, option("Never repeat an n-gram of this length.")]
 
-
+@decoding_options(GENERATING)
 def generate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     prompt: Annotated[
@@ -49,20 +48,8 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     ] = None,
     *,
     file: Annotated[Path | None, option("Prompts, one per line (.gz, .xz, .zst too).")] = None,
-    max_tokens: Annotated[int | None, option("Maximum number of tokens to generate.")] = None,
-    temperature: Annotated[float | None, option("Sampling temperature; 0 is greedy.")] = None,
-    top_k: Annotated[int | None, option("Sample only from the k most likely tokens.")] = None,
-    top_p: Annotated[float | None, option("Nucleus sampling threshold.")] = None,
-    min_p: Annotated[
-        float | None, option("Keep tokens at least this fraction as likely as the top one.")
-    ] = None,
-    seed: Annotated[int | None, option("Random seed; chosen and printed if omitted.")] = None,
-    stop: Annotated[list[str] | None, option("Stop before this string; may be repeated.")] = None,
     samples: Annotated[int, option("Number of texts per prompt.")] = 1,
-    beam_size: BeamSize = None,
-    repetition_penalty: RepetitionPenalty = None,
-    no_repeat_ngrams: NoRepeatNgrams = None,
-    max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
+    decoding: Decoding,
     as_json: Annotated[
         bool, option("Print a JSON object per text: tokens, scores, flags.", "--json")
     ] = False,
@@ -84,25 +71,15 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     if samples < 1:
         raise InputError(f"samples is {samples}; it must be at least 1")
     generator = _load(model, compute, device, verify=verify)
-    from dragoman.tasks.options import with_given
-
-    chosen = {
-        "max_tokens": max_tokens,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "min_p": min_p,
-        "seed": secrets.randbelow(1_000_000) if seed is None else seed,
-        "stop": tuple(_unescape(string) for string in stop or ()),
-        "beam_size": 1 if beam_size is None and temperature else beam_size,  # who samples has none
-        "repetition_penalty": repetition_penalty,
-        "no_repeat_ngrams": no_repeat_ngrams,
-        "max_batch_tokens": max_batch_tokens,
-    }
-    options = with_given(generator.options, chosen)
+    drawn = decoding.seed is UNSET
+    if drawn:
+        decoding = replace(decoding, seed=secrets.randbelow(1_000_000))
+    if decoding.stop is not UNSET:
+        decoding = replace(decoding, stop=tuple(map(_unescape, decoding.stop)))
+    options = merged(decoding, generator.options)
     typed = prompt is None and is_typed(file)
     with _prompts(prompt, file) as given:
-        if seed is None and options.temperature > 0:
+        if drawn and options.temperature > 0:
             say(f"seed {options.seed}")
         prompts = given.through(partial(_repeated, samples))
         if samples == 1 and not as_json and (prompt is not None or typed):
@@ -127,7 +104,7 @@ def _prompts(prompt: str | None, file: Path | None) -> AbstractContextManager[In
     return lines_from(file, strict=False)
 
 
-def _show(generator: "Generator", prompts: Iterable[str], options: "GenerationOptions") -> None:
+def _show(generator: "Generator", prompts: Iterable[str], options: Decoding) -> None:
     """Write each prompt and the text as it grows."""
     with to_stdout(end="") as write:
         for prompt in prompts:

@@ -202,10 +202,9 @@ def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
 def _architecture(config: "FolderConfig") -> dict[str, str]:
     """The kind and the size of the model, in words."""
     from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
-    from dragoman.models.defaults import GenerationDefaults
     from dragoman.models.heads import ClassificationHead, TaggingHead
 
-    model, decoding = config.model, config.decoding
+    model, decoding = config.model, config.translating
     style = f"{model.norm_position}-norm, {model.positions.kind} positions"
     facts = {
         "kind": model.kind,
@@ -230,7 +229,7 @@ def _architecture(config: "FolderConfig") -> dict[str, str]:
             layers = f"{model.num_layers}"
             tied = "tied to the output" if model.tie_embeddings else "output apart"
             facts["vocabulary"] = f"{model.vocab_size:,}, {tied}"
-            generation = config.generation or GenerationDefaults()
+            generation = config.generating
             facts["generation"] = (
                 f"{generation.context or 'all'} tokens seen at once, temperature "
                 f"{generation.temperature}, at most {counted(generation.max_tokens, 'token')}"

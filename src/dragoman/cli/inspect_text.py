@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dragoman.decoding import Decoding, merged
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,18 +87,17 @@ def _translation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices
     from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_translation
     from dragoman.lens.search import Observed
     from dragoman.tasks.lines import one_line
-    from dragoman.tasks.options import with_given
+    from dragoman.tasks.options import strategy_of
     from dragoman.tasks.translate.translator import Translator
 
     translator = Translator.of(folder)
-    options = with_given(  # the paper's beam is explained, for published models too
-        translator.options, {"beam_size": choices.beam_size, "length_norm": "gnmt"}
-    )
+    beam = Decoding.of({"length_norm": "gnmt", "beam_size": choices.beam_size})  # the paper's
+    options = merged(beam, translator.options)
     text = text.strip()
     ids = folder.src_tokenizer.encode(text)
     if len(ids) > options.max_src_tokens:
         raise _too_long(folder, len(ids), options.max_src_tokens)
-    notes = Observed(strategy=options.strategy(), alternatives=ALTERNATIVES)
+    notes = Observed(strategy=strategy_of(options), alternatives=ALTERNATIVES)
     best = translator.watch(ids, options, notes)[0]
     found = Searched(notes=notes, best=best, text=one_line(folder.tgt_tokenizer.decode(best.ids)))
     return inspect_translation(folder, wanted, text, ids, found)
@@ -107,7 +107,7 @@ def _continuation(folder: "Folder", wanted: "Wanted", text: str, choices: Choice
     from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_continuation
     from dragoman.lens.search import Observed
     from dragoman.tasks.generate.generator import Generator
-    from dragoman.tasks.options import with_given
+    from dragoman.tasks.options import strategy_of
 
     generator = Generator.of(folder)
     prompt_ids = generator.encode(text)
@@ -117,8 +117,8 @@ def _continuation(folder: "Folder", wanted: "Wanted", text: str, choices: Choice
             raise _too_long(folder, len(prompt_ids), context - 1)
         room = min(room, context - len(prompt_ids))
     given = {"max_tokens": room, "temperature": choices.temperature, "seed": choices.seed}
-    options = with_given(generator.options, given)
-    notes = Observed(strategy=options.strategy((0,)), alternatives=ALTERNATIVES)
+    options = merged(Decoding.of(given), generator.options)
+    notes = Observed(strategy=strategy_of(options, (0,)), alternatives=ALTERNATIVES)
     best = generator.watch(text, options, notes)
     found = Searched(notes=notes, best=best, text=text + best.text)
     return inspect_continuation(folder, wanted, prompt_ids, found, generator.never)

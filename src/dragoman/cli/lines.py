@@ -1,24 +1,23 @@
 """The verbs that answer line by line: `translate`, `classify` and `tag`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dragoman.cli.decoding import decoding_options, flags_of
 from dragoman.cli.flags import FLAGS
 from dragoman.cli.output import (
     BATCH_TOKENS,
-    BeamSize,
     Compute,
     Destination,
     Device,
     FileOrText,
-    LengthPenalty,
     Lines,
     ModelFolder,
     OutputFile,
@@ -34,8 +33,10 @@ from dragoman.cli.output import (
 )
 from dragoman.cli.pipes import InputLines, lines_from
 from dragoman.cli.verify import Verify, check
+from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.files.documents import lines_of_text
+from dragoman.ranges import UNSET
 
 if TYPE_CHECKING:
     from dragoman.tasks.classify.classifier import Classification
@@ -47,60 +48,12 @@ PlainLines = Annotated[
     bool,
     option("Read a document (HTML, subtitles, PO, ...) line by line as it is.", "--plain"),
 ]
-NoSplit = Annotated[
-    bool,
-    option("Translate each line as one text, even if it has several sentences.", "--no-split"),
-]
-NoRetry = Annotated[
-    bool,
-    option(
-        "Do not search again where a translation loops, is empty or reaches its limit.",
-        "--no-retry",
-    ),
-]
 AsPublished = Annotated[
     bool,
     option("Return what the publisher's class generates: --no-split --no-retry.", "--as-published"),
 ]
-NBest = Annotated[
-    int, option("Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best first.")
-]
-BeamGroups = Annotated[
-    int | None, option("Cut the beam into groups, each of which avoids the others' tokens.")
-]
-Diversity = Annotated[
-    float | None,
-    option(
-        "What a token loses for each time that another group took it in a step; 0.5 if omitted."
-    ),
-]
-Mbr = Annotated[
-    int | None,
-    option("Choose among this many hypotheses or samples by minimum Bayes risk (chrF)."),
-]
-Temperature = Annotated[
-    float | None, option("Sample at this temperature; by default beam search or greedy search.")
-]
-TopK = Annotated[int | None, option("Sample only from the k most likely tokens.")]
-TopP = Annotated[float | None, option("Nucleus sampling threshold.")]
-MinP = Annotated[
-    float | None, option("Sample tokens at least this fraction as likely as the top one.")
-]
-Seed = Annotated[int | None, option("Random seed of --temperature; 0 if omitted.")]
-MinLength = Annotated[int | None, option("Minimum number of tokens of a translation.")]
-RepetitionPenalty = Annotated[
-    float | None, option("Above 1 makes tokens less likely that a translation already has.")
-]
-NoRepeatNgrams = Annotated[int | None, option("Never repeat an n-gram of this length.")]
 TranslationJson = Annotated[
     bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
-]
-Shortlist = Annotated[
-    bool,
-    option(
-        "Write only tokens that the folder's shortlist has for the words of the source: faster.",
-        "--shortlist",
-    ),
 ]
 Prefixes = Annotated[
     Path | None, option("What each translation begins with, line by line; empty lines are free.")
@@ -114,33 +67,17 @@ Ensemble = Annotated[
 ]
 
 
+@decoding_options(TRANSLATING)
 def translate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     file: FileOrText = None,
     *,
-    beam_size: BeamSize = None,
-    n_best: NBest = 1,
-    beam_groups: BeamGroups = None,
-    diversity: Diversity = None,
-    mbr: Mbr = None,
-    length_penalty: LengthPenalty = None,
-    min_length: MinLength = None,
-    repetition_penalty: RepetitionPenalty = None,
-    no_repeat_ngrams: NoRepeatNgrams = None,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    min_p: MinP = None,
-    seed: Seed = None,
-    shortlist: Shortlist = False,
+    decoding: Decoding,
     src_lang: SrcLang = None,
     tgt_lang: TgtLang = None,
     prefixes: Prefixes = None,
     ensemble: Ensemble = None,
-    no_split: NoSplit = False,
-    no_retry: NoRetry = False,
     as_published: AsPublished = False,
-    max_batch_tokens: Annotated[int | None, BATCH_TOKENS] = None,
     as_json: TranslationJson = False,
     device: Device = "auto",
     compute: Compute = "float32",
@@ -154,30 +91,25 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
-    beam = {"beam_size": beam_size, "n_best": n_best, "beam_groups": beam_groups, "mbr": mbr}
-    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
-    chosen = {
-        **beam,
-        "diversity": diversity,
-        "length_penalty": length_penalty,
-        "min_length": min_length,
-        "repetition_penalty": repetition_penalty,
-        "no_repeat_ngrams": no_repeat_ngrams,
-        **sampling,
-        "seed": seed,
-        "shortlist": shortlist or None,
-        **{name: False for name, no in (("split_sentences", no_split), ("retry", no_retry)) if no},
-        "max_batch_tokens": max_batch_tokens,
+    if decoding.seed is not UNSET and not decoding.given().get("temperature"):
+        raise InputError("--seed requires sampling; give --temperature, or leave it out.")
+    command = flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
+        "--prefixes": None if prefixes is None else str(prefixes),
+        "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
+        "--src-lang": src_lang,
+        "--tgt-lang": tgt_lang,
+        "--compute": None if compute == "float32" else compute,
+        "--json": as_json,
+        "--as-published": as_published or None,
     }
-    others = (src_lang, tgt_lang, compute, as_json, as_published)
-    command = _command(chosen, prefixes, ensemble or (), others)
-    starts = _is_next if n_best > 1 and not as_json else None
+    several = decoding.given().get("n_best", 1) > 1
+    starts = _is_next if several and not as_json else None
     to = Destination(output=output, resume=resume, overwrite=overwrite, spares=prefixes)
     with each_line(model, file, command, to=to, starts=starts) as given, _given(prefixes) as begun:
         lines = given if plain else _checked(given, file)
         models = [model, *(ensemble or ())]
         translator = _loaded(models, compute, device, verify=verify, as_published=as_published)
-        _translate(lines, begun, translator.between(src_lang, tgt_lang), chosen, as_json=as_json)
+        _translate(lines, begun, translator.between(src_lang, tgt_lang), decoding, as_json=as_json)
 
 
 def _checked(given: Lines, file: str | None) -> Lines:
@@ -203,52 +135,24 @@ def _loaded(
     return first.ensemble(*others)
 
 
-def _command(
-    chosen: Mapping[str, Any],
-    prefixes: Path | None,
-    ensemble: Sequence[Path],
-    others: tuple[str | None, str | None, str, bool, bool],
-) -> dict[str, object]:
-    """The options that translations depend on, by their names on the command line.
-
-    `others` are the two languages, the arithmetic, and the flags --json and --as-published.
-    """
-    src_lang, tgt_lang, compute, as_json, as_published = others
-    if chosen["seed"] is not None and not chosen["temperature"]:
-        raise InputError("--seed requires sampling; give --temperature, or leave it out.")
-    renamed = {"split_sentences": "--no-split", "retry": "--no-retry"}
-    named = {name: f"--{name.replace('_', '-')}" for name in chosen if name != "max_batch_tokens"}
-    command = {option: chosen[name] for name, option in named.items() if name not in renamed}
-    command |= {no: True if name in chosen else None for name, no in renamed.items()}
-    return command | {
-        "--prefixes": None if prefixes is None else str(prefixes),
-        "--ensemble": [digest_of(other) for other in ensemble] or None,
-        "--src-lang": src_lang,
-        "--tgt-lang": tgt_lang,
-        "--compute": None if compute == "float32" else compute,
-        "--json": as_json,
-        "--as-published": as_published or None,
-    }
-
-
 def _translate(
     given: Lines,
     prefixes: Iterator[str] | None,
     translator: "Translator",
-    chosen: Mapping[str, Any],
+    decoding: Decoding,
     *,
     as_json: bool,
 ) -> None:
-    """Translate the lines with the options that were chosen; a beam is as wide as they need."""
-    from dragoman.tasks.options import with_given
-
-    n_best = chosen["n_best"]
-    width = max(translator.options.beam_size, n_best, chosen["mbr"] or 0)
-    width = 1 if chosen["temperature"] else width + -width % (chosen["beam_groups"] or 1)
-    beam_size = width if chosen["beam_size"] is None else chosen["beam_size"]
+    """Translate the lines; a beam that is not given is as wide as the other options need."""
+    chosen = decoding.given()
+    n_best = chosen.get("n_best", 1)
+    if not chosen.keys() & {"beam_size", "temperature"}:
+        width = max(translator.options.beam_size, n_best, chosen.get("mbr", 0))
+        width += -width % chosen.get("beam_groups", 1)
+        decoding = replace(decoding, beam_size=width)
     results = translator.stream(
         given.rest,
-        with_given(translator.options, {**chosen, "beam_size": beam_size}),
+        decoding,
         prefixes=None if prefixes is None else given.out.skip(prefixes),
         window=given.window,
     )

@@ -264,7 +264,7 @@ def _positions(folder: Folder, embedding: Embedding) -> Tensor:
     if not isinstance(scheme, Sinusoidal):
         return cast("nn.Module", embedding.positions).get_parameter("weight").detach().clone()
     table_LD = sinusoidal_table(
-        scheme.first + num_positions(folder.config.decoding),
+        scheme.first + num_positions(folder.config.translating),
         config.d_model,
         layout=scheme.layout,
         exponent=scheme.exponent,

@@ -22,7 +22,7 @@ from dragoman.convert.shapes import Counterpart, decoder, encoder, token_ids
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import GenerationDefaults
+from dragoman.models.defaults import GENERATION
 from dragoman.models.folder import CONFIG
 from dragoman.models.foreign import family
 from dragoman.models.foreign.files import read_checkpoint
@@ -71,7 +71,7 @@ class HuggingFace:
         tokenizer = transformers.AutoTokenizer.from_pretrained(out, local_files_only=True)
         made = getattr(transformers, _counterpart(folder).model)
         model = made.from_pretrained(out, local_files_only=True, dtype=torch.float32).eval()
-        generation = folder.config.generation or GenerationDefaults()
+        generation = folder.config.generation or GENERATION
         opening, labels = generation.opening or "", labels_of(folder)
 
         def write(text: str, limit: int) -> Answer:
@@ -155,7 +155,7 @@ def _counterpart(folder: Folder) -> Counterpart:
             options = generator.options
             return decoder(
                 config,
-                generator.context or num_positions(folder.config.decoding),
+                generator.context or num_positions(folder.config.translating),
                 {
                     **token_ids(config),
                     "max_new_tokens": options.max_tokens,
@@ -191,7 +191,7 @@ def _hf_tokenizer(folder: Folder) -> Any:  # noqa: ANN401 (their class)
     frame = "$A" if opened else frames[config.model.kind]
     backend.post_processor = TemplateProcessing(single=frame, special_tokens=ends)
     longest = {
-        "encoder-decoder": config.decoding.max_src_tokens + 1,
+        "encoder-decoder": config.translating.max_src_tokens + 1,
         "encoder-only": (config.reading.max_tokens if config.reading else 256) + 2,
     }
     writes = config.model.kind == "decoder-only"

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn import Causal, DynamicScaling, Full, Rotary, SlidingWindow
 from dragoman.plain import to_plain
 
@@ -71,7 +71,7 @@ def check_installed(package: str, *, extra: str = "export") -> None:
         )
 
 
-def num_positions(decoding: DecodingDefaults) -> int:
+def num_positions(decoding: Decoding) -> int:
     """Return the length of a table of positions: 1024, or more where the folder asks for it."""
     longest = decoding.max_src_tokens
     written = decoding.max_length_factor * longest + decoding.max_length_constant

@@ -77,7 +77,7 @@ def _hf_config(folder: Folder, config: EncoderDecoderConfig) -> dict[str, Any]:
         "activation_function": next(k for k, v in ACTIVATIONS.items() if v == config.activation),
         "encoder_layerdrop": config.layer_drop,
         "decoder_layerdrop": config.layer_drop,
-        "max_position_embeddings": num_positions(folder.config.decoding),
+        "max_position_embeddings": num_positions(folder.config.translating),
         "share_encoder_decoder_embeddings": all_tied,
         "tie_word_embeddings": all_tied or (tied_output and config.norm_position == "post"),
         "decoder_start_token_id": config.bos_id,
@@ -105,7 +105,7 @@ def sines_before_cosines(state: Mapping[str, Tensor], d_model: int) -> dict[str,
 
 def _generation(folder: Folder, config: EncoderDecoderConfig) -> dict[str, Any]:
     """Their default decoding; what our search never writes is suppressed there too."""
-    decoding = folder.config.decoding
+    decoding = folder.config.translating
     return {
         **token_ids(config),
         "decoder_start_token_id": config.bos_id,

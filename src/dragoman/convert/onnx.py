@@ -29,7 +29,7 @@ from dragoman.convert.probe import (
     two_languages,
 )
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
-from dragoman.models.defaults import GenerationDefaults
+from dragoman.models.defaults import GENERATION
 from dragoman.tasks.folders import Folder
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.foreign.pieces import PieceTokenizer
@@ -57,8 +57,8 @@ class Onnx:
         """Write the graphs with their weights, config.json, the tokenizers, run.py and a page."""
         from dragoman.convert import run_onnx
 
-        opening = (folder.config.generation or GenerationDefaults()).opening
-        length = num_positions(folder.config.decoding)
+        opening = (folder.config.generation or GENERATION).opening
+        length = num_positions(folder.config.translating)
         found = graphs(folder.model, length)
         for name, graph in found.items():
             _export(graph, out / f"{name}.onnx")
@@ -128,7 +128,7 @@ def _export(graph: Graph, path: Path) -> None:
 def _config(folder: Folder) -> dict[str, Any]:
     """What `run.py` asks for."""
     config, published = folder.config.model, folder.config.published
-    decoding, generation = folder.config.decoding, folder.config.generation or GenerationDefaults()
+    decoding, generation = folder.config.translating, folder.config.generation or GENERATION
     src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
     frame, start, begin = Frame((src.bos_id,), (src.eos_id,)), list[int](), tuple[int, ...]()
     if isinstance(config, EncoderDecoderConfig):
@@ -154,7 +154,7 @@ def _config(folder: Folder) -> dict[str, Any]:
         "cleaned": tgt.cleaned,
         "labels": list(labels_of(folder)),
         "tokenizers": [*_tokenizers(folder)] * (2 // len(_tokenizers(folder))),
-        "max_tokens": generation.max_tokens,
+        "max_tokens": folder.config.generating.max_tokens,
         "max_length_factor": decoding.max_length_factor,
         "max_length_constant": decoding.max_length_constant,
     }

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from dragoman.decode import Greedy
+from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly, EncoderOnlyConfig
-from dragoman.models.defaults import GenerationDefaults, ReadingDefaults
+from dragoman.models.defaults import GENERATION, ReadingDefaults
 from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.tasks.folders import Folder
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.lines import one_line
-from dragoman.tasks.options import GenerationOptions
 from dragoman.tasks.translate.translator import Translator
 
 TOLERANCE = 1e-4
@@ -199,18 +199,19 @@ def _translating(folder: Folder) -> Side:
 
 def plain_generator(folder: Folder) -> Generator:
     """Return how the model continues a plain text, also where it has learned dialogues."""
-    defaults = replace(folder.config.generation or GenerationDefaults(), chat=None)
+    defaults = replace(folder.config.generation or GENERATION, chat=None)
     return Generator.of(replace(folder, config=replace(folder.config, generation=defaults)))
 
 
 def _continuing(folder: Folder) -> Side:
     generator, model = plain_generator(folder), folder.model_of(DecoderOnly)
     tokenizer, published = generator.tokenizer, folder.config.published
-    opening = (folder.config.generation or GenerationDefaults()).opening
+    opening = (folder.config.generation or GENERATION).opening
     joined = tokenizer.decode if opening is None else tokenizer.decode_rest
     room = (generator.context or 256) - len(generator.encode("a"))
     steps = max(1, min(CONTINUED, room // 2))
-    options = GenerationOptions(temperature=0.0, max_tokens=steps, context=generator.context)
+    given = Decoding(temperature=0.0, max_tokens=steps, context=generator.context)
+    options = merged(given, GENERATING)
 
     def decode(prompt: Sequence[int], ids: Sequence[int]) -> str:
         return joined([*prompt, *ids]).removeprefix(opening or "")

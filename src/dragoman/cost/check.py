@@ -18,9 +18,9 @@ from dragoman.cost.machine import counted_as
 from dragoman.cost.recipes import work_of, workload_of
 from dragoman.data.batches import Stream
 from dragoman.decode import schedule
+from dragoman.decoding import TRANSLATING
 from dragoman.errors import InputError
 from dragoman.models import ModelConfig, count_parameters
-from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.plan.store import CROWDED
 from dragoman.nn import Precision
 from dragoman.tasks.work import Shape, Work
@@ -161,7 +161,7 @@ def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
     the batch there; its place stays until a quarter of all is free. None where nothing is
     translated.
     """
-    options = DecodingDefaults()
+    options = TRANSLATING
     lengths = [min(length, options.max_src_tokens) for length in lengths]
     factor, constant = options.max_length_factor, options.max_length_constant
     shapes = [

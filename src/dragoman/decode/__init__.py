@@ -13,7 +13,7 @@ from dragoman.decode.beam import Beam
 from dragoman.decode.diverse import DiverseBeam
 from dragoman.decode.ensemble import Ensemble, mean_log_probs
 from dragoman.decode.greedy import Chooser, Greedy, SingleFrontier
-from dragoman.decode.power import EarlyStopping, PowerBeam
+from dragoman.decode.power import PowerBeam
 from dragoman.decode.processors import (
     Forbid,
     ForbidSequences,
@@ -47,7 +47,6 @@ __all__ = [
     "Beam",
     "Chooser",
     "DiverseBeam",
-    "EarlyStopping",
     "Ensemble",
     "Forbid",
     "ForbidSequences",

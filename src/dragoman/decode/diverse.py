@@ -11,20 +11,15 @@ and a step inherits no penalty. What several groups find, the search returns onc
 """
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from dragoman.decode.beam import Beam, BeamFrontier
+from dragoman.decoding import DIVERSITY, Diversity
 from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
-from dragoman.ranges import Count, Range
-
-DIVERSITY = 0.5
-Diversity = Annotated[
-    float, Range(least=0, most=1000, why="it is subtracted from log-probabilities")
-]
+from dragoman.ranges import Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

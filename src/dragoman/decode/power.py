@@ -14,7 +14,6 @@ is set; and a repetition penalty changes log-probabilities. `Unshared` does both
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -22,11 +21,8 @@ from torch import Tensor
 from dragoman.decode.beam import Beam, BeamFrontier
 from dragoman.decode.processors import Processor
 from dragoman.decode.protocol import Advance, Prefixes
+from dragoman.decoding import EarlyStopping
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
-
-EarlyStopping = Literal["estimate", "full", "never"]
-"""When a sentence with W complete hypotheses is decided: when the best open one would score less
-than the worst of them if it ended now; at once; or when it would at the greatest length."""
 
 
 class Unshared:

@@ -17,15 +17,15 @@ The log-probabilities of the result are the model's, whatever the options here.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dragoman.decode.greedy import SingleFrontier
+from dragoman.decoding import TopP
 from dragoman.nn.cpu.ranking import top_tokens
-from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, Range, check_ranges
+from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, check_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Sample:
     """Below 1 sharpens the distribution, above 1 flattens it; more than 0 (0 would be Greedy)."""
     top_k: Count | None = None
     """Most tokens to draw from; all unless given."""
-    top_p: Annotated[float, Range(above=0, most=1)] = 1.0
+    top_p: TopP = 1.0
     """Probability that the tokens to draw from have together, in (0, 1]."""
     min_p: BelowOne = 0.0
     """Least probability of a token as a share of the greatest, in [0, 1)."""

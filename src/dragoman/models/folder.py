@@ -34,17 +34,13 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from dragoman.decoding import GENERATING, TRANSLATING, Decoding, merged
 from dragoman.errors import DragomanError, InputError, nearest
 from dragoman.files.reading import open_regular, read_object
 from dragoman.files.writing import rename_durably, sync
 from dragoman.models.build import Model, build_empty, build_on_meta, reading
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import (
-    DecodingDefaults,
-    GenerationDefaults,
-    PublishedDefaults,
-    ReadingDefaults,
-)
+from dragoman.models.defaults import GenerationDefaults, PublishedDefaults, ReadingDefaults
 from dragoman.models.eight_bits import in_float32, rounded
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
@@ -73,7 +69,7 @@ class FolderConfig:
     """The version that wrote it."""
     model: ModelConfig
     """The architecture; its `kind` is the folder's kind."""
-    decoding: DecodingDefaults = field(default_factory=DecodingDefaults)
+    decoding: Decoding = field(default_factory=Decoding)
     """How to decode."""
     generation: GenerationDefaults | None = None
     """How to generate, where the model is decoder-only."""
@@ -93,10 +89,19 @@ class FolderConfig:
     weights_sha256: str | None = None
     """Hash of the weights; saving fills it in. Format 1 has none."""
     replaced_sha256: str | None = None
-    """Hash of the weights of the same model that these replace: the folder holds them until the new
-    ones are in place, and if saving is killed before."""
+    """Hash of the weights that these replace; the folder may hold them if saving is killed."""
     model_sha256: str | None = None
     """Hash of the section `model`; saving fills it in. Format 1 has none."""
+
+    @property
+    def translating(self) -> Decoding:
+        """The options of translating, over the defaults."""
+        return merged(self.decoding, TRANSLATING)
+
+    @property
+    def generating(self) -> Decoding:
+        """The folder's options of generating, over the defaults."""
+        return merged(self.generation or Decoding(), GENERATING)
 
 
 class Saves(Protocol):

@@ -1,8 +1,13 @@
 """From plain values to the fields of dataclasses, strictly."""
 
+import ast
+import inspect
 import json
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from itertools import pairwise
 from pathlib import Path, PurePath
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -171,8 +176,28 @@ def _to_path(expected: type, value: object) -> object:
 
 
 def keys_of(cls: Any) -> dict[str, Field[Any]]:  # noqa: ANN401 -- a dataclass or an instance
-    """The fields that the constructor takes, by name."""
-    return {field.name: field for field in fields(cls) if field.init}
+    """The fields that a file may give, by name: those with plain values."""
+    return {
+        field.name: field
+        for field in fields(cls)
+        if field.init and not field.metadata.get("python")
+    }
+
+
+@cache
+def sentences(cls: type) -> Mapping[str, str]:
+    """The sentence that stands under each field of a dataclass or of one that it extends."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if is_dataclass(base):
+            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined] # a class
+            for field, text in pairwise(body):
+                match field, text:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                        value=ast.Constant(value=str(said))
+                    ):
+                        found[name] = said
+    return found
 
 
 def _default(field: Field[Any]) -> object:

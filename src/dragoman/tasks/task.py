@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.console import Console
 
 from dragoman.data.documents import Split
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
@@ -48,8 +49,8 @@ class EvaluationData:
     """BLEU's tokenizer; else chosen by the language."""
     languages: tuple[str | None, str | None] = (None, None)
     """Of source and target, in a translator of several languages."""
-    decoding: Mapping[str, Any] = field(default_factory=dict)
-    """Options of decoding; where one is None, that of the folder holds."""
+    decoding: Decoding = field(default_factory=Decoding)
+    """Options of decoding, over those of the folder."""
     split: Split = "file"
     """What a document of the text is."""
     layout: Sequence[str] = ()

@@ -40,8 +40,8 @@ VERBS: dict[str, str | None] = {
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
-        "--beam-size --repetition-penalty --no-repeat-ngrams --max-batch-tokens --json --device "
-        "--compute --verify"
+        "--beam-size --length-penalty --min-length --repetition-penalty --no-repeat-ngrams "
+        "--max-batch-tokens --json --device --compute --verify"
     ),
     "chat": "--system --max-tokens --temperature --top-p --seed --device --compute",
     "classify": "--max-batch-tokens --json --device --verify --output --overwrite --resume",

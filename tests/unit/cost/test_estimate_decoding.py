@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 from tests.unit.cost.test_estimate import RATES, _work
+from tests.unit.tasks.complete import translating
 
 from dragoman.cost.decoding import cache_of, decoder_of
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, estimate_texts
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
-from dragoman.tasks.options import DecodingOptions
 
 
 @pytest.mark.parametrize("name", ["base", "llama-small"])
@@ -53,4 +53,4 @@ def test_a_token_starts_the_layers_of_the_decoder(name: str) -> None:
 
 def test_batches_of_decoding_are_those_of_translating() -> None:
     """The number stands here too, since rooms beside each other know nothing of each other."""
-    assert DecodingOptions().max_batch_tokens == BATCH_TOKENS
+    assert translating().max_batch_tokens == BATCH_TOKENS

@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.unit.cost.counted import loss_of, make, measured_peak, work_for
 from tests.unit.cost.test_memory import CASES
+from tests.unit.tasks.complete import translating
 from tests.unit.train.made import make_batch, make_console
 
 from dragoman.cost.check import check_batches, validation_memory
@@ -16,7 +17,6 @@ from dragoman.cost.measure import random_job
 from dragoman.cost.recipes import find_recipe, work_of
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, count_parameters
-from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.job import assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts
@@ -39,7 +39,7 @@ def translate(
     references: list[str],  # noqa: ARG001 (a protocol)
 ) -> Validation:
     """Translate as the score of a validation does, and score nothing."""
-    options = DecodingOptions(beam_size=1, retry=False)
+    options = translating(beam_size=1, retry=False)
     Translator(model, *texts.tokenizers).translate(sources, options=options)
     return Validation(loss=0.0, scores={})
 

@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from dragoman.decoding import WIDEST, Decoding
 from dragoman.errors import InputError
 from dragoman.models.defaults import (
-    WIDEST,
-    DecodingDefaults,
     GenerationDefaults,
     ReadingDefaults,
 )
@@ -16,11 +15,11 @@ from dragoman.models.defaults import (
 @pytest.mark.parametrize(
     ("defaults", "name", "least"),
     [
-        (DecodingDefaults, "beam_size", 1),
-        (DecodingDefaults, "length_penalty", 0),
-        (DecodingDefaults, "max_length_factor", 0),
-        (DecodingDefaults, "max_length_constant", 1),
-        (DecodingDefaults, "max_src_tokens", 1),
+        (Decoding, "beam_size", 1),
+        (Decoding, "length_penalty", 0),
+        (Decoding, "max_length_factor", 0),
+        (Decoding, "max_length_constant", 1),
+        (Decoding, "max_src_tokens", 1),
         (GenerationDefaults, "max_tokens", 1),
         (GenerationDefaults, "temperature", 0),
         (GenerationDefaults, "context", 2),
@@ -41,15 +40,15 @@ def test_defaults_that_no_call_could_use_are_refused(
 
 def test_a_beam_that_no_call_could_use_is_refused() -> None:
     """As wide as a call may ask for, and no wider."""
-    assert DecodingDefaults(beam_size=WIDEST).beam_size == WIDEST
+    assert Decoding(beam_size=WIDEST).beam_size == WIDEST
     with pytest.raises(
         InputError, match=f"beam_size is {WIDEST + 1}; it must be at least 1 and at most {WIDEST}"
     ):
-        DecodingDefaults(beam_size=WIDEST + 1)
+        Decoding(beam_size=WIDEST + 1)
 
 
 def test_a_count_is_a_whole_number() -> None:
     """Else PyTorch would find out, deep inside."""
     with pytest.raises(InputError, match=r"beam_size is 2\.5; it must be a whole number"):
-        DecodingDefaults(beam_size=2.5)  # type: ignore[arg-type]
+        Decoding(beam_size=2.5)  # type: ignore[arg-type]
     assert GenerationDefaults(temperature=0.5).temperature == 0.5

@@ -17,10 +17,10 @@ from tests.unit.data.killing import moments
 from tests.unit.models.family import DECODERS, ENCODERS
 from tests.unit.models.saved import JOINT, TINY, Words, logits, save
 
+from dragoman.decoding import Decoding
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import EncoderDecoder, ModelConfig, build
 from dragoman.models.config import Tying
-from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import (
     FolderConfig,
     load_model,
@@ -76,7 +76,7 @@ def test_a_state_dict_saves_the_same_model(tmp_path: Path) -> None:
 
 def test_the_config_says_everything_and_is_sorted(tmp_path: Path) -> None:
     """Languages, decoding, format, version and the tokenizer's hash survive; keys are sorted."""
-    decoding = DecodingDefaults(beam_size=3, length_penalty=0.6)
+    decoding = Decoding(beam_size=3, length_penalty=0.6)
     config = FolderConfig(model=TINY, decoding=decoding, src_lang="en", tgt_lang="zh")
     words = Words()
     written = save_model(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.unit.tasks.complete import generating, translating
 from tests.unit.tasks.tiny import make_config, make_model, make_tokenizer
 from tests.unit.tasks.tiny_generator import make_generator
 from torch import Tensor
@@ -12,7 +13,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from dragoman.decode import Advance
-from dragoman.tasks.options import DecodingOptions, GenerationOptions
 from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.translator import Translator
 
@@ -70,7 +70,7 @@ def translate(strategy: Noting) -> None:
     """With a shortest length too."""
     tokenizer = make_tokenizer()
     model = make_model(make_config(tokenizer)).to("meta")
-    options = DecodingOptions(min_length=3)
+    options = translating(min_length=3)
     translator = Translator(model, tokenizer, tokenizer)
     with Elsewhere():
         translator._ids.search([Source([5, 6, 7], [8])], options, strategy)
@@ -80,7 +80,7 @@ def generate(strategy: Noting) -> None:
     """With every processor that looks at what was there before."""
     generator = make_generator()
     generator._model.to("meta")
-    options = GenerationOptions(min_tokens=3, repetition_penalty=1.2)
+    options = generating(min_length=3, repetition_penalty=1.2)
     with Elsewhere():
         next(generator._steps([[2, 5, 6]], strategy, options, begins_text=True))
 

@@ -6,26 +6,26 @@ from typing import Any
 
 import pytest
 import torch
+from tests.unit.tasks.complete import generating, translating
 from tests.unit.tasks.tiny import make_translator, random_lines
 from tests.unit.tasks.tiny_generator import make_generator
 from torch import Tensor
 
 from dragoman.data.batches import BatchConfig
 from dragoman.decode import Prefixes
+from dragoman.decoding import GENERATING, TRANSLATING, WIDEST, Decoding, merged
 from dragoman.errors import InputError
-from dragoman.models.defaults import WIDEST
 from dragoman.tasks.encoders import NoisyBatchConfig
 from dragoman.tasks.generate.batches import PackConfig
-from dragoman.tasks.options import DecodingOptions, GenerationOptions
 from dragoman.tasks.pretrain.batches import MaskConfig
 
 BATCHES = (BatchConfig, PackConfig, NoisyBatchConfig)
 COUNTS = [
     *((BatchConfig, name) for name in ("max_tokens", "max_length")),
     *((PackConfig, name) for name in ("length", "rows", "stride")),
-    *((DecodingOptions, name) for name in ("beam_size", "n_best", "max_length_constant")),
-    *((DecodingOptions, name) for name in ("max_batch_tokens", "max_src_tokens")),
-    (GenerationOptions, "max_tokens"),
+    *((translating, name) for name in ("beam_size", "n_best", "max_length_constant")),
+    *((translating, name) for name in ("max_batch_tokens", "max_src_tokens")),
+    (generating, "max_tokens"),
 ]
 WRONG = [
     *((NoisyBatchConfig, {"token_dropout": share}, "token_dropout is") for share in (-0.1, 1.0)),
@@ -34,29 +34,28 @@ WRONG = [
     *((MaskConfig, {"share": share}, "share is") for share in (0.0, 1.1)),
     (MaskConfig, {"masked": -0.1}, "masked is -0.1"),
     (MaskConfig, {"masked": 0.8, "random": 0.3}, "are more than 1 together"),
-    *((GenerationOptions, {"temperature": t}, "temperature is") for t in (-1.0, float("nan"))),
-    (GenerationOptions, {"beam_size": 2}, "beam_size is 2 with temperature 0.8"),
-    (DecodingOptions, {"temperature": 1.0}, "beam_size is 5 with temperature 1.0"),
-    (DecodingOptions, {"top_k": 5}, "top_k is 5 with temperature 0"),
-    (DecodingOptions, {"top_p": 0.5}, "top_p is 0.5 with temperature 0"),
-    (DecodingOptions, {"min_p": 0.5}, "min_p is 0.5 with temperature 0"),
-    (DecodingOptions, {"n_best": 6}, "n_best is 6 with beam_size 5"),
-    (DecodingOptions, {"mbr": 6}, "mbr is 6 with beam_size 5"),
-    (DecodingOptions, {"mbr": 2, "n_best": 3}, "n_best is 3 with mbr 2"),
-    (DecodingOptions, {"mbr": -1}, "mbr is -1"),
-    (DecodingOptions, {"beam_groups": 2}, "beam_size is 5 with beam_groups 2"),
-    (DecodingOptions, {"diversity": 0.7}, "diversity is 0.7 with beam_groups 1"),
-    (DecodingOptions, {"beam_groups": 5, "diversity": 1e9}, "diversity is 1000000000.0"),
+    *((generating, {"temperature": t}, "temperature is") for t in (-1.0, float("nan"))),
+    (generating, {"beam_size": 2}, "beam_size is 2 with temperature 0.8"),
+    (translating, {"temperature": 1.0, "beam_size": 5}, "beam_size is 5 with temperature 1.0"),
+    (translating, {"stop": ("a",)}, "stop is no option of this task; its options are beam_size"),
+    (generating, {"n_best": 2}, "n_best is no option of this task; its options are beam_size"),
+    (translating, {"n_best": 6}, "n_best is 6 with beam_size 5"),
+    (translating, {"mbr": 6}, "mbr is 6 with beam_size 5"),
+    (translating, {"mbr": 2, "n_best": 3}, "n_best is 3 with mbr 2"),
+    (translating, {"mbr": -1}, "mbr is -1"),
+    (translating, {"beam_groups": 2}, "beam_size is 5 with beam_groups 2"),
+    (translating, {"diversity": 0.7}, "diversity is 0.7 with beam_groups 1"),
+    (translating, {"beam_groups": 5, "diversity": 1e9}, "diversity is 1000000000.0"),
     (
-        DecodingOptions,
+        translating,
         {"temperature": 1.0, "beam_size": 1, "beam_groups": 2},
         "beam_groups is 2 with temperature 1.0",
     ),
-    (GenerationOptions, {"context": 1}, "context is 1"),
-    (GenerationOptions, {"stop": ("",)}, "a stop string is empty"),
-    (GenerationOptions, {"no_repeat_ngrams": -1}, "no_repeat_ngrams is -1"),
-    (GenerationOptions, {"top_p": 2.0}, "top_p is 2.0"),
-    (GenerationOptions, {"repetition_penalty": 0.0}, "repetition_penalty is 0.0"),
+    (generating, {"context": 1}, "context is 1"),
+    (generating, {"stop": ("",)}, "a stop string is empty"),
+    (generating, {"no_repeat_ngrams": -1}, "no_repeat_ngrams is -1"),
+    (generating, {"top_p": 2.0}, "top_p is 2.0"),
+    (generating, {"repetition_penalty": 0.0}, "repetition_penalty is 0.0"),
 ]
 
 
@@ -73,10 +72,10 @@ def test_impossible_settings_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("options", "greedy"), [(DecodingOptions, {}), (GenerationOptions, {"temperature": 0})]
+    ("options", "greedy"), [(translating, {}), (generating, {"temperature": 0})]
 )
 def test_a_beam_that_nobody_would_wait_for_is_refused(
-    options: Callable[..., DecodingOptions | GenerationOptions], greedy: dict[str, float]
+    options: Callable[..., Decoding], greedy: dict[str, float]
 ) -> None:
     """The widest one is taken, one more is not, in translating and in generating."""
     assert options(beam_size=WIDEST, **greedy).beam_size == WIDEST
@@ -85,12 +84,38 @@ def test_a_beam_that_nobody_would_wait_for_is_refused(
         options(beam_size=WIDEST + 1, **greedy)
 
 
-@pytest.mark.parametrize("options", [DecodingOptions, GenerationOptions])
+@pytest.mark.parametrize("options", [translating, generating])
 @pytest.mark.parametrize("words", [("a", " "), "word"])
 def test_a_forbidden_word_is_no_blank(options: type[Any], words: object) -> None:
     """Nothing is forbidden by a blank, and one string is not several words."""
     with pytest.raises(InputError, match="give a tuple of words"):
-        options(forbidden=words)
+        options(forbidden_words=words)
+
+
+@pytest.mark.parametrize("option", [{"top_k": 5}, {"top_p": 0.5}, {"min_p": 0.5}])
+def test_sampling_needs_a_temperature(option: dict[str, Any]) -> None:
+    """An option that would have no effect is refused."""
+    with pytest.raises(InputError, match=f"{next(iter(option))} is .* with temperature 0"):
+        make_translator().translate("the cat", options=Decoding(**option))
+
+
+def test_what_is_set_earlier_goes_before() -> None:
+    """A call before a folder before a publisher before the task; unset options change nothing."""
+    publisher, folder = Decoding(min_length=4, top_k=9), Decoding(min_length=3, seed=1)
+    found = merged(Decoding(seed=2), folder, publisher, GENERATING)
+    assert (found.seed, found.min_length, found.top_k) == (2, 3, 9)
+    assert merged(Decoding(), TRANSLATING) == TRANSLATING
+    assert Decoding.of({"seed": None, "top_k": 5}).given() == {"top_k": 5}
+
+
+def test_who_samples_has_no_beam_and_who_limits_a_text_counts_no_prompt() -> None:
+    """Unless the same layer says so; a layer above a sampling one may search again."""
+    assert merged(Decoding(temperature=1.0), TRANSLATING).beam_size == 1
+    both = merged(Decoding(temperature=0.0, beam_size=4), Decoding(temperature=1.0), TRANSLATING)
+    assert both.beam_size == 4
+    counting = Decoding(max_tokens=8, count_prompt=True)
+    assert merged(counting, GENERATING).count_prompt
+    assert not merged(Decoding(max_tokens=9), counting, GENERATING).count_prompt
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -100,7 +125,7 @@ def test_forbidden_words_and_processors_hold_by_the_public_call(beam_size: int) 
     options = replace(translator.options, beam_size=beam_size, retry=False)
     lines = random_lines(12, seed=4)
     plain = translator.translate(lines, options=options)
-    without = translator.translate(lines, options=replace(options, forbidden=(word,)))
+    without = translator.translate(lines, options=replace(options, forbidden_words=(word,)))
     assert any(word in result.text for result in plain)
     assert not any(word in result.text for result in without)
     if beam_size == 1:
@@ -122,11 +147,11 @@ def test_a_generator_obeys_forbidden_words_too() -> None:
     options = replace(generator.options, temperature=0.0, max_tokens=20)
     plain = generator.generate("the cat", options=options)
     piece = next(token for token in plain.tokens if token.isalpha())
-    found = generator.generate("the cat", options=replace(options, forbidden=(piece,)))
+    found = generator.generate("the cat", options=replace(options, forbidden_words=(piece,)))
     assert piece not in found.tokens
 
 
 def test_a_shortlist_has_no_part_in_them() -> None:
     """What sees the whole vocabulary is refused with a part of it."""
     with pytest.raises(InputError, match="shortlist"):
-        DecodingOptions(shortlist=True, forbidden=("word",))
+        translating(shortlist=True, forbidden_words=("word",))

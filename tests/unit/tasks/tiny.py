@@ -5,16 +5,20 @@ from random import Random
 
 import torch
 
+from dragoman.decoding import Decoding
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import FolderConfig, save_model
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 
 WORDS = ("the", "a", "cat", "dog", "house", "tree", "sees", "runs", "big", *"我你喜欢学习吗。")
-DECODING = DecodingDefaults(
-    split_sentences=False, beam_size=3, max_length_factor=0.5, max_length_constant=8
+DECODING = Decoding(
+    split_sentences=False,
+    beam_size=3,
+    length_penalty=1.0,
+    max_length_factor=0.5,
+    max_length_constant=8,
 )
 
 
@@ -55,7 +59,7 @@ def make_model(config: EncoderDecoderConfig, seed: int = 0) -> EncoderDecoder:
     return model
 
 
-def make_translator(decoding: DecodingDefaults = DECODING) -> Translator:
+def make_translator(decoding: Decoding = DECODING) -> Translator:
     """Model and tokenizer, never on a disk."""
     tokenizer = make_tokenizer()
     model = make_model(make_config(tokenizer))

@@ -19,8 +19,9 @@ from dragoman.data.documents import HoldOut, prepare_documents
 from dragoman.data.labelled import load_labelled
 from dragoman.data.prepare import prepare
 from dragoman.data.tagged import load_tagged
+from dragoman.decoding import Decoding
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderOnly
-from dragoman.models.defaults import DecodingDefaults, GenerationDefaults
+from dragoman.models.defaults import GenerationDefaults
 from dragoman.nn import Documents, Rotary
 from dragoman.tasks.classify import task as classify_
 from dragoman.tasks.encoders import NoisyBatchConfig
@@ -127,7 +128,7 @@ def translate(folder: Path) -> Case:
         batch=settings,
         model=replace(TINY, src_vocab_size=0, tgt_vocab_size=0, dropout=0.2),
         train=replace(TRAIN, schedule="noam"),
-        decoding=DecodingDefaults(**decoding),  # type: ignore[arg-type]
+        decoding=Decoding(**decoding),  # type: ignore[arg-type]
     )
 
     def read(model: EncoderDecoder, part: translate_.PairBatch) -> tuple[Tensor, Tensor]:

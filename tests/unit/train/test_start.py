@@ -22,9 +22,9 @@ from tests.unit.train.made import (
     weights_of,
 )
 
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, EncoderOnlyConfig, ModelConfig, build
-from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import FolderConfig, load_model, save_model
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.tasks.task import train
@@ -59,7 +59,7 @@ class EncoderRecipe(RunRecipe):
 def save(folder: Path, config: ModelConfig) -> str:
     """Write a model with random weights."""
     words = Words()
-    decoding = DecodingDefaults(beam_size=3)
+    decoding = Decoding(beam_size=3)
     described = FolderConfig(model=config, decoding=decoding, src_lang="en", tgt_lang="zh")
     save_model(folder, build(config), described, tokenizers=(words, words))
     return str(folder)

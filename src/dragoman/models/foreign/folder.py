@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dragoman.decoding import GENERATING, Decoding, EarlyStopping
 from dragoman.errors import InputError
 from dragoman.files.reading import read_object
 from dragoman.models.config import (
@@ -17,8 +18,7 @@ from dragoman.models.config import (
     ModelConfig,
 )
 from dragoman.models.defaults import (
-    DecodingDefaults,
-    EarlyStopping,
+    TRANSLATION,
     GenerationDefaults,
     PublishedDefaults,
     ReadingDefaults,
@@ -77,12 +77,12 @@ def _settings(folder: Path, hf: HF) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value is not None}
 
 
-def _decoding(hf: HF, said: HF) -> DecodingDefaults:
+def _decoding(hf: HF, said: HF) -> Decoding:
     """The beam of the publisher; the length too, where it is said."""
-    new, plain = said.get("max_new_tokens"), DecodingDefaults()
+    new, plain = said.get("max_new_tokens"), TRANSLATION
     longest = new or said.get("max_length", 0) - 1  # which counts what the decoder begins with
     limited = longest > 0
-    return DecodingDefaults(
+    return Decoding(
         beam_size=said.get("num_beams", 1),
         length_penalty=float(said.get("length_penalty", 1.0)),
         max_length_factor=0.0 if limited else plain.max_length_factor,
@@ -103,7 +103,7 @@ def _generation(hf: HF, said: HF) -> GenerationDefaults:
     longest, whole = said.get("max_new_tokens"), said.get("max_length")
     return GenerationDefaults(
         context=_places(hf, 1024) + FRAME,
-        max_tokens=longest or whole or GenerationDefaults().max_tokens,
+        max_tokens=longest or whole or GENERATING.max_tokens,
         count_prompt=bool(whole and not longest),
         temperature=float(said.get("temperature", 1.0)) if said.get("do_sample") else 0.0,
     )

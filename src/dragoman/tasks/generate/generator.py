@@ -36,9 +36,10 @@ from dragoman.decode import (
     score_pairs,
     search_steps,
 )
+from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly
-from dragoman.models.defaults import DecodingDefaults, GenerationDefaults, PublishedDefaults
+from dragoman.models.defaults import GENERATION, GenerationDefaults, PublishedDefaults
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
@@ -55,7 +56,7 @@ from dragoman.tasks.generate.prompts import (
     unanswered,
 )
 from dragoman.tasks.lines import as_texts, encode_each, windows
-from dragoman.tasks.options import GenerationOptions, as_published, extra_processors, with_given
+from dragoman.tasks.options import extra_processors, published_options, strategy_of
 from dragoman.tasks.results import Generation, Scored, score_each
 from dragoman.text.tokenizer import Tokenizer
 
@@ -74,19 +75,14 @@ class Generator(Loadable):
         *,
         defaults: GenerationDefaults | None = None,
         published: PublishedDefaults | None = None,
-        decoding: DecodingDefaults | None = None,
+        decoding: Decoding | None = None,
         precision: Arithmetic = "fp32",
     ) -> None:
         """`published` and its beam `decoding` are for a model of another library."""
         check_vocabulary("model's", tokenizer, model.output.weight)
-        defaults = defaults or GenerationDefaults()
+        defaults = defaults or GENERATION
         self.tokenizer = tokenizer
-        self.options = GenerationOptions(
-            max_tokens=defaults.max_tokens,
-            count_prompt=defaults.count_prompt,
-            temperature=defaults.temperature,
-            context=defaults.context,
-        )
+        layers: list[Decoding] = [defaults]
         self.model = model
         """What predicts the next token."""
         self._model = evaluation_view(model)
@@ -102,8 +98,12 @@ class Generator(Loadable):
         never = set(tokenizer.specials.values()) - {tokenizer.eos_id}
         if published is not None:
             never, unused = set(published.forbidden), range(0)
-            beam = decoding or DecodingDefaults(beam_size=1)
-            self.options = as_published(self.options, published, beam)
+            beam = decoding or Decoding()
+            layers += [
+                Decoding(beam_size=beam.beam_size, length_penalty=beam.length_penalty),
+                published_options(published),
+            ]
+        self.options = merged(*layers, GENERATING)
         self.never = (*sorted(never), *unused)
         """The ids that are never written: special tokens, and ids without a piece."""
         self._forbid = Forbid(self.never)
@@ -141,7 +141,7 @@ class Generator(Loadable):
         temperature: float | None = None,
         seed: int | None = None,
         stop: Sequence[str] | None = None,
-        options: GenerationOptions | None = None,
+        options: Decoding | None = None,
     ) -> Generation: ...
 
     @overload
@@ -153,7 +153,7 @@ class Generator(Loadable):
         temperature: float | None = None,
         seed: int | None = None,
         stop: Sequence[str] | None = None,
-        options: GenerationOptions | None = None,
+        options: Decoding | None = None,
     ) -> list[Generation]: ...
 
     def generate(
@@ -164,7 +164,7 @@ class Generator(Loadable):
         temperature: float | None = None,
         seed: int | None = None,
         stop: Sequence[str] | None = None,
-        options: GenerationOptions | None = None,
+        options: Decoding | None = None,
     ) -> Generation | list[Generation]:
         """Continue a prompt, or any number of them: as many results, in their order.
 
@@ -173,34 +173,31 @@ class Generator(Loadable):
         given = {
             "max_tokens": max_tokens,
             "temperature": temperature,
-            "beam_size": 1 if temperature else None,
             "seed": seed,
             "stop": None if stop is None else tuple(stop),
         }
-        chosen = with_given(options or self.options, given)
+        chosen = merged(Decoding.of(given), options or Decoding(), self.options)
         found = self._generate(as_texts(prompts), chosen, 0)
         return found[0] if isinstance(prompts, str) else found
 
     def each(
-        self, prompts: Iterable[str], options: GenerationOptions | None = None, *, window: int = 256
+        self, prompts: Iterable[str], options: Decoding | None = None, *, window: int = 256
     ) -> Iterator[Generation]:
         """Yield what `generate` returns; prompts are taken in windows, so memory is bounded."""
-        first = 0
+        first, options = 0, self._chosen(options)
         for taken in windows(prompts, window):
-            yield from self._generate(taken, options or self.options, first)
+            yield from self._generate(taken, options, first)
             first += len(taken)
 
-    def stream(self, prompt: str, options: GenerationOptions | None = None) -> Iterator[str]:
+    def stream(self, prompt: str, options: Decoding | None = None) -> Iterator[str]:
         """Yield the text of `generate` while it grows: whole characters, none ever taken back."""
-        options = options or self.options
+        options = self._chosen(options)
         (ids,) = self._encode([prompt], options)
         yield from self._stream(ids, options, begins_text=self._codec.begins_text(prompt))
 
-    def _stream(
-        self, ids: list[int], options: GenerationOptions, *, begins_text: bool
-    ) -> Iterator[str]:
+    def _stream(self, ids: list[int], options: Decoding, *, begins_text: bool) -> Iterator[str]:
         growing = TextStream(self.tokenizer, options.stop, begins_text=begins_text)
-        steps = self._steps([ids], options.strategy((0,)), options, begins_text=begins_text)
+        steps = self._steps([ids], strategy_of(options, (0,)), options, begins_text=begins_text)
         pushed = 0
         while not growing.stopped:
             with inference(self._model, self._precision):  # and what is done with a piece outside
@@ -215,13 +212,13 @@ class Generator(Loadable):
         if piece := growing.finish():
             yield piece
 
-    def chat(self, options: GenerationOptions | None = None, *, system: str | None = None) -> Chat:
+    def chat(self, options: Decoding | None = None, *, system: str | None = None) -> Chat:
         """Begin a conversation; `system` is a system prompt, for chat templates of Hugging Face.
 
         Raises InputError for a model without a chat template.
         """
         dialogue = dialogue_of(self.tokenizer, self.dialogues, system)
-        chosen = options or self.options
+        chosen = self._chosen(options)
 
         def answer(turns: Sequence[str]) -> Iterator[str]:
             ids = dialogue.encode_turns(turns, chosen.prompt_room(self._context(chosen)))
@@ -229,15 +226,13 @@ class Generator(Loadable):
 
         return Chat(answer)
 
-    def fill(
-        self, prefix: str, suffix: str, options: GenerationOptions | None = None
-    ) -> Generation:
+    def fill(self, prefix: str, suffix: str, options: Decoding | None = None) -> Generation:
         """Generate the text between two others: a model that learned with the middle last.
 
         Raises InputError for one that did not (its tokenizer lacks the tokens that mark the
         parts), and where the two leave no room in what the model sees at once.
         """
-        options = options or self.options
+        options = self._chosen(options)
         (suffix_ids,) = self.tokenizer.encode_rest([suffix])
         ids = Middle(self.tokenizer).prompt(self.encode(prefix), suffix_ids)
         context = self._context(options)
@@ -246,7 +241,7 @@ class Generator(Loadable):
                 f"Prefix and suffix are {len(ids):,} tokens, and the model sees {context:,} at "
                 "once; shorten one of them."
             )
-        return self._watched(prefix, ids, options, options.strategy((0,)))
+        return self._watched(prefix, ids, options, strategy_of(options, (0,)))
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """What the model thinks of given texts: pairs of a prompt and its continuation.
@@ -262,12 +257,12 @@ class Generator(Loadable):
         """The ids that the model reads of a prompt. Raises InputError if there are none."""
         return self._encode([prompt], self.options)[0]
 
-    def watch(self, prompt: str, options: GenerationOptions, strategy: Strategy) -> Generation:
-        """Continue a prompt as `generate` does, by a strategy that wraps `options.strategy`."""
+    def watch(self, prompt: str, options: Decoding, strategy: Strategy) -> Generation:
+        """Continue a prompt as `generate` does, by a strategy that wraps `strategy_of(options)`."""
         return self._watched(prompt, self._encode([prompt], options)[0], options, strategy)
 
     def _watched(
-        self, prompt: str, ids: list[int], options: GenerationOptions, strategy: Strategy
+        self, prompt: str, ids: list[int], options: Decoding, strategy: Strategy
     ) -> Generation:
         """Continue ids; the text of the prompt decides how the generated ids are decoded."""
         begins_text = self._codec.begins_text(prompt)
@@ -277,9 +272,7 @@ class Generator(Loadable):
                 best |= step.finished
         return self._result(prompt, ids, best[0][0], options)
 
-    def _generate(
-        self, prompts: list[str], options: GenerationOptions, first: int
-    ) -> list[Generation]:
+    def _generate(self, prompts: list[str], options: Decoding, first: int) -> list[Generation]:
         """Continue prompts, the first of which has this number among all."""
         room = options.prompt_room(self._context(options))
         encoded = encode_each(partial(self._codec.encode, room=room), prompts)
@@ -289,7 +282,7 @@ class Generator(Loadable):
             for group in groups({index: len(ids) for index, ids in read.items()}, options):
                 begins_text = self._codec.begins_text(prompts[group[0]])
                 ids = [read[index] for index in group]
-                strategy = options.strategy(tuple(first + index for index in group))
+                strategy = strategy_of(options, tuple(first + index for index in group))
                 best: dict[int, list[Hypothesis]] = {}
                 for step in self._steps(ids, strategy, options, begins_text=begins_text):
                     best |= step.finished
@@ -298,12 +291,12 @@ class Generator(Loadable):
                     found[index] = self._result(prompt, ids[row], best[row][0], options)
         return [found[index] for index in range(len(prompts))]
 
-    def _encode(self, prompts: Sequence[str], options: GenerationOptions) -> list[list[int]]:
+    def _encode(self, prompts: Sequence[str], options: Decoding) -> list[list[int]]:
         """The ids of prompts. Raises InputError for one without any."""
         return self._codec.encode_some(prompts, options.prompt_room(self._context(options)))
 
     def _result(
-        self, prompt: str, ids: Sequence[int], best: Hypothesis, options: GenerationOptions
+        self, prompt: str, ids: Sequence[int], best: Hypothesis, options: Decoding
     ) -> Generation:
         whole = self._codec.decode(prompt, best.ids)
         cut = cut_at(whole, options.stop)
@@ -336,13 +329,17 @@ class Generator(Loadable):
             token_log_probs=tuple(values),
         )
 
+    def _chosen(self, options: Decoding | None) -> Decoding:
+        """The options of a call over the folder's."""
+        return self.options if options is None else merged(options, self.options)
+
     # ------------------------------------------------------------ ids to ids
 
     def _steps(
         self,
         prompts: Sequence[Sequence[int]],
         strategy: Strategy,
-        options: GenerationOptions,
+        options: Decoding,
         *,
         begins_text: bool,
     ) -> Iterator[SearchStep]:
@@ -370,7 +367,7 @@ class Generator(Loadable):
     def _processors(
         self,
         prompts_BS: Tensor,
-        options: GenerationOptions,
+        options: Decoding,
         strategy: Strategy,
         *,
         begins_text: bool,
@@ -383,8 +380,8 @@ class Generator(Loadable):
             processors.append(NoRepeatedNgrams(options.no_repeat_ngrams, prompts_BS))
         if len(self._ends) > 1 and beam is None:
             processors.append(Ends(self._ends, self._eos_id, summed=options.temperature > 0))
-        if options.min_tokens:
-            min_B = torch.full_like(prompts_BS[:, 0], options.min_tokens)
+        if options.min_length:
+            min_B = torch.full_like(prompts_BS[:, 0], options.min_length)
             processors += [MinimumLength(min_B, id_) for id_ in self._ends]
         if options.stop:
             processors.append(
@@ -392,7 +389,7 @@ class Generator(Loadable):
             )
         return beam.around(processors) if beam else processors
 
-    def _context(self, options: GenerationOptions) -> int | None:
+    def _context(self, options: Decoding) -> int | None:
         """How many tokens the model sees at once; None where nothing bounds them."""
         places = self._model.embedding.num_positions
         bounds = [bound for bound in (options.context or self.options.context, places) if bound]

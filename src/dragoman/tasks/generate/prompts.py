@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from torch import Tensor
 
 from dragoman.decode import Prefixes, SearchStep
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.tasks.lines import encode_each
-from dragoman.tasks.options import GenerationOptions
 from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
 
@@ -174,7 +174,7 @@ class Ends:
         return logits_NV
 
 
-def groups(lengths: Mapping[int, int], options: GenerationOptions) -> Iterator[list[int]]:
+def groups(lengths: Mapping[int, int], options: Decoding) -> Iterator[list[int]]:
     """Numbers of prompts of equal length, as many at once as the budget of tokens has room for."""
     for length in sorted(set(lengths.values())):
         alike = [index for index, other in lengths.items() if other == length]

@@ -6,9 +6,10 @@ from typing import Literal, Self
 
 from dragoman.data.documents import HoldOut, Split, standard_library
 from dragoman.data.made import write_town
+from dragoman.decoding import GENERATING, merged
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
-from dragoman.models.defaults import GenerationDefaults
+from dragoman.models.defaults import GENERATION, GenerationDefaults
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary, Rwkv
 from dragoman.tasks.generate.batches import PackConfig
@@ -98,7 +99,7 @@ class GenerateRecipe(RunRecipe):
         default_factory=lambda: DecoderOnlyConfig(positions=Rotary(), norm_position="pre")
     )
     """The architecture."""
-    generation: GenerationDefaults = field(default_factory=GenerationDefaults)
+    generation: GenerationDefaults = GENERATION
     """How the model generates by default."""
 
     def check(self) -> None:
@@ -112,7 +113,7 @@ class GenerateRecipe(RunRecipe):
                 'batch.packing = "documents" hides documents from each other, which the layers of '
                 'model.patterns = ["rwkv"] cannot: take packing = "stream"'
             )
-        chat = self.generation.chat
+        generating, chat = merged(self.generation, GENERATING), self.generation.chat
         if chat is None:
             return
         documents = (self.data.split, self.batch.packing) == ("blank-line", "documents")
@@ -122,9 +123,9 @@ class GenerateRecipe(RunRecipe):
                 'generation.chat needs data.split = "blank-line", batch.packing = "documents" and '
                 f'tokenizer.specials = ["{chat.user}", "{chat.assistant}"]'
             )
-        if self.generation.max_tokens >= length:
+        if generating.max_tokens >= length:
             raise InputError(
-                f"generation.max_tokens = {self.generation.max_tokens} leaves no room for a "
+                f"generation.max_tokens = {generating.max_tokens} leaves no room for a "
                 f"question in batch.length = {length}: make it smaller"
             )
 

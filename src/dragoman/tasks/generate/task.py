@@ -18,9 +18,10 @@ from torch import Tensor
 
 from dragoman.data.batches import Stream
 from dragoman.data.documents import DocumentDataset, DocumentTexts, prepare_documents
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.models.defaults import DecodingDefaults
+from dragoman.models.defaults import TRANSLATION
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import row_invariant_products
 from dragoman.tasks.generate.batches import LanguageBatch, PackConfig, PackedBatches
@@ -167,7 +168,7 @@ def assemble(
         recipe=recipe,
         config=FolderConfig(
             model=architecture,
-            decoding=DecodingDefaults(beam_size=1),
+            decoding=replace(TRANSLATION, beam_size=1),
             generation=recipe.generating,
         ),
         model=model,
@@ -269,7 +270,7 @@ def _evaluate_answers(generator: Generator, test: EvaluationData, loss: TextLoss
     """Answer the last question of each dialogue greedily, and compare letter by letter."""
     assert test.text is not None  # noqa: S101 (the task asks for it)
     prompts, references = last_answers(test.text)
-    options = replace(generator.options, temperature=0.0)
+    options = Decoding(temperature=0.0)
     found, seconds = test.read(generator.each(prompts, options), "answers", len(prompts))
     answers = [answer.text for answer in found]
     right = sum(map(str.__eq__, answers, references))

@@ -35,11 +35,12 @@ from dragoman.decode import (
     search,
 )
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, KeyValue, MultiHeadAttention, evaluation_view, inference
-from dragoman.tasks.options import DecodingOptions
+from dragoman.tasks.options import strategy_of
 from dragoman.text.tokenizer import Frame
 
 Ids = Sequence[int]
@@ -143,7 +144,7 @@ class IdTranslator:
     def search(
         self,
         sources: Sequence[Source],
-        options: DecodingOptions,
+        options: Decoding,
         strategy: Strategy | None = None,
     ) -> list[list[Hypothesis]]:
         """The n best of each source, in order; chosen by `strategy` in place of the options'."""
@@ -157,7 +158,7 @@ class IdTranslator:
         max_B = max_B.clamp(min=least_B)
         if self.longest_target is not None:
             max_B = max_B.clamp(max=self.longest_target)
-        strategy = strategy or options.strategy(tuple(source.number for source in sources))
+        strategy = strategy or strategy_of(options, tuple(source.number for source in sources))
         planned: list[Model[Any]] = [planner(strategy.beam_size) for planner in self._planners]
         model: Model[Any] = planned[0] if len(planned) == 1 else Ensemble(planned)
         lists, bos_id, eos_id = None, self.specials.bos_id, self.specials.eos_id
@@ -199,7 +200,7 @@ class IdTranslator:
     def _processors(
         self,
         sources: Sequence[Source],
-        options: DecodingOptions,
+        options: Decoding,
         lists: Lists | None,
         strategy: Strategy,
         limits: Limits,

@@ -8,9 +8,9 @@ from functools import partial
 from torch import Tensor
 
 from dragoman.data.batches import Stream
+from dragoman.decoding import Decoding
 from dragoman.evaluate import bleu_tokenizer, evaluate
 from dragoman.models import EncoderDecoder
-from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.folder import FolderConfig, read_config
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.recipe import TranslateRecipe
@@ -55,10 +55,10 @@ def score_greedy(
 ) -> Validation:
     """Translate greedily, lines whole or in sentences, and compare by BLEU's tokenizer `tokenize`.
 
-    `split_sentences` is that of `DecodingDefaults`.
+    `split_sentences` is that of `Decoding`.
     """
     translator = Translator(model, *texts.tokenizers, published=texts.published)
-    greedy = replace(translator.options, beam_size=1, retry=False, split_sentences=split_sentences)
+    greedy = Decoding(beam_size=1, retry=False, split_sentences=split_sentences)
     hypotheses = [found.text for found in translator.translate(sources, options=greedy)]
     scores = evaluate(hypotheses, references, tokenize=tokenize)
     return Validation(
@@ -188,7 +188,7 @@ def assemble(
     )
 
 
-def _decoding(wanted: DecodingDefaults, texts: Texts) -> DecodingDefaults:
+def _decoding(wanted: Decoding, texts: Texts) -> Decoding:
     """Let sentences be translated one by one, unless the model learns to translate more at once."""
     if wanted.split_sentences is not None:
         return wanted

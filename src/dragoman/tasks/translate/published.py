@@ -9,11 +9,13 @@ T5 has none: its tasks are words of the text.
 from dataclasses import dataclass, replace
 from typing import Self
 
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.defaults import PublishedDefaults
 from dragoman.models.folder import FolderConfig
-from dragoman.tasks.options import DecodingOptions, published_processors
+from dragoman.ranges import UNSET
+from dragoman.tasks.options import published_options
 from dragoman.tasks.translate.batches import Framing
 from dragoman.tasks.translate.ids import Specials
 from dragoman.text.tokenizer import Frame, Tokenizer
@@ -56,21 +58,11 @@ class Published:
             alone=alone,
         )
 
-    def options(self, options: DecodingOptions) -> DecodingOptions:
-        """Return the options that decode as the publisher does."""
-        said = self.defaults
-        return replace(
-            options,
-            split_sentences=False if self.alone else options.split_sentences,
-            retry=not self.alone,
-            length_norm="power",
-            early_stopping=said.early_stopping,
-            renormalize=said.renormalize,
-            min_length=said.min_length,
-            no_repeat_ngrams=said.no_repeat_ngrams,
-            repetition_penalty=said.repetition_penalty,
-            processors=published_processors(said),
-        )
+    def layers(self, folder: Decoding) -> list[Decoding]:
+        """Return a folder's options over the publisher's; only a call samples."""
+        alone = [Decoding(split_sentences=False, retry=False)] if self.alone else []
+        said = published_options(self.defaults)
+        return [*alone, folder, replace(said, top_k=UNSET, top_p=UNSET, min_p=UNSET)]
 
     def specials(self, specials: Specials) -> Specials:
         """Return the ids around sources and targets, for the languages that were chosen."""

@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Literal, Self
 from dragoman.data.batches import BatchConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.made import MadeConfig, write_made
+from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
 from dragoman.models import EncoderDecoderConfig
-from dragoman.models.defaults import DecodingDefaults
+from dragoman.models.defaults import TRANSLATION
 from dragoman.models.folder import FolderConfig
 from dragoman.train.recipe import DataFiles, RunRecipe, check_held_out, check_places
 
@@ -123,7 +124,7 @@ class TranslateRecipe(RunRecipe):
     """How pairs become batches."""
     model: EncoderDecoderConfig = field(default_factory=EncoderDecoderConfig)
     """The architecture."""
-    decoding: DecodingDefaults = field(default_factory=DecodingDefaults)
+    decoding: Decoding = TRANSLATION
     """How the model translates by default."""
 
     def check(self) -> None:
@@ -142,6 +143,7 @@ class TranslateRecipe(RunRecipe):
                 f'train.metric = "{self.metric}" contradicts train.validate_limit = '
                 f"{self.train.validate_limit}: nothing would be translated"
             )
+        merged(self.decoding, TRANSLATING)
 
     def taking_over(self, folder: FolderConfig) -> Self:
         """Return the recipe with the folder's ways of decoding and, if it has none, languages."""

@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
 from dragoman.decode import Hypothesis
-from dragoman.models.defaults import WIDEST
+from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.lines import to_chunks
-from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.quality import LONG_ENOUGH, is_degenerate, quality_flags, severity
 from dragoman.text.tokenizer import Tokenizer
 
-Search = Callable[[Sequence[Source], DecodingOptions], list[list[Hypothesis]]]
+Search = Callable[[Sequence[Source], Decoding], list[list[Hypothesis]]]
 
 BLOCKED = 3
 """Length of the n-grams that a retry does not repeat."""
@@ -40,7 +39,7 @@ class Found:
 def search_and_retry(
     search: Search,
     sources: Sequence[Source],
-    options: DecodingOptions,
+    options: Decoding,
     src_tokenizer: Tokenizer,
     tgt_tokenizer: Tokenizer,
 ) -> list[Found]:
@@ -94,7 +93,7 @@ def _cut(src: Source, tokenizer: Tokenizer) -> list[Source]:
     ]
 
 
-def _ladder(options: DecodingOptions) -> Iterator[tuple[DecodingOptions, bool]]:
+def _ladder(options: Decoding) -> Iterator[tuple[Decoding, bool]]:
     """The options of each rung, and whether its sources are cut."""
     ngrams = options.no_repeat_ngrams or BLOCKED
     blocked = replace(options, no_repeat_ngrams=ngrams, shortlist=False)

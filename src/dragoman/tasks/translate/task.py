@@ -13,12 +13,12 @@ import torch
 from dragoman.data.checks import corpus_warnings, overlap_warnings
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.decode import schedule
+from dragoman.decoding import TRANSLATING
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import read_config
 from dragoman.models.plan import Planner
-from dragoman.tasks.options import DecodingOptions, with_given
 from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.translate.auto import choose_sizes
 from dragoman.tasks.translate.batches import PairBatch
@@ -106,7 +106,7 @@ def _write_as_long(
     wanted = [len(ids) + 1 for ids in tgt.encode_batch(references)]
     inputs = [[*ids, src.eos_id] for ids in src.encode_batch(sources)]
     device, planner = next(model.parameters()).device, Planner(model, "fp32")
-    for batch in schedule([len(ids) for ids in inputs], DecodingOptions().max_batch_tokens):
+    for batch in schedule([len(ids) for ids in inputs], TRANSLATING.max_batch_tokens):
         longest = max(len(inputs[index]) for index in batch)
         rows = [inputs[index] + [src.pad_id] * (longest - len(inputs[index])) for index in batch]
         source_BS = torch.tensor(rows, device=device)
@@ -128,8 +128,7 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
     translator = Translator.load(model, device=test.device, precision=test.precision).between(
         *test.languages
     )
-    options = with_given(translator.options, test.decoding)
-    results = translator.stream((source for source, _ in pairs), options)
+    results = translator.stream((source for source, _ in pairs), test.decoding)
     translations, seconds = test.read(results, "lines", len(pairs))
     hypotheses = [translation.text for translation in translations]
     scores = evaluate(hypotheses, references, **compared)

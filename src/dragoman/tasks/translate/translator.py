@@ -12,16 +12,16 @@ beside it: on a CPU text and scores are the same bit for bit for any batch size 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain, islice, pairwise
 from typing import Self, overload
 
 from dragoman.decode import Hypothesis, Strategy, run_in_batches, schedule
 from dragoman.decode.shortlist import Shortlist
+from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
-from dragoman.models.defaults import DecodingDefaults
 from dragoman.nn import Arithmetic
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.tasks.lines import (
@@ -35,7 +35,7 @@ from dragoman.tasks.lines import (
     trimmed,
     windows,
 )
-from dragoman.tasks.options import DecodingOptions, extra_processors, with_given
+from dragoman.tasks.options import check_sampling, extra_processors
 from dragoman.tasks.results import Alignment, Scored, Translation, score_each
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
 from dragoman.tasks.translate.preserved import PRESERVED, differences
@@ -63,7 +63,7 @@ class Translator(Loadable):
         src_tokenizer: Tokenizer,
         tgt_tokenizer: Tokenizer,
         *,
-        decoding: DecodingDefaults | None = None,
+        decoding: Decoding | None = None,
         precision: Arithmetic = "fp32",
         shortlist: Callable[[], Shortlist] | None = None,
         published: Published | None = None,
@@ -73,7 +73,6 @@ class Translator(Loadable):
         check_vocabulary("target", tgt_tokenizer, model.output.weight)
         self.src_tokenizer = src_tokenizer if published is None else published.reads
         self.tgt_tokenizer = tgt_tokenizer
-        self.options = DecodingOptions(**asdict(decoding or DecodingDefaults()))
         tgt = tgt_tokenizer
         unused = range(tgt.vocab_size, len(model.output.weight))
         specials = Specials(
@@ -85,8 +84,11 @@ class Translator(Loadable):
             forbidden=(tgt.pad_id, tgt.unk_id, tgt.bos_id, *unused),
         )
         self._published = published
+        layers = [decoding or Decoding()]
         if published is not None:
-            self.options = published.options(self.options)
+            layers = published.layers(*layers)
+        self.options = merged(*layers, TRANSLATING)
+        if published is not None:
             specials = published.specials(specials)
         self._ids = IdTranslator([model], specials, precision, shortlist)
 
@@ -162,7 +164,7 @@ class Translator(Loadable):
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_batch_tokens: int | None = None,
-        options: DecodingOptions | None = None,
+        options: Decoding | None = None,
     ) -> Translation: ...
 
     @overload
@@ -175,7 +177,7 @@ class Translator(Loadable):
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_batch_tokens: int | None = None,
-        options: DecodingOptions | None = None,
+        options: Decoding | None = None,
     ) -> list[Translation]: ...
 
     def translate(  # noqa: PLR0913 -- what differs from call to call has a name
@@ -187,7 +189,7 @@ class Translator(Loadable):
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_batch_tokens: int | None = None,
-        options: DecodingOptions | None = None,
+        options: Decoding | None = None,
     ) -> Translation | list[Translation]:
         """Translate a line, or any number of lines: as many results, in their order.
 
@@ -197,13 +199,9 @@ class Translator(Loadable):
         line begins with (its first sentence, where it is split), one for each line; an empty one
         forces nothing. Scores are those of the rest, given the prefix.
         """
-        given = {
-            "beam_size": beam_size,
-            "n_best": n_best,
-            "length_penalty": length_penalty,
-            "max_batch_tokens": max_batch_tokens,
-        }
-        chosen = with_given(options or self.options, given)
+        given = {"beam_size": beam_size, "n_best": n_best, "length_penalty": length_penalty}
+        given |= {"max_batch_tokens": max_batch_tokens}
+        chosen = merged(Decoding.of(given), options or Decoding(), self.options)
         begun = None if prefix is None else as_texts(prefix)
         found = self._translate(as_texts(text), chosen, begun)
         return found[0] if isinstance(text, str) else found
@@ -211,7 +209,7 @@ class Translator(Loadable):
     def stream(
         self,
         lines: Iterable[str],
-        options: DecodingOptions | None = None,
+        options: Decoding | None = None,
         *,
         prefixes: Iterable[str] | None = None,
         window: int = 4096,
@@ -221,10 +219,11 @@ class Translator(Loadable):
         `prefixes` has what each translation begins with, as `translate` has it. Raises InputError
         as soon as it has fewer than there are lines, and at the end if it has more.
         """
+        chosen = merged(options or Decoding(), self.options)
         begun = None if prefixes is None else iter(prefixes)
         for taken in windows(lines, window):
             some = None if begun is None else list(islice(begun, len(taken)))
-            yield from self._translate(taken, options or self.options, some)
+            yield from self._translate(taken, chosen, some)
         if begun is not None and next(begun, None) is not None:
             raise InputError("There are more prefixes than lines; give one for each line.")
 
@@ -260,16 +259,17 @@ class Translator(Loadable):
                 scored |= zip(batch, found, strict=True)
         return [scored[index] for index in range(len(pairs))]
 
-    def watch(self, src: Ids, options: DecodingOptions, strategy: Strategy) -> list[Hypothesis]:
-        """The n best of a source of ids by a strategy that wraps `options.strategy()`."""
+    def watch(self, src: Ids, options: Decoding, strategy: Strategy) -> list[Hypothesis]:
+        """The n best of a source of ids by a strategy that wraps `strategy_of(options)`."""
         with self._ids.inference():
             return self._ids.search([Source(src)], options, strategy)[0]
 
     # ------------------------------------------------------------ from ids to results
 
     def _translate(
-        self, lines: list[str], options: DecodingOptions, prefixes: list[str] | None = None
+        self, lines: list[str], options: Decoding, prefixes: list[str] | None = None
     ) -> list[Translation]:
+        check_sampling(options)
         if self._published is not None:
             self._published.check_chosen()
         src, tgt = self.src_tokenizer, self.tgt_tokenizer
@@ -282,7 +282,7 @@ class Translator(Loadable):
             sources += [
                 Source(ids, () if n else prefix, text=text) for n, (text, ids) in enumerate(chunks)
             ]
-        options = replace(options, forbidden=(), processors=extra_processors(options, tgt))
+        options = replace(options, forbidden_words=(), processors=extra_processors(options, tgt))
         with self._ids.inference():
             found = search_and_retry(self._search, sources, options, src, tgt)
         in_order = iter(found)
@@ -290,9 +290,7 @@ class Translator(Loadable):
             self._result(line, parts, in_order) for line, parts in zip(lines, parts_of, strict=True)
         ]
 
-    def _search(
-        self, sources: Sequence[Source], options: DecodingOptions
-    ) -> list[list[Hypothesis]]:
+    def _search(self, sources: Sequence[Source], options: Decoding) -> list[list[Hypothesis]]:
         """The n best of each source: of the beam or the samples, by score or by least risk."""
         drawn = [replace(src, draw=n) for src in sources for n in range(options.draws)]
         found = dict(

@@ -22,7 +22,7 @@ SECONDS, BYTES, CHARACTERS = 3, 1 << 30, 1 << 24
 """Most time of a processor, memory, and characters of the text."""
 
 
-class Generation(Extension):
+class GenerationTag(Extension):
     """`{% generation %}` around what an assistant writes: training needs it, a prompt does not."""
 
     tags = {"generation"}  # noqa: RUF012 -- as Jinja declares it
@@ -40,7 +40,7 @@ def render(source: str, marks: Mapping[str, str], variables: Mapping[str, Any]) 
     Each key of `marks` that stands in the template's own text or strings is replaced by its value.
     """
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]
     )
     environment.filters["tojson"] = _to_json
     environment.globals |= {

@@ -13,9 +13,9 @@ from tests.unit.tasks.tiny_generator import (
     with_positions,
 )
 
+from dragoman.decoding import Decoding
 from dragoman.nn import ALiBi, Learned, row_invariant_products
 from dragoman.tasks.generate.generator import Generator
-from dragoman.tasks.options import GenerationOptions
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def generator() -> Generator:
     return make_generator()
 
 
-def changed(generator: Generator, **options: object) -> GenerationOptions:
+def changed(generator: Generator, **options: object) -> Decoding:
     """Its options, some of them changed."""
     return replace(generator.options, **options)  # type: ignore[arg-type]
 
@@ -164,7 +164,7 @@ def test_lengths_are_kept(generator: Generator) -> None:
         for found in generator.generate(PROMPTS, max_tokens=most):
             assert len(found.ids) <= most
             assert (found.stopped == "length") == (len(found.ids) == most)
-    options = changed(generator, min_tokens=9)
+    options = changed(generator, min_length=9)
     assert all(len(found.ids) >= 9 for found in generator.generate(PROMPTS, options=options))
 
 
@@ -183,7 +183,7 @@ def test_rules_against_repetition_reach_the_search(generator: Generator) -> None
 def test_a_full_context_is_said(generator: Generator) -> None:
     """What the model has forgotten is flagged; within the context nothing changes."""
     prompt = " ".join(random_lines(3))
-    options = changed(generator, temperature=0.0, max_tokens=40, min_tokens=40)
+    options = changed(generator, temperature=0.0, max_tokens=40, min_length=40)
     free = generator.generate(prompt, options=options)
     assert free.flags == ()
     wide = generator.generate(prompt, options=replace(options, context=4000))
@@ -197,7 +197,7 @@ def test_learned_positions_bound_the_context() -> None:
     """Such a model goes on for ever all the same, with what it has places for."""
     generator = make_generator(config=with_positions(Learned(max_length=16)))
     assert generator.context == 16
-    found = generator.generate("the cat " * 20, options=changed(generator, min_tokens=12))
+    found = generator.generate("the cat " * 20, options=changed(generator, min_length=12))
     assert found.flags == ("context_cut",)
     assert make_generator(replace(DEFAULTS, context=9)).context == 9
     assert make_generator(config=with_positions(ALiBi())).context is None

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 from tests.processors import needs_independent_rows
+from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import (
     DECODING,
     make_config,
@@ -16,8 +17,7 @@ from tests.unit.tasks.tiny import (
 )
 
 from dragoman.decode import Hypothesis
-from dragoman.models.defaults import WIDEST
-from dragoman.tasks.options import DecodingOptions
+from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.quality import SEVERITIES, severity
@@ -48,19 +48,19 @@ CUT = hypothesis("the tree", limit=True)
 class Stub:
     """A search that answers as told, and notes what it was asked."""
 
-    answer: Callable[[str, DecodingOptions], Hypothesis]
-    asked: list[tuple[list[str], DecodingOptions]] = field(default_factory=list)
+    answer: Callable[[str, Decoding], Hypothesis]
+    asked: list[tuple[list[str], Decoding]] = field(default_factory=list)
 
-    def search(self, sources: Sequence[Source], options: DecodingOptions) -> list[list[Hypothesis]]:
+    def search(self, sources: Sequence[Source], options: Decoding) -> list[list[Hypothesis]]:
         """The answers, one for each source."""
         texts = [TOKENIZER.decode(src.ids) for src in sources]
         self.asked.append((texts, options))
         return [[self.answer(text, options)] for text in texts]
 
-    def retried(self, *texts: str, options: DecodingOptions | None = None) -> list[Found]:
+    def retried(self, *texts: str, options: Decoding | None = None) -> list[Found]:
         """What the ladder makes of it."""
         sources = [Source(TOKENIZER.encode(text), text=text) for text in texts]
-        options = options or DecodingOptions()
+        options = options or translating()
         return search_and_retry(self.search, sources, options, TOKENIZER, TOKENIZER)
 
 
@@ -69,24 +69,22 @@ def test_nothing_is_searched_again_without_need() -> None:
     well = Stub(lambda text, _: hypothesis(text))
     assert not any(found.retried for found in well.retried(GOOD, LONG))
     looping = Stub(lambda *_: LOOP)
-    (kept,) = looping.retried(LONG, options=DecodingOptions(retry=False))
+    (kept,) = looping.retried(LONG, options=translating(retry=False))
     assert kept.n_best == ([LOOP],)
     assert len(well.asked) == len(looping.asked) == 1
 
 
 def test_the_first_rung_that_helps_is_taken() -> None:
     """Blocked n-grams, then a wider beam, then the parts; only what failed is asked again."""
-    options = DecodingOptions(beam_size=4)
-    rungs: list[Callable[[str, DecodingOptions], bool]] = [
+    options = translating(beam_size=4)
+    rungs: list[Callable[[str, Decoding], bool]] = [
         lambda _, chosen: chosen.no_repeat_ngrams == 3,
         lambda _, chosen: chosen.beam_size == 8,
         lambda text, _: text != LONG,
     ]
     for number, helps in enumerate(rungs, start=1):
 
-        def answer(
-            text: str, chosen: DecodingOptions, helps: Callable[..., bool] = helps
-        ) -> Hypothesis:
+        def answer(text: str, chosen: Decoding, helps: Callable[..., bool] = helps) -> Hypothesis:
             return hypothesis(text) if text == GOOD or helps(text, chosen) else LOOP
 
         stub = Stub(answer)
@@ -104,14 +102,14 @@ def test_what_the_user_set_stays() -> None:
     share any beam equally.
     """
     stub = Stub(lambda *_: LOOP)
-    stub.retried(LONG, options=DecodingOptions(no_repeat_ngrams=2, beam_size=WIDEST, n_best=2))
+    stub.retried(LONG, options=translating(no_repeat_ngrams=2, beam_size=WIDEST, n_best=2))
     assert [len(texts) > 1 for texts, _ in stub.asked] == [False, True]
     assert all(chosen.no_repeat_ngrams == 2 for _, chosen in stub.asked)
     stub.asked.clear()
-    stub.retried(GOOD[:7], options=DecodingOptions(beam_size=1))
+    stub.retried(GOOD[:7], options=translating(beam_size=1))
     assert [chosen.beam_size for texts, chosen in stub.asked if texts] == [1, 1, 5]
     stub.asked.clear()
-    stub.retried(GOOD[:7], options=DecodingOptions(beam_size=2, beam_groups=2))
+    stub.retried(GOOD[:7], options=translating(beam_size=2, beam_groups=2))
     assert [chosen.beam_size for texts, chosen in stub.asked if texts] == [2, 2, 4]
 
 

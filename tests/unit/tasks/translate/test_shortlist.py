@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import make_tokenizer, random_lines, save_translator
 
 import dragoman
 from dragoman.decode.shortlist import Shortlist
 from dragoman.errors import InputError
-from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.shortlist import (
     FILE,
     _translation_table,
@@ -84,7 +84,7 @@ def test_a_folder_keeps_it(tmp_path: Path) -> None:
     translator = dragoman.load(folder)
     lines = random_lines(5)
     with pytest.raises(InputError, match=r"has no shortlist; learn one .* dragoman shortlist"):
-        translator.translate(lines, options=DecodingOptions(shortlist=True))
+        translator.translate(lines, options=translating(shortlist=True))
     ids = TOKENIZER.encode_batch(lines)
     learnt = learn_shortlist(list(zip(ids, reversed(ids), strict=True)), 5, BOTH)
     save_shortlist(learnt, folder, BOTH)
@@ -92,7 +92,7 @@ def test_a_folder_keeps_it(tmp_path: Path) -> None:
     read = load_shortlist(folder, BOTH)
     for array in Shortlist.__dataclass_fields__:
         assert np.array_equal(getattr(read, array), getattr(learnt, array))
-    options = DecodingOptions(beam_size=2, shortlist=True, retry=False, split_sentences=False)
+    options = translating(beam_size=2, shortlist=True, retry=False, split_sentences=False)
     for line, found in zip(lines, translator.translate(lines, options=options), strict=True):
         allowed = TOKENIZER.tokens(learnt.of(TOKENIZER.encode(line)))
         assert set(found.tokens) <= set(allowed)

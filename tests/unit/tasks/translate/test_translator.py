@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors import needs_independent_rows
+from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import (
     DECODING,
     make_config,
@@ -19,13 +20,12 @@ from tests.unit.tasks.tiny import (
 )
 
 from dragoman.decode import Beam, Forbid, Limits, Model, search
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
-from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.plan import Planner
 from dragoman.models.plan.products import can_pack
 from dragoman.nn import Arithmetic, Learned, row_invariant_products
 from dragoman.tasks.lines import is_blank
-from dragoman.tasks.options import DecodingOptions
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.sentences import sentences_of
 
@@ -145,7 +145,7 @@ def test_a_long_line_is_translated_in_chunks(translator: Translator) -> None:
 def test_a_line_of_twenty_thousand_words(translator: Translator) -> None:
     """It takes its time, no more: one line, with the flag."""
     line = " ".join(Random(0).choices(WORDS_WITH_STOPS, k=20_000))
-    options = DecodingOptions(
+    options = translating(
         beam_size=1,
         max_length_factor=0,
         max_length_constant=2,
@@ -171,7 +171,7 @@ def test_n_best_come_in_order_and_differ(translator: Translator) -> None:
 
 def test_the_limit_of_length_is_flagged(translator: Translator) -> None:
     """A translation that was cut says so; one that ended by itself does not."""
-    options = DecodingOptions(
+    options = translating(
         beam_size=1,
         max_length_factor=0,
         max_length_constant=1,
@@ -247,7 +247,7 @@ def test_a_single_learned_position_has_no_room_for_a_source() -> None:
 
 def test_a_least_length_is_kept(translator: Translator) -> None:
     """No translation is shorter, also where the model would rather say nothing."""
-    options = DecodingOptions(beam_size=2, min_length=7, max_length_factor=0)
+    options = translating(beam_size=2, min_length=7, max_length_factor=0)
     found = translator.translate(random_lines(5), options=options)
     assert all(len(t.tokens) >= 7 for t in found)
 
@@ -331,7 +331,7 @@ def test_a_model_goes_on_learning_after_a_long_translation() -> None:
     """Tables that grew while translating serve training too."""
     tokenizer = make_tokenizer()
     model = make_model(make_config(tokenizer)).train()
-    options = DecodingOptions(beam_size=1, min_length=300, max_length_constant=301)
+    options = translating(beam_size=1, min_length=300, max_length_constant=301)
     Translator(model, tokenizer, tokenizer).translate("the cat", options=options)
     ids_BL = torch.full((1, 290), 5)
     model(ids_BL, ids_BL).sum().backward()
@@ -351,8 +351,8 @@ def test_bf16_translates_too() -> None:
 
 def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
     """By name before options before the folder's."""
-    translator = make_translator(DecodingDefaults(beam_size=2, max_src_tokens=9))
-    assert asdict(translator.options) == asdict(DecodingOptions(beam_size=2, max_src_tokens=9))
+    translator = make_translator(Decoding(beam_size=2, max_src_tokens=9))
+    assert asdict(translator.options) == asdict(translating(beam_size=2, max_src_tokens=9))
     line = "the cat sees a dog"
     assert translator.translate(line) == translator.translate(line, options=translator.options)
     assert len(translator.translate(line, n_best=2).alternatives) == 1

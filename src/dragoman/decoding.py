@@ -1,0 +1,331 @@
+"""The options of decoding: each is declared here, once, with its type, its range and its sentence.
+
+    Decoding(beam_size=4, no_repeat_ngrams=3)
+
+An option is UNSET until somebody sets it: the publisher of a model, its folder or the recipe, a
+call. `merged` puts these layers over the defaults of a task, which also say which options the task
+has. The command line, its help, the reference of a recipe's keys and what a model folder stores are
+made of the fields.
+
+    merged(call, folder, TRANSLATING)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Literal, Self
+
+from dragoman.errors import InputError
+from dragoman.ranges import (
+    UNSET,
+    BelowOne,
+    Count,
+    Index,
+    NonNegative,
+    Positive,
+    Range,
+    check_ranges,
+)
+
+WIDEST = 1000
+"""Most hypotheses of a beam: each step ranks their square."""
+
+LONGEST_TEXT = 20_000_000
+"""Most tokens of a text; the longest published contexts have 10 million."""
+
+BeamSize = Annotated[
+    int,
+    Range(
+        least=1,
+        most=WIDEST,
+        why="each step of the search ranks its square, and beams of 4 to 10 are usual",
+    ),
+]
+Context = Annotated[int, Range(least=2, most=LONGEST_TEXT)]
+Tokens = Annotated[
+    int,
+    Range(least=1, most=LONGEST_TEXT, why="the longest published contexts have 10 million tokens"),
+]
+"""A number of tokens of one text."""
+Alpha = Annotated[
+    float, Range(least=0, most=10, why="it is an exponent of the length, usually 0 to 2")
+]
+"""The exponent of a length penalty."""
+DIVERSITY = 0.5
+Diversity = Annotated[
+    float, Range(least=0, most=1000, why="it is subtracted from log-probabilities")
+]
+TopP = Annotated[float, Range(above=0, most=1)]
+LengthNorm = Literal["gnmt", "power"]
+"""What a beam divides sums of log-probabilities by: `((5 + n) / 6) ** alpha`, or `n ** alpha`."""
+EarlyStopping = Literal["estimate", "full", "never"]
+"""When a beam by `n ** alpha` is finished, once it has `beam_size` complete hypotheses: if the best
+open one would score less by ending now; at once; or if it would even at the greatest length."""
+
+
+NO_FLAG = {"flag": None}
+"""Of an option that the command line does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Decoding:
+    """How to decode. A field that nobody set is UNSET.
+
+    A text that reaches the greatest length ends there; a translation has the flag "max_length".
+    """
+
+    beam_size: BeamSize = UNSET
+    """Beam size: number of hypotheses kept at each step; 1 is greedy search."""
+    n_best: Count = field(
+        default=UNSET,
+        metadata={
+            "help": "Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best "
+            "first."
+        },
+    )
+    """Number of translations to return for each line."""
+    beam_groups: Count = UNSET
+    """Cut the beam into groups, each of which avoids the tokens of those before it."""
+    diversity: Diversity = UNSET
+    """Log-probability that a token loses for each group before that took it in the same step;
+    0.5 by default."""
+    mbr: Annotated[int, Range(least=0, most=WIDEST, why="each is compared with all")] = UNSET
+    """Choose among this many hypotheses or samples by minimum Bayes risk, with chrF as the
+    similarity; 0 takes the best score."""
+    length_penalty: Alpha = UNSET
+    """Exponent of the length penalty; larger values favour longer texts."""
+    length_norm: LengthNorm = field(default=UNSET, metadata=NO_FLAG)
+    """Length penalty: `((5 + n) / 6) ** alpha` ("gnmt"), or `n ** alpha` ("power") as in the beam
+    search of Hugging Face."""
+    early_stopping: EarlyStopping = field(default=UNSET, metadata=NO_FLAG)
+    """When a beam by "power" is finished."""
+    renormalize: bool = field(default=UNSET, metadata=NO_FLAG)
+    """Renormalize after processors, in a beam by "power"; other searches always do."""
+    max_tokens: Tokens = UNSET
+    """Maximum number of tokens to generate."""
+    count_prompt: bool = field(default=UNSET, metadata=NO_FLAG)
+    """Whether max_tokens includes the tokens of the prompt (`max_length` of Hugging Face); at
+    least one token is generated."""
+    max_length_factor: NonNegative = field(default=UNSET, metadata=NO_FLAG)
+    """Maximum length of a translation: factor * (source tokens) + constant."""
+    max_length_constant: Tokens = field(default=UNSET, metadata=NO_FLAG)
+    """The constant of that sum, for short lines."""
+    min_length: Index = UNSET
+    """Minimum number of tokens of the text."""
+    repetition_penalty: Positive = UNSET
+    """Values above 1 make tokens less likely that the text (or its prompt) already has."""
+    no_repeat_ngrams: Index = UNSET
+    """Never repeat an n-gram of this length; 0 allows repetition."""
+    temperature: NonNegative = UNSET
+    """Sampling temperature: 0 is greedy or beam search, 1 samples from the model's distribution."""
+    top_k: Count | None = UNSET
+    """Sample only from the k most likely tokens."""
+    top_p: TopP = UNSET
+    """Nucleus sampling: sample from the fewest tokens with this total probability."""
+    min_p: BelowOne = UNSET
+    """Sample only tokens at least this fraction as likely as the top one."""
+    seed: Index = UNSET
+    """Random seed of sampling: 0 by default in translating; `generate` and `chat` draw one and
+    print it."""
+    stop: tuple[str, ...] = field(
+        default=UNSET, metadata={"help": "Stop before this string; may be repeated."}
+    )
+    """Stop before the first of these strings."""
+    forbidden_words: tuple[str, ...] = field(default=UNSET, metadata=NO_FLAG)
+    """Words that a text never has, each as it is spelled here and as the tokenizer cuts it, at the
+    beginning of a word or inside one."""
+    processors: tuple[Callable[[Any, Any], Any], ...] = field(
+        default=UNSET, metadata={"flag": None, "python": True}
+    )
+    """Further changes to the logits of each step, applied in this order (`dragoman.decode`)."""
+    shortlist: bool = UNSET
+    """Write only tokens that the folder's shortlist has for the words of the source: faster."""
+    split_sentences: bool | None = field(
+        default=UNSET,
+        metadata={
+            "flag": "--no-split",
+            "help": "Translate each line as one text, even if it has several sentences.",
+        },
+    )
+    """Translate the sentences of a line one by one. A folder that training writes says so unless
+    its texts have several sentences to a line; a folder that does not say is taken to."""
+    retry: bool = field(
+        default=UNSET,
+        metadata={
+            "flag": "--no-retry",
+            "help": "Do not search again where a translation loops, is empty or reaches its limit.",
+        },
+    )
+    """Search again where a translation loops, reaches its greatest length or is empty."""
+    max_src_tokens: Tokens = field(default=UNSET, metadata=NO_FLAG)
+    """Maximum number of source tokens; a longer sentence is translated in chunks."""
+    context: Context | None = field(default=UNSET, metadata=NO_FLAG)
+    """Maximum number of tokens that the model sees at once; that of training by default."""
+    max_batch_tokens: Count = UNSET
+    """Maximum number of tokens per batch; fewer need less memory."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a value out of range, and for values that exclude each other."""
+        check_ranges(self)
+        given = self.given()
+        words = given.get("forbidden_words", ())
+        if isinstance(words, str) or not all(word.strip() for word in words):
+            raise InputError(
+                f"forbidden_words is {words!r}; give a tuple of words, none of them blank"
+            )
+        if not all(given.get("stop", ())):
+            raise InputError("a stop string is empty; it would end every text at its beginning")
+        if given.get("shortlist") and (words or given.get("processors")):
+            raise InputError(
+                "forbidden_words and processors see the whole vocabulary, a shortlist only a part "
+                "of it; leave out one of them"
+            )
+        if given.get("beam_groups") == 1 and given.get("diversity", DIVERSITY) != DIVERSITY:
+            raise InputError(
+                f"diversity is {self.diversity} with beam_groups 1, where nothing differs; set "
+                "beam_groups above 1, or leave diversity out"
+            )
+        if given.get("mbr"):
+            _check_at_most(given, "n_best", "mbr")
+        if "temperature" in given:
+            _check_beam(given)
+
+    def __repr__(self) -> str:
+        """Show the options that are set."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        shown = [f"{name}={value!r}" for name, value in found.items() if value is not UNSET]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the options of these values; those that are None stay unset."""
+        return cls(**{name: value for name, value in values.items() if value is not None})
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that are set, by name; another field of a subclass is none."""
+        options = (each.name for each in fields(self) if each.default is UNSET)
+        found = {name: getattr(self, name) for name in options}
+        return {name: value for name, value in found.items() if value is not UNSET}
+
+    @property
+    def draws(self) -> int:
+        """How often each sentence is searched: once for each translation that is sampled."""
+        return (self.mbr or self.n_best) if self.temperature > 0 else 1
+
+    def new_tokens(self, prompt: int) -> int:
+        """Maximum number of tokens to generate after a prompt of so many tokens."""
+        return max(1, self.max_tokens - prompt) if self.count_prompt else self.max_tokens
+
+    def prompt_room(self, context: int | None) -> int | None:
+        """Most tokens of a prompt that leave room for an answer; None if nothing bounds them.
+
+        Where one limit is of both, half of it.
+        """
+        if self.count_prompt:
+            return min(context or self.max_tokens, self.max_tokens) // 2
+        return context and context - self.max_tokens
+
+
+def _check_at_most(given: Mapping[str, Any], name: str, bound: str) -> None:
+    """Raise InputError for an option that is greater than another, where both are set."""
+    if name in given and bound in given and given[name] > given[bound]:
+        raise InputError(
+            f"{name} is {given[name]} with {bound} {given[bound]}; it must be at most {bound}"
+        )
+
+
+def _check_beam(given: Mapping[str, Any]) -> None:
+    """Raise InputError for a beam while sampling, and for sizes of a beam that do not fit."""
+    beam_size, groups = given.get("beam_size", 1), given.get("beam_groups", 1)
+    if (temperature := given["temperature"]) > 0:
+        for name, value in {"beam_size": beam_size, "beam_groups": groups}.items():
+            if value > 1:
+                raise InputError(
+                    f"{name} is {value} with temperature {temperature}; beam search does not "
+                    f"sample: set temperature to 0, or {name} to 1"
+                )
+        return
+    _check_at_most(given, "n_best", "beam_size")
+    _check_at_most(given, "mbr", "beam_size")
+    if beam_size % groups:
+        raise InputError(
+            f"beam_size is {beam_size} with beam_groups {groups}; it must be a multiple of "
+            "beam_groups"
+        )
+
+
+def merged(*layers: Decoding) -> Decoding:
+    """Return the options of all layers; what an earlier one sets goes before the later ones.
+
+    The last layer has the defaults of a task: an option that it leaves unset is none of the task's.
+    A layer that samples searches without a beam unless it sets one, and `max_tokens` of a layer
+    counts generated tokens unless it says otherwise. Raises InputError for an option that the task
+    does not have, and for options that exclude each other.
+    """
+    values = layers[-1].given()
+    for layer in reversed(layers[:-1]):
+        given = layer.given()
+        if unknown := next((name for name in given if name not in values), None):
+            raise InputError(
+                f"{unknown} is no option of this task; its options are {', '.join(values)}"
+            )
+        if given.get("temperature"):
+            given = {name: 1 for name in ("beam_size", "beam_groups") if name in values} | given
+        if "max_tokens" in given:
+            given = {"count_prompt": False} | given
+        values |= given
+    return type(layers[-1])(**values)
+
+
+TRANSLATING = Decoding(
+    beam_size=5,
+    n_best=1,
+    beam_groups=1,
+    diversity=DIVERSITY,
+    mbr=0,
+    length_penalty=1.0,
+    length_norm="gnmt",
+    early_stopping="estimate",
+    renormalize=False,
+    max_length_factor=2.0,
+    max_length_constant=20,
+    min_length=0,
+    repetition_penalty=1.0,
+    no_repeat_ngrams=0,
+    temperature=0.0,
+    top_k=None,
+    top_p=1.0,
+    min_p=0.0,
+    seed=0,
+    forbidden_words=(),
+    processors=(),
+    shortlist=False,
+    split_sentences=None,
+    retry=True,
+    max_src_tokens=256,
+    max_batch_tokens=4096,
+)
+"""The options of translating, and their defaults."""
+
+GENERATING = Decoding(
+    beam_size=1,
+    length_penalty=1.0,
+    length_norm="gnmt",
+    early_stopping="estimate",
+    renormalize=False,
+    max_tokens=256,
+    count_prompt=False,
+    min_length=0,
+    repetition_penalty=1.0,
+    no_repeat_ngrams=0,
+    temperature=0.8,
+    top_k=None,
+    top_p=1.0,
+    min_p=0.0,
+    seed=0,
+    stop=(),
+    forbidden_words=(),
+    processors=(),
+    context=None,
+    max_batch_tokens=16384,
+)
+"""The options of generating, and their defaults."""

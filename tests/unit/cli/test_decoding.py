@@ -1,0 +1,68 @@
+"""The command line's options of decoding are the fields of the options."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dragoman.cli.decoding import decoding_options, flags_of
+from dragoman.decoding import TRANSLATING, Decoding, merged
+from dragoman.ranges import UNSET, Probability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Wider(Decoding):
+    """The options, and one more."""
+
+    typical_mass: Probability = UNSET
+    """Sample tokens of typical information only."""
+
+
+TASK = Wider(**TRANSLATING.given(), typical_mass=1.0)
+
+
+def run(*words: str) -> Any:  # noqa: ANN401 -- what the runner returns
+    """Call a verb with options of that task; it prints what it was given."""
+    app = typer.Typer()
+
+    @app.command()
+    @decoding_options(TASK)
+    def verb(*, decoding: Decoding, loud: bool = False) -> None:
+        typer.echo(repr((decoding, loud)))
+
+    return CliRunner().invoke(app, list(words))
+
+
+def test_an_option_of_another_package_is_on_the_command_line() -> None:
+    """Declared once: its flag, its sentence, its value over the task's default."""
+    told = run("--help").output
+    assert all(word in told for word in ("--typical-mass", "<float>", "typical", "information"))
+    assert run("--typical-mass", "0.5", "--loud").output == "(Wider(typical_mass=0.5), True)\n"
+    assert merged(Wider(typical_mass=0.5), TASK).given()["typical_mass"] == 0.5
+    assert flags_of(TASK, Wider(typical_mass=0.5))["--typical-mass"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        ([], {}),
+        (["--no-retry", "--no-split"], {"retry": False, "split_sentences": False}),
+        (["--shortlist"], {"shortlist": True}),
+        (["--seed", "0", "--temperature", "0"], {"seed": 0, "temperature": 0.0}),
+    ],
+)
+def test_what_is_not_given_is_unset(words: list[str], given: dict[str, object]) -> None:
+    """A switch turns its option to what the default is not; 0 is a value."""
+    assert run(*words).output == f"{(Wider(**given), False)!r}\n"  # type: ignore[arg-type]
+
+
+def test_flags_tell_what_was_given() -> None:
+    """By their names on the command line; None for the others."""
+    found = flags_of(TRANSLATING, Decoding(beam_size=2, retry=False))
+    assert {name: value for name, value in found.items() if value is not None} == {
+        "--beam-size": 2,
+        "--no-retry": False,
+    }
+    assert "--processors" not in found
