@@ -44,7 +44,6 @@ def chat(  # noqa: PLR0913 -- the options of the verb
     given = {
         "max_tokens": max_tokens,
         "temperature": temperature,
-        "beam_size": 1 if temperature else None,
         "top_p": top_p,
         "seed": secrets.randbelow(1_000_000) if seed is None else seed,
     }

@@ -94,7 +94,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         "min_p": min_p,
         "seed": secrets.randbelow(1_000_000) if seed is None else seed,
         "stop": tuple(_unescape(string) for string in stop or ()),
-        "beam_size": 1 if beam_size is None and temperature else beam_size,  # who samples has none
+        "beam_size": beam_size,
         "repetition_penalty": repetition_penalty,
         "no_repeat_ngrams": no_repeat_ngrams,
         "max_batch_tokens": max_batch_tokens,

@@ -304,9 +304,12 @@ OptionsT = TypeVar("OptionsT", DecodingOptions, GenerationOptions)
 def with_given(options: OptionsT, given: Mapping[str, Any]) -> OptionsT:
     """Return the options with those values in place of their own that are not None.
 
-    A `max_tokens` that is given counts generated tokens only.
+    A `max_tokens` that is given counts generated tokens only, and a `temperature` switches off the
+    beam unless `beam_size` is given too.
     """
     chosen = {name: value for name, value in given.items() if value is not None}
     if "max_tokens" in chosen:
         chosen.setdefault("count_prompt", False)
+    if chosen.get("temperature"):
+        chosen.setdefault("beam_size", 1)
     return replace(options, **chosen)

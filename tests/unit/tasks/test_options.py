@@ -16,7 +16,7 @@ from dragoman.errors import InputError
 from dragoman.models.defaults import WIDEST
 from dragoman.tasks.encoders import NoisyBatchConfig
 from dragoman.tasks.generate.batches import PackConfig
-from dragoman.tasks.options import DecodingOptions, GenerationOptions
+from dragoman.tasks.options import DecodingOptions, GenerationOptions, with_given
 from dragoman.tasks.pretrain.batches import MaskConfig
 
 BATCHES = (BatchConfig, PackConfig, NoisyBatchConfig)
@@ -83,6 +83,16 @@ def test_a_beam_that_nobody_would_wait_for_is_refused(
     too_wide = f"beam_size is {WIDEST + 1}; it must be at least 1 and at most {WIDEST}"
     with pytest.raises(InputError, match=too_wide):
         options(beam_size=WIDEST + 1, **greedy)
+
+
+@pytest.mark.parametrize(
+    "options", [DecodingOptions(), GenerationOptions(temperature=0, beam_size=4)]
+)
+def test_sampling_that_is_asked_for_has_no_beam(options: Any) -> None:  # noqa: ANN401 -- either
+    """Whatever beam a folder has; one that is asked for as well is refused."""
+    assert with_given(options, {"temperature": 0.7}).beam_size == 1
+    with pytest.raises(InputError, match="beam_size is 4 with temperature"):
+        with_given(options, {"temperature": 0.7, "beam_size": 4})
 
 
 @pytest.mark.parametrize("options", [DecodingOptions, GenerationOptions])
