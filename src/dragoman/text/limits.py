@@ -54,4 +54,4 @@ def longest_replacement(charsmap: bytes) -> int:
     The map is the size of a trie (4 bytes), the trie, and the texts, each with a zero after it.
     """
     texts = charsmap[4 + int.from_bytes(charsmap[:4], "little") :]
-    return max(1, *map(len, texts.split(b"\0")))
+    return max(map(len, texts.split(b"\0"))) or 1
