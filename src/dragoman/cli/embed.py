@@ -19,7 +19,8 @@ from dragoman.cli.output import (
     option,
     to_json,
 )
-from dragoman.cli.pipes import progress_of, say
+from dragoman.cli.pipes import say
+from dragoman.cli.progress import progress_of
 from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
 from dragoman.files.writing import replacing
