@@ -13,8 +13,10 @@ import torch
 from tests.foreign_folders import FAMILIES, SENTENCES, noisy, without_special
 
 import dragoman
+from dragoman.cli.inspect_text import Choices, inspect_folder
 from dragoman.data.batches import BatchConfig
 from dragoman.data.tagged import TaggedLayout, load_tagged
+from dragoman.tasks.folders import read_folder
 from dragoman.tasks.lines import one_line
 from dragoman.tasks.tag.batches import NO_TAG, tag_batches
 from dragoman.tasks.tag.tagger import Tagger
@@ -166,6 +168,22 @@ def test_a_tagger_reads_as_its_class(name: str, tmp_path: Path) -> None:
             probability, tag = given[covering[0]].max(-1) if covering else (0.0, None)
             assert word.tag == ("O" if tag is None else LABELS[int(tag)])
             assert word.probability == pytest.approx(float(probability), rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", TAGGERS)
+def test_inspect_shows_what_a_tagger_reads(name: str, tmp_path: Path) -> None:
+    """The ids of the whole text, and each word's tag where the tagger has it."""
+    _, _, tagger = make_tagger(tmp_path, name)
+    folder, text = read_folder(tmp_path, device="cpu"), f"{LINES[0]} \u064e {HARD[0]}"
+    looked, tagged = inspect_folder(folder, text, Choices()), tagger.tag(text)
+    places = [(word.start, word.end) for word in tagged.words]
+    ((ids, starts),) = tagger.tokenizer.encode_words([text], [places])
+    assert looked.src.tokens[1:-1] == tuple(tagger.tokenizer.tokens(ids))
+    assert looked.prediction is not None
+    shown = looked.prediction.tags[1:-1]
+    for word, start in zip(tagged.words, starts, strict=True):
+        assert start is None or shown[start] == word.tag
+    assert sum(tag is not None for tag in shown) == len({*starts} - {None})
 
 
 @pytest.mark.parametrize("name", TAGGERS)

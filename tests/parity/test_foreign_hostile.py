@@ -109,6 +109,15 @@ def test_settings_without_an_end_are_refused(case: str, tmp_path: Path) -> None:
         read(folder)
 
 
+def test_a_truth_value_in_place_of_an_id_is_a_number(tmp_path: Path) -> None:
+    """As in transformers; as an index it would choose all tokens."""
+    folder = make(tmp_path / "theirs", "gpt2")
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": True}))
+    published = read(folder).config.published
+    assert published is not None
+    assert [type(id_) for id_ in published.ends] == [int]
+
+
 def test_positions_without_an_end_are_refused(tmp_path: Path) -> None:
     """A source of 10^12 tokens is none."""
     folder = make(tmp_path / "theirs", "llama")

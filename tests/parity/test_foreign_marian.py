@@ -1,7 +1,9 @@
 """Marian's own folder, `model.npz` and its files: the texts of its folder of Hugging Face."""
 
 import json
+import os
 import shutil
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -175,6 +177,17 @@ def test_arrays_of_another_kind_are_refused(case: str, tmp_path: Path) -> None:
     change, message = CHANGED[case]
     PACK.get(case, np.savez)(path, **arrays | change(arrays))
     with pytest.raises(InputError, match=message):
+        read_folder(tmp_path / "own", device="cpu")
+
+
+def test_a_pipe_in_place_of_the_arrays_is_refused(tmp_path: Path) -> None:
+    """Nobody waits for what somebody may never write to it."""
+    model = their_folder(tmp_path / "theirs")
+    path = own_folder(tmp_path / "own", model, tmp_path / "theirs") / "model.npz"
+    path.unlink()
+    os.mkfifo(path)
+    threading.Thread(target=path.write_bytes, args=(b"",), daemon=True).start()  # whoever waits
+    with pytest.raises(InputError, match=r"model\.npz is not a regular file"):
         read_folder(tmp_path / "own", device="cpu")
 
 

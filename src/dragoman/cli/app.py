@@ -34,7 +34,7 @@ from dragoman.cli.pipes import say
 from dragoman.cli.score import score
 from dragoman.cli.shortlist import shortlist
 from dragoman.cli.train import train
-from dragoman.errors import DragomanError, InputError, is_out_of_memory, nearest
+from dragoman.errors import DragomanError, InputError, escaped, is_out_of_memory, nearest
 
 VERBS = (
     *(demo, train, translate, generate, chat, classify, tag, embed),
@@ -60,7 +60,7 @@ EXTRA = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)$", re.DOTALL
 
 def run(given: Sequence[str]) -> None:
     """Run the command line and exit. `--quiet` may come before or after the verb."""
-    warnings.showwarning = lambda message, *_: say(f"dragoman: {message}")
+    warnings.showwarning = lambda message, *_: say(f"dragoman: {escaped(str(message))}")
     end = given.index("--") if "--" in given else len(given)
     given = [*sorted(given[:end], key=lambda word: word != "--quiet"), *given[end:]]
     try:

@@ -103,16 +103,18 @@ def _recipe(texts: Path, model: Path, settings: Sequence[str]) -> "RunRecipe":
 def _with_more_time(recipe: "RunRecipe", model: Path) -> "RunRecipe | None":
     """The recipe, with more minutes where an earlier demo had too few; None if it is trained."""
     from dragoman.train.checkpoint import checkpoints, read_state
-    from dragoman.train.runfolder import RunFolder
+    from dragoman.train.runfolder import FINISHED, RunFolder
 
     config, folder = recipe.train, RunFolder(model)
-    if not (folder.training / "finished.json").exists():
+    if not (folder.training / FINISHED).exists():
         return recipe
-    progress = read_state(checkpoints(folder.checkpoints)[-1]).progress
-    if config.max_steps is None or config.max_minutes is None or progress.step >= config.max_steps:
+    saved = checkpoints(folder.checkpoints)
+    if not saved or config.max_steps is None or config.max_minutes is None:
         return None
+    progress = read_state(saved[-1]).progress
     minutes = config.max_minutes + progress.seconds / 60
-    return replace(recipe, train=replace(config, max_minutes=minutes))
+    more = replace(recipe, train=replace(config, max_minutes=minutes))
+    return more if progress.step < config.max_steps else None
 
 
 def _train(recipe: "RunRecipe", console: "Console") -> None:

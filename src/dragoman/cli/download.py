@@ -14,13 +14,6 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import rename_durably
 from dragoman.wording import short
 
-FILES = frozenset((
-    "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
-    "special_tokens_map.json", "added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt",
-    "merges.txt", "source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model",
-    "tokenizer.model", "chat_template.jinja", "README.md", "LICENSE", "LICENSE.md", "LICENSE.txt",
-))  # fmt: skip
-"""What loading reads beside the weights, and what says who may use them."""
 SAFE = re.compile(r"model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json")
 BIN = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin|pytorch_model\.bin\.index\.json")
 """Weights as safetensors, and as `torch.save` writes them: one file, or shards with their index."""
@@ -60,6 +53,8 @@ def download(
         raise InputError(
             "dragoman download needs huggingface_hub: pip install 'dragoman[download]'."
         ) from error
+    from dragoman.models.foreign.origin import KEPT, POOLING
+
     out = out or Path(name.rpartition("/")[2] or name)
     if out.exists() or out.is_symlink():
         raise InputError(f"{out} exists; choose another folder.")
@@ -70,7 +65,10 @@ def download(
     )  # OSError, and of its HTTP client
     try:
         info = hub.model_info(name, files_metadata=True)
-        weights, beside = _choose_weights(hub, name, info), _sizes(info, FILES.__contains__)
+        weights, beside = (
+            _choose_weights(hub, name, info),
+            _sizes(info, {*KEPT, POOLING}.__contains__),
+        )
         sizes = {**beside, **weights.sizes}
         licence = getattr(info.card_data, "license", None) or "not stated: ask its publisher"
         say(f"{name}: {short(sum(sizes.values()))}B in {len(sizes)} files, licence {licence}.")

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +20,7 @@ from dragoman.cli.output import (
     to_json,
 )
 from dragoman.cli.pipes import say
+from dragoman.cli.progress import progress_of
 from dragoman.cli.verify import Verify, check
 from dragoman.errors import InputError
 from dragoman.files.writing import replacing
@@ -64,21 +64,27 @@ def embed(  # noqa: PLR0913 -- the options of the verb
         sizes = {"max_batch_tokens": max_batch_tokens, "window": given.window}
         results = embedder.stream(given.rest, **sizes)
         if array and output is not None:
-            _save(results, embedder.dim, output)
+            with progress_of(results, "lines", share=given.share, quiet=given.typed) as shown:
+                _save(shown, embedder.dim, output)
         else:
             given.write(results, to_json if as_json else _as_text, _counted)
 
 
 def _save(results: "Iterable[Embedding]", dim: int, output: Path) -> None:
-    """Write all vectors to one NumPy array."""
+    """Write all vectors to one NumPy array, which grows in memory as they come."""
     import numpy as np
 
-    found = list(results)
-    vectors = np.array([result.vector for result in found], np.float32).reshape(-1, dim)
+    counts = Counter[str]()
+
+    def take(result: "Embedding") -> "np.ndarray":
+        counts.update(_counted(result))
+        return result.vector
+
+    vectors = np.fromiter(map(take, results), np.dtype((np.float32, dim)))
     with replacing(output, "vectors") as part, part.open("wb") as stream:
         np.save(stream, vectors)
-    counts = Counter(chain.from_iterable(map(_counted, found)))
-    say(", ".join([counted(len(found), "line"), *(f"{n:,} {what}" for what, n in counts.items())]))
+    flagged = (f"{number:,} {what}" for what, number in counts.items())
+    say(", ".join([counted(len(vectors), "line"), *flagged]))
 
 
 def _as_text(result: "Embedding") -> str:

@@ -175,7 +175,7 @@ def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
     made = f"format {config.format}, dragoman {config.dragoman}"
     if config.format == AS_IT_IS and config.published is not None:
         made = f"a folder of Hugging Face ({config.published.family}), read as it is"
-    facts.add_row("folder", f"{folder} ({made})")
+    facts.add_row("folder", escaped(f"{folder} ({made})"))
     for name, value in _architecture(config).items():
         facts.add_row(name, escaped(value))
     if config.published is not None:

@@ -149,16 +149,16 @@ def _reading(
 
 
 def _tagged(folder: "Folder", text: str) -> tuple[list[int], list[str | None]]:
-    """The ids of the words, and at the first one of each its tag."""
+    """The ids that a tagger reads, and at the first one of each word its tag."""
     from dragoman.tasks.tag.tagger import Tagger
 
-    ids: list[int] = []
-    tags: list[str | None] = []
     words = Tagger.of(folder).tag(text).words
-    pieces = folder.src_tokenizer.encode_batch([word.text for word in words])
-    for word, own in zip(words, pieces, strict=True):
-        ids += own
-        tags += [word.tag, *[None] * (len(own) - 1)]
+    places = [(word.start, word.end) for word in words]
+    ((ids, starts),) = folder.src_tokenizer.encode_words([text], [places])
+    tags: list[str | None] = [None] * len(ids)
+    for word, start in zip(words, starts, strict=True):
+        if start is not None:
+            tags[start] = tags[start] or word.tag
     return ids, tags
 
 

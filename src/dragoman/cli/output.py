@@ -35,6 +35,7 @@ from dragoman.cli.pipes import (
 from dragoman.cli.progress import progress_of
 from dragoman.data.corpus import Finding
 from dragoman.errors import InputError, escaped
+from dragoman.files.reading import read_file
 from dragoman.files.writing import locked, replacing
 from dragoman.plain import Plain, without_nan
 from dragoman.wording import counted
@@ -130,8 +131,8 @@ def print_items(items: Iterable[Item]) -> None:
 def digest_of(model: Path) -> str:
     """Tell one model folder from another: its `config.json` has the hash of its weights."""
     try:
-        config = (model / "config.json").read_bytes()
-    except OSError:  # loading says what is wrong
+        config = read_file(model / "config.json")
+    except InputError:  # loading says what is wrong
         config = b""
     known = b'"weights_sha256"' in config
     return sha256(config).hexdigest() if known else os.path.realpath(model)

@@ -67,15 +67,18 @@ def open_regular(path: Path) -> Iterator[io.BufferedReader]:
     the reader. Raises InputError for these, and for a file that is missing or unreadable.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as stream:  # noqa: PTH123 -- a descriptor
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        with open(path, "rb", opener=_open_at_once) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise InputError(f"{path} is not a regular file; replace it with one.")
             yield stream
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.") from error
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # which Windows lacks
 
 
 def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:

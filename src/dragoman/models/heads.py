@@ -1,13 +1,12 @@
 """What is made of an encoder's hidden states: words in the gaps, a class, a tag for each token."""
 
-import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from dragoman.errors import InputError
+from dragoman.errors import InputError, escaped
 from dragoman.nn import Dropout, LayerConfig, Linear, head_product
 from dragoman.nn.feedforward import ACTIVATIONS
 
@@ -150,7 +149,7 @@ def make_head(head: Head, shape: LayerConfig, embedding: nn.Parameter) -> nn.Mod
 def _check_labels(labels: tuple[str, ...]) -> None:
     """Reject control characters: labels are printed, and escape sequences command a terminal."""
     for label in labels:
-        if any(unicodedata.category(char) == "Cc" for char in label):
+        if escaped(label) != label:
             raise InputError(f"the label {label!r:.40} has control characters")
 
 

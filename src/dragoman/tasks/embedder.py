@@ -29,7 +29,7 @@ from dragoman.models.defaults import ReadingDefaults
 from dragoman.models.foreign.origin import FLAT_POOLING, origin_of
 from dragoman.models.heads import mean_of
 from dragoman.nn import Arithmetic
-from dragoman.plain import Plain
+from dragoman.plain import Plain, without_nan
 from dragoman.tasks.encoders import EncoderReader
 from dragoman.tasks.folders import Folder
 from dragoman.tasks.lines import as_texts, encode_each, windows
@@ -84,7 +84,7 @@ class Embedding(Plain):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {"vector": self.vector.tolist(), "flags": [*self.flags]}
+        return {"vector": without_nan(self.vector.tolist()), "flags": [*self.flags]}
 
 
 class Embedder(EncoderReader):

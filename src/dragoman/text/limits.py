@@ -5,6 +5,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
@@ -12,6 +13,32 @@ from dragoman.errors import InputError
 MOST_GROWTH = 1000
 """How many times longer than it was a tokenizer may make a text. SentencePiece's NFKC makes 33
 bytes of one character."""
+
+
+class _Merging(msgspec.Struct):
+    """The part of a byte-pair model that says how pieces are joined."""
+
+    continuing_subword_prefix: str | None = None
+    merges: tuple[str | tuple[str, ...], ...] = ()
+
+
+class _File(msgspec.Struct):
+    model: _Merging
+
+
+def parse(content: bytes | str) -> Backend:
+    """Return the tokenizer of a `tokenizer.json`. Raises whatever the library raises, and panics.
+
+    Raises ValueError for a prefix that the pieces to be joined do not have: the library cuts it off
+    whatever is there, and aborts the process where that leaves half a character.
+    """
+    model = msgspec.json.decode(content, type=_File).model
+    if prefix := model.continuing_subword_prefix:
+        for merge in model.merges:
+            second = (merge.split() if isinstance(merge, str) else merge)[-1]
+            if not (prefix.isascii() and second.startswith(prefix)):
+                raise ValueError(f"{second!r:.40} does not begin with {prefix!r:.40}")
+    return Backend.from_str(content if isinstance(content, str) else content.decode())
 
 
 def prepare(backend: Backend, origin: str) -> None:
@@ -54,4 +81,4 @@ def longest_replacement(charsmap: bytes) -> int:
     The map is the size of a trie (4 bytes), the trie, and the texts, each with a zero after it.
     """
     texts = charsmap[4 + int.from_bytes(charsmap[:4], "little") :]
-    return max(1, *map(len, texts.split(b"\0")))
+    return max(map(len, texts.split(b"\0"))) or 1

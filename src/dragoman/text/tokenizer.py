@@ -29,7 +29,7 @@ from tokenizers import Tokenizer as Backend
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import LARGEST_JSON, read_file
 from dragoman.files.writing import write_durably
-from dragoman.text.limits import prepare
+from dragoman.text.limits import parse, prepare
 from dragoman.text.unreadable import encode_or_reject, is_library_error
 
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -269,7 +269,7 @@ class Tokenizer:
     def from_json(cls, content: str, origin: str) -> "Tokenizer":
         """A tokenizer from the text of its file; `origin` is named when something is wrong."""
         try:
-            backend = Backend.from_str(content)
+            backend = parse(content)
         except BaseException as error:  # the library raises no narrower one
             if not is_library_error(error):
                 raise

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.foreign_folders import FAMILIES
 from tests.parity.test_foreign_texts import make_folder
-from tests.system.cli.command import Run
+from tests.system.cli.command import Run, in_own_process
 from tests.system.cli.test_wrong_input import assert_refused
 
 WEIGHTS = "model.safetensors"
@@ -93,6 +93,16 @@ def test_what_is_no_usable_model_is_told(
     change, words = REFUSED[case]
     change(folder)
     assert_refused(run("translate", folder, "A man."), *words)
+
+
+def test_a_pipe_in_place_of_the_config_is_not_waited_for(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """The command looks at the config before the model is loaded."""
+    folder = shutil.copytree(folders["marian"], tmp_path / "model")
+    (folder / "config.json").unlink()
+    os.mkfifo(folder / "config.json")
+    assert_refused(in_own_process("translate", folder, "A man."), "has model.safetensors but no")
 
 
 def test_a_tokenizer_of_another_model_is_told(

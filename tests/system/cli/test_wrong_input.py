@@ -43,14 +43,21 @@ def test_a_broken_model_is_told(run: Run, model: Path, tmp_path: Path) -> None:
 
 
 def test_a_warning_is_one_line(model: Path, tmp_path: Path) -> None:
-    """A folder of an older version has no hash of its weights: it is used all the same."""
-    older = shutil.copytree(model, tmp_path / "older")
+    """A folder of an older version has no hash of its weights: it is used all the same.
+
+    Nor can the names of folders and files command a terminal.
+    """
+    older = shutil.copytree(model, tmp_path / "\x1b[2Jolder")
+    (older / "\x1b]0;title\x07").touch()
     config = json.loads((older / "config.json").read_text(encoding="utf-8"))
     del config["weights_sha256"], config["model_sha256"]
     (older / "config.json").write_text(json.dumps(config | {"format": 1}), encoding="utf-8")
     done = in_own_process("inspect", older)
     assert (done.code, done.err.count("\n")) == (0, 1), done.err
-    assert done.err.startswith(f"dragoman: {older} was written by an older dragoman")
+    assert done.err.startswith(
+        f"dragoman: {tmp_path}/\\x1b[2Jolder was written by an older dragoman"
+    )
+    assert "\x1b" not in done.err + done.out
 
 
 def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path: Path) -> None:

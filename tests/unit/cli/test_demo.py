@@ -1,5 +1,6 @@
 """What the demonstration says of its training, of its translations, and what comes next."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -37,7 +38,10 @@ def test_a_machine_that_is_too_slow_is_told(
 
 
 def test_a_demo_whose_time_was_up_continues(tmp_path: Path) -> None:
-    """In the same folder, with the minutes spent added to its own; a trained one is left alone."""
+    """In the same folder, with the minutes spent added to its own; a trained one is left alone.
+
+    So is one whose checkpoints somebody has removed.
+    """
     lines = "".join(f"w{number} x\n" for number in range(20))
     for name in ("train.en", "train.zh", "valid.en", "valid.zh"):
         (tmp_path / name).write_text(lines, encoding="utf-8")
@@ -56,6 +60,8 @@ def test_a_demo_whose_time_was_up_continues(tmp_path: Path) -> None:
     assert continued.train.max_minutes is not None
     assert continued.train.max_minutes > 5
     assert task.train(continued, console=console).progress.step == 2
+    shutil.rmtree(model / "training" / "checkpoints")
+    assert demo._with_more_time(more, model) is None
 
 
 def test_a_translation_that_is_not_as_expected_is_marked() -> None:

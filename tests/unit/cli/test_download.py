@@ -75,6 +75,7 @@ class Hub:
                     raise ConnectionError("the line went dead")
                 self.fetched.append(file)
                 content = self.content.get(file, bytes(self._at(revision)[file] - self.lost))
+                (local_dir / file).parent.mkdir(exist_ok=True)
                 (local_dir / file).write_bytes(content)
 
 
@@ -104,6 +105,14 @@ def test_what_loading_needs_is_fetched(
     assert first == f"{NAME}: 1.2 MB in 4 files, licence cc-by-nc-4.0."
     with pytest.raises(InputError, match="tiny exists"):
         download(NAME)
+
+
+def test_how_vectors_are_pooled_is_fetched(connected: Callable[..., Hub]) -> None:
+    """The files of sentence-transformers, without which `embed` takes another mean."""
+    pooling = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
+    fake = connected(WHOLE | BESIDE | dict.fromkeys(pooling, 9))
+    download(NAME)
+    assert sorted(fake.fetched) == sorted([*WHOLE, *pooling])
 
 
 def test_shards_come_with_their_index(connected: Callable[..., Hub]) -> None:

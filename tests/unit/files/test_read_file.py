@@ -20,6 +20,15 @@ def test_bytes_of_a_file(tmp_path: Path) -> None:
         read_file(tmp_path / "file", 4)
 
 
+def test_a_system_without_the_flag_reads_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows has none that opens a pipe without waiting."""
+    monkeypatch.delattr(os, "O_NONBLOCK")
+    (tmp_path / "file").write_bytes(b"1\r\n2")
+    assert read_file(tmp_path / "file") == b"1\r\n2"
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "missing", "unreadable link"])
 def test_what_is_no_regular_file(tmp_path: Path, kind: str) -> None:
     """What is no file is refused at once, without waiting for a writer."""

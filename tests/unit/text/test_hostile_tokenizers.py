@@ -107,12 +107,29 @@ def long_frame(folder: Path) -> None:
     )
 
 
+def cut_character(folder: Path) -> None:
+    """Pieces without the prefix that is cut off when they are joined, here half of a letter."""
+    model = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": "x",
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "vocab": {"\u00a4": 0, "\u00e9": 1},
+        "merges": [["\u00a4", "\u00e9"]],
+    }
+    edited(folder / "tokenizer.json", model=model, added_tokens=[])
+
+
 REFUSED: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "a number without an end": (number_without_end, "t5", "a number without an end"),
     "a long piece": (long_piece, "llama", "has a piece of 1,000,000 characters"),
     "many sentinels": (many_sentinels, "t5", r"extra_ids is 1000000000; .* from 0 to 10,000"),
     "a pipe": (pipe, "bert", "is not a regular file"),
     "a device": (device, "bert", "is not a regular file"),
+    "half a character": (cut_character, "gpt2", "does not begin with 'x'"),
     "a long frame": (long_frame, "gpt2", "puts 100 ids around each text"),
 }
 

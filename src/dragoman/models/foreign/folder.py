@@ -146,7 +146,7 @@ def _published(hf: HF, said: HF, model: ModelConfig) -> PublishedDefaults:
 def _ends(said: HF, size: int) -> tuple[int, ...]:
     """The ids that end a text, one or a list; those beyond the vocabulary are never written."""
     ends = said.get("eos_token_id", ())
-    ids = (ends,) if isinstance(ends, int) else tuple(map(int, ends))
+    ids = map(int, (ends,) if isinstance(ends, int) else ends)
     return tuple(id_ for id_ in ids if 0 <= id_ < size)
 
 

@@ -9,6 +9,7 @@ models: the embedding begins every target as a row of zeros, which is appended a
 too.
 """
 
+import os
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from dragoman.files.pieces import (
     read_options,
     read_vocabulary,
 )
+from dragoman.files.reading import open_regular
 
 OPTIONS = "special:model.yml"
 BIAS = "decoder_ff_logit_out_b"
@@ -125,13 +127,13 @@ def _check(path: Path, options: Mapping[str, Any]) -> bool:
 def _read_arrays(path: Path, names: Sequence[str] = ()) -> dict[str, np.ndarray[Any, Any]]:
     """Read the arrays of an archive, or those named; none is unpickled or larger than its file."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            if sum(member.file_size for member in archive.infolist()) > path.stat().st_size:
+        with open_regular(path) as stream:
+            members = zipfile.ZipFile(stream).infolist()
+            if sum(member.file_size for member in members) > stream.seek(0, os.SEEK_END):
                 raise InputError(f"{path} is compressed; write it again by numpy.savez.")
-        with np.load(path, allow_pickle=False) as stored:
-            return {n: stored[n] for n in stored.files if n in names or not names}
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+            stream.seek(0)
+            with np.load(stream, allow_pickle=False) as stored:
+                return {n: stored[n] for n in stored.files if n in names or not names}
     except (zipfile.BadZipFile, ValueError, KeyError, EOFError, MemoryError, RuntimeError) as error:
         raise InputError(f"{path} is damaged or cut short ({error}); download it again.") from error
 

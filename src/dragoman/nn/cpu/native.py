@@ -99,10 +99,10 @@ def _loaded() -> Functions | None:
     compiler = shutil.which(os.environ.get("CC", "cc"))
     try:
         if compiler is None:
-            raise FileNotFoundError(0, "there is no C compiler; install one, such as gcc")
+            raise FileNotFoundError("there is no C compiler; install one, such as gcc")
         functions = _library(compiler)
     except (OSError, InputError, subprocess.SubprocessError) as error:
-        reason = str(getattr(error, "strerror", None) or error).removesuffix(".")
+        reason = str(error).removesuffix(".")
         warnings.warn(
             "decoding and training on this CPU are slower than they could be, since their inner "
             f"loops cannot be compiled: {reason}.",
@@ -163,11 +163,11 @@ def _load(file: Path) -> ctypes.CDLL:
     with _opened(file) as descriptor:
         _reject_foreign(descriptor, file)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, f"{file} is not a regular file; remove it")
+            raise OSError(f"{file} is not a regular file; remove it")
         with open(descriptor, "rb", closefd=False) as stream:
             digest = sha256(stream.read()).hexdigest()
         if not file.stem.endswith(f"-{digest}"):
-            raise OSError(0, f"{file} is damaged; remove it")
+            raise OSError(f"{file} is damaged; remove it")
         by_descriptor = Path(f"/proc/self/fd/{descriptor}")
         return ctypes.CDLL(str(by_descriptor if by_descriptor.exists() else file))
 
@@ -177,10 +177,10 @@ def _reject_foreign(descriptor: int, path: Path) -> None:
     about = os.fstat(descriptor)
     if about.st_uid != os.getuid():
         raise PermissionError(
-            0, f"{path} belongs to another user; set XDG_CACHE_HOME to a folder of your own"
+            f"{path} belongs to another user; set XDG_CACHE_HOME to a folder of your own"
         )
     if about.st_mode & WRITABLE_BY_OTHERS:
-        raise PermissionError(0, f"other users may write to {path}; chmod go-w {path}")
+        raise PermissionError(f"other users may write to {path}; chmod go-w {path}")
 
 
 def _compile(compiler: str, scratch: Path) -> Path:

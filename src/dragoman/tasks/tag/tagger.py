@@ -161,27 +161,20 @@ class Tagger(EncoderReader):
         self, texts: list[str], words_of: list[list[Word]], max_batch_tokens: int
     ) -> list[Tagging]:
         places = [[(word.start, word.end) for word in words] for words in words_of]
-        pairs = list(zip(texts, places, strict=True))
-
-        def encode(
-            some: Sequence[tuple[str, list[tuple[int, int]]]],
-        ) -> list[tuple[list[int], list[int | None]]]:
-            return self.tokenizer.encode_words([text for text, _ in some], [at for _, at in some])
-
-        read = encode_each(encode, pairs)
-        nothing: list[tuple[list[int], list[int | None]]]
-        nothing = [([], [None] * len(words)) for words in words_of]
-        encoded = [own or none for own, none in zip(read, nothing, strict=True)]
-        parts_of = [_parts(ids, starts, self.reading.max_tokens) for ids, starts in encoded]
-        parts = [part for parts in parts_of for part in parts]
+        read = encode_each(
+            lambda some: self.tokenizer.encode_words([t for t, _ in some], [at for _, at in some]),
+            list(zip(texts, places, strict=True)),
+        )
+        parts_of = [_parts(*own, self.reading.max_tokens) if own else [] for own in read]
+        parts = list(chain(*parts_of))
 
         def answer(logits_BLC: Tensor, batch: list[int]) -> list[list[tuple[int, float]]]:
             return self._choose(logits_BLC, [parts[index].tagged for index in batch])
 
         found = iter(self._read([part.ids for part in parts], answer, max_batch_tokens))
         results = []
-        rows = zip(texts, words_of, read, encoded, parts_of, strict=True)
-        for text, words, whole, (ids, starts), own in rows:
+        for text, words, whole, own in zip(texts, words_of, read, parts_of, strict=True):
+            ids, starts = whole or ([], [None] * len(words))
             chosen = chain.from_iterable(islice(found, len(own)))
             tagged = tuple(self._tagged(words, starts, chosen))
             flags = {

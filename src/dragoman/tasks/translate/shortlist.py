@@ -136,7 +136,19 @@ def load_shortlist(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> Sho
         raise InputError(
             f"{path} was learnt with other tokenizers than those of {folder}; learn it again."
         )
+    src, tgt = tokenizers
+    bounds = (starts, ids.size), (ids, tgt.vocab_size - 1), (always, tgt.vocab_size - 1)
+    if starts.shape != (src.vocab_size + 1,) or not all(_within(*each) for each in bounds):
+        raise InputError(
+            f"{path} is damaged (an index is out of range); learn the shortlist again."
+        )
     return Shortlist(starts.astype(np.int64), ids.astype(np.int64), always.astype(np.int64))
+
+
+def _within(array: np.ndarray, most: int) -> bool:
+    """Whether an array has one axis, and whole numbers from 0 to `most`."""
+    whole = array.ndim == 1 and array.dtype.kind == "i"
+    return whole and (not len(array) or bool(array.min() >= 0 and array.max() <= most))
 
 
 def _hashes(tokenizers: tuple[Tokenizer, Tokenizer]) -> str:

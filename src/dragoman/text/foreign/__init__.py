@@ -17,6 +17,7 @@ from dragoman.text.foreign.built import from_merges, from_pieces, from_words
 from dragoman.text.foreign.fast import ForeignTokenizer
 from dragoman.text.foreign.folder import TokenizerFolder, refusing
 from dragoman.text.foreign.pieces import read_m2m100, read_marian, read_marian_own
+from dragoman.text.limits import parse
 from dragoman.text.tokenizer import Tokenizer
 
 __all__ = ["read_tokenizers"]
@@ -88,7 +89,7 @@ BUILT = (
 def _backend(folder: TokenizerFolder, names: tuple[str, ...]) -> Backend:
     match names:
         case ("tokenizer.json",):
-            return Backend.from_str(read_file(folder.path / names[0], LARGEST_JSON).decode())
+            return parse(read_file(folder.path / names[0], LARGEST_JSON))
         case ("vocab.txt",):
             return from_words(folder)
         case ("vocab.json", _):

@@ -114,8 +114,7 @@ class PieceTokenizer(ForeignTokenizer):
     def _text_ids(self, processor: Any, text: str) -> list[int]:  # noqa: ANN401 -- as above
         """The ids of a text. SentencePiece returns unknown pieces as the text has them."""
         pieces = processor.encode(text, out_type=str)
-        ids = (self._vocab.get(piece, self.unk_id) for piece in pieces)
-        return [self.unk_id if id_ in self._never_text else id_ for id_ in ids]
+        return self._as_text([self._vocab.get(piece, self.unk_id) for piece in pieces])
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`, as Hugging Face decodes it; special tokens are skipped."""

@@ -1,5 +1,6 @@
 """Learning a shortlist, and its file in a model folder."""
 
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -109,3 +110,22 @@ def test_a_file_of_another_model_or_damaged_is_rejected(tmp_path: Path) -> None:
     (folder / FILE).write_bytes((folder / FILE).read_bytes()[:100])
     with pytest.raises(InputError, match=r"is damaged .* learn the shortlist again"):
         load_shortlist(folder, BOTH)
+
+
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [("ids_X", 10**6), ("ids_X", -1), ("always_A", 10**6), ("starts_V", 10**6), ("starts_V", -1)],
+)
+def test_a_file_with_numbers_out_of_range_is_rejected(
+    array: str, value: int, tmp_path: Path
+) -> None:
+    """Of a token that no row stands for, or of a place beyond the tokens."""
+    folder = save_translator(tmp_path / "model")
+    ids = TOKENIZER.encode_batch(random_lines(3))
+    learnt = learn_shortlist(list(zip(ids, ids, strict=True)), 5, BOTH)
+    wrong = getattr(learnt, array).copy()
+    wrong[1] = value
+    for changed in (wrong, wrong[None]):
+        save_shortlist(replace(learnt, **{array: changed}), folder, BOTH)
+        with pytest.raises(InputError, match=r"is damaged .* learn the shortlist again"):
+            load_shortlist(folder, BOTH)
