@@ -22,8 +22,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
-from dragoman.cost.scaling import Floats, Interval, LawFit, Numbers, ScalingLaw, fit_law
+from dragoman.cost.scaling import (
+    REFITS,
+    Floats,
+    Interval,
+    LawFit,
+    Numbers,
+    ScalingLaw,
+    fit_law,
+)
 from dragoman.cost.scaling_runs import Run, find_runs, read_runs
 from dragoman.errors import InputError
 from dragoman.plain import to_plain
@@ -31,6 +40,8 @@ from dragoman.plain import to_plain
 LARGEST_LOG_SIZE, HALVINGS = math.log(1e18), 100
 BEYOND = (1, 10, 100)
 """Budgets by default, as multiples of the work of the largest run."""
+CHECK_REFITS = 200
+"""Resampled sets of runs behind the interval of the check."""
 MORE_DATA = 10
 """Times the tokens of the longest run."""
 
@@ -52,12 +63,7 @@ class TokenCost:
         if len(set(sizes)) < 2:
             raise InputError("runs of one size do not say what another size costs")
         cost, size = np.asarray(costs, float), np.asarray(sizes, float)
-        shares = np.stack([1.0 / cost, size / cost], axis=1)
-        fixed, per_parameter = np.linalg.lstsq(shares, np.ones_like(cost))[0]
-        if fixed <= 0.0 or per_parameter <= 0.0:
-            column = shares[:, int(fixed <= 0.0)]
-            alone = float(column.sum() / (column @ column))
-            fixed, per_parameter = (0.0, alone) if fixed <= 0.0 else (alone, 0.0)
+        (fixed, per_parameter), _ = nnls(np.stack([1.0 / cost, size / cost], 1), np.ones_like(cost))
         return cls(fixed=float(fixed), per_parameter=float(per_parameter))
 
     def of_token(self, parameters: Numbers) -> Floats:
@@ -229,9 +235,15 @@ class ScalingReport:
 
 
 def report_scaling(
-    folders: Sequence[Path], *, predict: Sequence[Path] = (), budget: Budget | None = None
+    folders: Sequence[Path],
+    *,
+    predict: Sequence[Path] = (),
+    budget: Budget | None = None,
+    refits: int = REFITS,
 ) -> ScalingReport:
     """Fit the runs of `folders`, but for those of `predict`, and answer what follows.
+
+    Intervals come from fits to `refits` resampled sets of runs.
 
     Raises InputError for runs that do not go together or are too few.
     """
@@ -239,13 +251,13 @@ def report_scaling(
     to_fit = [path for path in find_runs(folders) if path.resolve() not in apart]
     read = read_runs([*to_fit, *predict])
     runs = sorted(read[: len(to_fit)], key=lambda run: (run.point.parameters, run.point.tokens))
-    fit = fit_law([run.point for run in runs])
+    fit = fit_law([run.point for run in runs], samples=refits)
     flops = TokenCost.of([run.point.parameters for run in runs], [r.flops_per_token for r in runs])
     return ScalingReport(
         runs=tuple(runs),
         fit=fit,
         predictions=tuple(_predict(fit, run) for run in read[len(to_fit) :]),
-        check=_check(runs),
+        check=_check(runs, min(refits, CHECK_REFITS)),
         spendings=tuple(_spendings(runs, fit, flops, budget or Budget())),
         more_data=_more_data(runs, fit),
         flops=flops,
@@ -256,11 +268,11 @@ def _predict(fit: LawFit, run: Run) -> RunPrediction:
     return RunPrediction(run=run, loss=fit.predict(run.point.parameters, run.point.tokens))
 
 
-def _check(runs: Sequence[Run]) -> RunPrediction | None:
+def _check(runs: Sequence[Run], refits: int) -> RunPrediction | None:
     """Leave the largest run out and predict it: the law's form is an assumption about the runs."""
     largest = max(runs, key=attrgetter("flops"))
     try:
-        fit = fit_law([run.point for run in runs if run is not largest])
+        fit = fit_law([run.point for run in runs if run is not largest], samples=refits)
     except InputError:
         return None
     return _predict(fit, largest)

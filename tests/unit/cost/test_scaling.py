@@ -1,7 +1,9 @@
 """A scaling law: what a fit finds again, and how sure it says to be."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from importlib import import_module
 from operator import attrgetter
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize
 
 from dragoman.cost.scaling import DELTA, LawFit, Point, ScalingLaw, fit_law
 from dragoman.errors import InputError
@@ -142,7 +145,6 @@ def test_the_runs_and_the_seed_decide_all() -> None:
 
 def test_the_fit_is_no_worse_than_lbfgs() -> None:
     """L-BFGS from starts like the paper's (appendix D.3) finds nothing below our minimum."""
-    optimize = pytest.importorskip("scipy.optimize", reason="SciPy is no dependency")
     points = measured(LAW, noise=0.003)
     sizes, tokens, losses = (
         np.log([getattr(point, name) for point in points])
@@ -189,3 +191,11 @@ def test_a_loss_without_a_logarithm_is_refused() -> None:
     for loss in (0.0, -1.0, float("nan")):
         with pytest.raises(InputError, match="not above 0"):
             fit_law([replace(point, loss=loss) for point in measured(LAW)])
+
+
+def test_without_scipy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An optional library that is missing is the user's to install, not a traceback."""
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    monkeypatch.delitem(sys.modules, "dragoman.cost.scaling")
+    with pytest.raises(InputError, match=r"needs SciPy: pip install 'dragoman\[plot\]'"):
+        import_module("dragoman.cost.scaling")

@@ -101,7 +101,7 @@ def test_a_folder_stands_for_the_runs_in_it(sweep: Path) -> None:
 def test_a_report_answers(sweep: Path) -> None:
     """The law is found, a run that is to be predicted is not fitted, and JSON holds all of it."""
     larger = write_run(sweep / "d128-800", 128, 800)
-    report = report_scaling([sweep], predict=[larger])
+    report = report_scaling([sweep], predict=[larger], refits=20)
     assert len(report.runs) == 9
     assert report.predictions[0].run.name == str(larger)
     assert report.predictions[0].loss.value == pytest.approx(
@@ -117,14 +117,14 @@ def test_a_report_answers(sweep: Path) -> None:
 
 def test_the_report_checks_its_own_form(sweep: Path) -> None:
     """The largest run is predicted by the others; one that lies on another law is told outside."""
-    fine = report_scaling([sweep]).check
+    fine = report_scaling([sweep], refits=50).check
     assert fine is not None
     assert fine.run.name == str(sweep / "d64-400")
     assert fine.loss.value == pytest.approx(fine.run.point.loss, rel=0.01)
     metrics = sweep / "d64-400" / "training" / "metrics.jsonl"
     with metrics.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"step": 400, "valid": {"loss": 0.5 * fine.run.point.loss}}) + "\n")
-    broken = report_scaling([sweep]).check
+    broken = report_scaling([sweep], refits=50).check
     assert broken is not None
     assert not broken.inside
 
@@ -138,7 +138,7 @@ def test_a_budget_has_one_answer(sweep: Path, capsys: pytest.CaptureFixture[str]
 def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
     """The law, the check and the budgets; a PNG is drawn, the same bytes each time."""
     larger, png = write_run(tmp_path / "larger", 128, 800), tmp_path / "law.png"
-    report = report_scaling([sweep], predict=[larger])
+    report = report_scaling([sweep], predict=[larger], refits=20)
     rows, *sentences = show_scaling(report)
     assert len(rows) == 1 + len(report.runs)
     said = "\n".join(map(str, sentences))
@@ -155,11 +155,13 @@ def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
 
 def test_budgets_are_spent(sweep: Path) -> None:
     """Operations, minutes or money: the plan takes what was given, and money is time at a price."""
-    by_work = report_scaling([sweep], budget=Budget(flops=1e13)).spendings[0]
+    by_work = report_scaling([sweep], budget=Budget(flops=1e13), refits=2).spendings[0]
     assert by_work.flops == pytest.approx(1e13)
-    by_time = report_scaling([sweep], budget=Budget(minutes=90)).spendings[0]
+    by_time = report_scaling([sweep], budget=Budget(minutes=90), refits=2).spendings[0]
     assert by_time.seconds == pytest.approx(5400)
-    by_money = report_scaling([sweep], budget=Budget(money=3, price_per_hour=2)).spendings[0]
+    by_money = report_scaling(
+        [sweep], budget=Budget(money=3, price_per_hour=2), refits=2
+    ).spendings[0]
     assert by_money == by_time
 
 
