@@ -16,8 +16,7 @@ from dragoman.wording import counted
 if TYPE_CHECKING:
     from dragoman.cost.estimate import Measured
     from dragoman.cost.machine import Rates
-    from dragoman.tasks.work import Work
-    from dragoman.train.recipe import RunRecipe
+    from dragoman.train.recipe import RunRecipe, Work
 
 
 def _check_positive(option: typer.CallbackParam, value: float | None) -> float | None:
@@ -96,11 +95,10 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     if measure and device is not None:
         raise InputError("--measure times this machine, and --device names another; give one")
     _check_several(nproc, link_gb)
-    from dragoman.cost.recipes import work_of
     from dragoman.cost.report import cost_of
 
     name, recipe = _recipe_of(arguments)
-    work = work_of(recipe, length)
+    work = recipe.work(length)
     rates = _rates(work, device, devices)
     paid = rates.priced(per_hour=price, per_kwh=kwh_price)
     measured = _measure(work) if measure else None

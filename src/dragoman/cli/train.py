@@ -228,13 +228,12 @@ def print_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     from dragoman.cost.devices import device_table
     from dragoman.cost.estimate import estimate_training
     from dragoman.cost.machine import memory_limit, rates_here
-    from dragoman.cost.recipes import work_of
     from dragoman.train.device import choose_device
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
     done, rest = rest_of(recipe)
-    work = work_of(rest)
+    work = rest.work()
     rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
     run = estimate_training(work, rates)
     bill = run.bill

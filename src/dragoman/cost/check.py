@@ -15,23 +15,20 @@ from dragoman.cost.counting import MOMENTS, TrainingMemory, forward_pass, step_o
 from dragoman.cost.decoding import cache_of, decoding_memory
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, VALIDATED
 from dragoman.cost.machine import counted_as
-from dragoman.cost.recipes import work_of, workload_of
 from dragoman.data.batches import Stream
+from dragoman.data.shape import Shape
 from dragoman.decode import schedule
 from dragoman.errors import InputError
 from dragoman.models import ModelConfig, count_parameters
 from dragoman.models.defaults import DecodingDefaults
 from dragoman.models.plan.store import CROWDED
 from dragoman.nn import Precision
-from dragoman.tasks.work import Shape, Work
-from dragoman.train.device import choose_device, choose_precision
-from dragoman.train.recipe import RunRecipe
+from dragoman.train.device import STATE_BYTES, choose_device, choose_precision
+from dragoman.train.recipe import RunRecipe, Work
 from dragoman.wording import counted
 
 STACKS = ("encoder", "decoder")
 """Parts of a model whose size does not depend on a vocabulary or on labels."""
-STATES = 4
-"""Numbers of each parameter that is trained: itself, its gradient, Adam's two moments."""
 ERROR = 0.9
 """A predicted peak may be a tenth too high: what is over the memory by less is not rejected."""
 SURELY = 3
@@ -65,7 +62,7 @@ def validation_memory(
     float32, as translating does) one of the second, if there is one.
     """
     config = work.config
-    peak = forward_pass(workload_of(work.recipe), config, shape, precision=precision).peak
+    peak = forward_pass(work.kind, config, shape, precision=precision).peak
     if translated is not None:
         found = decoding_memory(config, translated)
         # when sentences end, the keys and values of the others, and of their sources, are copied
@@ -83,11 +80,11 @@ def check_states(recipe: RunRecipe, limit: int | None) -> None:
     Called before anything is read, when the size of a vocabulary is not known yet, so only the
     layers are counted. `limit` is that of `memory_limit`.
     """
-    parts = count_parameters(work_of(recipe).config)
+    parts = count_parameters(recipe.work().config)
     parameters = sum(count for name, count in parts.items() if name in STACKS)
     frozen = recipe.start.freeze or recipe.start.lora.rank
-    copies = 1 if frozen else STATES + (recipe.train.ema is not None)
-    needed = copies * FLOAT * parameters
+    averaged = FLOAT if recipe.train.ema is not None else 0
+    needed = parameters * (FLOAT if frozen else STATE_BYTES + averaged)
     if limit is not None and needed > limit:
         raise InputError(
             f"the run needs at least {_gigabytes(needed)} for the weights, gradients and moments "
@@ -113,15 +110,15 @@ def check_batches(
     if limit is None or device.type != "cpu" or recipe.start.freeze or recipe.start.lora.rank:
         return
     precision = counted_as(choose_precision(train.precision, device))
-    workload, real = workload_of(recipe), work_of(replace(recipe, model=config), work.length)
+    real = replace(recipe, model=config).work(work.length)
     shapes, lengths = list[Shape](), list[int]()
     for batch in islice(validation, LOOKED_AT):
-        shapes.append(workload.shape(batch))
-        lengths += workload.sources(batch, config, train.validate_limit)
+        shapes.append(batch.shape)
+        lengths += batch.source_lengths(config.pad_id, train.validate_limit)
     validated = _largest(shapes)
     if SURELY * _growth(work, validated) * peak_memory(work, precision) < limit:
         return
-    shape = _largest(map(workload.shape, _some_batches(batches, train.seed))) or work.shape
+    shape = _largest(batch.shape for batch in _some_batches(batches, train.seed)) or work.shape
     peak = step_of(real, precision, shape=shape).memory
     if ERROR * peak.total > limit:
         raise InputError(_too_large(recipe, shape, peak, limit))
@@ -196,7 +193,7 @@ def _too_large(recipe: RunRecipe, shape: Shape, peak: TrainingMemory, limit: int
     share = (limit - states) / (peak.total - states)
     if share < LEAST_SHARE:
         return f"{begun}: make model.d_model, model.d_ff or the number of layers smaller"
-    smaller = workload_of(recipe).smaller(recipe, shape, share)
+    smaller = recipe.smaller_batch(shape, share)
     spare = ", or train.activation_checkpointing = true, which keeps less and takes longer"
     spare = "" if recipe.train.activation_checkpointing else spare
     return f"{begun}: set {smaller}{spare}; train.accumulate makes up for smaller batches"

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from dragoman.cost.dryrun import CPU, DryRun
+from dragoman.data.shape import Shape
 from dragoman.decode import Beam
 from dragoman.models import ModelConfig, build
 from dragoman.models.plan import MOST_BEAMS, Store, plan
@@ -38,7 +39,6 @@ from dragoman.nn.cache import Cache
 from dragoman.nn.cpu.native import Imitated, native
 from dragoman.nn.dot_product import Scoring
 from dragoman.nn.rwkv import STATE as RWKV_STATE
-from dragoman.tasks.work import Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What is asked about: a recipe, a preset or a model folder, and the work that is in it.
+"""What is asked about: a recipe, a preset or a model folder.
 
 Everything becomes a recipe: a preset is one with the recipe's own defaults, a model folder is the
 one that trained it or, where that is not known, one that starts from it. No weights are made.
@@ -16,7 +16,6 @@ from dragoman.models.heads import MaskedLanguageHead
 from dragoman.settings import override_settings, parse_settings
 from dragoman.tasks.recipes import load_recipe, shipped_recipes
 from dragoman.tasks.task import find_task, task_of
-from dragoman.tasks.work import Work, Workload
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import start_from
 
@@ -46,19 +45,6 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
         f"{', '.join(shipped_recipes())}; presets are {', '.join(MODELS)}"
         f"{did_you_mean(name, known)}"
     )
-
-
-def workload_of(recipe: RunRecipe) -> Workload:
-    """Return what a recipe's task says of its batches and its loss."""
-    return find_task(recipe.task).workload
-
-
-def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
-    """Return the work of a recipe whose sentences have `length` tokens on each side.
-
-    Raises InputError for a length beyond that of the recipe: no batch would hold such a sentence.
-    """
-    return workload_of(recipe).work(recipe, length)
 
 
 def _recipe_of_folder(folder: Path) -> RunRecipe:

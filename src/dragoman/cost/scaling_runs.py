@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from dragoman.cost.counting import step_of
-from dragoman.cost.recipes import find_recipe, work_of
+from dragoman.cost.recipes import find_recipe
 from dragoman.cost.scaling import Point
 from dragoman.errors import InputError
 from dragoman.models import count_parameters
@@ -107,7 +107,7 @@ def _read_run(folder: Path) -> Run:
             f"{folder / 'training' / 'metrics.jsonl'} does not say how many tokens the run was "
             "trained on; leave the run out"
         )
-    work = work_of(find_recipe(str(folder)))
+    work = find_recipe(str(folder)).work()
     step = step_of(work, "fp32", activation_checkpointing=False)
     speeds = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
     return Run(

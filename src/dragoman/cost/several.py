@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from dragoman.cost.estimate import FLOAT, TrainingEstimate
 from dragoman.cost.machine import Rates
 from dragoman.models import count_parameters
-from dragoman.tasks.work import Work
-from dragoman.train.device import STATES, needs_shards
+from dragoman.train.device import STATE_BYTES, needs_shards
+from dragoman.train.recipe import Work
 
 HOP = 10e-6
 """Seconds until a link carries the first byte; assumed."""
@@ -64,7 +64,7 @@ def estimate_several(
     return SeveralEstimate(
         devices=devices,
         sharded=sharded,
-        states=STATES * parameters / (devices if sharded else 1),
+        states=STATE_BYTES * parameters / (devices if sharded else 1),
         sent=sent,
         communication_seconds=communication,
         step_seconds=step,

@@ -10,7 +10,6 @@ from tests.unit.cost.test_scaling import LAW
 from dragoman.cli.cost import cost
 from dragoman.cli.cost_fit import plot_scaling, show_scaling
 from dragoman.cost.counting import training_step
-from dragoman.cost.recipes import work_of
 from dragoman.cost.scaling_report import Budget, report_scaling
 from dragoman.cost.scaling_runs import find_runs, read_runs
 from dragoman.errors import InputError
@@ -19,7 +18,6 @@ from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary
 from dragoman.plain import to_plain
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
-from dragoman.tasks.generate.task import TASK
 from dragoman.train.config import TrainConfig
 
 TOKENS = 4096  # of a step
@@ -84,8 +82,8 @@ def test_a_run_is_its_end(sweep: Path) -> None:
 def test_operations_are_those_that_cost_counts(sweep: Path) -> None:
     """A run's FLOPs per token are those of its batch over the tokens in it."""
     (run,) = read_runs([sweep / "d64-100"])
-    work = work_of(replace(RECIPE, model=model_of(64)))
-    flops = training_step(TASK.workload, work.config, work.shape).flops.total
+    work = replace(RECIPE, model=model_of(64)).work()
+    flops = training_step(GenerateRecipe, work.config, work.shape).flops.total
     assert run.flops_per_token == flops / (RECIPE.batch.rows * RECIPE.batch.length)
 
 
