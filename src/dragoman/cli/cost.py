@@ -14,9 +14,7 @@ from dragoman.errors import InputError
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.cost.estimate import Measured
-    from dragoman.cost.machine import Rates
-    from dragoman.train.recipe import RunRecipe, Work
+    from dragoman.train.recipe import RunRecipe
 
 
 def _check_positive(option: typer.CallbackParam, value: float | None) -> float | None:
@@ -95,13 +93,19 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     if measure and device is not None:
         raise InputError("--measure times this machine, and --device names another; give one")
     _check_several(nproc, link_gb)
+    from dragoman.cost.machine import find_rates
     from dragoman.cost.report import cost_of
 
     name, recipe = _recipe_of(arguments)
     work = recipe.work(length)
-    rates = _rates(work, device, devices)
+    rates = find_rates(recipe.train, device, devices)
     paid = rates.priced(per_hour=price, per_kwh=kwh_price)
-    measured = _measure(work) if measure else None
+    measured = None
+    if measure:
+        from dragoman.cost.measure import measure as time_steps
+
+        say("Timing real steps here; nothing is kept ...")
+        measured = time_steps(work, talk())
     found = cost_of(name, work, rates, paid=paid, per_month=tokens_per_month, measured=measured)
     found = found.among(nproc or (), 1e9 * (link_gb or 0.0))
     print_items([to_json(found)] if as_json else show_cost(found))
@@ -143,14 +147,6 @@ def _check_several(nproc: Sequence[int] | None, link_gb: float | None) -> None:
             raise InputError(f"--nproc is {count}; it must be 1 or more")
 
 
-def _measure(work: "Work") -> "Measured":
-    from dragoman.cost.measure import measure
-
-    console = talk()
-    console.print("Timing real steps here; nothing is kept ...")
-    return measure(work, console)
-
-
 def _recipe_of(arguments: Sequence[str]) -> tuple[str, "RunRecipe"]:
     """Return the name and the recipe; say of one with a sweep that a single run is meant."""
     from dragoman.cost.recipes import find_recipe
@@ -171,13 +167,3 @@ def _recipe_of(arguments: Sequence[str]) -> tuple[str, "RunRecipe"]:
                 "without its grids. dragoman train says of each run what it takes."
             )
     return names[0], recipe
-
-
-def _rates(work: "Work", device: str | None, devices: Path | None) -> "Rates":
-    from dragoman.cost.devices import device_named, device_table
-    from dragoman.cost.machine import rates_here, rates_of
-
-    table, train = device_table(devices), work.recipe.train
-    if device is None:
-        return rates_here(table, train.precision, train.device)
-    return rates_of(device_named(device, table), table, train.precision)

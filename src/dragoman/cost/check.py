@@ -9,8 +9,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from dragoman.cost.counting import MOMENTS, TrainingMemory, forward_pass, step_of
 from dragoman.cost.decoding import cache_of, decoding_memory
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, VALIDATED
@@ -31,10 +29,10 @@ STACKS = ("encoder", "decoder")
 """Parts of a model whose size does not depend on a vocabulary or on labels."""
 ERROR = 0.9
 """A predicted peak may be a tenth too high: what is over the memory by less is not rejected."""
-SURELY = 3
+SAFE_MARGIN = 3
 """Where so many times the expected peak fits, the batches of an epoch are not looked at."""
 LOOKED_AT = 2000
-"""Batches of an epoch whose size is looked at."""
+"""Batches of the validation whose size is looked at."""
 LEAST_SHARE = 0.01
 """Where less than this of a batch would fit, a smaller one is no advice."""
 
@@ -102,7 +100,7 @@ def check_batches(
 ) -> None:
     """Raise InputError if a step or a validation needs more memory than a CPU has.
 
-    The largest of the batches are run dry, unless usual ones are far below the memory. A GPU is not
+    The largest batches are run dry, unless usual ones are far below the memory. A GPU is not
     checked: its kernels keep less than a CPU's, and it reports at once what is too much.
     """
     recipe, train = work.recipe, work.recipe.train
@@ -116,9 +114,9 @@ def check_batches(
         shapes.append(batch.shape)
         lengths += batch.source_lengths(config.pad_id, train.validate_limit)
     validated = _largest(shapes)
-    if SURELY * _growth(work, validated) * peak_memory(work, precision) < limit:
+    if SAFE_MARGIN * _growth(work, validated) * peak_memory(work, precision) < limit:
         return
-    shape = _largest(batch.shape for batch in _some_batches(batches, train.seed)) or work.shape
+    shape = _largest(batch.shape for batch in batches.largest()) or work.shape
     peak = step_of(real, precision, shape=shape).memory
     if ERROR * peak.total > limit:
         raise InputError(_too_large(recipe, shape, peak, limit))
@@ -138,13 +136,6 @@ def _growth(work: Work, validated: Shape | None) -> float:
         length = max(length, validated.length, validated.src_length)
         tokens = max(tokens, validated.tokens)
     return max(1.0, length / usual.length) * tokens / usual.tokens
-
-
-def _some_batches(batches: Stream[Any], seed: int) -> Iterable[Any]:
-    """Yield the batches of the first epoch, or some of them from all over it."""
-    epoch = batches.source.draw(np.random.default_rng([seed, 0]))
-    numbers = np.unique(np.linspace(0, len(epoch) - 1, LOOKED_AT).astype(int))
-    return (epoch[int(number)] for number in numbers)
 
 
 def _largest(shapes: Iterable[Shape]) -> Shape | None:

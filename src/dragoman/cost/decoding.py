@@ -36,7 +36,7 @@ from dragoman.nn import (
     row_invariant_products,
 )
 from dragoman.nn.cache import Cache
-from dragoman.nn.cpu.native import Imitated, native
+from dragoman.nn.cpu.native import imitated
 from dragoman.nn.dot_product import Scoring
 from dragoman.nn.rwkv import STATE as RWKV_STATE
 
@@ -130,10 +130,9 @@ def decoding_memory(
     num_rows = shape.rows * beam_size
     src_BS = _ids(config, shape.rows, max(1, shape.src_length))
     ids_N = _ids(config, num_rows, 1)[:, 0]
-    with row_invariant_products(), autocast(precision, CPU), dry:
+    with row_invariant_products(), autocast(precision, CPU), imitated(), dry:
         weights = dry.now
-        functions = native() and Imitated()
-        planned = plan(model, precision, functions) if beam_size <= MOST_BEAMS else None
+        planned = plan(model, precision) if beam_size <= MOST_BEAMS else None
         decoder: Any = planned or model
         packed = dry.now - weights
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)

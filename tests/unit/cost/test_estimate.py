@@ -1,11 +1,9 @@
 """Time, energy and money follow from counts and rates; what cannot fit is refused, nothing else."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from typing import Any, get_args
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -229,14 +227,9 @@ def test_what_is_far_from_plain_is_refused_too(
 class Unasked:
     """Batches that nobody may look at."""
 
-    @property
-    def source(self) -> "Unasked":
-        """What would be looked at."""
-        return self
-
-    def draw(self, rng: np.random.Generator) -> Sequence[object]:
+    def largest(self) -> list[object]:
         """Fail."""
-        raise AssertionError(f"asked with {rng}")
+        raise AssertionError("asked")
 
 
 def test_where_a_usual_batch_fits_many_times_over_no_batch_is_looked_at() -> None:
