@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from dragoman.cli.cost_show import format_bytes, format_energy, format_money, format_time
 from dragoman.cli.output import SrcLang, TgtLang
 from dragoman.errors import InputError
-from dragoman.wording import counted
+from dragoman.wording import counted, format_bytes, format_energy, format_money, format_time
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -23,7 +23,7 @@ from dragoman.models.plan.store import CROWDED
 from dragoman.nn import Precision
 from dragoman.train.device import STATE_BYTES, choose_device, choose_precision
 from dragoman.train.recipe import RunRecipe, Work
-from dragoman.wording import counted
+from dragoman.wording import counted, format_bytes
 
 STACKS = ("encoder", "decoder")
 """Parts of a model whose size does not depend on a vocabulary or on labels."""
@@ -85,8 +85,8 @@ def check_states(recipe: RunRecipe, limit: int | None) -> None:
     needed = parameters * (FLOAT if frozen else STATE_BYTES + averaged)
     if limit is not None and needed > limit:
         raise InputError(
-            f"the run needs at least {_gigabytes(needed)} for the weights, gradients and moments "
-            f"of {parameters:,} parameters, and there are {_gigabytes(limit)} of memory: make "
+            f"the run needs at least {format_bytes(needed)} for the weights, gradients and moments "
+            f"of {parameters:,} parameters, and there are {format_bytes(limit)} of memory: make "
             "model.d_model, model.d_ff or the number of layers smaller"
         )
 
@@ -173,15 +173,16 @@ def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
 def _too_large(recipe: RunRecipe, shape: Shape, peak: TrainingMemory, limit: int) -> str:
     """Return the message with the numbers and what to change."""
     states = peak.weights + peak.optimizer
+    rest = peak.total - states
     lengths = counted(shape.length, "token")
     if shape.src_length:
         lengths = f"{shape.src_length:,} and {lengths}"
     begun = (
-        f"a batch of {counted(shape.rows, 'row')} of {lengths} needs {_gigabytes(peak.total)} at "
-        f"its peak ({_gigabytes(states)} of weights and moments, {_gigabytes(peak.total - states)} "
-        f"of activations and gradients), and there are {_gigabytes(limit)} of memory"
+        f"a batch of {counted(shape.rows, 'row')} of {lengths} needs {format_bytes(peak.total)} at "
+        f"its peak ({format_bytes(states)} of weights and moments, {format_bytes(rest)} "
+        f"of activations and gradients), and there are {format_bytes(limit)} of memory"
     )
-    share = (limit - states) / (peak.total - states)
+    share = (limit - states) / rest
     if share < LEAST_SHARE:
         return f"{begun}: make model.d_model, model.d_ff or the number of layers smaller"
     smaller = recipe.smaller_batch(shape, share)
@@ -200,12 +201,8 @@ def _validation_too_large(
         what = f", and translates {sentences} of up to {translated.src_length:,} tokens at once"
         less = ", train.validate_limit or tokenizer.vocab_size"
     return (
-        f"a validation needs {_gigabytes(needed)} at its peak (it computes the loss of "
+        f"a validation needs {format_bytes(needed)} at its peak (it computes the loss of "
         f"{counted(validated.rows, 'row')} of {counted(validated.length, 'token')} at once{what}), "
-        f"and there are {_gigabytes(limit)} of memory: lower batch.max_tokens{less}, shorten the "
+        f"and there are {format_bytes(limit)} of memory: lower batch.max_tokens{less}, shorten the "
         "longest validation texts, or make the model smaller"
     )
-
-
-def _gigabytes(count: float) -> str:
-    return f"{count / 1e9:,.2f} GB" if count < 1e11 else f"{count / 1e9:,.0f} GB"

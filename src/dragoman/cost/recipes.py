@@ -4,12 +4,12 @@ Everything becomes a recipe: a preset is one with the recipe's own defaults, a m
 one that trained it or, where that is not known, one that starts from it. No weights are made.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from dragoman.errors import InputError, did_you_mean
+from dragoman.files.reading import read_object
 from dragoman.models import DECODER_PRESETS, ENCODER_PRESETS, PRESETS, ModelConfig
 from dragoman.models.folder import FolderConfig, read_config
 from dragoman.models.heads import MaskedLanguageHead
@@ -53,10 +53,7 @@ def _recipe_of_folder(folder: Path) -> RunRecipe:
     path = folder / "training" / "recipe.json"
     if not path.is_file():
         return start_from(_recipe_for(model)(), str(folder))
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is damaged: it is not JSON ({error})") from error
+    data = read_object(path)
     recipe = parse_settings(find_task(data.get("task", "translate")).recipe, data, str(path))
     return replace(recipe, model=model)
 

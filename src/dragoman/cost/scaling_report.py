@@ -175,6 +175,11 @@ class RunPrediction:
     run: Run
     loss: Interval
 
+    @classmethod
+    def of(cls, run: Run, fit: LawFit) -> "RunPrediction":
+        """Predict a run by the law of others."""
+        return cls(run=run, loss=fit.predict(run.point.parameters, run.point.tokens))
+
     @property
     def inside(self) -> bool:
         """Whether the measured loss lies in the predicted interval."""
@@ -256,16 +261,12 @@ def report_scaling(
     return ScalingReport(
         runs=tuple(runs),
         fit=fit,
-        predictions=tuple(_predict(fit, run) for run in read[len(to_fit) :]),
+        predictions=tuple(RunPrediction.of(run, fit) for run in read[len(to_fit) :]),
         check=_check(runs, min(refits, CHECK_REFITS)),
         spendings=tuple(_spendings(runs, fit, flops, budget or Budget())),
         more_data=_more_data(runs, fit),
         flops=flops,
     )
-
-
-def _predict(fit: LawFit, run: Run) -> RunPrediction:
-    return RunPrediction(run=run, loss=fit.predict(run.point.parameters, run.point.tokens))
 
 
 def _check(runs: Sequence[Run], refits: int) -> RunPrediction | None:
@@ -275,7 +276,7 @@ def _check(runs: Sequence[Run], refits: int) -> RunPrediction | None:
         fit = fit_law([run.point for run in runs if run is not largest], samples=refits)
     except InputError:
         return None
-    return _predict(fit, largest)
+    return RunPrediction.of(largest, fit)
 
 
 def _spendings(
@@ -284,25 +285,20 @@ def _spendings(
     largest = max(run.flops for run in runs)
     timed = [(r.point.parameters, r.seconds_per_token) for r in runs if r.seconds_per_token]
     time = TokenCost.of(*zip(*timed, strict=True)) if len(dict(timed)) > 1 else None
-    if budget.seconds is not None:
-        if time is None:
-            raise InputError("these runs do not tell their speed; give the budget in FLOPs")
-        plans = [best_use(fit, budget.seconds, time)]
+    if budget.seconds is None:
+        amounts = [times * largest for times in BEYOND] if budget.flops is None else [budget.flops]
+        plans = [best_use(fit, amount, flops) for amount in amounts]
+    elif time is None:
+        raise InputError("these runs do not tell their speed; give the budget in FLOPs")
     else:
-        budgets = [times * largest for times in BEYOND] if budget.flops is None else [budget.flops]
-        plans = [best_use(fit, amount, flops) for amount in budgets]
-    return [_spending(plan, flops, time, largest) for plan in plans]
-
-
-def _spending(plan: BestUse, flops: TokenCost, time: TokenCost | None, largest: float) -> Spending:
-    size, tokens = plan.parameters.value, plan.tokens.value
-    work = float(flops.of_token(size) * tokens)
-    return Spending(
-        flops=work,
-        seconds=float(time.of_token(size) * tokens) if time else None,
-        plan=plan,
-        beyond=work / largest,
-    )
+        plans = [best_use(fit, budget.seconds, time)]
+    found = []
+    for plan in plans:
+        size, tokens = plan.parameters.value, plan.tokens.value
+        work = float(flops.of_token(size) * tokens)
+        seconds = float(time.of_token(size) * tokens) if time else None
+        found.append(Spending(flops=work, seconds=seconds, plan=plan, beyond=work / largest))
+    return found
 
 
 def _more_data(runs: Sequence[Run], fit: LawFit) -> MoreData:
