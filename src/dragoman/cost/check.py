@@ -69,7 +69,7 @@ def validation_memory(
         kept = found.weights + found.packed + found.cache + found.memory
         ending = round(kept + copied + 2 * logits)
         peak = max(peak, found.total, ending)
-    return peak + MOMENTS * FLOAT * sum(count_parameters(config).values())
+    return peak + MOMENTS * FLOAT * work.parameters
 
 
 def check_states(recipe: RunRecipe, limit: int | None) -> None:

@@ -189,12 +189,11 @@ def _step_seconds(work: Work, rates: Rates) -> float:
 
 def _beside_seconds(work: Work, rates: Rates) -> tuple[float, float]:
     """A validation with the model folder that it may write, and a checkpoint."""
-    parameters = sum(count_parameters(work.config).values())
     seconds = forward_flops(work, VALIDATED) / rates.training
     if work.shape.src_length:  # its greedy translations are scored
         written = min(VALIDATED, work.recipe.train.validate_limit) * work.answer
         seconds += written / _tokens_per_second(work, rates, 1)
-    return seconds + FLOAT * parameters / DISK, 3 * FLOAT * parameters / DISK
+    return seconds + FLOAT * work.parameters / DISK, 3 * FLOAT * work.parameters / DISK
 
 
 # ---------------------------------------------------------------- at work

@@ -17,7 +17,6 @@ from dragoman.cost.recipes import find_recipe
 from dragoman.cost.scaling import Point
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file, read_object
-from dragoman.models import count_parameters
 from dragoman.train.runfolder import RunFolder
 
 FREE_DATA = ("root", "cache", "source")
@@ -115,7 +114,7 @@ def _read_run(folder: Path) -> Run:
     return Run(
         name=str(folder),
         point=Point(
-            parameters=sum(count_parameters(work.config).values()),
+            parameters=work.parameters,
             tokens=round(float(known[-1]["tokens"]) * end / float(known[-1]["step"])),
             loss=losses[-1]["valid"]["loss"],
         ),

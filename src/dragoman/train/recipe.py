@@ -12,7 +12,7 @@ from dragoman.data.shape import Shape
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import reject_pipe
 from dragoman.files.writing import user_folder
-from dragoman.models import ModelConfig
+from dragoman.models import ModelConfig, count_parameters
 from dragoman.models.folder import FolderConfig
 from dragoman.models.lora import LoraConfig
 from dragoman.nn import PositionScheme
@@ -231,6 +231,11 @@ class Work:
     def kind(self) -> Any:  # noqa: ANN401 (to mypy a class of dataclasses has no hash)
         """The class of the recipe: with config and shape it decides what a batch takes."""
         return type(self.recipe)
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(count_parameters(self.config).values())
 
     @property
     def src_length(self) -> int:
