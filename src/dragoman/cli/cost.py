@@ -124,6 +124,7 @@ def _fit(
     from dragoman.cost.scaling_report import Budget, report_scaling
 
     spend = Budget(**budget)
+    say("Fitting the law to the runs, and many times to resampled ones ...")
     report = report_scaling(list(map(Path, arguments)), predict=predict, budget=spend)
     if png is not None:
         plot_scaling(report, png)

@@ -1,6 +1,7 @@
 """From run folders to a report: what counts as a point, and which runs may stand together."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -194,6 +195,9 @@ def test_unfinished_runs_are_refused(sweep: Path) -> None:
         read_runs([run])
     metrics.unlink()
     with pytest.raises(InputError, match="There is no file"):
+        read_runs([run])
+    os.mkfifo(metrics)
+    with pytest.raises(InputError, match="not a regular file"):
         read_runs([run])
     (run / "training" / "finished.json").unlink()
     with pytest.raises(InputError, match="is not finished"):
