@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from dragoman.cost.scaling import (
     REFITS,
@@ -31,6 +30,7 @@ from dragoman.cost.scaling import (
     LawFit,
     Numbers,
     ScalingLaw,
+    TokenCost,
     fit_law,
 )
 from dragoman.cost.scaling_runs import Run, find_runs, read_runs
@@ -44,31 +44,6 @@ CHECK_REFITS = 200
 """Resampled sets of runs behind the interval of the check."""
 MORE_DATA = 10
 """Times the tokens of the longest run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenCost:
-    """What training on one token costs a model of any size, in operations or seconds."""
-
-    fixed: float
-    """Whatever the size."""
-    per_parameter: float
-
-    @classmethod
-    def of(cls, sizes: Sequence[float], costs: Sequence[float]) -> "TokenCost":
-        """Fit a line to the costs of runs, by the squares of its relative errors.
-
-        A part that would be below zero is zero. Raises InputError for runs of one size alone.
-        """
-        if len(set(sizes)) < 2:
-            raise InputError("runs of one size do not say what another size costs")
-        cost, size = np.asarray(costs, float), np.asarray(sizes, float)
-        (fixed, per_parameter), _ = nnls(np.stack([1.0 / cost, size / cost], 1), np.ones_like(cost))
-        return cls(fixed=float(fixed), per_parameter=float(per_parameter))
-
-    def of_token(self, parameters: Numbers) -> Floats:
-        """Return the cost of a token for a model of so many parameters."""
-        return np.asarray(self.fixed + self.per_parameter * parameters)
 
 
 def optimal(law: ScalingLaw, budget: Numbers, cost: TokenCost) -> tuple[Floats, Floats]:
