@@ -14,7 +14,8 @@ from dragoman.errors import InputError
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.train.recipe import RunRecipe
+    from dragoman.cost.estimate import Measured
+    from dragoman.train.recipe import RunRecipe, Work
 
 
 def _check_positive(option: typer.CallbackParam, value: float | None) -> float | None:
@@ -100,12 +101,7 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     work = recipe.work(length)
     rates = find_rates(recipe.train, device, devices)
     paid = rates.priced(per_hour=price, per_kwh=kwh_price)
-    measured = None
-    if measure:
-        from dragoman.cost.measure import measure as time_steps
-
-        say("Timing real steps here; nothing is kept ...")
-        measured = time_steps(work, talk())
+    measured = _measure(work) if measure else None
     found = cost_of(name, work, rates, paid=paid, per_month=tokens_per_month, measured=measured)
     found = found.among(nproc or (), 1e9 * (link_gb or 0.0))
     print_items([to_json(found)] if as_json else show_cost(found))
@@ -146,6 +142,13 @@ def _check_several(nproc: Sequence[int] | None, link_gb: float | None) -> None:
     for count in nproc or ():
         if count < 1:
             raise InputError(f"--nproc is {count}; it must be 1 or more")
+
+
+def _measure(work: "Work") -> "Measured":
+    from dragoman.cost.measure import measure
+
+    say("Timing real steps here; nothing is kept ...")
+    return measure(work, talk())
 
 
 def _recipe_of(arguments: Sequence[str]) -> tuple[str, "RunRecipe"]:
