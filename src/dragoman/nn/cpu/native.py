@@ -51,7 +51,7 @@ def native() -> Functions | None:
     """Return the compiled functions, idle inside `imitated`; None without a compiler."""
     with _LOCK:
         functions = _loaded()
-    return Imitated() if functions is not None and _IMITATED.get() else functions
+    return _Imitated() if functions is not None and _IMITATED.get() else functions
 
 
 def native_for(x: Tensor, *dtypes: torch.dtype) -> Functions | None:
@@ -82,7 +82,7 @@ def imitated() -> Iterator[None]:
         _IMITATED.reset(token)
 
 
-class Imitated:
+class _Imitated:
     """The compiled functions for tensors that have a size but no numbers: they do nothing."""
 
     def __getattr__(self, name: str) -> Callable[..., int]:
