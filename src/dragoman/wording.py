@@ -1,4 +1,4 @@
-"""Counts and times in sentences: `1 step`, `1,250 steps`, `1.2 M`, `1:05`."""
+"""Counts and quantities in sentences: `1 step`, `1.2 M`, `1:05`, `2.1 GB`, `804 Wh`."""
 
 
 def counted(count: float, one: str, more: str | None = None) -> str:
@@ -20,3 +20,38 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def format_flops(count: float) -> str:
+    """Write a number of operations."""
+    return _scaled(count, {"TFLOP": 1e12, "GFLOP": 1e9, "MFLOP": 1e6}, "FLOP")
+
+
+def format_bytes(count: float) -> str:
+    """Write a size in powers of a thousand bytes."""
+    return _scaled(count, {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}, "B")
+
+
+def _scaled(count: float, units: dict[str, float], one: str) -> str:
+    for unit, size in units.items():
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:,.0f} {one}"
+
+
+def format_time(seconds: float) -> str:
+    """Write a time in the unit that suits it."""
+    for unit, size in {"days": 86400.0, "hours": 3600.0, "minutes": 60.0}.items():
+        if seconds >= size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def format_energy(kwh: float) -> str:
+    """Write an energy in the unit that suits it."""
+    return f"{kwh:,.1f} kWh" if kwh >= 1 else f"{1000 * kwh:.3g} Wh"
+
+
+def format_money(money: float, currency: str | None) -> str:
+    """Write a sum with its currency: three digits of a small one."""
+    return f"{money:{',.2f' if money >= 1 else '.3g'}} {currency or 'in your currency'}"

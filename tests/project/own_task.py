@@ -15,20 +15,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.data.batches import Batch, BatchConfig, SequenceBatches, Stream, framed
+from dragoman.data.batches import BatchConfig, SequenceBatches, Stream, framed
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.prepare import encode_all, special_ids
+from dragoman.data.shape import Shape, random_ids
 from dragoman.files.reading import read_lines
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.models.heads import ClassificationHead
 from dragoman.nn import Arithmetic
+from dragoman.tasks.encoders import EncoderRecipe, TextBatch
 from dragoman.tasks.folders import Folder, read_folder
 from dragoman.tasks.task import EvaluationData, Report, Task
-from dragoman.tasks.work import Shape, Workload, random_ids, text_shape, text_work
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating
-from dragoman.train.recipe import RunRecipe, TrainingFiles
+from dragoman.train.recipe import TrainingFiles
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, begin_tokenizer, check_tokens
 
@@ -36,9 +37,10 @@ HEAD = ClassificationHead(labels=("even", "odd"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OddRecipe(RunRecipe):
+class OddRecipe(EncoderRecipe):
     """What can be set; every key has a default."""
 
+    head_type = ClassificationHead
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     task: Literal["mine.own_task"] = "mine.own_task"
@@ -46,12 +48,29 @@ class OddRecipe(RunRecipe):
     batch: BatchConfig = field(default_factory=BatchConfig)
     model: EncoderOnlyConfig = field(default_factory=lambda: EncoderOnlyConfig(head=HEAD))
 
+    @staticmethod
+    def loss(model: EncoderOnly, batch: "OddBatch", smoothing: float) -> Tensor:
+        """A sum over `num_targets`, never a mean."""
+        logits_BC = model(batch.ids_BL)
+        return F.cross_entropy(logits_BC, batch.odd_B, label_smoothing=smoothing, reduction="sum")
+
+    @staticmethod
+    def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> "OddBatch":
+        """A batch of random ids."""
+        ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
+        return OddBatch(
+            ids_BL=ids_BL,
+            odd_B=torch.zeros(shape.rows, dtype=torch.long),
+            num_targets=shape.rows,
+            num_tokens=ids_BL.numel(),
+            indices=np.arange(shape.rows),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OddBatch(Batch):
+class OddBatch(TextBatch):
     """Padded lines, and for each 1 where it has an odd number of words."""
 
-    ids_BL: Tensor
     odd_B: Tensor
 
 
@@ -110,7 +129,7 @@ class OddJob:
 
     def loss(self, batch: OddBatch) -> Tensor:
         """Without label smoothing."""
-        return loss(self.model, batch, 0.0)
+        return OddRecipe.loss(self.model, batch, 0.0)
 
     def measure(self) -> Validation:
         """Loss and accuracy."""
@@ -178,30 +197,10 @@ def evaluate(model: Path, given: EvaluationData) -> Report:
     return Report(figures=figures, lines=[f"accuracy  {figures['accuracy']:.2f}"])
 
 
-def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> OddBatch:
-    """A batch of random ids."""
-    ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
-    return OddBatch(
-        ids_BL=ids_BL,
-        odd_B=torch.zeros(shape.rows, dtype=torch.long),
-        num_targets=shape.rows,
-        num_tokens=ids_BL.numel(),
-        indices=np.arange(shape.rows),
-    )
-
-
-def loss(model: EncoderOnly, batch: OddBatch, smoothing: float) -> Tensor:
-    """A sum over `num_targets`, never a mean."""
-    return F.cross_entropy(
-        model(batch.ids_BL), batch.odd_B, label_smoothing=smoothing, reduction="sum"
-    )
-
-
 TASK = Task(
     recipe=OddRecipe,
     assemble=assemble,
     kind="classify",
-    workload=Workload(work=text_work, sample=sample, loss=loss, shape=text_shape),
     does="says whether lines are odd (odd)",
     use="odd {folder}",
     load=Oddness,

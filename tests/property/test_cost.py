@@ -10,6 +10,7 @@ from tests.unit.cost.counted import counted_training, make, step_of
 from torch import Tensor
 
 from dragoman.cost.decoding import cache_of
+from dragoman.data.shape import Shape
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoderConfig
 from dragoman.nn import (
     ALiBi,
@@ -26,7 +27,6 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
-from dragoman.tasks.work import Shape
 
 SCORED: list[AttentionPattern] = [
     Causal(),

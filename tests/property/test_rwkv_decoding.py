@@ -16,6 +16,7 @@ from tests.unit.tasks.tiny_generator import PROMPTS, make_config, make_generator
 
 from dragoman.convert.eight_bits import quantize
 from dragoman.cost.decoding import cache_of, decoding_flops, decoding_memory
+from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Greedy, Limits, search
 from dragoman.errors import InputError
 from dragoman.lens.trace import trace_continuation
@@ -44,7 +45,6 @@ from dragoman.plain import to_plain
 from dragoman.settings import parse_settings, read_settings
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.generate.recipe import GenerateRecipe
-from dragoman.tasks.work import Shape
 
 CONFIG = DecoderOnlyConfig(
     vocab_size=23,

@@ -2,11 +2,10 @@
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tests.system.conftest import CommandLine, Running
+from tests.unit.cost.test_scaling_runs import write_run
 from tests.unit.tasks.tiny import save_translator
 
 SMALL = ("model.d_model=32", "model.num_heads=2", "model.d_ff=64", "tokenizer.vocab_size=400")
@@ -17,23 +16,6 @@ def interrupt(running: Running) -> None:
     ended = running.end(signal.SIGINT)
     assert ended.code == 130, ended.said
     assert "Traceback" not in ended.said
-
-
-@contextmanager
-def read_by(running: Running, pipe: Path) -> Iterator[None]:
-    """A time in which a command reads from a named pipe and gets nothing."""
-    writing: list[int] = []
-
-    def is_read() -> bool:
-        try:
-            writing.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:  # nobody has opened it yet
-            return False
-        return True
-
-    assert running.wait_until(is_read), running.said()
-    yield
-    os.close(writing[0])
 
 
 def test_timing_is_interrupted(dragoman: CommandLine, environment: dict[str, str]) -> None:
@@ -47,14 +29,14 @@ def test_timing_is_interrupted(dragoman: CommandLine, environment: dict[str, str
 
 
 def test_a_fit_is_interrupted(dragoman: CommandLine, tmp_path: Path) -> None:
-    """While it reads a run; there is no picture."""
-    recipe, picture = tmp_path / "runs" / "one" / "training" / "recipe.json", tmp_path / "law.png"
-    recipe.parent.mkdir(parents=True)
-    os.mkfifo(recipe)
-    running = dragoman.start(("cost", "--fit", tmp_path / "runs" / "one", "--png", picture))
-    with read_by(running, recipe):
-        assert running.wait_until(running.is_asleep), running.said()
-        interrupt(running)
+    """While it fits resampled runs; there is no picture."""
+    runs, picture = tmp_path / "runs", tmp_path / "law.png"
+    for width in (16, 32, 64):
+        for steps in (100, 200, 400):
+            write_run(runs / f"d{width}-{steps}", width, steps)
+    running = dragoman.start(("cost", "--fit", runs, "--png", picture))
+    assert running.wait_until(lambda: "Fitting the law" in running.said()), running.said()
+    interrupt(running)
     assert not picture.exists()
 
 

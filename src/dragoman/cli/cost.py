@@ -15,9 +15,7 @@ from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.cost.estimate import Measured
-    from dragoman.cost.machine import Rates
-    from dragoman.tasks.work import Work
-    from dragoman.train.recipe import RunRecipe
+    from dragoman.train.recipe import RunRecipe, Work
 
 
 def _check_positive(option: typer.CallbackParam, value: float | None) -> float | None:
@@ -96,12 +94,12 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     if measure and device is not None:
         raise InputError("--measure times this machine, and --device names another; give one")
     _check_several(nproc, link_gb)
-    from dragoman.cost.recipes import work_of
+    from dragoman.cost.machine import find_rates
     from dragoman.cost.report import cost_of
 
     name, recipe = _recipe_of(arguments)
-    work = work_of(recipe, length)
-    rates = _rates(work, device, devices)
+    work = recipe.work(length)
+    rates = find_rates(recipe.train, device, devices)
     paid = rates.priced(per_hour=price, per_kwh=kwh_price)
     measured = _measure(work) if measure else None
     found = cost_of(name, work, rates, paid=paid, per_month=tokens_per_month, measured=measured)
@@ -122,6 +120,7 @@ def _fit(
     from dragoman.cost.scaling_report import Budget, report_scaling
 
     spend = Budget(**budget)
+    say("Fitting the law to the runs, and many times to resampled ones ...")
     report = report_scaling(list(map(Path, arguments)), predict=predict, budget=spend)
     if png is not None:
         plot_scaling(report, png)
@@ -148,9 +147,8 @@ def _check_several(nproc: Sequence[int] | None, link_gb: float | None) -> None:
 def _measure(work: "Work") -> "Measured":
     from dragoman.cost.measure import measure
 
-    console = talk()
-    console.print("Timing real steps here; nothing is kept ...")
-    return measure(work, console)
+    say("Timing real steps here; nothing is kept ...")
+    return measure(work, talk())
 
 
 def _recipe_of(arguments: Sequence[str]) -> tuple[str, "RunRecipe"]:
@@ -173,13 +171,3 @@ def _recipe_of(arguments: Sequence[str]) -> tuple[str, "RunRecipe"]:
                 "without its grids. dragoman train says of each run what it takes."
             )
     return names[0], recipe
-
-
-def _rates(work: "Work", device: str | None, devices: Path | None) -> "Rates":
-    from dragoman.cost.devices import device_named, device_table
-    from dragoman.cost.machine import rates_here, rates_of
-
-    table, train = device_table(devices), work.recipe.train
-    if device is None:
-        return rates_here(table, train.precision, train.device)
-    return rates_of(device_named(device, table), table, train.precision)

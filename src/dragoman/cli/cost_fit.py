@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dragoman.cli.cost_show import format_time
 from dragoman.cli.output import Item
-from dragoman.wording import short
+from dragoman.wording import format_time, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from dragoman.cli.cost_show import format_bytes, format_energy, format_money, format_time
 from dragoman.cli.output import SrcLang, TgtLang
 from dragoman.errors import InputError
-from dragoman.wording import counted
+from dragoman.wording import counted, format_bytes, format_energy, format_money, format_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -225,17 +224,15 @@ def print_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
     folder have been checked.
     """
     from dragoman.cost.check import check_batches, check_states, peak_memory
-    from dragoman.cost.devices import device_table
     from dragoman.cost.estimate import estimate_training
-    from dragoman.cost.machine import memory_limit, rates_here
-    from dragoman.cost.recipes import work_of
+    from dragoman.cost.machine import find_rates, memory_limit
     from dragoman.train.device import choose_device
 
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
     done, rest = rest_of(recipe)
-    work = work_of(rest)
-    rates = rates_here(device_table(), recipe.train.precision, recipe.train.device)
+    work = rest.work()
+    rates = find_rates(recipe.train)
     run = estimate_training(work, rates)
     bill = run.bill
     what = f"rest of the run (after step {done:,})" if done else "whole run"

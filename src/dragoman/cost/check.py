@@ -9,35 +9,30 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from dragoman.cost.counting import MOMENTS, TrainingMemory, forward_pass, step_of
 from dragoman.cost.decoding import cache_of, decoding_memory
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, VALIDATED
 from dragoman.cost.machine import counted_as
-from dragoman.cost.recipes import work_of, workload_of
 from dragoman.data.batches import Stream
+from dragoman.data.shape import Shape
 from dragoman.decode import schedule
 from dragoman.decoding import TRANSLATING
 from dragoman.errors import InputError
 from dragoman.models import ModelConfig, count_parameters
 from dragoman.models.plan.store import CROWDED
 from dragoman.nn import Precision
-from dragoman.tasks.work import Shape, Work
-from dragoman.train.device import choose_device, choose_precision
-from dragoman.train.recipe import RunRecipe
-from dragoman.wording import counted
+from dragoman.train.device import STATE_BYTES, choose_device, choose_precision
+from dragoman.train.recipe import RunRecipe, Work
+from dragoman.wording import counted, format_bytes
 
 STACKS = ("encoder", "decoder")
 """Parts of a model whose size does not depend on a vocabulary or on labels."""
-STATES = 4
-"""Numbers of each parameter that is trained: itself, its gradient, Adam's two moments."""
 ERROR = 0.9
 """A predicted peak may be a tenth too high: what is over the memory by less is not rejected."""
-SURELY = 3
+SAFE_MARGIN = 3
 """Where so many times the expected peak fits, the batches of an epoch are not looked at."""
 LOOKED_AT = 2000
-"""Batches of an epoch whose size is looked at."""
+"""Batches of the validation whose size is looked at."""
 LEAST_SHARE = 0.01
 """Where less than this of a batch would fit, a smaller one is no advice."""
 
@@ -65,7 +60,7 @@ def validation_memory(
     float32, as translating does) one of the second, if there is one.
     """
     config = work.config
-    peak = forward_pass(workload_of(work.recipe), config, shape, precision=precision).peak
+    peak = forward_pass(work.kind, config, shape, precision=precision).peak
     if translated is not None:
         found = decoding_memory(config, translated)
         # when sentences end, the keys and values of the others, and of their sources, are copied
@@ -74,7 +69,7 @@ def validation_memory(
         kept = found.weights + found.packed + found.cache + found.memory
         ending = round(kept + copied + 2 * logits)
         peak = max(peak, found.total, ending)
-    return peak + MOMENTS * FLOAT * sum(count_parameters(config).values())
+    return peak + MOMENTS * FLOAT * work.parameters
 
 
 def check_states(recipe: RunRecipe, limit: int | None) -> None:
@@ -83,15 +78,15 @@ def check_states(recipe: RunRecipe, limit: int | None) -> None:
     Called before anything is read, when the size of a vocabulary is not known yet, so only the
     layers are counted. `limit` is that of `memory_limit`.
     """
-    parts = count_parameters(work_of(recipe).config)
+    parts = count_parameters(recipe.work().config)
     parameters = sum(count for name, count in parts.items() if name in STACKS)
     frozen = recipe.start.freeze or recipe.start.lora.rank
-    copies = 1 if frozen else STATES + (recipe.train.ema is not None)
-    needed = copies * FLOAT * parameters
+    averaged = FLOAT if recipe.train.ema is not None else 0
+    needed = parameters * (FLOAT if frozen else STATE_BYTES + averaged)
     if limit is not None and needed > limit:
         raise InputError(
-            f"the run needs at least {_gigabytes(needed)} for the weights, gradients and moments "
-            f"of {parameters:,} parameters, and there are {_gigabytes(limit)} of memory: make "
+            f"the run needs at least {format_bytes(needed)} for the weights, gradients and moments "
+            f"of {parameters:,} parameters, and there are {format_bytes(limit)} of memory: make "
             "model.d_model, model.d_ff or the number of layers smaller"
         )
 
@@ -105,7 +100,7 @@ def check_batches(
 ) -> None:
     """Raise InputError if a step or a validation needs more memory than a CPU has.
 
-    The largest of the batches are run dry, unless usual ones are far below the memory. A GPU is not
+    The largest batches are run dry, unless usual ones are far below the memory. A GPU is not
     checked: its kernels keep less than a CPU's, and it reports at once what is too much.
     """
     recipe, train = work.recipe, work.recipe.train
@@ -113,15 +108,15 @@ def check_batches(
     if limit is None or device.type != "cpu" or recipe.start.freeze or recipe.start.lora.rank:
         return
     precision = counted_as(choose_precision(train.precision, device))
-    workload, real = workload_of(recipe), work_of(replace(recipe, model=config), work.length)
+    real = replace(recipe, model=config).work(work.length)
     shapes, lengths = list[Shape](), list[int]()
     for batch in islice(validation, LOOKED_AT):
-        shapes.append(workload.shape(batch))
-        lengths += workload.sources(batch, config, train.validate_limit)
+        shapes.append(batch.shape)
+        lengths += batch.source_lengths(config.pad_id, train.validate_limit)
     validated = _largest(shapes)
-    if SURELY * _growth(work, validated) * peak_memory(work, precision) < limit:
+    if SAFE_MARGIN * _growth(work, validated) * peak_memory(work, precision) < limit:
         return
-    shape = _largest(map(workload.shape, _some_batches(batches, train.seed))) or work.shape
+    shape = _largest(batch.shape for batch in batches.largest()) or work.shape
     peak = step_of(real, precision, shape=shape).memory
     if ERROR * peak.total > limit:
         raise InputError(_too_large(recipe, shape, peak, limit))
@@ -141,13 +136,6 @@ def _growth(work: Work, validated: Shape | None) -> float:
         length = max(length, validated.length, validated.src_length)
         tokens = max(tokens, validated.tokens)
     return max(1.0, length / usual.length) * tokens / usual.tokens
-
-
-def _some_batches(batches: Stream[Any], seed: int) -> Iterable[Any]:
-    """Yield the batches of the first epoch, or some of them from all over it."""
-    epoch = batches.source.draw(np.random.default_rng([seed, 0]))
-    numbers = np.unique(np.linspace(0, len(epoch) - 1, LOOKED_AT).astype(int))
-    return (epoch[int(number)] for number in numbers)
 
 
 def _largest(shapes: Iterable[Shape]) -> Shape | None:
@@ -185,18 +173,19 @@ def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
 def _too_large(recipe: RunRecipe, shape: Shape, peak: TrainingMemory, limit: int) -> str:
     """Return the message with the numbers and what to change."""
     states = peak.weights + peak.optimizer
+    rest = peak.total - states
     lengths = counted(shape.length, "token")
     if shape.src_length:
         lengths = f"{shape.src_length:,} and {lengths}"
     begun = (
-        f"a batch of {counted(shape.rows, 'row')} of {lengths} needs {_gigabytes(peak.total)} at "
-        f"its peak ({_gigabytes(states)} of weights and moments, {_gigabytes(peak.total - states)} "
-        f"of activations and gradients), and there are {_gigabytes(limit)} of memory"
+        f"a batch of {counted(shape.rows, 'row')} of {lengths} needs {format_bytes(peak.total)} at "
+        f"its peak ({format_bytes(states)} of weights and moments, {format_bytes(rest)} "
+        f"of activations and gradients), and there are {format_bytes(limit)} of memory"
     )
-    share = (limit - states) / (peak.total - states)
+    share = (limit - states) / rest
     if share < LEAST_SHARE:
         return f"{begun}: make model.d_model, model.d_ff or the number of layers smaller"
-    smaller = workload_of(recipe).smaller(recipe, shape, share)
+    smaller = recipe.smaller_batch(shape, share)
     spare = ", or train.activation_checkpointing = true, which keeps less and takes longer"
     spare = "" if recipe.train.activation_checkpointing else spare
     return f"{begun}: set {smaller}{spare}; train.accumulate makes up for smaller batches"
@@ -212,12 +201,8 @@ def _validation_too_large(
         what = f", and translates {sentences} of up to {translated.src_length:,} tokens at once"
         less = ", train.validate_limit or tokenizer.vocab_size"
     return (
-        f"a validation needs {_gigabytes(needed)} at its peak (it computes the loss of "
+        f"a validation needs {format_bytes(needed)} at its peak (it computes the loss of "
         f"{counted(validated.rows, 'row')} of {counted(validated.length, 'token')} at once{what}), "
-        f"and there are {_gigabytes(limit)} of memory: lower batch.max_tokens{less}, shorten the "
+        f"and there are {format_bytes(limit)} of memory: lower batch.max_tokens{less}, shorten the "
         "longest validation texts, or make the model smaller"
     )
-
-
-def _gigabytes(count: float) -> str:
-    return f"{count / 1e9:,.2f} GB" if count < 1e11 else f"{count / 1e9:,.0f} GB"

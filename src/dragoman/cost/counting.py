@@ -26,11 +26,11 @@ import torch
 from torch import nn
 
 from dragoman.cost.dryrun import CPU, DryRun
-from dragoman.cost.recipes import workload_of
+from dragoman.data.shape import Shape
 from dragoman.models import EncoderOnly, Model, ModelConfig, build
 from dragoman.nn import Decoder, Encoder, Precision, autocast
 from dragoman.nn.cpu.native import imitated
-from dragoman.tasks.work import Shape, Work, Workload
+from dragoman.train.recipe import Work
 
 MOMENTS = 2  # numbers of Adam for each parameter
 COUNT_BYTES = 4  # each tensor of parameters has its own count of steps
@@ -87,7 +87,7 @@ class ForwardPass(NamedTuple):
 
 @lru_cache(maxsize=64)
 def training_step(
-    workload: Workload,
+    kind: type[Any],
     config: ModelConfig,
     shape: Shape,
     *,
@@ -95,7 +95,7 @@ def training_step(
     activation_checkpointing: bool = False,
     accumulate: int = 1,
 ) -> TrainingStep:
-    """Run a step dry. Takes a tenth of a second or so, and next to no memory.
+    """Run a step of such a recipe dry. Takes a tenth of a second or so, and next to no memory.
 
     With `accumulate` batches the gradients of the first exist during the forward pass of the next.
     """
@@ -105,13 +105,13 @@ def training_step(
     for stack in model.modules():
         if isinstance(stack, Encoder | Decoder):
             stack.checkpointing = activation_checkpointing
-    batch = _sample(workload, config, shape)
+    batch = kind.sample(config, shape, np.random.default_rng(0))
     batches, kept = min(accumulate, 2), 0
     with dry, imitated():
         for _ in range(batches):
             before = dry.now
             with autocast(precision, CPU):
-                loss = workload.loss(model, batch, SMOOTHING)
+                loss = kind.loss(model, batch, SMOOTHING)
             kept = dry.now - before
             loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -145,7 +145,7 @@ def step_of(
     if activation_checkpointing is None:
         activation_checkpointing = train.activation_checkpointing
     step = training_step(
-        workload_of(work.recipe),
+        work.kind,
         work.config,
         shape or work.shape,
         precision=precision,
@@ -162,21 +162,17 @@ def step_of(
 @lru_cache(maxsize=64)
 @torch.inference_mode()
 def forward_pass(
-    workload: Workload, config: ModelConfig, shape: Shape, *, precision: Precision = "fp32"
+    kind: type[Any], config: ModelConfig, shape: Shape, *, precision: Precision = "fp32"
 ) -> ForwardPass:
     """Run the loss of a batch dry, as a validation does: without gradients."""
     dry = DryRun()
     model = dry.build(lambda: build(config)).eval()
-    batch = _sample(workload, config, shape)
+    batch = kind.sample(config, shape, np.random.default_rng(0))
     with autocast(precision, CPU), dry, imitated():
-        workload.loss(model, batch, SMOOTHING)
+        kind.loss(model, batch, SMOOTHING)
     return ForwardPass(flops=dry.flops, peak=dry.peak)
 
 
 def _output_matrices(model: Model) -> list[nn.Parameter]:
     last = model.head if isinstance(model, EncoderOnly) else model.output
     return [each for each in last.parameters() if each.dim() > 1]
-
-
-def _sample(workload: Workload, config: ModelConfig, shape: Shape) -> Any:  # noqa: ANN401
-    return workload.sample(config, shape, np.random.default_rng(0))

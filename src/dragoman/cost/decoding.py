@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from dragoman.cost.dryrun import CPU, DryRun
+from dragoman.data.shape import Shape
 from dragoman.decode import Beam
 from dragoman.models import ModelConfig, build
 from dragoman.models.plan import MOST_BEAMS, Store, plan
@@ -35,10 +36,9 @@ from dragoman.nn import (
     row_invariant_products,
 )
 from dragoman.nn.cache import Cache
-from dragoman.nn.cpu.native import Imitated, native
+from dragoman.nn.cpu.native import imitated
 from dragoman.nn.dot_product import Scoring
 from dragoman.nn.rwkv import STATE as RWKV_STATE
-from dragoman.tasks.work import Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +130,9 @@ def decoding_memory(
     num_rows = shape.rows * beam_size
     src_BS = _ids(config, shape.rows, max(1, shape.src_length))
     ids_N = _ids(config, num_rows, 1)[:, 0]
-    with row_invariant_products(), autocast(precision, CPU), dry:
+    with row_invariant_products(), autocast(precision, CPU), imitated(), dry:
         weights = dry.now
-        functions = native() and Imitated()
-        planned = plan(model, precision, functions) if beam_size <= MOST_BEAMS else None
+        planned = plan(model, precision) if beam_size <= MOST_BEAMS else None
         decoder: Any = planned or model
         packed = dry.now - weights
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from dragoman.cost.counting import forward_pass, step_of
 from dragoman.cost.decoding import cache_of, decoder_of, decoding_flops
 from dragoman.cost.machine import Rates
-from dragoman.cost.recipes import workload_of
+from dragoman.data.shape import Shape
+from dragoman.decoding import TRANSLATING
 from dragoman.models import count_parameters
-from dragoman.tasks.work import Shape, Work
+from dragoman.train.recipe import Work
 from dragoman.wording import counted
 
-BATCH_TOKENS = 4096
-"""Source tokens of a batch that is translated, times beams; as translating itself has it."""
+BATCH_TOKENS = TRANSLATING.max_batch_tokens
+"""Source tokens of a batch that is translated, times beams."""
 VALIDATED = 1000
 """Sentences of a validation, where the data has not been looked at."""
 DISK = 500e6
@@ -166,15 +167,13 @@ def estimate_texts(
 def full_batch(work: Work, beam_size: int) -> Shape:
     """Return the batch in which texts are read or answered; `length` is that of what is read."""
     rows = max(1, BATCH_TOKENS // (work.length * beam_size))
-    source = work.length if work.shape.src_length else 0
-    return Shape(rows=rows, src_length=source, length=work.length)
+    return Shape(rows=rows, src_length=work.src_length, length=work.length)
 
 
 def forward_flops(work: Work, rows: int) -> float:
     """Count one pass over texts of the work's length, with predictions at every position."""
-    source = work.length if work.shape.src_length else 0
-    batch = Shape(rows=work.shape.rows, src_length=source, length=work.length)
-    return rows * forward_pass(workload_of(work.recipe), work.config, batch).flops / batch.rows
+    batch = Shape(rows=work.shape.rows, src_length=work.src_length, length=work.length)
+    return rows * forward_pass(work.kind, work.config, batch).flops / batch.rows
 
 
 # ---------------------------------------------------------------- training
@@ -190,12 +189,11 @@ def _step_seconds(work: Work, rates: Rates) -> float:
 
 def _beside_seconds(work: Work, rates: Rates) -> tuple[float, float]:
     """A validation with the model folder that it may write, and a checkpoint."""
-    parameters = sum(count_parameters(work.config).values())
     seconds = forward_flops(work, VALIDATED) / rates.training
     if work.shape.src_length:  # its greedy translations are scored
         written = min(VALIDATED, work.recipe.train.validate_limit) * work.answer
         seconds += written / _tokens_per_second(work, rates, 1)
-    return seconds + FLOAT * parameters / DISK, 3 * FLOAT * parameters / DISK
+    return seconds + FLOAT * work.parameters / DISK, 3 * FLOAT * work.parameters / DISK
 
 
 # ---------------------------------------------------------------- at work
@@ -209,7 +207,7 @@ def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
         seconds = forward_flops(work, batch.rows) / rates.decoding + started
         return batch.tokens / seconds
     config = work.config
-    cached = work.answer // 2 + (0 if batch.src_length else work.length)
+    cached = work.prompt + work.answer // 2
     flops = decoding_flops(config, batch, beam_size=beam_size, cached=cached)
     prefill = flops.prefill / rates.decoding + started
     each = cache_of(config, src_length=batch.src_length, length=cached).read

@@ -16,12 +16,20 @@ from typing import Any, Literal
 
 import torch
 
-from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure, Price
+from dragoman.cost.devices import (
+    GIGA,
+    Device,
+    DeviceTable,
+    Figure,
+    Price,
+    device_named,
+    device_table,
+)
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.models.plan import Planner
 from dragoman.nn import Rotary, inference, row_invariant_products
 from dragoman.nn.cpu.products import HALVES, Precision, training_products
-from dragoman.train.config import PrecisionSetting as AnyPrecision
+from dragoman.train.config import PrecisionSetting, TrainConfig
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
 
@@ -74,7 +82,19 @@ class Rates:
         return replace(self, price_per_hour=per_hour, price_per_kwh=electricity, currency=None)
 
 
-def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rates:
+def find_rates(train: TrainConfig, name: str | None = None, own: Path | None = None) -> Rates:
+    """Return the rates of a device of the table, or measure those of the machine here.
+
+    `own` is the user's table, by default that of `device_table`. Raises InputError for an unknown
+    name.
+    """
+    table = device_table(own)
+    if name is None:
+        return rates_here(table, train.precision, train.device)
+    return rates_of(device_named(name, table), table, train.precision)
+
+
+def rates_of(device: Device, table: DeviceTable, precision: PrecisionSetting) -> Rates:
     """Return what the table says of a device, with what is assumed of its kind."""
     assumed = table.cpu if device.kind == "cpu" else table.gpu
     chosen = precision
@@ -96,7 +116,7 @@ def rates_of(device: Device, table: DeviceTable, precision: AnyPrecision) -> Rat
     )
 
 
-def rates_here(table: DeviceTable, precision: AnyPrecision, device: str = "auto") -> Rates:
+def rates_here(table: DeviceTable, precision: PrecisionSetting, device: str = "auto") -> Rates:
     """Measure a product and a read on the machine here; power and price are the table's.
 
     Nothing is drawn at random, so a training run that begins afterwards is as it would have been.

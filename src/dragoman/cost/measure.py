@@ -23,7 +23,6 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from dragoman.cost.estimate import VALIDATED, Measured, full_batch
-from dragoman.cost.recipes import workload_of
 from dragoman.data.batches import Stream
 from dragoman.errors import InputError
 from dragoman.models import Model, build
@@ -31,9 +30,10 @@ from dragoman.models.folder import FolderConfig, Saves
 from dragoman.models.plan import Planner
 from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
-from dragoman.tasks.work import Work, write_to_lengths
+from dragoman.tasks.timing import write_to_lengths
 from dragoman.train.job import CardPart, Validation, evaluating, unchecked
 from dragoman.train.loop import Progress
+from dragoman.train.recipe import Work
 from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted
@@ -72,7 +72,7 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
                 task = find_task(recipe.task)
                 say = partial(console.print, markup=False, emoji=False)
                 job = task.assemble(recipe, folder, say, unchecked)
-                job = task.workload.as_trained(job)
+                job = task.as_trained(job)
             else:
                 job = random_job(work)
             parts = Parts.around(job, recipe, folder, console)
@@ -193,7 +193,7 @@ class _RandomBatches:
 
     def __getitem__(self, number: int, /) -> Any:  # noqa: ANN401 (of the task's own class)
         rng = np.random.default_rng([self.seed, number])
-        return workload_of(self.work.recipe).sample(self.work.config, self.work.shape, rng)
+        return self.work.recipe.sample(self.work.config, self.work.shape, rng)
 
 
 class _NoTokenizer:
@@ -217,7 +217,7 @@ class RandomJob:
     def loss(self, batch: Any) -> Tensor:  # noqa: ANN401 (of the task's own class)
         """Sum the task's loss over the batch's targets."""
         recipe = self.work.recipe
-        return workload_of(recipe).loss(self.model, batch, recipe.train.label_smoothing)
+        return recipe.loss(self.model, batch, recipe.train.label_smoothing)
 
     def measure(self) -> Validation:
         """Run a thousand rows forward; nothing is decoded."""

@@ -1,22 +1,21 @@
-"""What is asked about: a recipe, a preset or a model folder, and the work that is in it.
+"""What is asked about: a recipe, a preset or a model folder.
 
 Everything becomes a recipe: a preset is one with the recipe's own defaults, a model folder is the
 one that trained it or, where that is not known, one that starts from it. No weights are made.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from dragoman.errors import InputError, did_you_mean
+from dragoman.files.reading import read_object
 from dragoman.models import DECODER_PRESETS, ENCODER_PRESETS, PRESETS, ModelConfig
 from dragoman.models.folder import FolderConfig, read_config
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.settings import override_settings, parse_settings
 from dragoman.tasks.recipes import load_recipe, shipped_recipes
 from dragoman.tasks.task import find_task, task_of
-from dragoman.tasks.work import Work, Workload
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import start_from
 
@@ -48,29 +47,13 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
     )
 
 
-def workload_of(recipe: RunRecipe) -> Workload:
-    """Return what a recipe's task says of its batches and its loss."""
-    return find_task(recipe.task).workload
-
-
-def work_of(recipe: RunRecipe, length: int | None = None) -> Work:
-    """Return the work of a recipe whose sentences have `length` tokens on each side.
-
-    Raises InputError for a length beyond that of the recipe: no batch would hold such a sentence.
-    """
-    return workload_of(recipe).work(recipe, length)
-
-
 def _recipe_of_folder(folder: Path) -> RunRecipe:
     """Return the recipe that trained a model folder, with its architecture as it came to be."""
     model = read_config(folder).model
     path = folder / "training" / "recipe.json"
     if not path.is_file():
         return start_from(_recipe_for(model)(), str(folder))
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is damaged: it is not JSON ({error})") from error
+    data = read_object(path)
     recipe = parse_settings(find_task(data.get("task", "translate")).recipe, data, str(path))
     return replace(recipe, model=model)
 

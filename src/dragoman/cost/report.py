@@ -18,10 +18,11 @@ from dragoman.cost.estimate import (
 )
 from dragoman.cost.machine import Rates
 from dragoman.cost.several import SeveralEstimate, estimate_several
+from dragoman.data.shape import Shape
 from dragoman.models import count_parameters
 from dragoman.nn.cpu.products import Precision
 from dragoman.plain import Plain
-from dragoman.tasks.work import Shape, Work
+from dragoman.train.recipe import Work
 
 ENOUGH_TOKENS = 4096
 """Tokens of a batch from which on memory grows by the activations of each further row."""
@@ -172,10 +173,9 @@ def _flops_per_token(work: Work) -> FlopsPerToken:
 
 def _decoding_per_token(work: Work) -> tuple[float, float]:
     """Count a token that is read, and one that is written with half of the answer before it."""
-    paired = work.shape.src_length > 0
     # the last token of a prompt is the first step's, so one more is counted than is read
-    batch = Shape(rows=ROWS, src_length=work.length if paired else 0, length=work.length + 1)
-    cached = work.answer // 2 + (0 if paired else work.length)
+    batch = Shape(rows=ROWS, src_length=work.src_length, length=work.length + 1)
+    cached = work.prompt + work.answer // 2
     flops = decoding_flops(work.config, batch, cached=cached)
     return flops.prefill / (ROWS * work.length), flops.step / ROWS
 
@@ -186,9 +186,8 @@ def _memory(work: Work, rates: Rates) -> MemoryReport:
     checkpointing = not work.recipe.train.activation_checkpointing
     checkpointed = step_of(work, rates.precision, activation_checkpointing=checkpointing)
     if work.answer:
-        source = work.length if shape.src_length else 0
-        written = work.answer + (0 if source else work.length)
-        cache = cache_of(work.config, src_length=source, length=written).read
+        written = work.prompt + work.answer
+        cache = cache_of(work.config, src_length=work.src_length, length=written).read
     targets = shape.rows * shape.length if shape.targets is None else shape.targets
     return MemoryReport(
         training=step_of(work, rates.precision).memory,
@@ -208,8 +207,7 @@ def decoding_memory_of(work: Work, precision: Precision) -> DecodingMemory | Non
     if not work.answer:
         return None
     batch = full_batch(work, work.beam_size)
-    length = work.answer + (0 if batch.src_length else work.length)
-    shape = replace(batch, src_length=work.length, length=length)
+    shape = replace(batch, src_length=work.length, length=work.prompt + work.answer)
     return decoding_memory(work.config, shape, beam_size=work.beam_size, precision=precision)
 
 

@@ -11,20 +11,24 @@ The five numbers minimise the Huber loss of the log residuals over all runs,
 
 .. math:: \sum_i \text{Huber}_\delta(\log L(N_i, D_i) - \log L_i)
 
-with log L the log-sum-exp of its three terms. All starts, and all resampled sets of runs, are
-fitted at once by Levenberg and Marquardt's method: there are five unknowns and a dozen points, so
-that the matrix of a step costs less than L-BFGS's guess at it.
+with log L the log-sum-exp of its three terms. SciPy, which the extra `plot` installs, minimises it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
 from dragoman.errors import InputError
 from dragoman.wording import counted
+
+try:
+    from scipy.optimize import least_squares, nnls
+except ModuleNotFoundError as error:
+    raise InputError("fitting a scaling law needs SciPy: pip install 'dragoman[plot]'") from error
 
 Floats = npt.NDArray[np.float64]
 Numbers = float | Floats
@@ -35,12 +39,16 @@ FEWEST_RUNS = 6
 """One more than there are numbers to fit."""
 FEWEST_LEVELS = 3
 """Different sizes and different lengths: two lie on any power law with any floor."""
-STEPS, TOLERANCE = 300, 1e-6
-"""The fit ends after so many steps, or where no loss falls by more than this share of it."""
-FIRST_STEPS, PROMISING = 30, 8
-"""So many steps tell which starts are worth continuing, and so many are continued."""
-LARGEST_DAMPING = 1e6
-"""If a step as short as this makes nothing better, the minimum is reached."""
+REFITS = 1000
+"""Resampled sets of runs that are fitted too: each takes about 10 ms."""
+EXPONENTS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
+"""Of the starts, for either exponent."""
+TOLERANCE = 1e-6
+"""Where a step changes the sum, the unknowns or the slope by a smaller share, a fit ends."""
+PROMISING = 8
+"""Starts that are continued: those with the least squares."""
+SMALLEST = 1e-3
+"""Of the loss: what a start has in place of a term that is zero, which has no logarithm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +124,32 @@ class LawFit:
         return Interval.of(self.law.loss(parameters, tokens), samples)
 
 
-def fit_law(points: Sequence[Point], *, samples: int = 1000, seed: int = 0) -> LawFit:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCost:
+    """What training on one token costs a model of any size, in operations or seconds."""
+
+    fixed: float
+    """Whatever the size."""
+    per_parameter: float
+
+    @classmethod
+    def of(cls, sizes: Sequence[float], costs: Sequence[float]) -> "TokenCost":
+        """Fit a line to the costs of runs, by the squares of its relative errors.
+
+        A part that would be below zero is zero. Raises InputError for runs of one size alone.
+        """
+        if len(set(sizes)) < 2:
+            raise InputError("runs of one size do not say what another size costs")
+        cost, size = np.asarray(costs, float), np.asarray(sizes, float)
+        (fixed, per_parameter), _ = nnls(np.stack([1.0 / cost, size / cost], 1), np.ones_like(cost))
+        return cls(fixed=float(fixed), per_parameter=float(per_parameter))
+
+    def of_token(self, parameters: Numbers) -> Floats:
+        """Return the cost of a token for a model of so many parameters."""
+        return np.asarray(self.fixed + self.per_parameter * parameters)
+
+
+def fit_law(points: Sequence[Point], *, samples: int = REFITS, seed: int = 0) -> LawFit:
     """Fit the law, and fit it again to `samples` resampled sets of runs.
 
     The runs of a sweep are a plan and not a draw, so their N and D stay and the residuals are
@@ -128,18 +161,17 @@ def fit_law(points: Sequence[Point], *, samples: int = 1000, seed: int = 0) -> L
     """
     _check(points)
     ordered = sorted(points, key=lambda point: (point.parameters, point.tokens, point.loss))
-    scale = _Scale(ordered)
-    log_loss_P = np.log([point.loss for point in ordered])
-    best_Q = _fit_from_everywhere(scale, log_loss_P)
-    predicted_P = scale.terms(best_Q[None])[0][0]
+    runs, log_loss_P = _Runs(ordered), np.log([point.loss for point in ordered])
+    best_Q = runs.best_fit(log_loss_P)
+    predicted_P = runs.log_law(best_Q)
     residual_P = log_loss_P - predicted_P
     rng = np.random.default_rng(seed)
     spread = np.sqrt(len(points) / (len(points) - best_Q.size))
     drawn_P = spread * (residual_P - residual_P.mean())
     resampled_SP = predicted_P + rng.choice(drawn_P, (samples, len(points)))
-    fitted_SQ, _ = _minimise(scale, resampled_SP, np.tile(best_Q, (samples, 1)))
+    fitted_SQ = np.stack([runs.fit(row_P, best_Q)[0] for row_P in resampled_SP])
     return LawFit(
-        law=scale.law(best_Q), samples=scale.law(fitted_SQ), noise=rng.choice(drawn_P, samples)
+        law=runs.law(best_Q), samples=runs.law(fitted_SQ), noise=rng.choice(drawn_P, samples)
     )
 
 
@@ -160,13 +192,13 @@ def _check(points: Sequence[Point]) -> None:
 
 # ---------------------------------------------------------------- the fit
 #
-# In the names of arrays: P points, K problems that are solved beside each other, Q the five
-# unknowns (log E, log of the second and third term at the middle of the runs, alpha, beta). At the
-# middle and not at N = D = 1: there a factor and its exponent would be all but one direction.
+# In the names of arrays: P points, K terms, Q the five unknowns: log E, the logs of the second and
+# the third term at the middle of the runs, alpha, beta. Not at N = D = 1: there a factor and its
+# exponent would be all but one direction.
 
 
-class _Scale:
-    """log N and log D of the points, from their middle."""
+class _Runs:
+    """The sizes and tokens of the runs, as logs from their middle."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         size_P = np.log([float(point.parameters) for point in points])
@@ -175,30 +207,39 @@ class _Scale:
         self.size_P: Floats = size_P - self.middle_size
         self.tokens_P: Floats = tokens_P - self.middle_tokens
 
-    def terms(self, unknown_KQ: Floats) -> tuple[Floats, Floats]:
-        """Return log L `[K, P]`, and the share of each of the three terms in L `[K, P, 3]`."""
-        floor_K, size_K, tokens_K, alpha_K, beta_K = unknown_KQ.T[:, :, None]
-        log_terms_KP3 = np.stack(
-            [
-                np.broadcast_to(floor_K, (len(unknown_KQ), self.size_P.size)),
-                size_K - alpha_K * self.size_P,
-                tokens_K - beta_K * self.tokens_P,
-            ],
-            axis=-1,
-        )
-        largest_KP1 = log_terms_KP3.max(axis=-1, keepdims=True)
-        shares_KP3 = np.exp(log_terms_KP3 - largest_KP1)
-        total_KP1 = shares_KP3.sum(axis=-1, keepdims=True)
-        return (largest_KP1 + np.log(total_KP1))[..., 0], shares_KP3 / total_KP1
+    def log_law(self, unknown_Q: Floats) -> Floats:
+        """Return log L of the runs, `[P]`."""
+        return np.asarray(np.logaddexp.reduce(self._log_terms(unknown_Q)))
 
-    def jacobian(self, shares_KP3: Floats) -> Floats:
-        """Return the derivative of log L by the unknowns, `[K, P, Q]`."""
-        by_size_KP, by_tokens_KP = shares_KP3[..., 1], shares_KP3[..., 2]
-        slopes = [-by_size_KP * self.size_P, -by_tokens_KP * self.tokens_P]
-        return np.concatenate([shares_KP3, np.stack(slopes, axis=-1)], axis=-1)
+    def fit(self, log_loss_P: Floats, start_Q: Floats) -> tuple[Floats, float]:
+        """Minimise from one start; return the unknowns and the Huber loss that is left."""
+        found = least_squares(
+            lambda unknown_Q: self.log_law(unknown_Q) - log_loss_P,
+            start_Q,
+            self._jacobian,
+            loss="huber",
+            f_scale=DELTA,
+            ftol=TOLERANCE,
+            xtol=TOLERANCE,
+            gtol=TOLERANCE,
+        )
+        return found.x, float(found.cost)
+
+    def best_fit(self, log_loss_P: Floats) -> Floats:
+        """Minimise from several starts: for given exponents the law is linear in E, A and B."""
+        loss_P, starts = np.exp(log_loss_P), []
+        for alpha, beta in product(EXPONENTS, EXPONENTS):
+            powers = [np.ones_like(loss_P), np.exp(-alpha * self.size_P)]
+            powers.append(np.exp(-beta * self.tokens_P))
+            terms, left = nnls(np.stack(powers, axis=1) / loss_P[:, None], np.ones_like(loss_P))
+            least = SMALLEST * loss_P.mean()
+            starts.append((left, (*np.log(np.maximum(terms, least)), alpha, beta)))
+        starts.sort()
+        fits = [self.fit(log_loss_P, np.array(start)) for _, start in starts[:PROMISING]]
+        return min(fits, key=itemgetter(1))[0]
 
     def law(self, unknown: Floats) -> ScalingLaw:
-        """Return the law, or laws, of unknowns `[Q]` or `[K, Q]` in its own units."""
+        """Return the law, or laws, of unknowns `[Q]` or `[S, Q]`."""
         floor, size, tokens, alpha, beta = unknown.T
         return ScalingLaw(
             floor=np.exp(floor),
@@ -208,80 +249,14 @@ class _Scale:
             token_exponent=beta,
         )
 
+    def _log_terms(self, unknown_Q: Floats) -> Floats:
+        floor, size, tokens, alpha, beta = unknown_Q
+        of_size_P, of_tokens_P = size - alpha * self.size_P, tokens - beta * self.tokens_P
+        return np.stack([np.full_like(of_size_P, floor), of_size_P, of_tokens_P])
 
-def _starts(log_loss_P: Floats) -> Floats:
-    """Begin with every mixture of: how much is the floor, who has the rest, how steep both are."""
-    middle = log_loss_P.mean()
-    floors, splits, exponents = (0.1, 0.3, 0.5, 0.7, 0.9), (0.2, 0.5, 0.8), (0.1, 0.3, 0.6, 1.0)
-    return np.array(
-        [
-            (
-                middle + np.log(floor),
-                middle + np.log((1 - floor) * split),
-                middle + np.log((1 - floor) * (1 - split)),
-                alpha,
-                beta,
-            )
-            for floor, split, alpha, beta in product(floors, splits, exponents, exponents)
-        ]
-    )
-
-
-def _fit_from_everywhere(scale: _Scale, log_loss_P: Floats) -> Floats:
-    """Fit one row of losses from all starts: a few steps from each, the rest from the best."""
-    unknown_KQ = _starts(log_loss_P)
-    for steps in (FIRST_STEPS, STEPS):
-        log_loss_KP = np.tile(log_loss_P, (len(unknown_KQ), 1))
-        unknown_KQ, left_K = _minimise(scale, log_loss_KP, unknown_KQ, steps=steps)
-        unknown_KQ = unknown_KQ[np.argsort(left_K, kind="stable")[:PROMISING]]
-    best_Q: Floats = unknown_KQ[0]
-    return best_Q
-
-
-def _minimise(
-    scale: _Scale, log_loss_KP: Floats, unknown_KQ: Floats, *, steps: int = STEPS
-) -> tuple[Floats, Floats]:
-    """Fit every row of losses from its own start; gives the unknowns and what is left, `[K]`.
-
-    Levenberg and Marquardt's steps, with Huber's weights: a residual beyond delta pulls as if it
-    were at delta. A step that makes nothing better is not taken, and the next one is shorter.
-    """
-    damping_K = np.full(len(unknown_KQ), 1e-2)
-    residual_KP, shares_KP3 = _residuals(scale, log_loss_KP, unknown_KQ)
-    left_K = _huber(residual_KP)
-    for _ in range(steps):
-        weight_KP1 = (DELTA / np.maximum(np.abs(residual_KP), DELTA))[..., None]
-        slope_KPQ = scale.jacobian(shares_KP3)
-        gradient_KQ = np.einsum("kpq,kp->kq", slope_KPQ * weight_KP1, residual_KP)
-        curvature_KQQ = np.swapaxes(slope_KPQ * weight_KP1, 1, 2) @ slope_KPQ
-        diagonal_KQ = np.einsum("kqq->kq", curvature_KQQ) + 1e-12
-        damped_KQQ = curvature_KQQ + np.einsum(
-            "kq,qr->kqr", damping_K[:, None] * diagonal_KQ, np.eye(unknown_KQ.shape[1])
-        )
-        step_KQ = -np.linalg.solve(damped_KQQ, gradient_KQ[..., None])[..., 0]
-        tried_KQ = unknown_KQ + np.clip(step_KQ, -1.0, 1.0)
-        residual_new_KP, shares_new_KP3 = _residuals(scale, log_loss_KP, tried_KQ)
-        left_new_K = _huber(residual_new_KP)
-        better_K = left_new_K < left_K
-        gains_K = left_K - left_new_K > TOLERANCE * left_K
-        if not (gains_K | (~better_K & (damping_K < LARGEST_DAMPING))).any():
-            break
-        unknown_KQ = np.where(better_K[:, None], tried_KQ, unknown_KQ)
-        residual_KP = np.where(better_K[:, None], residual_new_KP, residual_KP)
-        shares_KP3 = np.where(better_K[:, None, None], shares_new_KP3, shares_KP3)
-        left_K = np.where(better_K, left_new_K, left_K)
-        damping_K = np.where(better_K, damping_K / 3, damping_K * 4).clip(1e-9, LARGEST_DAMPING)
-    return unknown_KQ, left_K
-
-
-def _residuals(scale: _Scale, log_loss_KP: Floats, unknown_KQ: Floats) -> tuple[Floats, Floats]:
-    log_law_KP, shares_KP3 = scale.terms(unknown_KQ)
-    return log_law_KP - log_loss_KP, shares_KP3
-
-
-def _huber(residual_KP: Floats) -> Floats:
-    """Sum r^2 / 2 up to delta, and delta (|r| - delta / 2) beyond."""
-    size_KP = np.abs(residual_KP)
-    inside_KP = np.minimum(size_KP, DELTA)
-    total_K: Floats = (inside_KP * (size_KP - inside_KP / 2)).sum(axis=-1)
-    return total_K
+    def _jacobian(self, unknown_Q: Floats) -> Floats:
+        """Return the derivative of log L by the unknowns, `[P, Q]`: shares of the terms in L."""
+        log_terms_KP = self._log_terms(unknown_Q)
+        shares_KP = np.exp(log_terms_KP - np.logaddexp.reduce(log_terms_KP))
+        by_exponent = [-shares_KP[1] * self.size_P, -shares_KP[2] * self.tokens_P]
+        return np.stack([*shares_KP, *by_exponent], axis=1)

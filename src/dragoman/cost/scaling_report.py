@@ -23,7 +23,16 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.cost.scaling import Floats, Interval, LawFit, Numbers, ScalingLaw, fit_law
+from dragoman.cost.scaling import (
+    REFITS,
+    Floats,
+    Interval,
+    LawFit,
+    Numbers,
+    ScalingLaw,
+    TokenCost,
+    fit_law,
+)
 from dragoman.cost.scaling_runs import Run, find_runs, read_runs
 from dragoman.errors import InputError
 from dragoman.plain import to_plain
@@ -31,38 +40,10 @@ from dragoman.plain import to_plain
 LARGEST_LOG_SIZE, HALVINGS = math.log(1e18), 100
 BEYOND = (1, 10, 100)
 """Budgets by default, as multiples of the work of the largest run."""
+CHECK_REFITS = 200
+"""Resampled sets of runs behind the interval of the check."""
 MORE_DATA = 10
 """Times the tokens of the longest run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenCost:
-    """What training on one token costs a model of any size, in operations or seconds."""
-
-    fixed: float
-    """Whatever the size."""
-    per_parameter: float
-
-    @classmethod
-    def of(cls, sizes: Sequence[float], costs: Sequence[float]) -> "TokenCost":
-        """Fit a line to the costs of runs, by the squares of its relative errors.
-
-        A part that would be below zero is zero. Raises InputError for runs of one size alone.
-        """
-        if len(set(sizes)) < 2:
-            raise InputError("runs of one size do not say what another size costs")
-        cost, size = np.asarray(costs, float), np.asarray(sizes, float)
-        shares = np.stack([1.0 / cost, size / cost], axis=1)
-        fixed, per_parameter = np.linalg.lstsq(shares, np.ones_like(cost))[0]
-        if fixed <= 0.0 or per_parameter <= 0.0:
-            column = shares[:, int(fixed <= 0.0)]
-            alone = float(column.sum() / (column @ column))
-            fixed, per_parameter = (0.0, alone) if fixed <= 0.0 else (alone, 0.0)
-        return cls(fixed=float(fixed), per_parameter=float(per_parameter))
-
-    def of_token(self, parameters: Numbers) -> Floats:
-        """Return the cost of a token for a model of so many parameters."""
-        return np.asarray(self.fixed + self.per_parameter * parameters)
 
 
 def optimal(law: ScalingLaw, budget: Numbers, cost: TokenCost) -> tuple[Floats, Floats]:
@@ -169,6 +150,11 @@ class RunPrediction:
     run: Run
     loss: Interval
 
+    @classmethod
+    def of(cls, run: Run, fit: LawFit) -> "RunPrediction":
+        """Predict a run by the law of others."""
+        return cls(run=run, loss=fit.predict(run.point.parameters, run.point.tokens))
+
     @property
     def inside(self) -> bool:
         """Whether the measured loss lies in the predicted interval."""
@@ -229,9 +215,15 @@ class ScalingReport:
 
 
 def report_scaling(
-    folders: Sequence[Path], *, predict: Sequence[Path] = (), budget: Budget | None = None
+    folders: Sequence[Path],
+    *,
+    predict: Sequence[Path] = (),
+    budget: Budget | None = None,
+    refits: int = REFITS,
 ) -> ScalingReport:
     """Fit the runs of `folders`, but for those of `predict`, and answer what follows.
+
+    Intervals come from fits to `refits` resampled sets of runs.
 
     Raises InputError for runs that do not go together or are too few.
     """
@@ -239,31 +231,27 @@ def report_scaling(
     to_fit = [path for path in find_runs(folders) if path.resolve() not in apart]
     read = read_runs([*to_fit, *predict])
     runs = sorted(read[: len(to_fit)], key=lambda run: (run.point.parameters, run.point.tokens))
-    fit = fit_law([run.point for run in runs])
+    fit = fit_law([run.point for run in runs], samples=refits)
     flops = TokenCost.of([run.point.parameters for run in runs], [r.flops_per_token for r in runs])
     return ScalingReport(
         runs=tuple(runs),
         fit=fit,
-        predictions=tuple(_predict(fit, run) for run in read[len(to_fit) :]),
-        check=_check(runs),
+        predictions=tuple(RunPrediction.of(run, fit) for run in read[len(to_fit) :]),
+        check=_check(runs, min(refits, CHECK_REFITS)),
         spendings=tuple(_spendings(runs, fit, flops, budget or Budget())),
         more_data=_more_data(runs, fit),
         flops=flops,
     )
 
 
-def _predict(fit: LawFit, run: Run) -> RunPrediction:
-    return RunPrediction(run=run, loss=fit.predict(run.point.parameters, run.point.tokens))
-
-
-def _check(runs: Sequence[Run]) -> RunPrediction | None:
+def _check(runs: Sequence[Run], refits: int) -> RunPrediction | None:
     """Leave the largest run out and predict it: the law's form is an assumption about the runs."""
     largest = max(runs, key=attrgetter("flops"))
     try:
-        fit = fit_law([run.point for run in runs if run is not largest])
+        fit = fit_law([run.point for run in runs if run is not largest], samples=refits)
     except InputError:
         return None
-    return _predict(fit, largest)
+    return RunPrediction.of(largest, fit)
 
 
 def _spendings(
@@ -272,25 +260,20 @@ def _spendings(
     largest = max(run.flops for run in runs)
     timed = [(r.point.parameters, r.seconds_per_token) for r in runs if r.seconds_per_token]
     time = TokenCost.of(*zip(*timed, strict=True)) if len(dict(timed)) > 1 else None
-    if budget.seconds is not None:
-        if time is None:
-            raise InputError("these runs do not tell their speed; give the budget in FLOPs")
-        plans = [best_use(fit, budget.seconds, time)]
+    if budget.seconds is None:
+        amounts = [times * largest for times in BEYOND] if budget.flops is None else [budget.flops]
+        plans = [best_use(fit, amount, flops) for amount in amounts]
+    elif time is None:
+        raise InputError("these runs do not tell their speed; give the budget in FLOPs")
     else:
-        budgets = [times * largest for times in BEYOND] if budget.flops is None else [budget.flops]
-        plans = [best_use(fit, amount, flops) for amount in budgets]
-    return [_spending(plan, flops, time, largest) for plan in plans]
-
-
-def _spending(plan: BestUse, flops: TokenCost, time: TokenCost | None, largest: float) -> Spending:
-    size, tokens = plan.parameters.value, plan.tokens.value
-    work = float(flops.of_token(size) * tokens)
-    return Spending(
-        flops=work,
-        seconds=float(time.of_token(size) * tokens) if time else None,
-        plan=plan,
-        beyond=work / largest,
-    )
+        plans = [best_use(fit, budget.seconds, time)]
+    found = []
+    for plan in plans:
+        size, tokens = plan.parameters.value, plan.tokens.value
+        work = float(flops.of_token(size) * tokens)
+        seconds = float(time.of_token(size) * tokens) if time else None
+        found.append(Spending(flops=work, seconds=seconds, plan=plan, beyond=work / largest))
+    return found
 
 
 def _more_data(runs: Sequence[Run], fit: LawFit) -> MoreData:

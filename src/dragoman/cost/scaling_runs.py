@@ -13,10 +13,11 @@ from statistics import median
 from typing import Any
 
 from dragoman.cost.counting import step_of
-from dragoman.cost.recipes import find_recipe, work_of
+from dragoman.cost.recipes import find_recipe
 from dragoman.cost.scaling import Point
 from dragoman.errors import InputError
-from dragoman.models import count_parameters
+from dragoman.files.reading import read_file, read_object
+from dragoman.train.runfolder import RunFolder
 
 FREE_DATA = ("root", "cache", "source")
 """Settings of where the texts lie, which is nothing about them."""
@@ -79,7 +80,7 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 def _what_is_predicted(folder: Path) -> dict[str, object]:
     """Return what decides which text is predicted, in which pieces and from how much before it."""
-    (recipe,) = _read_json(folder / "training" / "recipe.json")
+    recipe = read_object(folder / "training" / "recipe.json")
     batch = recipe.get("batch", {})
     return {
         "task": recipe.get("task"),
@@ -96,7 +97,8 @@ def _read_run(folder: Path) -> Run:
             f"{folder} is not finished, so its loss is no end of a learning rate that falls; let "
             "dragoman train go on with it, or leave it out"
         )
-    lines = _read_json(folder / "training" / "metrics.jsonl", by_line=True)
+    metrics = RunFolder(folder).metrics
+    lines = _read_log(metrics)
     losses = [line for line in lines if "valid" in line]
     if not losses:
         raise InputError(f"{folder} has no validation, so there is no loss to fit; leave it out")
@@ -104,16 +106,15 @@ def _read_run(folder: Path) -> Run:
     known = [line for line in lines if "tokens" in line and line["step"] <= end]
     if not known or not known[-1]["tokens"]:
         raise InputError(
-            f"{folder / 'training' / 'metrics.jsonl'} does not say how many tokens the run was "
-            "trained on; leave the run out"
+            f"{metrics} does not say how many tokens the run was trained on; leave the run out"
         )
-    work = work_of(find_recipe(str(folder)))
+    work = find_recipe(str(folder)).work()
     step = step_of(work, "fp32", activation_checkpointing=False)
     speeds = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
     return Run(
         name=str(folder),
         point=Point(
-            parameters=sum(count_parameters(work.config).values()),
+            parameters=work.parameters,
             tokens=round(float(known[-1]["tokens"]) * end / float(known[-1]["step"])),
             loss=losses[-1]["valid"]["loss"],
         ),
@@ -122,17 +123,11 @@ def _read_run(folder: Path) -> Run:
     )
 
 
-def _read_json(path: Path, *, by_line: bool = False) -> list[Any]:
-    """Read a file of one object, or of one in each line; InputError says what is damaged."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; leave the run out") from error
+def _read_log(path: Path) -> list[dict[str, Any]]:
     found = []
-    for number, part in enumerate(text.splitlines() if by_line else [text], start=1):
+    for number, line in enumerate(read_file(path).splitlines(), start=1):
         try:
-            found.append(json.loads(part))
+            found.append(json.loads(line))
         except ValueError as error:
-            where = f"{path}, line {number}" if by_line else f"{path}"
-            raise InputError(f"{where} is damaged; leave the run out") from error
+            raise InputError(f"{path}, line {number} is damaged; leave the run out") from error
     return found

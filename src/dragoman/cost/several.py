@@ -16,9 +16,8 @@ from dataclasses import dataclass
 
 from dragoman.cost.estimate import FLOAT, TrainingEstimate
 from dragoman.cost.machine import Rates
-from dragoman.models import count_parameters
-from dragoman.tasks.work import Work
-from dragoman.train.device import STATES, needs_shards
+from dragoman.train.device import STATE_BYTES, needs_shards
+from dragoman.train.recipe import Work
 
 HOP = 10e-6
 """Seconds until a link carries the first byte; assumed."""
@@ -52,7 +51,7 @@ def estimate_several(
 ) -> SeveralEstimate:
     """Estimate a step of `devices` like the one of `rates`; `link` is in bytes a second."""
     train = work.recipe.train
-    parameters = sum(count_parameters(work.config).values())
+    parameters = work.parameters
     sharded = devices > 1 and train.shard == "on"
     if devices > 1 and train.shard == "auto" and rates.memory is not None:
         sharded = needs_shards(parameters, rates.memory)
@@ -64,7 +63,7 @@ def estimate_several(
     return SeveralEstimate(
         devices=devices,
         sharded=sharded,
-        states=STATES * parameters / (devices if sharded else 1),
+        states=STATE_BYTES * parameters / (devices if sharded else 1),
         sent=sent,
         communication_seconds=communication,
         step_seconds=step,

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, sampled
+from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
 
@@ -148,6 +149,15 @@ class Batch:
     """Tokens without padding, for the speed."""
     indices: Rows
     """Which examples of the dataset these are."""
+
+    @property
+    def shape(self) -> Shape:
+        """How large it is."""
+        raise NotImplementedError
+
+    def source_lengths(self, pad_id: int, limit: int) -> list[int]:  # noqa: ARG002 (for pairs)
+        """Return the lengths of the sources that a validation translates: those below the limit."""
+        return []
 
     def to(self, device: torch.device | str) -> Self:
         """Return the same batch with every tensor on another device."""

@@ -12,6 +12,7 @@ from dragoman.data.batches import Batch, BatchConfig, BatchSource, Stream, frame
 from dragoman.data.dataset import Ragged, Splits, format_held_out, hold_out_rows
 from dragoman.data.labelled import LabelledDataset
 from dragoman.data.prepare import special_ids
+from dragoman.data.shape import Shape
 from dragoman.data.tagged import TaggedDataset
 from dragoman.decode import schedule
 from dragoman.errors import InputError
@@ -24,8 +25,8 @@ from dragoman.ranges import BelowOne
 from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation
-from dragoman.train.recipe import RunRecipe, TrainingFiles, check_places
-from dragoman.train.start import begin_model, check_tokens
+from dragoman.train.recipe import RunRecipe, TrainingFiles, Work, check_places, sentence_length
+from dragoman.train.start import begin_model, check_tokens, with_labels
 from dragoman.wording import counted
 
 RecipeT = TypeVar("RecipeT", bound="EncoderRecipe")
@@ -42,6 +43,20 @@ class NoisyBatchConfig(BatchConfig):
 
     token_dropout: BelowOne = 0.0
     """Probability of masking a token in training (word dropout)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextBatch(Batch):
+    """Padded texts; each task adds its targets. In the names of tensors: B texts, L positions."""
+
+    ids_BL: Tensor
+    """bos, piece ids, eos, padding."""
+
+    @property
+    def shape(self) -> Shape:
+        """How large it is."""
+        rows, length = self.ids_BL.shape
+        return Shape(rows=rows, length=length, targets=self.num_targets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +79,19 @@ class EncoderRecipe(RunRecipe):
             )
         length = self.batch.max_length
         check_places(self.model.positions, length + 2, f"batch.max_length = {length}")
+
+    def work(self, length: int | None = None) -> Work:
+        """Return what reading texts and predicting a label for each text or word takes."""
+        batch = self.batch
+        tokens = sentence_length(length, "batch.max_length", batch.max_length)
+        size = self.model.vocab_size or self.tokenizer.vocab_size
+        return Work(
+            recipe=self,
+            config=with_labels(replace(self.model, vocab_size=size)),
+            length=tokens,
+            shape=Shape(rows=max(1, batch.max_tokens // tokens), length=tokens),
+            longest=batch.max_length,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,6 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Arithmetic
-from dragoman.tasks.work import Workload
 from dragoman.train.job import Check, Job, Say, unchecked
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import TrainResult, run_recipe
@@ -96,8 +95,6 @@ class Task:
     """The models that it trains: the `kind` of their config, of an encoder that of its head."""
     does: str
     """What a trained model does, after "a model that", with the command for it."""
-    workload: Workload
-    """What an estimate asks: the size of its batches, a batch, its loss."""
     use: str
     """The command that a trained model is for, unless its recipe says; `{folder}` becomes its
     folder."""
@@ -109,6 +106,8 @@ class Task:
     """Measures the model in a folder; None where a model answers nothing."""
     measured_on: tuple[str, ...] = ()
     """The files of the `EvaluationData` that this needs."""
+    as_trained: Callable[[Any], Any] = lambda job: job
+    """The task's job with a validation that takes as long as that of a trained model."""
 
 
 TASKS: Mapping[str, str] = {

@@ -13,7 +13,7 @@ from dragoman.nn.cpu.products import has_bf16_units
 from dragoman.train.config import PrecisionSetting
 from dragoman.wording import counted
 
-STATES = 16
+STATE_BYTES = 16
 """Bytes of a parameter in float32, of its gradient and of Adam's two moments."""
 SHARE = 0.5
 """Of a device's memory that they may take; activations and the libraries need the rest."""
@@ -65,7 +65,7 @@ def choose_precision(
 
 def needs_shards(parameters: int, memory: int) -> bool:
     """Whether what training keeps of each parameter leaves too little of a device's memory."""
-    return STATES * parameters > SHARE * memory
+    return STATE_BYTES * parameters > SHARE * memory
 
 
 def machine_of(

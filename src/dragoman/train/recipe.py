@@ -3,12 +3,16 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
+import numpy as np
+from torch import Tensor
+
+from dragoman.data.shape import Shape
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import reject_pipe
 from dragoman.files.writing import user_folder
-from dragoman.models import ModelConfig
+from dragoman.models import ModelConfig, count_parameters
 from dragoman.models.folder import FolderConfig
 from dragoman.models.lora import LoraConfig
 from dragoman.nn import PositionScheme
@@ -19,6 +23,8 @@ from dragoman.train.config import TrainConfig
 DATA_VARIABLE = "DRAGOMAN_DATA"
 MOST_STEPS = 100_000
 """Ends a run whose recipe sets no `max_steps`."""
+LENGTH = 30
+"""Tokens of a sentence, on each side, unless a length is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +182,85 @@ class RunRecipe:
     def taking_over(self, folder: FolderConfig) -> Self:  # noqa: ARG002 (for those who extend it)
         """Return the recipe with what a model folder decides beside the architecture."""
         return self
+
+    @staticmethod
+    def loss(model: Any, batch: Any, smoothing: float) -> Tensor:  # noqa: ANN401 (of the task's)
+        """Return the loss of a model on a batch, summed over its targets."""
+        raise NotImplementedError
+
+    @staticmethod
+    def sample(config: Any, shape: Shape, rng: np.random.Generator) -> Any:  # noqa: ANN401
+        """Return a batch of this shape with random ids, for estimates."""
+        raise NotImplementedError
+
+    def work(self, length: int | None = None) -> "Work":
+        """Return what the recipe asks of a device.
+
+        Sentences have `length` tokens on each side, `LENGTH` by default. A vocabulary that training
+        will make counts as large as the recipe asks for. Raises InputError for a length beyond the
+        recipe's own: no batch would hold such a sentence.
+        """
+        raise NotImplementedError
+
+    def smaller_batch(self, shape: Shape, share: float) -> str:
+        """Return the setting with which a batch has about this share of a shape, in words."""
+        return f"batch.max_tokens to about {int(share * shape.tokens):,}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a recipe asks of a device."""
+
+    recipe: RunRecipe
+    config: ModelConfig
+    """The model, with the sizes of its vocabularies."""
+    length: int
+    """Tokens of a sentence, on each side."""
+    shape: Shape
+    """A full batch."""
+    longest: int
+    """Tokens that a row may have on a side."""
+    answer: int = 0
+    """Tokens that the model writes for each input; 0 for an encoder."""
+    beam_size: int = 1
+    """Hypotheses that decoding keeps."""
+    vocab_size: int = 0
+    """Tokens that the model chooses from; 0 where it predicts labels."""
+
+    @property
+    def kind(self) -> Any:  # noqa: ANN401 (to mypy a class of dataclasses has no hash)
+        """The class of the recipe: with config and shape it decides what a batch takes."""
+        return type(self.recipe)
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(count_parameters(self.config).values())
+
+    @property
+    def src_length(self) -> int:
+        """Tokens of a source; 0 where there is none."""
+        return self.length if self.shape.src_length else 0
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of the prompt that the answer continues; 0 where it answers a source."""
+        return self.length - self.src_length
+
+    @property
+    def step_tokens(self) -> int:
+        """Tokens of a step of the optimizer."""
+        return self.recipe.train.accumulate * self.shape.tokens
+
+
+def sentence_length(length: int | None, key: str, most: int) -> int:
+    """Return the given length, or a usual one. Raises InputError if the recipe has less room."""
+    if length is not None and length > most:
+        raise InputError(
+            f"length = {length} is over the recipe's {key} = {most}: ask for {most} or less, or "
+            f"add {key}={length} to the recipe's settings"
+        )
+    return min(LENGTH, most) if length is None else length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import (
 )
 
 from dragoman.cost.counting import TrainingStep, training_step
-from dragoman.cost.recipes import workload_of
+from dragoman.data.shape import Shape
 from dragoman.models import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -28,7 +28,7 @@ from dragoman.models.folder import FolderConfig
 from dragoman.nn import Decoder, Encoder
 from dragoman.nn.cpu.products import onednn_setting
 from dragoman.tasks.task import task_of
-from dragoman.tasks.work import Shape, Work, Workload
+from dragoman.train.recipe import Work
 
 aten = torch.ops.aten
 
@@ -99,20 +99,22 @@ def work_for(config: ModelConfig, shape: Shape) -> Work:
     return Work(recipe=recipe(), config=config, length=1, shape=shape, longest=1)
 
 
-def workload_for(config: ModelConfig) -> Workload:
-    """Return what the task that trains such models says of its batches and its loss."""
-    return workload_of(work_for(config, Shape(rows=1)).recipe)
+def recipe_for(config: ModelConfig) -> Any:  # noqa: ANN401 (as `Work.kind`)
+    """Return the recipe that trains such models."""
+    return work_for(config, Shape(rows=1)).kind
 
 
 def loss_of(config: ModelConfig, model: Model, shape: Shape) -> Tensor:
     """Sum the task's own loss over a batch of this shape."""
-    workload = workload_for(config)
-    return workload.loss(model, workload.sample(config, shape, np.random.default_rng(1)), 0.1)
+    recipe = recipe_for(config)
+    batch = recipe.sample(config, shape, np.random.default_rng(1))
+    loss: Tensor = recipe.loss(model, batch, 0.1)
+    return loss
 
 
 def step_of(config: ModelConfig, shape: Shape, **options: Any) -> TrainingStep:  # noqa: ANN401
     """Run a training step dry."""
-    return training_step(workload_for(config), config, shape, **options)
+    return training_step(recipe_for(config), config, shape, **options)
 
 
 def counted(run: Callable[[], object]) -> int:

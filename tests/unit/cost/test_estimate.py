@@ -1,11 +1,9 @@
 """Time, energy and money follow from counts and rates; what cannot fit is refused, nothing else."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from typing import Any, get_args
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,21 +23,18 @@ from dragoman.cost.estimate import (
 )
 from dragoman.cost.machine import Rates
 from dragoman.cost.measure import measure, random_job
-from dragoman.cost.recipes import (
-    MODELS,
-    find_recipe,
-    work_of,
-)
+from dragoman.cost.recipes import MODELS, find_recipe
 from dragoman.cost.report import cost_of, decoding_memory_of
 from dragoman.data.batches import Stream
+from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, count_parameters
 from dragoman.models.plan.assemblies import ALIGNED
 from dragoman.nn import Precision
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.recipes import shipped_recipes
-from dragoman.tasks.work import Shape, Work
 from dragoman.train.config import TrainConfig
+from dragoman.train.recipe import Work
 
 RATES = Rates(
     device="made up",
@@ -70,7 +65,7 @@ TINY_LM = (*TINY, "model.num_layers=1", "batch.length=16", "batch.rows=4", "trai
 
 
 def _work(name: str, *overrides: str) -> Work:
-    return work_of(find_recipe(name, overrides))
+    return find_recipe(name, overrides).work()
 
 
 @pytest.mark.parametrize("name", [*shipped_recipes(), *MODELS])
@@ -150,7 +145,7 @@ def test_the_first_limit_ends_the_run() -> None:
     assert averaged.bill is not None  # what is averaged at the end is validated once more
     assert averaged.bill.seconds == pytest.approx(10.0 + 30 * 2.0 + 2 * 20.5 + 3 * 0.5)
     patience = replace(_work("sst2").recipe, train=TrainConfig(patience=3, schedule="constant"))
-    endless = estimate_training(work_of(patience), RATES)
+    endless = estimate_training(patience.work(), RATES)
     assert (endless.steps, endless.bill) == (None, None)
 
 
@@ -232,14 +227,9 @@ def test_what_is_far_from_plain_is_refused_too(
 class Unasked:
     """Batches that nobody may look at."""
 
-    @property
-    def source(self) -> "Unasked":
-        """What would be looked at."""
-        return self
-
-    def draw(self, rng: np.random.Generator) -> Sequence[object]:
+    def largest(self) -> list[object]:
         """Fail."""
-        raise AssertionError(f"asked with {rng}")
+        raise AssertionError("asked")
 
 
 def test_where_a_usual_batch_fits_many_times_over_no_batch_is_looked_at() -> None:
@@ -254,7 +244,7 @@ def test_where_a_usual_batch_fits_many_times_over_no_batch_is_looked_at() -> Non
 def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
     """Four numbers for each parameter; frozen parts and vocabularies are not counted."""
     recipe = GenerateRecipe(model=DecoderOnlyConfig(d_model=64, d_ff=128, num_heads=2))
-    needed = 16 * count_parameters(work_of(recipe).config)["decoder"]
+    needed = 16 * count_parameters(recipe.work().config)["decoder"]
     check_states(recipe, needed)
     check_states(recipe, None)
     with pytest.raises(InputError, match=r"needs at least .* make model\.d_model"):

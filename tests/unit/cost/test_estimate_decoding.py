@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from tests.unit.cost.test_estimate import RATES, _work
-from tests.unit.tasks.complete import translating
 
 from dragoman.cost.decoding import cache_of, decoder_of
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, estimate_texts
@@ -49,8 +48,3 @@ def test_a_token_starts_the_layers_of_the_decoder(name: str) -> None:
     rows = BATCH_TOKENS // work.length
     found = estimate_texts(work, rates).tokens_per_second
     assert found == pytest.approx(rows * work.answer / (started * rates.layer_seconds))
-
-
-def test_batches_of_decoding_are_those_of_translating() -> None:
-    """The number stands here too, since rooms beside each other know nothing of each other."""
-    assert translating().max_batch_tokens == BATCH_TOKENS

@@ -8,14 +8,15 @@ from tests.unit.cost.counted import (
     counted,
     counted_training,
     make,
+    recipe_for,
     step_of,
     variants,
-    workload_for,
 )
 
 from dragoman.cost.counting import forward_pass
 from dragoman.cost.decoding import decoding_flops
 from dragoman.cost.dryrun import DryRun
+from dragoman.data.shape import Shape
 from dragoman.models import (
     DecoderOnly,
     EncoderDecoder,
@@ -39,7 +40,6 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
-from dragoman.tasks.work import Shape
 
 V = 300
 PAIRS, DECODER, ENCODER = variants(V, d_model=64, d_ff=128, num_encoder_layers=2)
@@ -160,7 +160,7 @@ def test_layers_of_presets_cost_what_torch_counts(config: ModelConfig, shape: Sh
     ids = [torch.full((shape.rows, length), 5) for length in (shape.src_length, shape.length)]
     with torch.no_grad(), dry:
         expected = counted(lambda: model(*[part for part in ids if part.numel()]))
-    assert near(forward_pass(workload_for(config), config, shape).flops, expected)
+    assert near(forward_pass(recipe_for(config), config, shape).flops, expected)
 
 
 @pytest.mark.parametrize("length", [40, 700])

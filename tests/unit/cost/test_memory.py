@@ -11,6 +11,7 @@ from torch import Tensor
 from dragoman.cost.counting import TrainingMemory
 from dragoman.cost.decoding import decoding_memory
 from dragoman.cost.dryrun import DryRun
+from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Limits, search
 from dragoman.models import (
     DecoderOnly,
@@ -35,7 +36,6 @@ from dragoman.nn import (
     autocast,
     row_invariant_products,
 )
-from dragoman.tasks.work import Shape
 from dragoman.train.config import TrainConfig
 from dragoman.train.objective import reference_loss
 from dragoman.train.optimizer import make_optimizer

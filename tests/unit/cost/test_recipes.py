@@ -8,13 +8,13 @@ import pytest
 
 from dragoman.cost.devices import device_named, device_table
 from dragoman.cost.machine import rates_of
-from dragoman.cost.recipes import find_recipe, work_of
+from dragoman.cost.recipes import find_recipe
 from dragoman.cost.report import cost_of
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.task import find_task
-from dragoman.tasks.work import LENGTH
+from dragoman.train.recipe import LENGTH
 
 ROOM = [
     ("tinyshakespeare", "batch.length"),
@@ -30,17 +30,17 @@ def test_a_sentence_is_as_long_as_asked_for_or_refused(name: str, key: str) -> N
     """In every task: up to the recipe's own limit, never silently shorter."""
     recipe = find_recipe(name, [f"{key}=50"])
     for length in (1, 49, 50):
-        assert work_of(recipe, length).length == length
+        assert recipe.work(length).length == length
     said = rf"length = 51 is over the recipe's {key} = 50: ask for 50 or less, or add {key}=51"
     with pytest.raises(InputError, match=said):
-        work_of(recipe, 51)
+        recipe.work(51)
 
 
 @pytest.mark.parametrize(("name", "key"), ROOM)
 def test_a_length_that_nobody_asked_for_fits(name: str, key: str) -> None:
     """Thirty tokens, or all that the recipe has room for."""
-    assert work_of(find_recipe(name)).length == LENGTH
-    assert work_of(find_recipe(name, [f"{key}=16"])).length == 16
+    assert find_recipe(name).work().length == LENGTH
+    assert find_recipe(name, [f"{key}=16"]).work().length == 16
 
 
 @pytest.mark.parametrize("text", ["", 'out = "x"\n'])
@@ -65,14 +65,14 @@ class TwiceRecipe(GenerateRecipe):
 
     task: str = "read_twice"
 
+    @staticmethod
+    def loss(model, batch, smoothing):
+        """Sum the losses of both times."""
+        once = GenerateRecipe.loss
+        return once(model, batch, smoothing) + once(model, batch, smoothing)
 
-def loss(model, batch, smoothing):
-    """Sum the losses of both times."""
-    once = GENERATE.workload.loss
-    return once(model, batch, smoothing) + once(model, batch, smoothing)
 
-
-TASK = replace(GENERATE, recipe=TwiceRecipe, workload=replace(GENERATE.workload, loss=loss))
+TASK = replace(GENERATE, recipe=TwiceRecipe)
 '''
 
 
@@ -87,7 +87,7 @@ def test_a_task_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("generate", "read_twice"):
         make: Any = find_task(name).recipe
         model = DecoderOnlyConfig(d_model=32, num_heads=2, d_ff=64, num_layers=2, vocab_size=300)
-        work = work_of(make(task=name, model=model, batch=PackConfig(rows=2, length=32)))
+        work = make(task=name, model=model, batch=PackConfig(rows=2, length=32)).work()
         costs.append(cost_of(name, work, rates))
     once, twice = costs
     assert twice.flops_per_token.training == pytest.approx(2 * once.flops_per_token.training)

@@ -1,6 +1,7 @@
 """From run folders to a report: what counts as a point, and which runs may stand together."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,6 @@ from tests.unit.cost.test_scaling import LAW
 from dragoman.cli.cost import cost
 from dragoman.cli.cost_fit import plot_scaling, show_scaling
 from dragoman.cost.counting import training_step
-from dragoman.cost.recipes import work_of
 from dragoman.cost.scaling_report import Budget, report_scaling
 from dragoman.cost.scaling_runs import find_runs, read_runs
 from dragoman.errors import InputError
@@ -19,7 +19,6 @@ from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary
 from dragoman.plain import to_plain
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
-from dragoman.tasks.generate.task import TASK
 from dragoman.train.config import TrainConfig
 
 TOKENS = 4096  # of a step
@@ -84,8 +83,8 @@ def test_a_run_is_its_end(sweep: Path) -> None:
 def test_operations_are_those_that_cost_counts(sweep: Path) -> None:
     """A run's FLOPs per token are those of its batch over the tokens in it."""
     (run,) = read_runs([sweep / "d64-100"])
-    work = work_of(replace(RECIPE, model=model_of(64)))
-    flops = training_step(TASK.workload, work.config, work.shape).flops.total
+    work = replace(RECIPE, model=model_of(64)).work()
+    flops = training_step(GenerateRecipe, work.config, work.shape).flops.total
     assert run.flops_per_token == flops / (RECIPE.batch.rows * RECIPE.batch.length)
 
 
@@ -101,7 +100,7 @@ def test_a_folder_stands_for_the_runs_in_it(sweep: Path) -> None:
 def test_a_report_answers(sweep: Path) -> None:
     """The law is found, a run that is to be predicted is not fitted, and JSON holds all of it."""
     larger = write_run(sweep / "d128-800", 128, 800)
-    report = report_scaling([sweep], predict=[larger])
+    report = report_scaling([sweep], predict=[larger], refits=20)
     assert len(report.runs) == 9
     assert report.predictions[0].run.name == str(larger)
     assert report.predictions[0].loss.value == pytest.approx(
@@ -117,14 +116,14 @@ def test_a_report_answers(sweep: Path) -> None:
 
 def test_the_report_checks_its_own_form(sweep: Path) -> None:
     """The largest run is predicted by the others; one that lies on another law is told outside."""
-    fine = report_scaling([sweep]).check
+    fine = report_scaling([sweep], refits=50).check
     assert fine is not None
     assert fine.run.name == str(sweep / "d64-400")
     assert fine.loss.value == pytest.approx(fine.run.point.loss, rel=0.01)
     metrics = sweep / "d64-400" / "training" / "metrics.jsonl"
     with metrics.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"step": 400, "valid": {"loss": 0.5 * fine.run.point.loss}}) + "\n")
-    broken = report_scaling([sweep]).check
+    broken = report_scaling([sweep], refits=50).check
     assert broken is not None
     assert not broken.inside
 
@@ -138,7 +137,7 @@ def test_a_budget_has_one_answer(sweep: Path, capsys: pytest.CaptureFixture[str]
 def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
     """The law, the check and the budgets; a PNG is drawn, the same bytes each time."""
     larger, png = write_run(tmp_path / "larger", 128, 800), tmp_path / "law.png"
-    report = report_scaling([sweep], predict=[larger])
+    report = report_scaling([sweep], predict=[larger], refits=20)
     rows, *sentences = show_scaling(report)
     assert len(rows) == 1 + len(report.runs)
     said = "\n".join(map(str, sentences))
@@ -155,11 +154,13 @@ def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
 
 def test_budgets_are_spent(sweep: Path) -> None:
     """Operations, minutes or money: the plan takes what was given, and money is time at a price."""
-    by_work = report_scaling([sweep], budget=Budget(flops=1e13)).spendings[0]
+    by_work = report_scaling([sweep], budget=Budget(flops=1e13), refits=2).spendings[0]
     assert by_work.flops == pytest.approx(1e13)
-    by_time = report_scaling([sweep], budget=Budget(minutes=90)).spendings[0]
+    by_time = report_scaling([sweep], budget=Budget(minutes=90), refits=2).spendings[0]
     assert by_time.seconds == pytest.approx(5400)
-    by_money = report_scaling([sweep], budget=Budget(money=3, price_per_hour=2)).spendings[0]
+    by_money = report_scaling(
+        [sweep], budget=Budget(money=3, price_per_hour=2), refits=2
+    ).spendings[0]
     assert by_money == by_time
 
 
@@ -193,7 +194,10 @@ def test_unfinished_runs_are_refused(sweep: Path) -> None:
     with pytest.raises(InputError, match="line 2 is damaged"):
         read_runs([run])
     metrics.unlink()
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="There is no file"):
+        read_runs([run])
+    os.mkfifo(metrics)
+    with pytest.raises(InputError, match="not a regular file"):
         read_runs([run])
     (run / "training" / "finished.json").unlink()
     with pytest.raises(InputError, match="is not finished"):

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from dragoman.cost.devices import device_named, device_table
 from dragoman.cost.estimate import estimate_training
 from dragoman.cost.machine import Rates, rates_of
-from dragoman.cost.recipes import find_recipe, work_of
+from dragoman.cost.recipes import find_recipe
 from dragoman.cost.several import HOP, SeveralEstimate, estimate_several
 from dragoman.models import count_parameters
-from dragoman.tasks.work import Work
+from dragoman.train.recipe import Work
 
 FAST = 1e15
 """A link that takes no time, in bytes a second."""
@@ -20,7 +20,7 @@ FAST = 1e15
 
 def work_with(*overrides: str) -> Work:
     """A recipe of the preset base."""
-    return work_of(find_recipe("base", overrides))
+    return find_recipe("base", overrides).work()
 
 
 def rates() -> Rates:

@@ -14,7 +14,7 @@ from tests.unit.train.made import make_batch, make_console
 from dragoman.cost.check import check_batches, validation_memory
 from dragoman.cost.counting import step_of
 from dragoman.cost.measure import random_job
-from dragoman.cost.recipes import find_recipe, work_of
+from dragoman.cost.recipes import find_recipe
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, count_parameters
 from dragoman.tasks.translate.job import assemble
@@ -72,7 +72,7 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         peak = measured_peak(parts.measure)
     moments = [value for state in parts.optimizer.state.values() for value in state.values()]
     peak += sum(x.untyped_storage().nbytes() for x in (*job.model.parameters(), *moments))
-    check = partial(check_batches, work_of(recipe))
+    check = partial(check_batches, recipe.work())
     check(peak, *asked[0])
     with pytest.raises(InputError, match=r"and translates \d+ sentences .* train\.validate_limit"):
         check(round(0.8 * peak), *asked[0])
@@ -80,7 +80,7 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 def test_a_long_validation_text_is_refused() -> None:
     """Training leaves long pairs out, validation does not: its largest batch is looked at."""
-    work = work_of(find_recipe("tiny", SMALL), 20)
+    work = find_recipe("tiny", SMALL).work(20)
     made = random_job(work)
     long = make_batch([([5] * 9000, [6] * 9000)])
     check = partial(check_batches, work, 2 * step_of(work, "fp32").memory.total, made.config.model)

@@ -22,7 +22,7 @@ from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.models.plan.assemblies import PlannedDecoderOnly, PlannedEncoderDecoder, Store
 from dragoman.models.plan.products import can_pack
 from dragoman.nn import Arithmetic, Causal, FeedForward, Linear, MultiHeadAttention
-from dragoman.nn.cpu.native import Functions, native
+from dragoman.nn.cpu.native import native
 from dragoman.nn.layers import Layer, Stack
 
 __all__ = [
@@ -90,17 +90,14 @@ def fastest(device: str = "cpu") -> Arithmetic:
 
 
 @torch.no_grad()
-def plan(
-    model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic, functions: Functions | None = None
-) -> Planned | None:
+def plan(model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic) -> Planned | None:
     """Make the plan of a model in evaluation mode, with its products' weights as they are now.
 
     None where the model itself must serve: on other devices than a CPU, on a CPU whose oneDNN
     cannot multiply in this arithmetic, for weights that are not float32, and for a model with parts
     that are not the paper's own (another pattern in the decoder, a module of the user's, a hook).
-    `functions` are those of `native.c` unless a dry run gives others.
     """
-    functions = functions or native()
+    functions = native()
     weights = list(model.parameters())
     if any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights):
         return None

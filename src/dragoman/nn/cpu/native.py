@@ -48,19 +48,16 @@ class Functions(Protocol):
 
 
 def native() -> Functions | None:
-    """Return the compiled functions, or None without a compiler."""
+    """Return the compiled functions, idle inside `imitated`; None without a compiler."""
     with _LOCK:
-        return _loaded()
+        functions = _loaded()
+    return _Imitated() if functions is not None and _IMITATED.get() else functions
 
 
 def native_for(x: Tensor, *dtypes: torch.dtype) -> Functions | None:
-    """Return them if they can read this tensor: contiguous, on the CPU, of one of these types.
-
-    Inside `imitated` they do nothing.
-    """
+    """Return them if they can read this tensor: contiguous, on the CPU, of one of these types."""
     readable = x.device.type == "cpu" and x.dtype in dtypes and x.is_contiguous()
-    functions = native() if readable else None
-    return Imitated() if functions is not None and _IMITATED.get() else functions
+    return native() if readable else None
 
 
 def address(x: Tensor, dtype: torch.dtype, *shape: int) -> int:
@@ -85,7 +82,7 @@ def imitated() -> Iterator[None]:
         _IMITATED.reset(token)
 
 
-class Imitated:
+class _Imitated:
     """The compiled functions for tensors that have a size but no numbers: they do nothing."""
 
     def __getattr__(self, name: str) -> Callable[..., int]:

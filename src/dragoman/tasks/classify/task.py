@@ -14,9 +14,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import Batch, BatchConfig, SequenceBatches, framed
+from dragoman.data.batches import BatchConfig, SequenceBatches, framed
 from dragoman.data.dataset import Ragged, Splits
 from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelled, read_labelled
+from dragoman.data.shape import Shape, random_ids
 from dragoman.errors import InputError
 from dragoman.evaluate import label_scores
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
@@ -24,9 +25,8 @@ from dragoman.models.defaults import ReadingDefaults
 from dragoman.models.heads import ClassificationHead
 from dragoman.settings import override_settings
 from dragoman.tasks.classify.classifier import Classifier
-from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, TextBatch, hide_tokens, read_labels
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
-from dragoman.tasks.work import Shape, Workload, random_ids, text_shape, text_work
 from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import reference_loss
 from dragoman.train.recipe import TrainingFiles
@@ -63,13 +63,28 @@ class ClassifyRecipe(LabelRecipe):
     )
     """The architecture."""
 
+    @staticmethod
+    def loss(model: EncoderOnly, batch: "ClassBatch", smoothing: float) -> Tensor:
+        """Sum the smoothed cross-entropy over texts."""
+        return reference_loss(model(batch.ids_BL), batch.labels_B, smoothing)
+
+    @staticmethod
+    def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> "ClassBatch":
+        """Return a batch of random ids."""
+        ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
+        return ClassBatch(
+            ids_BL=ids_BL,
+            labels_B=torch.zeros(shape.rows, dtype=torch.long),
+            num_targets=shape.rows,
+            num_tokens=ids_BL.numel(),
+            indices=np.arange(shape.rows),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassBatch(Batch):
-    """Padded texts and their labels. In the names of tensors: B texts, L positions."""
+class ClassBatch(TextBatch):
+    """Padded texts and their labels."""
 
-    ids_BL: Tensor
-    """bos, piece ids, eos, padding."""
     labels_B: Tensor
     """The number of each text's label."""
 
@@ -111,11 +126,6 @@ class _Texts:
         )
 
 
-def batch_loss(model: EncoderOnly, batch: ClassBatch, smoothing: float) -> Tensor:
-    """Sum the smoothed cross-entropy over texts."""
-    return reference_loss(model(batch.ids_BL), batch.labels_B, smoothing)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifyJob(EncoderJob[ClassifyRecipe, LabelledDataset, ClassBatch]):
     """An encoder and labelled texts."""
@@ -131,7 +141,7 @@ class ClassifyJob(EncoderJob[ClassifyRecipe, LabelledDataset, ClassBatch]):
         """Sum the smoothed cross-entropy over texts, some of whose tokens are hidden."""
         ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
         smoothing = self.recipe.train.label_smoothing
-        return batch_loss(self.model, replace(batch, ids_BL=ids_BL), smoothing)
+        return self.recipe.loss(self.model, replace(batch, ids_BL=ids_BL), smoothing)
 
     def measure(self) -> Validation:
         """Find the loss and the share of texts that get their label."""
@@ -173,18 +183,6 @@ def assemble(
     )
 
 
-def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> ClassBatch:
-    """Return a batch of random ids for estimates."""
-    ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
-    return ClassBatch(
-        ids_BL=ids_BL,
-        labels_B=torch.zeros(shape.rows, dtype=torch.long),
-        num_targets=shape.rows,
-        num_tokens=ids_BL.numel(),
-        indices=np.arange(shape.rows),
-    )
-
-
 def evaluate_classifier(model: Path, test: EvaluationData) -> Report:
     """Classify the labelled texts: accuracy, and precision, recall and F1 of each label.
 
@@ -223,7 +221,6 @@ TASK = Task(
     assemble=assemble,
     kind="classify",
     does="classifies texts (dragoman classify)",
-    workload=Workload(work=text_work, sample=sample, loss=batch_loss, shape=text_shape),
     use="dragoman classify {folder} < FILE",
     load=Classifier.of,
     evaluate=evaluate_classifier,

@@ -21,6 +21,7 @@ from torch import Tensor
 from dragoman.data.batches import Batch, fingerprint_of, padded
 from dragoman.data.dataset import Ragged, Splits, gather, sampled
 from dragoman.data.documents import DocumentDataset
+from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
 from dragoman.tasks.generate.dialogue import in_answers
@@ -81,6 +82,12 @@ class LanguageBatch(Batch):
     """The next id at each position; padding where nothing is to be predicted."""
     document_lengths: tuple[int, ...] | None
     """The lengths of the packed documents, which fill the one row, padding as the last; or None."""
+
+    @property
+    def shape(self) -> Shape:
+        """How large it is."""
+        rows, length = self.inputs_BL.shape
+        return Shape(rows=rows, length=length, documents=self.document_lengths)
 
 
 @dataclass(frozen=True, slots=True)

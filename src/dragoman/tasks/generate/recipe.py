@@ -4,16 +4,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
 
+import numpy as np
+from torch import Tensor
+
 from dragoman.data.documents import HoldOut, Split, standard_library
 from dragoman.data.made import write_town
+from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.decoding import GENERATING, merged
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnlyConfig
+from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.models.defaults import GENERATION, GenerationDefaults
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary, Rwkv
-from dragoman.tasks.generate.batches import PackConfig
-from dragoman.train.recipe import DataFiles, RunRecipe, check_places
+from dragoman.tasks.generate.batches import LanguageBatch, PackConfig
+from dragoman.train.objective import next_token_loss
+from dragoman.train.recipe import DataFiles, RunRecipe, Work, check_places, sentence_length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,3 +157,44 @@ class GenerateRecipe(RunRecipe):
             context=chosen.context or self.batch.length,
             opening="\n" if chosen.opening is None and inside else chosen.opening,
         )
+
+    @staticmethod
+    def loss(model: DecoderOnly, batch: LanguageBatch, smoothing: float) -> Tensor:
+        """Sum the smoothed cross-entropy of the next tokens."""
+        return next_token_loss(model, batch, smoothing)
+
+    @staticmethod
+    def sample(config: DecoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> LanguageBatch:
+        """Return a batch of random ids."""
+        ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
+        return LanguageBatch(
+            inputs_BL=ids_BL,
+            targets_BL=some_targets(ids_BL, shape.targets, config.pad_id),
+            document_lengths=shape.documents,
+            num_tokens=ids_BL.numel(),
+            num_targets=ids_BL.numel() if shape.targets is None else shape.targets,
+            indices=np.arange(shape.rows),
+        )
+
+    def work(self, length: int | None = None) -> Work:
+        """Return what full batches take; a prompt of `length` is answered as long as usual."""
+        batch, size = self.batch, self.model.vocab_size or self.tokenizer.vocab_size
+        prompt = sentence_length(length, "batch.length", batch.length)
+        shape = Shape(rows=batch.rows, length=batch.length)
+        if batch.packing == "documents":
+            documents = (batch.length,) * batch.rows
+            shape = Shape(rows=1, length=sum(documents), documents=documents)
+        return Work(
+            recipe=self,
+            config=replace(self.model, vocab_size=size),
+            length=prompt,
+            shape=shape,
+            longest=batch.length,
+            answer=max(1, min(self.generation.max_tokens, batch.length - prompt)),
+            vocab_size=size,
+        )
+
+    def smaller_batch(self, shape: Shape, share: float) -> str:
+        """Return how many rows a batch has with about this share of a shape, in words."""
+        rows = min(self.batch.rows, shape.tokens // self.batch.length)  # a text may hold fewer
+        return f"batch.rows to {max(1, int(share * rows)):,}"

@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
-import numpy as np
 from torch import Tensor
 
 from dragoman.data.batches import Stream
 from dragoman.data.documents import DocumentDataset, DocumentTexts, prepare_documents
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnly, DecoderOnlyConfig
+from dragoman.models import DecoderOnly
 from dragoman.models.defaults import TRANSLATION
 from dragoman.models.folder import FolderConfig
 from dragoman.nn import row_invariant_products
@@ -30,7 +29,6 @@ from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.task import EvaluationData, Report, Task
-from dragoman.tasks.work import Shape, Work, Workload, random_ids, sentence_length, some_targets
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import next_token_loss
@@ -105,7 +103,7 @@ class GenerateJob:
 
     def loss(self, batch: LanguageBatch) -> Tensor:
         """Sum the cross-entropy of the next tokens."""
-        return next_token_loss(self.model, batch, self.recipe.train.label_smoothing)
+        return self.recipe.loss(self.model, batch, self.recipe.train.label_smoothing)
 
     def measure(self) -> Validation:
         """Find the loss over the whole validation text, by token and, of texts, by character."""
@@ -176,47 +174,6 @@ def assemble(
         batches=batches,
         validation=held,
     )
-
-
-def _work(recipe: GenerateRecipe, length: int | None) -> Work:
-    batch, config = recipe.batch, recipe.model
-    config = replace(config, vocab_size=config.vocab_size or recipe.tokenizer.vocab_size)
-    prompt = sentence_length(length, "batch.length", batch.length)
-    shape = Shape(rows=batch.rows, length=batch.length)
-    if batch.packing == "documents":
-        documents = (batch.length,) * batch.rows
-        shape = Shape(rows=1, length=sum(documents), documents=documents)
-    return Work(
-        recipe=recipe,
-        config=config,
-        length=prompt,
-        shape=shape,
-        longest=batch.length,
-        answer=max(1, min(recipe.generation.max_tokens, batch.length - prompt)),
-        vocab_size=config.vocab_size,
-    )
-
-
-def _sample(config: DecoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> LanguageBatch:
-    ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
-    return LanguageBatch(
-        inputs_BL=ids_BL,
-        targets_BL=some_targets(ids_BL, shape.targets, config.pad_id),
-        document_lengths=shape.documents,
-        num_tokens=ids_BL.numel(),
-        num_targets=ids_BL.numel() if shape.targets is None else shape.targets,
-        indices=np.arange(shape.rows),
-    )
-
-
-def _shape(batch: LanguageBatch) -> Shape:
-    rows, length = batch.inputs_BL.shape
-    return Shape(rows=rows, length=length, documents=batch.document_lengths)
-
-
-def _smaller(recipe: GenerateRecipe, shape: Shape, share: float) -> str:
-    rows = min(recipe.batch.rows, shape.tokens // recipe.batch.length)  # a text may hold fewer
-    return f"batch.rows to {max(1, int(share * rows)):,}"
 
 
 def evaluate_generator(model: Path, test: EvaluationData) -> Report:
@@ -298,9 +255,6 @@ TASK = Task(
     assemble=assemble,
     kind="decoder-only",
     does="continues texts (dragoman generate)",
-    workload=Workload(
-        work=_work, sample=_sample, loss=next_token_loss, shape=_shape, smaller=_smaller
-    ),
     use="dragoman generate {folder} PROMPT",
     load=Generator.of,
     evaluate=evaluate_generator,

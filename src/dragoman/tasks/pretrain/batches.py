@@ -15,10 +15,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import Batch, BatchConfig, Planned, fingerprint_of, framed, plan_epoch
+from dragoman.data.batches import BatchConfig, Planned, fingerprint_of, framed, plan_epoch
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
 from dragoman.errors import InputError
 from dragoman.ranges import Probability, Range, check_ranges
+from dragoman.tasks.encoders import TextBatch
 from dragoman.text.tokenizer import MASK, Tokenizer
 
 NO_TARGET = -1
@@ -59,14 +60,12 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaskedBatch(Batch):
-    """Padded texts with hidden tokens. In the names of tensors: B texts, L positions.
+class MaskedBatch(TextBatch):
+    """Padded texts, some of whose tokens are hidden.
 
     One that came in parts may be in `indices` again.
     """
 
-    ids_BL: Tensor
-    """bos, piece ids, some of them hidden, eos, padding."""
     targets_BL: Tensor
     """What stood at the chosen places, `NO_TARGET` elsewhere."""
 

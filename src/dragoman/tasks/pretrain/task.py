@@ -13,6 +13,7 @@ from torch import Tensor
 from dragoman.data.dataset import Splits, TextDataset, format_held_out, hold_out_rows
 from dragoman.data.documents import DocumentTexts, Split, prepare_documents
 from dragoman.data.labelled import LabelledLayout, load_labelled, read_labelled
+from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.data.tagged import TaggedLayout, load_tagged, read_tagged
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
@@ -27,20 +28,11 @@ from dragoman.tasks.pretrain.batches import (
     Vocabulary,
 )
 from dragoman.tasks.task import Task
-from dragoman.tasks.work import (
-    Shape,
-    Work,
-    Workload,
-    random_ids,
-    some_targets,
-    text_shape,
-    text_work,
-)
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import masked_guesses, masked_loss
-from dragoman.train.recipe import DataFiles, check_held_out
+from dragoman.train.recipe import DataFiles, Work, check_held_out
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_tokenizer
 from dragoman.wording import counted
@@ -149,6 +141,32 @@ class MaskedRecipe(EncoderRecipe):
                 "hidden ones"
             )
 
+    def work(self, length: int | None = None) -> Work:
+        """Return what reading texts and predicting the hidden tokens takes."""
+        work = EncoderRecipe.work(self, length)
+        targets = round(self.masking.share * work.shape.tokens)
+        size = self.model.vocab_size or self.tokenizer.vocab_size
+        return replace(work, shape=replace(work.shape, targets=targets), vocab_size=size)
+
+    @staticmethod
+    def loss(model: EncoderOnly, batch: MaskedBatch, smoothing: float) -> Tensor:
+        """Sum the cross-entropy of what was hidden; the output layer runs there alone."""
+        if not torch.is_grad_enabled():  # a validation, which counts the right guesses too
+            return masked_guesses(model, batch.ids_BL, batch.targets_BL)[0]
+        return masked_loss(model, batch.ids_BL, batch.targets_BL, smoothing)
+
+    @staticmethod
+    def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> MaskedBatch:
+        """Return a batch of random ids."""
+        ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
+        return MaskedBatch(
+            ids_BL=ids_BL,
+            targets_BL=some_targets(ids_BL, shape.targets, NO_TARGET),
+            num_tokens=ids_BL.numel(),
+            num_targets=ids_BL.numel() if shape.targets is None else shape.targets,
+            indices=np.arange(shape.rows),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedJob(EncoderJob[MaskedRecipe, TextDataset, MaskedBatch]):
@@ -162,9 +180,8 @@ class MaskedJob(EncoderJob[MaskedRecipe, TextDataset, MaskedBatch]):
     use = "dragoman train RECIPE --from THIS_FOLDER --out DIR"
 
     def loss(self, batch: MaskedBatch) -> Tensor:
-        """Sum the cross-entropy of what was hidden; the output layer runs there alone."""
-        smoothing = self.recipe.train.label_smoothing
-        return masked_loss(self.model, batch.ids_BL, batch.targets_BL, smoothing)
+        """Sum the cross-entropy of what was hidden."""
+        return self.recipe.loss(self.model, batch, self.recipe.train.label_smoothing)
 
     def measure(self) -> Validation:
         """Find the loss and the share of hidden tokens that are guessed."""
@@ -197,34 +214,12 @@ def assemble(
     return MaskedJob.of(recipe, tokenizer, (training, validation), source, check)
 
 
-def _work(recipe: MaskedRecipe, length: int | None) -> Work:
-    return text_work(recipe, length, recipe.masking.share)
-
-
-def _sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> MaskedBatch:
-    ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
-    return MaskedBatch(
-        ids_BL=ids_BL,
-        targets_BL=some_targets(ids_BL, shape.targets, NO_TARGET),
-        num_tokens=ids_BL.numel(),
-        num_targets=ids_BL.numel() if shape.targets is None else shape.targets,
-        indices=np.arange(shape.rows),
-    )
-
-
-def _loss(model: EncoderOnly, batch: MaskedBatch, smoothing: float) -> Tensor:
-    if not torch.is_grad_enabled():  # a validation, which counts the right guesses too
-        return masked_guesses(model, batch.ids_BL, batch.targets_BL)[0]
-    return masked_loss(model, batch.ids_BL, batch.targets_BL, smoothing)
-
-
 TASK = Task(
     recipe=MaskedRecipe,
     assemble=assemble,
     kind="masked-language",
     does="guesses hidden words, to start from (dragoman train --from) or to embed texts "
     "with (dragoman embed)",
-    workload=Workload(work=_work, sample=_sample, loss=_loss, shape=text_shape),
     use="dragoman train RECIPE --from {folder}",
     load=Embedder.of,
 )

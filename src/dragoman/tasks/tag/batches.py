@@ -12,23 +12,22 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from dragoman.data.batches import Batch, BatchConfig, SequenceBatches, framed, padded
+from dragoman.data.batches import BatchConfig, SequenceBatches, framed, padded
 from dragoman.data.dataset import Ragged, Splits, gather
 from dragoman.data.tagged import TaggedDataset
+from dragoman.tasks.encoders import TextBatch
 
 NO_TAG = -1
 """Stands in `tags_BL` where nothing is to be predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TagBatch(Batch):
-    """Padded sentences and their tags. In the names of tensors: B sentences, L positions.
+class TagBatch(TextBatch):
+    """Padded sentences and their tags.
 
     Predictions find their words by `predicted[batch.words] = choices_BL[batch.tags_BL >= 0]`.
     """
 
-    ids_BL: Tensor
-    """bos, piece ids, eos, padding."""
     tags_BL: Tensor
     """The number of the tag at the first piece of each word, `NO_TAG` elsewhere."""
     words: npt.NDArray[np.int64]

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.data.tagged import TaggedDataset, TaggedLayout, load_tagged, read_tagged
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
@@ -21,7 +22,6 @@ from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_l
 from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
 from dragoman.tasks.tag.tagger import GAPS, Tagger
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
-from dragoman.tasks.work import Shape, Workload, random_ids, some_targets, text_shape, text_work
 from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import reference_loss
 from dragoman.train.recipe import TrainingFiles
@@ -56,10 +56,24 @@ class TagRecipe(LabelRecipe):
     model: EncoderOnlyConfig = field(default_factory=lambda: EncoderOnlyConfig(head=TaggingHead()))
     """The architecture."""
 
+    @staticmethod
+    def loss(model: EncoderOnly, batch: TagBatch, smoothing: float) -> Tensor:
+        """Sum the smoothed cross-entropy over words."""
+        return _summed_loss(model(batch.ids_BL), batch.tags_BL, smoothing)
 
-def batch_loss(model: EncoderOnly, batch: TagBatch, smoothing: float) -> Tensor:
-    """Sum the smoothed cross-entropy over words."""
-    return _summed_loss(model(batch.ids_BL), batch.tags_BL, smoothing)
+    @staticmethod
+    def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> TagBatch:
+        """Return a batch of random ids."""
+        ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
+        targets = ids_BL.numel() if shape.targets is None else shape.targets
+        return TagBatch(
+            ids_BL=ids_BL,
+            tags_BL=some_targets(torch.zeros_like(ids_BL), targets, NO_TAG),
+            words=np.arange(targets),
+            num_targets=targets,
+            num_tokens=ids_BL.numel(),
+            indices=np.arange(shape.rows),
+        )
 
 
 def _summed_loss(logits_BLC: Tensor, tags_BL: Tensor, smoothing: float) -> Tensor:
@@ -83,7 +97,7 @@ class TagJob(EncoderJob[TagRecipe, TaggedDataset, TagBatch]):
         """Sum the smoothed cross-entropy over words, some of whose pieces are hidden."""
         ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
         smoothing = self.recipe.train.label_smoothing
-        return batch_loss(self.model, replace(batch, ids_BL=ids_BL), smoothing)
+        return self.recipe.loss(self.model, replace(batch, ids_BL=ids_BL), smoothing)
 
     def measure(self) -> Validation:
         """Find the loss, and how many spans are found with tags that form spans."""
@@ -127,20 +141,6 @@ def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, check: Check = unch
     )
 
 
-def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> TagBatch:
-    """Return a batch of random ids for estimates."""
-    ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
-    targets = ids_BL.numel() if shape.targets is None else shape.targets
-    return TagBatch(
-        ids_BL=ids_BL,
-        tags_BL=some_targets(torch.zeros_like(ids_BL), targets, NO_TAG),
-        words=np.arange(targets),
-        num_targets=targets,
-        num_tokens=ids_BL.numel(),
-        indices=np.arange(shape.rows),
-    )
-
-
 def evaluate_tagger(model: Path, test: EvaluationData) -> Report:
     """Tag words whose tags are known: precision, recall and F1 of spans, and accuracy of tags."""
     assert test.data is not None  # noqa: S101 (the task asks for it)
@@ -168,7 +168,6 @@ TASK = Task(
     assemble=assemble,
     kind="tag",
     does="tags words (dragoman tag)",
-    workload=Workload(work=text_work, sample=sample, loss=batch_loss, shape=text_shape),
     use="dragoman tag {folder} < FILE",
     load=Tagger.of,
     evaluate=evaluate_tagger,

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from dragoman.data.batches import (
@@ -20,6 +21,7 @@ from dragoman.data.batches import (
     plan_batches,
 )
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, Splits, sampled
+from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.text.tokenizer import Frame
 
@@ -36,6 +38,17 @@ class PairBatch(Batch):
     """bos and target ids: what the decoder is given."""
     tgt_out_BT: Tensor
     """Target ids and eos, or in their frame: what it shall predict."""
+
+    @property
+    def shape(self) -> Shape:
+        """How large it is."""
+        rows, src_length = self.src_BS.shape
+        return Shape(rows=rows, src_length=src_length, length=self.tgt_in_BT.shape[1])
+
+    def source_lengths(self, pad_id: int, limit: int) -> list[int]:
+        """Return the lengths of the sources that a validation translates: those below the limit."""
+        lengths_B = (self.src_BS != pad_id).sum(1) - 1  # without the end
+        return [int(length) for length in lengths_B[torch.from_numpy(self.indices < limit)]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,6 @@ from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
-from dragoman.train.objective import summed_loss
 from dragoman.train.recipe import check_places
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens, start_folder
@@ -69,11 +68,6 @@ def score_greedy(
     )
 
 
-def batch_loss(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> Tensor:
-    """Sum the smoothed cross-entropy over the target's tokens."""
-    return summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, smoothing)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslateJob:
     """An encoder-decoder and pairs of texts."""
@@ -93,7 +87,7 @@ class TranslateJob:
 
     def loss(self, batch: PairBatch) -> Tensor:
         """Sum the smoothed cross-entropy over the target's tokens."""
-        return batch_loss(self.model, batch, self.recipe.train.label_smoothing)
+        return self.recipe.loss(self.model, batch, self.recipe.train.label_smoothing)
 
     def measure(self) -> Validation:
         """Find the loss, what the source is worth, and the scores of greedy translations."""
@@ -213,7 +207,7 @@ def validate(
     """Measure a model on fixed batches, in evaluation mode, and leave it in training mode."""
     with evaluating(model) as device:
         batches = [batch.to(device) for batch in batches]
-        loss = sum(batch_loss(model, batch, 0.0).item() for batch in batches)
+        loss = sum(TranslateRecipe.loss(model, batch, 0.0).item() for batch in batches)
         gain = _source_gain(model, batches)
         scored = score()
     return replace(
@@ -233,5 +227,5 @@ def _source_gain(model: EncoderDecoder, batches: Sequence[PairBatch]) -> float |
     if len(sample.src_BS) == 1:
         return None
     swapped = replace(sample, src_BS=sample.src_BS.roll(1, dims=0))
-    gain = batch_loss(model, swapped, 0.0).item() - batch_loss(model, sample, 0.0).item()
-    return gain / sample.num_targets
+    right, wrong = (TranslateRecipe.loss(model, each, 0.0).item() for each in (sample, swapped))
+    return (wrong - right) / sample.num_targets

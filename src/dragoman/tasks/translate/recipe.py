@@ -4,16 +4,29 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+from torch import Tensor
+
 from dragoman.data.batches import BatchConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.made import MadeConfig, write_made
+from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
-from dragoman.models import EncoderDecoderConfig
+from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.defaults import TRANSLATION
 from dragoman.models.folder import FolderConfig
-from dragoman.train.recipe import DataFiles, RunRecipe, check_held_out, check_places
+from dragoman.tasks.translate.batches import PairBatch
+from dragoman.train.objective import summed_loss
+from dragoman.train.recipe import (
+    DataFiles,
+    RunRecipe,
+    Work,
+    check_held_out,
+    check_places,
+    sentence_length,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,3 +166,44 @@ class TranslateRecipe(RunRecipe):
             tgt_lang=self.data.tgt_lang or folder.tgt_lang,
         )
         return replace(self, data=data, decoding=folder.decoding)
+
+    @staticmethod
+    def loss(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> Tensor:
+        """Sum the smoothed cross-entropy over the target's tokens."""
+        return summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, smoothing)
+
+    @staticmethod
+    def sample(config: EncoderDecoderConfig, shape: Shape, rng: np.random.Generator) -> PairBatch:
+        """Return a batch of random ids."""
+        rows, pad_id = shape.rows, config.pad_id
+        src_BS = random_ids((rows, shape.src_length), config.src_vocab_size, pad_id, rng)
+        tgt_BT = random_ids((rows, shape.length), config.tgt_vocab_size, pad_id, rng)
+        return PairBatch(
+            src_BS=src_BS,
+            tgt_in_BT=tgt_BT,
+            tgt_out_BT=some_targets(tgt_BT, shape.targets, pad_id),
+            num_targets=tgt_BT.numel() if shape.targets is None else shape.targets,
+            num_tokens=src_BS.numel() + tgt_BT.numel(),
+            indices=np.arange(rows),
+        )
+
+    def work(self, length: int | None = None) -> Work:
+        """Return what full batches of pairs take; a sentence is answered by as many tokens."""
+        batch, config, size = self.batch, self.model, self.tokenizer.vocab_size
+        tokens = sentence_length(length, "batch.max_length", batch.max_length)
+        config = replace(
+            config,
+            src_vocab_size=config.src_vocab_size or size,
+            tgt_vocab_size=config.tgt_vocab_size or size,
+        )
+        rows = max(1, batch.max_tokens // (2 * tokens))
+        return Work(
+            recipe=self,
+            config=config,
+            length=tokens,
+            shape=Shape(rows=rows, src_length=tokens, length=tokens),
+            longest=batch.max_length,
+            answer=tokens,
+            beam_size=self.decoding.beam_size,
+            vocab_size=config.tgt_vocab_size,
+        )

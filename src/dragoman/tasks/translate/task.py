@@ -1,4 +1,4 @@
-"""Translation, as others see it: what an estimate asks, how it is measured, and its name."""
+"""Translation, as others see it: how it is measured and timed, and its name."""
 
 import math
 from collections.abc import Sequence
@@ -16,25 +16,16 @@ from dragoman.decode import schedule
 from dragoman.decoding import TRANSLATING
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
-from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.models import EncoderDecoder
 from dragoman.models.folder import read_config
 from dragoman.models.plan import Planner
 from dragoman.tasks.task import EvaluationData, Report, Task
+from dragoman.tasks.timing import write_to_lengths
 from dragoman.tasks.translate.auto import choose_sizes
-from dragoman.tasks.translate.batches import PairBatch
-from dragoman.tasks.translate.job import TranslateJob, assemble, batch_loss
+from dragoman.tasks.translate.job import TranslateJob, assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts
 from dragoman.tasks.translate.translator import Translator
-from dragoman.tasks.work import (
-    Shape,
-    Work,
-    Workload,
-    random_ids,
-    sentence_length,
-    some_targets,
-    write_to_lengths,
-)
 from dragoman.train.job import Validation
 from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted
@@ -44,51 +35,6 @@ UNLIKE = 1.0
 
 MOST_COMPARED = 1_000_000
 """Training pairs among which those of a test are looked for."""
-
-
-def _work(recipe: TranslateRecipe, length: int | None) -> Work:
-    batch, config, size = recipe.batch, recipe.model, recipe.tokenizer.vocab_size
-    config = replace(
-        config,
-        src_vocab_size=config.src_vocab_size or size,
-        tgt_vocab_size=config.tgt_vocab_size or size,
-    )
-    tokens = sentence_length(length, "batch.max_length", batch.max_length)
-    rows = max(1, batch.max_tokens // (2 * tokens))
-    return Work(
-        recipe=recipe,
-        config=config,
-        length=tokens,
-        shape=Shape(rows=rows, src_length=tokens, length=tokens),
-        longest=batch.max_length,
-        answer=tokens,
-        beam_size=recipe.decoding.beam_size,
-        vocab_size=config.tgt_vocab_size,
-    )
-
-
-def _sample(config: EncoderDecoderConfig, shape: Shape, rng: np.random.Generator) -> PairBatch:
-    rows, pad_id = shape.rows, config.pad_id
-    src_BS = random_ids((rows, shape.src_length), config.src_vocab_size, pad_id, rng)
-    tgt_BT = random_ids((rows, shape.length), config.tgt_vocab_size, pad_id, rng)
-    return PairBatch(
-        src_BS=src_BS,
-        tgt_in_BT=tgt_BT,
-        tgt_out_BT=some_targets(tgt_BT, shape.targets, pad_id),
-        num_targets=tgt_BT.numel() if shape.targets is None else shape.targets,
-        num_tokens=src_BS.numel() + tgt_BT.numel(),
-        indices=np.arange(rows),
-    )
-
-
-def _shape(batch: PairBatch) -> Shape:
-    rows, src_length = batch.src_BS.shape
-    return Shape(rows=rows, src_length=src_length, length=batch.tgt_in_BT.shape[1])
-
-
-def _sources(batch: PairBatch, config: EncoderDecoderConfig, limit: int) -> list[int]:
-    lengths_B = (batch.src_BS != config.pad_id).sum(1) - 1  # without the end
-    return [int(length) for length in lengths_B[torch.from_numpy(batch.indices < limit)]]
 
 
 def _as_trained(job: TranslateJob) -> TranslateJob:
@@ -188,17 +134,10 @@ TASK = Task(
     assemble=assemble,
     kind="encoder-decoder",
     does="translates (dragoman translate)",
-    workload=Workload(
-        work=_work,
-        sample=_sample,
-        loss=batch_loss,
-        shape=_shape,
-        sources=_sources,
-        as_trained=_as_trained,
-    ),
     use="dragoman translate {folder} < FILE",
     choose=choose_sizes,
     load=Translator.of,
+    as_trained=_as_trained,
     evaluate=evaluate_translator,
     measured_on=("src", "ref"),
 )

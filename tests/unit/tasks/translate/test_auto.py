@@ -12,15 +12,14 @@ import zstandard
 
 from dragoman.cost.counting import training_step
 from dragoman.data.batches import Stream
+from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder, preset
 from dragoman.models.folder import FolderConfig, save_model
 from dragoman.tasks.translate.auto import SIZES, auto_recipe
 from dragoman.tasks.translate.batches import PairBatches
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
-from dragoman.tasks.translate.task import TASK
 from dragoman.tasks.translate.texts import read_texts
-from dragoman.tasks.work import Shape
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 
 
@@ -72,7 +71,7 @@ def test_no_corpus_takes_far_longer_than_one_of_a_pair_less() -> None:
         pieces = size.vocab_size
         model = replace(preset(size.preset), src_vocab_size=pieces, tgt_vocab_size=pieces)
         batch = Shape(rows=100, src_length=20, length=20)
-        seconds.append(size.epochs * training_step(TASK.workload, model, batch).flops.total)
+        seconds.append(size.epochs * training_step(TranslateRecipe, model, batch).flops.total)
     for smaller, larger in pairwise(seconds):
         assert 1 / 1.5 < larger / smaller < 1.5
 
