@@ -16,7 +16,7 @@ s    keys that a block meets   M    mel bands of a sound
 A mask is boolean, True means *may attend*, and broadcasts to `(B, H, T, S)`.
 """
 
-from dragoman.nn.attention import MultiHeadAttention, PositionInfo
+from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.cache import NO_PAST, Cache, KeyValue, NoPast, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
@@ -61,7 +61,14 @@ from dragoman.nn.position.rotary import (
     YaRN,
     rotate,
 )
-from dragoman.nn.position.scheme import Learned, LearnedPositions, NoPositions, Positions, Scheme
+from dragoman.nn.position.scheme import (
+    Learned,
+    LearnedPositions,
+    NoPositions,
+    PositionInfo,
+    Positions,
+    Scheme,
+)
 from dragoman.nn.position.sinusoidal import Sinusoidal, SinusoidalPositions, sinusoidal_table
 from dragoman.nn.rwkv import ChannelMix, RwkvLayer, TimeMix, wkv
 from dragoman.nn.sound import SoundEmbedding, log_mel, mel_filters

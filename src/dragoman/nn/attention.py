@@ -4,37 +4,21 @@ Attention(Q, K, V) = softmax(Q K^T / sqrt(d) + mask) V
 MultiHead(x, y) = Concat(head_1 ... head_H) W_O,  head_i = Attention(x W_Q,i, y W_K,i, y W_V,i)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.cpu.products import Linear
-from dragoman.nn.dot_product import Bias, Scoring, check_mask
+from dragoman.nn.dot_product import Scoring, check_mask
 from dragoman.nn.init import init_linear
 from dragoman.nn.norm import RMSNorm
-from dragoman.nn.patterns.packed import Packed
 from dragoman.nn.patterns.pattern import Full, Pattern, both_masks
-from dragoman.nn.position.rotary import Angles, rotate
-
-
-class PositionInfo(NamedTuple):
-    """What attention knows about positions: made once a call and handed to all layers."""
-
-    angles: Angles | None = None
-    """By which queries and keys are rotated."""
-    bias: Bias | None = None
-    """What is added to the scores."""
-    pack: Callable[[Pattern], Packed] | None = None
-    """Confines a pattern to the documents that are packed into each row."""
-
-
-NO_POSITIONS = PositionInfo()
-"""No rotation, no bias, one document: for cross-attention."""
+from dragoman.nn.position.rotary import rotate
+from dragoman.nn.position.scheme import NO_POSITIONS, PositionInfo
 
 
 class MultiHeadAttention(nn.Module):
@@ -128,7 +112,7 @@ class MultiHeadAttention(nn.Module):
         """Attend from `(B, T, D)` to `kv` where the pattern and `mask` allow it: `(B, T, D)`."""
         q_BHTd = self.project_q(query_BTD, info)
         mask = self._fit(mask, q_BHTd, kv)
-        out_BHTd = self._pattern(info).attend(q_BHTd, kv, mask, self._scoring(info))
+        out_BHTd = info.confine(self.pattern).attend(q_BHTd, kv, mask, self._scoring(info))
         out_BTD: Tensor = self.out_proj(out_BHTd.transpose(1, 2).flatten(2))
         return out_BTD
 
@@ -147,7 +131,7 @@ class MultiHeadAttention(nn.Module):
         """
         q_BHTd = self.project_q(query_BTD, info)
         mask = self._fit(mask, q_BHTd, kv)
-        own = self._pattern(info).mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+        own = info.confine(self.pattern).mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
         mask = both_masks(own, mask)
         pattern, scoring = self.pattern, self._scoring(info)
         if heads is not None:
@@ -160,9 +144,6 @@ class MultiHeadAttention(nn.Module):
             if (bias := scoring.bias) is not None:
                 scoring = replace(scoring, bias=lambda distance_TS: bias(distance_TS)[heads])
         return pattern.reference(q_BHTd, *kv, mask, scoring)[1]
-
-    def _pattern(self, info: PositionInfo) -> Pattern | Packed:
-        return self.pattern if info.pack is None else info.pack(self.pattern)
 
     def _scoring(self, info: PositionInfo) -> Scoring:
         return Scoring(

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from dragoman.nn.attention import NO_POSITIONS, PositionInfo
 from dragoman.nn.cache import NO_PAST, Cache, KeyValue, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
@@ -21,7 +20,7 @@ from dragoman.nn.init import DeepNorm
 from dragoman.nn.patterns.linear import Rwkv
 from dragoman.nn.patterns.packed import Documents
 from dragoman.nn.patterns.pattern import Causal, Full, Pattern
-from dragoman.nn.position.scheme import Positions
+from dragoman.nn.position.scheme import NO_POSITIONS, PositionInfo, Positions
 from dragoman.nn.rwkv import RwkvLayer
 
 

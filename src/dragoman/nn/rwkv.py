@@ -16,12 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.nn.attention import NO_POSITIONS, PositionInfo
 from dragoman.nn.cache import NO_PAST, KeyValue, Past
 from dragoman.nn.cpu.elementwise import sigmoid
 from dragoman.nn.cpu.products import Linear
 from dragoman.nn.init import init_linear
 from dragoman.nn.patterns.linear import Continued, Rwkv, no_autocast
+from dragoman.nn.position.scheme import NO_POSITIONS, PositionInfo
 
 if TYPE_CHECKING:  # config.py imports this module
     from dragoman.nn.config import LayerConfig
