@@ -18,6 +18,7 @@ from dragoman.nn.position import PositionScheme
 from dragoman.nn.position.scheme import Scheme
 from dragoman.nn.position.sinusoidal import Sinusoidal
 from dragoman.nn.rwkv import ChannelMix, TimeMix
+from dragoman.nn.sizes import head_width
 from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
 NormPosition = Literal["post", "pre", "deepnorm"]
@@ -94,16 +95,7 @@ class LayerConfig:
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built, naming both options of a conflict."""
         check_ranges(self)
-        if self.head_dim is None and self.d_model % self.num_heads:
-            raise InputError(
-                f"d_model = {self.d_model} is not a multiple of num_heads = {self.num_heads}; "
-                "change one of them or set head_dim"
-            )
-        if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
-            raise InputError(
-                f"num_heads = {self.num_heads} is not a multiple of "
-                f"num_kv_heads = {self.num_kv_heads}"
-            )
+        head_width(self.d_model, self.num_heads, self.num_kv_heads, self.head_dim)
         self.positions.check(self.d_model, self.width)
 
     def _check_patterns(
