@@ -46,7 +46,7 @@ from dragoman.nn.init import deepnorm, deepnorm_pair
 from dragoman.nn.layers import Decoder, Encoder, Memory, Residual
 from dragoman.nn.norm import LayerNorm, RMSNorm
 from dragoman.nn.patterns import AttentionPattern
-from dragoman.nn.patterns.linear import LinearAttention, Rwkv, StateStorage
+from dragoman.nn.patterns.linear import LinearAttention, StateStorage
 from dragoman.nn.patterns.packed import Documents, Packed
 from dragoman.nn.patterns.pattern import Causal, Full, Pattern
 from dragoman.nn.patterns.sparse import Fixed, Strided
@@ -70,7 +70,7 @@ from dragoman.nn.position.scheme import (
     Scheme,
 )
 from dragoman.nn.position.sinusoidal import Sinusoidal, SinusoidalPositions, sinusoidal_table
-from dragoman.nn.rwkv import ChannelMix, RwkvLayer, TimeMix, wkv
+from dragoman.nn.rwkv import ChannelMix, Rwkv, RwkvDecoder, RwkvLayer, TimeMix, wkv
 from dragoman.nn.sound import SoundEmbedding, log_mel, mel_filters
 
 __all__ = [
@@ -118,6 +118,7 @@ __all__ = [
     "RollingStorage",
     "Rotary",
     "Rwkv",
+    "RwkvDecoder",
     "RwkvLayer",
     "Scheme",
     "Scoring",

@@ -5,7 +5,7 @@ a decoder without it (GPT). Where the tokens stand and what hides them is made o
 of a stack and handed down to its layers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import NamedTuple
 
@@ -17,11 +17,9 @@ from dragoman.nn.cache import NO_PAST, Cache, KeyValue, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.init import DeepNorm
-from dragoman.nn.patterns.linear import Rwkv
 from dragoman.nn.patterns.packed import Documents
 from dragoman.nn.patterns.pattern import Causal, Full, Pattern
 from dragoman.nn.position.scheme import NO_POSITIONS, PositionInfo, Positions
-from dragoman.nn.rwkv import RwkvLayer
 
 
 class Memory(NamedTuple):
@@ -125,42 +123,19 @@ class Stack(nn.Module):
     stack: all layers share it, as in T5.
     """
 
-    def __init__(
-        self,
-        config: LayerConfig,
-        num_layers: int,
-        patterns: Sequence[Pattern],
-        *,
-        causal: bool,
-        cross_attention: bool,
-        depth: DeepNorm | None,
-    ) -> None:
+    def __init__(self, config: LayerConfig, layers: Iterable[nn.Module], *, causal: bool) -> None:
         super().__init__()
-        alpha = 1.0 if depth is None else depth.alpha
-        self.layers = nn.ModuleList(
-            RwkvLayer(config, index, num_layers, [Residual(config), Residual(config)])
-            if isinstance(pattern, Rwkv)
-            else Layer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
-            for index, pattern in enumerate(islice(cycle(patterns), num_layers))
-        )
+        self.layers = nn.ModuleList(layers)
         self.final_norm = config.make_norm() if config.ends_in_norm else nn.Identity()
         self.layer_drop = config.layer_drop
         self.checkpointing = False
         """Whether activations are computed again in the backward pass instead of kept."""
         self.rotation = config.positions.make_rotation(config.width)
         self.bias = config.positions.make_bias(config.num_heads, bidirectional=not causal)
-        config.init_stack(self, depth)
 
     def each_layer(self) -> list[Layer]:
         """Return the layers that attend, from the first to the last."""
         return [layer for layer in self.layers if isinstance(layer, Layer)]
-
-    def each_pattern(self) -> list[Pattern]:
-        """Return the pattern of each layer, from the first to the last."""
-        kept = [layer for layer in self.layers if isinstance(layer, Layer | RwkvLayer)]
-        return [
-            each.self_attn.pattern if isinstance(each, Layer) else each.pattern for each in kept
-        ]
 
     def position_info(
         self, x_BLD: Tensor, positions: Positions, documents: Documents | None = None
@@ -185,6 +160,20 @@ class Stack(nn.Module):
         return out_BLD
 
 
+def _make_layers(
+    config: LayerConfig,
+    num_layers: int,
+    patterns: Sequence[Pattern],
+    depth: DeepNorm | None,
+    *,
+    cross_attention: bool = False,
+) -> Iterator[Layer]:
+    """Make layers whose self-attention has these patterns in turn."""
+    alpha = 1.0 if depth is None else depth.alpha
+    for index, pattern in enumerate(islice(cycle(patterns), num_layers)):
+        yield Layer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
+
+
 class Encoder(Stack):
     """A stack of layers without cross-attention; `patterns` are repeated over the layers."""
 
@@ -195,10 +184,9 @@ class Encoder(Stack):
         patterns: Sequence[Pattern] = (),
         depth: DeepNorm | None = None,
     ) -> None:
-        patterns = patterns or (Full(),)
-        super().__init__(
-            config, num_layers, patterns, causal=False, cross_attention=False, depth=depth
-        )
+        layers = _make_layers(config, num_layers, patterns or (Full(),), depth)
+        super().__init__(config, layers, causal=False)
+        config.init_stack(self, depth)
 
     def forward(
         self, x_BSD: Tensor, mask: Tensor | None = None, info: PositionInfo | None = None
@@ -227,9 +215,10 @@ class Decoder(Stack):
         cross_attention: bool = True,
     ) -> None:
         patterns = patterns or (Causal(),)
-        super().__init__(
-            config, num_layers, patterns, causal=True, cross_attention=cross_attention, depth=depth
-        )
+        layers = _make_layers(config, num_layers, patterns, depth, cross_attention=cross_attention)
+        super().__init__(config, layers, causal=True)
+        config.init_stack(self, depth)
+        self.counts_places = any(pattern.counts_places for pattern in patterns)
 
     def project_memory(self, memory_BSD: Tensor) -> list[KeyValue]:
         """Make the keys and values of cross-attention, once for each source and layer."""
@@ -237,7 +226,7 @@ class Decoder(Stack):
 
     def make_cache(self) -> Cache:
         """Make an empty cache; each layer's pattern chooses its storage."""
-        return Cache([pattern.make_storage() for pattern in self.each_pattern()])
+        return Cache([layer.self_attn.pattern.make_storage() for layer in self.each_layer()])
 
     def forward(
         self,
