@@ -6,6 +6,7 @@ of a stack and handed down to its layers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import cycle, islice
 from typing import NamedTuple
 
@@ -144,7 +145,7 @@ class Stack(nn.Module):
         angles = None if self.rotation is None else self.rotation.angles(positions, x_BLD)
         return PositionInfo(angles, self.bias, None if documents is None else documents.pack)
 
-    def _run(self, layer: nn.Module, x_BLD: Tensor, *rest: object) -> Tensor:
+    def _run(self, layer: Callable[..., Tensor], x_BLD: Tensor, *rest: object) -> Tensor:
         """Run one layer; in training it may be dropped, or forget its activations.
 
         A layer is left out as a whole with probability `layer_drop` (Fan et al., 2020). Activation
@@ -154,10 +155,8 @@ class Stack(nn.Module):
         if self.training and self.layer_drop and float(torch.rand(())) < self.layer_drop:
             return x_BLD
         if self.checkpointing and torch.is_grad_enabled():
-            out_BLD: Tensor = checkpoint(layer, x_BLD, *rest, use_reentrant=False)
-        else:
-            out_BLD = layer(x_BLD, *rest)
-        return out_BLD
+            layer = partial(checkpoint, layer, use_reentrant=False)
+        return layer(x_BLD, *rest)
 
 
 def _make_layers(

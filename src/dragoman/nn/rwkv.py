@@ -208,22 +208,22 @@ class RwkvLayer(nn.Module):
             dtype = torch.promote_types(x_NTD.dtype, torch.float32)
             state_N5D = x_NTD.new_zeros(len(x_NTD), STATE, x_NTD.shape[2], dtype=dtype)
             state_N5D[:, 3] = -torch.inf
-        after: list[Tensor] = []
+        kept = list(state_N5D.split([4, 1], dim=1))
 
-        def keeping(mix: nn.Module, before: Tensor) -> Callable[[Tensor], Tensor]:
-            def sublayer(x_NTD: Tensor) -> Tensor:
-                out: tuple[Tensor, Tensor] = mix(x_NTD, before)
-                after.append(out[1])
-                return out[0]
+        def mix_time(x_NTD: Tensor) -> Tensor:
+            mixed_NTD: Tensor
+            mixed_NTD, kept[0] = self.time_mix(x_NTD, kept[0])
+            return mixed_NTD
 
-            return sublayer
+        def mix_channels(x_NTD: Tensor) -> Tensor:
+            mixed_NTD: Tensor
+            mixed_NTD, kept[1] = self.channel_mix(x_NTD, kept[1])
+            return mixed_NTD
 
-        x_NTD = self.time_mix_residual(x_NTD, keeping(self.time_mix, state_N5D[:, :4]))
-        out_NTD: Tensor = self.channel_mix_residual(
-            x_NTD, keeping(self.channel_mix, state_N5D[:, 4:])
-        )
+        x_NTD = self.time_mix_residual(x_NTD, mix_time)
+        out_NTD: Tensor = self.channel_mix_residual(x_NTD, mix_channels)
         if storage is not None:
-            storage.state_BKde = torch.cat(after, dim=1)
+            storage.state_BKde = torch.cat(kept, dim=1)
         return out_NTD
 
 

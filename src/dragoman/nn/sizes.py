@@ -12,10 +12,9 @@ def head_width(
     Raises InputError for a size that is no whole number of 1 or more, and for sizes that do not
     divide each other.
     """
-    sizes = {"d_model": d_model, "num_heads": num_heads}
-    sizes |= {} if num_kv_heads is None else {"num_kv_heads": num_kv_heads}
-    sizes |= {} if head_dim is None else {"head_dim": head_dim}
-    for name, size in sizes.items():
+    optional = {"num_kv_heads": num_kv_heads, "head_dim": head_dim}
+    sizes = {name: size for name, size in optional.items() if size is not None}
+    for name, size in {"d_model": d_model, "num_heads": num_heads, **sizes}.items():
         check_range(name, size, Count)
     if head_dim is None and d_model % num_heads:
         raise InputError(

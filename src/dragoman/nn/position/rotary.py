@@ -173,6 +173,7 @@ class Rotary(Scheme):
 
     def make_rotation(self, head_dim: int) -> "RotaryAngles":
         """Make what knows the angles of heads of this width."""
+        self.check(head_dim, head_dim)
         return RotaryAngles(self, head_dim)
 
     def check(self, d_model: int, head_dim: int) -> None:  # noqa: ARG002 (the scheme's form)
@@ -185,14 +186,12 @@ class Rotary(Scheme):
             )
 
 
+@dataclass(frozen=True)
 class RotaryAngles:
     """The angles of positions; computed in float64, since float32 loses those of far ones."""
 
-    def __init__(self, scheme: Rotary, head_dim: int) -> None:
-        if head_dim % 2:
-            raise ValueError(f"rotary positions need an even head_dim, not {head_dim}")
-        self.scheme = scheme
-        self.head_dim = head_dim
+    scheme: Rotary
+    head_dim: int
 
     def angles(self, positions: Positions, like: Tensor) -> Angles:
         """Return the angles of positions, in the dtype and on the device of `like`."""
