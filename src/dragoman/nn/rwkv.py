@@ -46,12 +46,10 @@ def check_rwkv(config: LayerConfig) -> None:
     """Raise InputError for a setting of a part that RWKV's layers lack."""
     heads = ("num_kv_heads", "head_dim", "qkv_bias", "qk_norm")
     scores = ("attention_scale", "score_soft_cap", "attention_dropout")
-    ffn = ("ffn_bias", "ffn_dropout", "gated")
-    unused = {key: value for key in (*heads, *scores, *ffn) if (value := getattr(config, key))}
-    if config.activation != "relu":
-        unused["activation"] = config.activation
-    if config.norm_position == "deepnorm":
-        unused["norm_position"] = config.norm_position
+    rest = ("ffn_bias", "ffn_dropout", "gated", "activation", "norm_position")
+    found = {key: getattr(config, key) for key in (*heads, *scores, *rest)}
+    neutral = (None, False, 0.0, "relu", "post", "pre")
+    unused = {key: value for key, value in found.items() if value not in neutral}
     scheme = config.positions
     if scheme.changes_scores or type(scheme).make_rotation is not Scheme.make_rotation:
         unused["positions"] = scheme.kind
