@@ -1,11 +1,11 @@
 """Layers and stacks of the encoder and the decoder (paper, section 3.1, figure 1).
 
 One set of parts for the three variants: an encoder, a decoder with cross-attention (the paper), and
-a decoder without it (GPT). Where the tokens stand and what hides them is made once for each call
-of a stack and handed down to its layers.
+a decoder without it (GPT). Positions and masks are made once for each call of a stack and passed to
+its layers.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import cycle, islice
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class Residual(nn.Module):
 class Layer(nn.Module):
     """Self-attention, cross-attention over the encoder's output (in decoders), then feed-forward.
 
-    An encoder has none of the second, nor has a decoder without an encoder (GPT).
+    Encoders, and decoders without an encoder (GPT), have no cross-attention.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class Layer(nn.Module):
     def _cross_attention(self, x_NTD: Tensor, memory: Memory) -> Tensor:
         """Attend to the memory, which has a row for each of `B` sentences, `N = B * W`.
 
-        The `W` beams of a sentence stand side by side and share its row: they are folded to
-        `(B, W * T, D)`, which is no more than a view, since queries do not see each other here.
+        The `W` beams of a sentence are adjacent rows and share its memory: they are folded to
+        `(B, W * T, D)`, a view, since queries do not see each other here.
         """
         folded = x_NTD.reshape(memory.kv.k_BKSd.shape[0], -1, x_NTD.shape[-1])
-        out: Tensor = self.cross_attn(folded, memory.kv, memory.mask)  # type: ignore[misc] # there where it is asked
+        out: Tensor = self.cross_attn(folded, memory.kv, memory.mask)  # type: ignore[misc] # not None here
         return out.view_as(x_NTD)
 
 
@@ -159,20 +159,6 @@ class Stack(nn.Module):
         return layer(x_BLD, *rest)
 
 
-def _make_layers(
-    config: LayerConfig,
-    num_layers: int,
-    patterns: Sequence[Pattern],
-    depth: DeepNorm | None,
-    *,
-    cross_attention: bool = False,
-) -> Iterator[Layer]:
-    """Make layers whose self-attention has these patterns in turn."""
-    alpha = 1.0 if depth is None else depth.alpha
-    for index, pattern in enumerate(islice(cycle(patterns), num_layers)):
-        yield Layer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
-
-
 class Encoder(Stack):
     """A stack of layers without cross-attention; `patterns` are repeated over the layers."""
 
@@ -183,7 +169,9 @@ class Encoder(Stack):
         patterns: Sequence[Pattern] = (),
         depth: DeepNorm | None = None,
     ) -> None:
-        layers = _make_layers(config, num_layers, patterns or (Full(),), depth)
+        alpha = depth.alpha if depth else 1.0
+        each = enumerate(islice(cycle(patterns or (Full(),)), num_layers))
+        layers = (Layer(config, index, pattern, alpha=alpha) for index, pattern in each)
         super().__init__(config, layers, causal=False)
         config.init_stack(self, depth)
 
@@ -213,8 +201,12 @@ class Decoder(Stack):
         *,
         cross_attention: bool = True,
     ) -> None:
-        patterns = patterns or (Causal(),)
-        layers = _make_layers(config, num_layers, patterns, depth, cross_attention=cross_attention)
+        alpha = depth.alpha if depth else 1.0
+        each = enumerate(islice(cycle(patterns or (Causal(),)), num_layers))
+        layers = (
+            Layer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
+            for index, pattern in each
+        )
         super().__init__(config, layers, causal=True)
         config.init_stack(self, depth)
         self.counts_places = any(pattern.counts_places for pattern in patterns)

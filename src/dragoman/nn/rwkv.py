@@ -64,7 +64,7 @@ def scan(factor_BLxD: Tensor, added_BLyD: Tensor, times: Operation, plus: Operat
 
     In `sqrt(L)` chunks of `sqrt(L)` positions: each chunk by itself, all of them at once, then what
     the earlier ones hand on, one after another. So some `3 sqrt(L)` operations on large tensors
-    stand for `2 L` on small ones. `times` must distribute over `plus`, as for sums of products.
+    replace `2 L` on small ones. `times` must distribute over `plus`, as for sums of products.
     """
     length, size = added_BLyD.shape[1], math.isqrt(added_BLyD.shape[1])
     factor, h = (
@@ -101,7 +101,7 @@ class _LinearScan(torch.autograd.Function):
 def wkv(
     k_BLD: Tensor, v_BLD: Tensor, decay_D: Tensor, bonus_D: Tensor, state_B3D: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the weighted means `(B, L, D)` and the state behind them, `(B, 3, D)`.
+    """Return the weighted means `(B, L, D)` and the state after them, `(B, 3, D)`.
 
     The state is numerator, denominator and largest exponent; before the first token 0, 0 and -inf.
     """
@@ -198,7 +198,7 @@ class RwkvLayer(nn.Module):
         self.time_mix_residual, self.channel_mix_residual = Residual(config), Residual(config)
 
     def forward(self, x_NTD: Tensor, past: Past = NO_PAST) -> Tensor:
-        """Map `(N, T, D)` to `(N, T, D)`; the state before and behind them is kept in `past`."""
+        """Map `(N, T, D)` to `(N, T, D)`; `past` keeps the state before and after them."""
         kv = past.extend(self.index, KeyValue(x_NTD[:, None], x_NTD[:, None]))
         storage = kv.storage if isinstance(kv, Continued) else None
         state_N5D = None if storage is None else storage.state_BKde
