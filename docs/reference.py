@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 
 from dragoman.decoding import GENERATING, TRANSLATING
 from dragoman.models.heads import Head
-from dragoman.nn import AttentionPattern, PositionScheme
+from dragoman.nn import AttentionPattern, PositionScheme, Rwkv
 from dragoman.nn.position.rotary import RotaryScaling
 from dragoman.ranges import UNSET, Range
 from dragoman.settings.fields import keys_of, sentences
@@ -18,7 +18,7 @@ from dragoman.tasks.task import TASKS, find_task
 CHOICES = {
     get_args(PositionScheme): ("Position schemes", "位置方案"),
     get_args(RotaryScaling): ("Rotary scaling", "旋转位置的缩放"),
-    get_args(AttentionPattern): ("Attention patterns", "注意力模式"),
+    (*get_args(AttentionPattern), Rwkv): ("Attention patterns", "注意力模式"),
     get_args(Head): ("Heads", "输出头"),
 }
 """The values that are chosen by `kind`, and the headings under which their keys are listed."""
@@ -150,7 +150,7 @@ def _type(hint: Any, language: str) -> str:  # noqa: ANN401
         number, *_, limits = get_args(hint)
         return f"{_type(number, language)} {_range(limits, language)}"
     arguments = tuple(arm for arm in get_args(hint) if arm is not NoneType)
-    titles = CHOICES.get(arguments)
+    titles = CHOICES.get(arguments, CHOICES.get((*arguments, Rwkv)))  # those of an encoder
     if titles is not None:
         title = titles[language == "zh"]
         return f"[{title}](#{title.lower().replace(' ', '-')})"

@@ -98,7 +98,7 @@ def test_the_pattern_of_your_own_is_one(page: Path) -> None:
     config = parse_settings(DecoderOnlyConfig, {"patterns": [{"kind": "dilated"}]}, "a file")
     assert type(config.patterns[0]) is module["Dilated"]
     torch.manual_seed(1)
-    attn = config.make_attention(config.patterns[0])
+    attn = config.make_attention(config.attention_patterns[0])
     x = torch.randn(1, 5, config.d_model)
     kv = attn.project_kv(x)
     weighed = attn.weights(x, kv) @ kv.v_BKSd

@@ -1,17 +1,26 @@
 """The paper's dense path stays small, and the page that lists it stays true."""
 
 import re
+import sys
+from functools import cache
 from pathlib import Path
+from types import FrameType
 
 import pytest
+import torch
+from tests.unit.models.small import BOS, EOS, make_model, random_ids
+
+from dragoman.decode import Beam, Greedy, Limits, search
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(
     r"^\| \d+ \| \[[\w/.]+\]\([./]+(src/dragoman/[\w/.]+)\) \| .* \| (\d+) \|$", re.MULTILINE
 )
+BESIDE = re.compile(r"^\| \[[\w/.]+\]\([./]+(src/dragoman/[\w/.]+)\) \| ", re.MULTILINE)
+PAGES = ["docs/architecture.md", "docs/zh/architecture.md"]
 
 
-@pytest.mark.parametrize("page", ["docs/architecture.md", "docs/zh/architecture.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_the_list_of_the_dense_path_is_true(page: str) -> None:
     """At most 12 files and 1,500 lines; each file and the sum have the lines that the page says."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -31,3 +40,37 @@ def test_the_dense_path_knows_no_processor() -> None:
         assert not re.search(r"mkldnn|onednn|device\.type ==|scaled_dot_product_attention", code), (
             path
         )
+
+
+@cache
+def called() -> set[str]:
+    """The files with a function that a forward pass, beam search and greedy search call."""
+    model, src_BS = make_model(dtype=torch.float32), random_ids(0, 2, 7)
+    strategies = (Beam(beam_size=3), Greedy())
+    limits = Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor([6, 4]))
+    files: set[str] = set()
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            files.add(frame.f_code.co_filename)
+
+    for _ in range(2):  # the first time, compiled functions are loaded
+        files.clear()
+        sys.setprofile(look)
+        try:
+            model(src_BS, src_BS)
+            for strategy in strategies:
+                search(model, src_BS, strategy, limits=limits)
+        finally:
+            sys.setprofile(None)
+    own = (Path(file) for file in files if file.startswith(str(ROOT / "src")))
+    return {path.relative_to(ROOT).as_posix() for path in own}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_run_calls_the_files_that_the_page_names(page: str) -> None:
+    """Those of the list, those of the table of what it calls besides, and no others."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    listed, beside = {path for path, _ in ROW.findall(text)}, set(BESIDE.findall(text))
+    assert not listed & beside
+    assert called() == listed | beside

@@ -28,7 +28,8 @@ from dragoman.nn import (
     rotate,
 )
 from dragoman.nn.position.bias import alibi_slopes
-from dragoman.nn.position.rotary import Pairing, RotaryScaling
+from dragoman.nn.position.rotary import RotaryScaling
+from dragoman.nn.position.scheme import Pairing
 from dragoman.nn.position.sinusoidal import Exponent, Layout
 
 SEEDS = st.integers(0, 2**32)

@@ -31,15 +31,12 @@ from dragoman.models.folder import FolderConfig, load_model, save_model
 from dragoman.models.plan import Planner, plan
 from dragoman.nn import (
     Causal,
-    Decoder,
     Documents,
-    KeyValue,
-    MultiHeadAttention,
     NoPositions,
     Rotary,
     Rwkv,
+    RwkvDecoder,
     Sinusoidal,
-    SlidingWindow,
 )
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings, read_settings
@@ -219,8 +216,7 @@ def test_the_cost_is_five_vectors_and_the_matrices() -> None:
 
 
 REFUSED: dict[str, dict[str, Any]] = {
-    "for all layers of a decoder-only": {"patterns": (Rwkv(), Causal())},
-    "and for no other": {"patterns": (SlidingWindow(size=4), Rwkv())},
+    "replaces all layers or none": {"patterns": (Rwkv(), Causal())},
     "no use for positions": {"positions": Rotary()},
     "no use for num_kv_heads = 1": {"num_kv_heads": 1},
     "no use for head_dim = 4": {"head_dim": 4},
@@ -231,8 +227,8 @@ REFUSED: dict[str, dict[str, Any]] = {
     "no use for ffn_bias": {"ffn_bias": True},
     "no use for ffn_dropout = 0.1": {"ffn_dropout": 0.1},
     "no use for norm_position = deepnorm": {"norm_position": "deepnorm"},
-    "attention_dropout = 0.1 cannot act": {"attention_dropout": 0.1},
-    "score_soft_cap = 9.0 cannot act": {"score_soft_cap": 9.0},
+    "no use for attention_dropout = 0.1": {"attention_dropout": 0.1},
+    "no use for score_soft_cap = 9.0": {"score_soft_cap": 9.0},
 }
 
 
@@ -244,17 +240,14 @@ def test_settings_of_other_parts_are_refused(named: str) -> None:
 
 
 def test_other_places_are_refused() -> None:
-    """Encoders, a decoder with cross-attention, attention itself, packed batches, the inspector."""
-    with pytest.raises(InputError, match=r"^patterns names"):
-        EncoderOnlyConfig(patterns=(Rwkv(),))
-    with pytest.raises(InputError, match=r"^encoder_patterns names"):
-        EncoderDecoderConfig(encoder_patterns=(Rwkv(),))
-    with pytest.raises(InputError, match=r"^decoder_patterns names"):
-        EncoderDecoderConfig(decoder_patterns=(Rwkv(),))
-    x = torch.zeros(1, 3, 8)
-    attention = MultiHeadAttention(8, 2, pattern=Rwkv())
-    with pytest.raises(ValueError, match="no attention but a layer"):
-        attention(x, attention.project_kv(x))
+    """Encoders, a decoder with cross-attention, packed batches, the inspector."""
+    for cls, key in (
+        (EncoderOnlyConfig, "patterns"),
+        (EncoderDecoderConfig, "encoder_patterns"),
+        (EncoderDecoderConfig, "decoder_patterns"),
+    ):
+        with pytest.raises(InputError, match=r'kind must be one of .*, not "rwkv"'):
+            parse_settings(cls, {key: ["rwkv"]}, "here")
     with pytest.raises(InputError, match=r'batch\.packing = "documents"'):
         GenerateRecipe(description="x", model=CONFIG, batch=PackConfig(packing="documents")).check()
     with pytest.raises(InputError, match="no attention to look at"):
@@ -269,16 +262,9 @@ def test_what_a_layer_cannot_hide_is_refused() -> None:
         model.start(ids_BL, 1)
     with pytest.raises(ValueError, match="no packed documents"):
         model(ids_BL[1:], None, Documents((4, 5)))
-    decoder, x = Decoder(CONFIG, 1, (Rwkv(),), cross_attention=False), torch.zeros(2, 3, 16)
+    decoder, x = RwkvDecoder(CONFIG, 1), torch.zeros(2, 3, 16)
     for hidden in ([[False, True, True]], [[True, False, True]]):
         with pytest.raises(ValueError, match="cannot hide"):
             decoder(x, mask=torch.tensor(hidden)[:, None, None])
     with pytest.raises(ValueError, match="cannot hide"):
         decoder(x, mask=torch.ones(3, 3, dtype=torch.bool).tril())
-
-
-def test_the_storage_counts_without_a_state() -> None:
-    """The estimate fills a cache without running a layer."""
-    storage = Rwkv().make_storage()
-    storage.extend(KeyValue(*torch.zeros(2, 1, 1, 7, 16)))
-    assert storage.length == 7

@@ -44,7 +44,7 @@ from dragoman.nn import (
 )
 from dragoman.nn.layers import Layer, Stack
 from dragoman.nn.position.bias import RelativeBiasTable
-from dragoman.nn.position.rotary import inverse_frequencies
+from dragoman.nn.position.rotary import RotaryAngles, inverse_frequencies
 from dragoman.nn.position.sinusoidal import sinusoidal_table
 from dragoman.tasks.folders import Folder
 
@@ -303,7 +303,7 @@ def _self_attention(spec: Spec, attention: MultiHeadAttention, stack: Stack) -> 
     if isinstance(stack.bias, RelativeBiasTable):
         spec.relative_attention_bias = stack.bias.weight.detach()
         spec.relative_attention_max_distance = np.int32(stack.bias.scheme.max_distance)
-    rotary = None if stack.rotation is None else stack.rotation.scheme
+    rotary = stack.rotation.scheme if isinstance(stack.rotation, RotaryAngles) else None
     if rotary is not None and rotary.scaling is not None:
         plain, width = inverse_frequencies(rotary.base, attention.head_dim), attention.head_dim
         factors = plain / rotary.scaling.frequencies(rotary.base, width, 0)

@@ -17,7 +17,7 @@ from dragoman.models.build import Model
 from dragoman.nn import Embedding, MultiHeadAttention, evaluation_view
 from dragoman.nn.cache import KeyValue
 from dragoman.nn.dot_product import Scoring
-from dragoman.nn.layers import Decoder, Memory
+from dragoman.nn.layers import Memory, Stack
 from dragoman.nn.patterns.pattern import Pattern, both_masks
 from dragoman.nn.position.scheme import LearnedPositions, Positions
 from dragoman.nn.position.sinusoidal import SinusoidalPositions
@@ -72,7 +72,7 @@ def graphs(model: Model, num_positions: int) -> dict[str, Graph]:
     }
 
 
-def _pairs(stack: Decoder, prefix: str, length: str) -> list[Port]:
+def _pairs(stack: Stack, prefix: str, length: str) -> list[Port]:
     """Keys and values of each layer, as a graph has them."""
     return [
         Port(

@@ -4,7 +4,7 @@ Which of our settings a class can express is not listed here: its config is made
 by the same tables, and any field that has become another value is refused.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import cycle, islice
 from typing import Any
@@ -175,6 +175,7 @@ def _checked(counterpart: Counterpart, config: OneStack) -> Counterpart:
 def _explicit(config: OneStack) -> OneStack:
     """A config with a value for each field that has one by others."""
     first = Causal() if isinstance(config, DecoderOnlyConfig) else Full()
+    patterns: Iterable[Any] = config.patterns or (first,)
     return replace(
         config,
         num_kv_heads=config.num_kv_heads or config.num_heads,
@@ -182,5 +183,5 @@ def _explicit(config: OneStack) -> OneStack:
         qkv_bias=config.bias if config.qkv_bias is None else config.qkv_bias,
         ffn_bias=config.bias if config.ffn_bias is None else config.ffn_bias,
         final_norm=config.ends_in_norm,
-        patterns=tuple(islice(cycle(config.patterns or (first,)), config.num_layers)),
+        patterns=tuple(islice(cycle(patterns), config.num_layers)),
     )

@@ -28,8 +28,9 @@ from torch import nn
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.data.shape import Shape
 from dragoman.models import EncoderOnly, Model, ModelConfig, build
-from dragoman.nn import Decoder, Encoder, Precision, autocast
+from dragoman.nn import Precision, autocast
 from dragoman.nn.cpu.native import imitated
+from dragoman.nn.layers import Stack
 from dragoman.train.recipe import Work
 
 MOMENTS = 2  # numbers of Adam for each parameter
@@ -103,7 +104,7 @@ def training_step(
     model = dry.build(lambda: build(config)).train()
     weights = dry.now
     for stack in model.modules():
-        if isinstance(stack, Encoder | Decoder):
+        if isinstance(stack, Stack):
             stack.checkpointing = activation_checkpointing
     batch = kind.sample(config, shape, np.random.default_rng(0))
     batches, kept = min(accumulate, 2), 0

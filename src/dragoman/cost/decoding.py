@@ -31,7 +31,7 @@ from dragoman.nn import (
     KeyValue,
     Pattern,
     Precision,
-    Rwkv,
+    RwkvDecoder,
     autocast,
     row_invariant_products,
 )
@@ -210,7 +210,10 @@ def cache_of(
 ) -> CacheBytes:
     """Count what is kept after `length` tokens of which the first `prompt` came at once."""
     decoder, dtype, heads = decoder_of(config), DTYPES[precision], _heads(config)
-    patterns = decoder.each_pattern()
+    if isinstance(decoder, RwkvDecoder):
+        kept = len(decoder.layers) * RWKV_STATE * config.d_model * torch.float32.itemsize
+        return CacheBytes(used=kept, reserved=kept, memory=0)
+    patterns = [layer.self_attn.pattern for layer in decoder.each_layer()]
     stored = [_stored(each, heads, config.width, dtype, length, prompt) for each in patterns]
     crossing = sum(layer.cross_attn is not None for layer in decoder.each_layer())
     return CacheBytes(
@@ -221,10 +224,10 @@ def cache_of(
 
 
 @lru_cache(maxsize=64)
-def decoder_of(config: ModelConfig) -> Decoder:
+def decoder_of(config: ModelConfig) -> Decoder | RwkvDecoder:
     """Return the stack that writes, without weights."""
     model: Any = DryRun().build(lambda: build(config))
-    decoder: Decoder = model.decoder
+    decoder: Decoder | RwkvDecoder = model.decoder
     return decoder
 
 
@@ -234,8 +237,6 @@ def _stored(
     pattern: Pattern, heads: int, width: int, dtype: torch.dtype, length: int, prompt: int
 ) -> tuple[int, int]:
     """Fill one row's storage of a layer; return the bytes a next token reads, and all it holds."""
-    if isinstance(pattern, Rwkv):  # whose layer makes the state, in float32
-        return (RWKV_STATE * heads * width * torch.float32.itemsize,) * 2
     dry, storage = DryRun(), pattern.make_storage()
     with dry:
         tokens_BKSd = torch.empty(1, heads, max(1, length), width, dtype=dtype)

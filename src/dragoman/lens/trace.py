@@ -1,12 +1,10 @@
 """Attention as it happens: the weights of every layer and head, watched from outside.
 
-`Watched` makes a view of a model (the same weights in modules of its own) and registers a hook
-before each attention of the view; the model itself, which other threads may use, has none. The hook
-is given what the module is given: the input of the queries, keys and values as `project_kv` and the
-cache made them, the mask, the positions. From these `MultiHeadAttention.weights` computes the
-weights of the wanted heads by the formula; the module then runs its fast path, unaware of it. So
-decoding has no flag for this, and no cost when nothing is watched. A layer that is not wanted has
-no hook.
+`Watched` makes a view of a model (the same weights in modules of its own) and gives each attention
+of the view a `Recording` of its pattern; the model itself, which other threads may use, stays as it
+is. The recording computes the weights of the wanted heads by the formula, from the queries, keys
+and values, the mask and the bias of each call; then the pattern runs its fast path. So decoding has
+no flag for this, and no cost when nothing is watched. A layer that is not wanted records nothing.
 
 The three `trace_` functions let a model read again what it has read before, each the way its task
 does: token by token with a cache if it writes, all at once if it only reads.
@@ -14,15 +12,15 @@ does: token by token with a cache if it writes, all at once if it only reads.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
-from dragoman.nn import Decoder, Encoder, KeyValue, MultiHeadAttention, evaluation_view, inference
-from dragoman.nn.patterns.linear import Continued
+from dragoman.nn import Decoder, Encoder, MultiHeadAttention, evaluation_view, inference
+from dragoman.nn.patterns.recording import Recording
 
 MapName = Literal["encoder", "decoder", "cross"]
 ModelT = TypeVar("ModelT", bound=nn.Module)
@@ -67,7 +65,7 @@ class Traced:
 
 
 class Watch:
-    """A hook before one attention: collects the weights of each call on one row.
+    """Collects the weights of each call of one attention on one row.
 
     Those of the given heads are computed and no others, unless the mean over all is wanted too.
     """
@@ -76,31 +74,20 @@ class Watch:
         self, attention: MultiHeadAttention, heads: Sequence[int], *, averaged: bool
     ) -> None:
         self.heads = list(heads)
-        self._attention = attention
         self.averaged = averaged
-        self._seen: KeyValue | None = None
         self._weights: list[Tensor] = []
         self._means: list[Tensor] = []
+        self._is_causal = attention.pattern.is_causal
+        attention.pattern = Recording(
+            of=attention.pattern, see=self._keep, heads=None if averaged else self.heads
+        )
 
-    def __call__(self, _: nn.Module, inputs: tuple[Any, ...]) -> None:
-        """Compute the weights of a call that is about to happen."""
-        query_BTD, kv, *rest = inputs
-        heads = None if self.averaged else self.heads
-        weights_BHTS = self._attention.weights(query_BTD, self._all_keys(kv), *rest, heads=heads)
+    def _keep(self, weights_BHTS: Tensor) -> None:
         weights_HTS = weights_BHTS[0].float().cpu()
         if self.averaged:
             self._means.append(weights_HTS.mean(0, keepdim=True))
             weights_HTS = weights_HTS[self.heads]
         self._weights.append(weights_HTS)
-
-    def _all_keys(self, kv: KeyValue) -> KeyValue:
-        """The keys so far, where the cache has made a state of the earlier ones."""
-        if not isinstance(kv, Continued):
-            return kv
-        if self._seen is not None:
-            kv = KeyValue(*(torch.cat(pair, dim=2) for pair in zip(self._seen, kv, strict=True)))
-        self._seen = kv
-        return kv
 
     def weights(self) -> Tensor:
         """The weights of the given heads over all calls, (H, T, S)."""
@@ -116,7 +103,7 @@ class Watch:
         Causal queries are the last ones of the keys that they are given; what is further back
         has left the cache, and nobody sees it.
         """
-        if not self._attention.pattern.is_causal:
+        if not self._is_causal:
             return torch.cat(calls, dim=1)
         length = sum(call_HTS.shape[1] for call_HTS in calls)
         joined_HTS = calls[0].new_zeros(calls[0].shape[0], length, length)
@@ -165,7 +152,6 @@ class Watched(Generic[ModelT]):
             watches = self._watches[name] = {}
             for n in sorted({*layers, *means}):
                 watches[n] = Watch(modules[n], heads if n in layers else (), averaged=n in means)
-                modules[n].register_forward_pre_hook(watches[n])
 
     def traced(self) -> dict[MapName, Traced]:
         """Return what was recorded."""

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 from dragoman.errors import InputError
 from dragoman.models.heads import Head, NoHead
-from dragoman.nn import AttentionPattern
+from dragoman.nn import AttentionPattern, Rwkv
 from dragoman.nn.config import LayerConfig
+from dragoman.nn.rwkv import check_rwkv
 from dragoman.ranges import Positive, Range
 
 Layers = Annotated[int, Range(least=1, most=10_000)]
@@ -84,7 +85,7 @@ class DecoderOnlyConfig(LayerConfig):
     """Rows of the embedding and of the output; training sets it from the tokenizer."""
     num_layers: Layers = 6
     """Number of layers."""
-    patterns: tuple[AttentionPattern, ...] = ()
+    patterns: tuple[AttentionPattern | Rwkv, ...] = ()
     """Self-attention of the layers, repeated from the first; causal by default."""
     tie_embeddings: bool = True
     """Whether the embedding and the output share one matrix."""
@@ -104,10 +105,22 @@ class DecoderOnlyConfig(LayerConfig):
         """The number of layers."""
         return self.num_layers
 
+    @property
+    def attention_patterns(self) -> tuple[AttentionPattern, ...]:
+        """The patterns without RWKV, whose layers do not attend."""
+        return tuple(each for each in self.patterns if not isinstance(each, Rwkv))
+
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built."""
         LayerConfig.__post_init__(self)
-        self._check_patterns("patterns", self.patterns, causal=True)
+        self._check_patterns("patterns", self.attention_patterns, causal=True)
+        if Rwkv() in self.patterns:
+            check_rwkv(self)
+            if self.attention_patterns:
+                raise InputError(
+                    'patterns names "rwkv" beside attention, but it replaces all layers or none: '
+                    'patterns = ["rwkv"]'
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,8 @@ from dragoman.nn import (
     Linear,
     Past,
     Positions,
+    Rwkv,
+    RwkvDecoder,
     deepnorm,
     soft_cap,
 )
@@ -48,12 +50,12 @@ class DecoderOnly(nn.Module):
         self.pad_id = config.pad_id
         self.bos_id = config.bos_id
         self.embedding = Embedding(config, config.vocab_size)
-        self.decoder = Decoder(
-            config,
-            config.num_layers,
-            config.patterns,
-            deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None,
-            cross_attention=False,
+        depth = deepnorm(config.num_layers) if config.norm_position == "deepnorm" else None
+        patterns = config.attention_patterns
+        self.decoder: Decoder | RwkvDecoder = (
+            RwkvDecoder(config, config.num_layers)
+            if Rwkv() in config.patterns
+            else Decoder(config, config.num_layers, patterns, depth, cross_attention=False)
         )
         self.output = Linear(config.d_model, config.vocab_size, bias=config.output_bias)
         if config.tie_embeddings:
@@ -62,7 +64,6 @@ class DecoderOnly(nn.Module):
             nn.init.normal_(self.output.weight, std=0.02)
         if self.output.bias is not None:
             nn.init.zeros_(self.output.bias)
-        self.counts_places = any(pattern.counts_places for pattern in config.patterns)
         self.logit_scale = config.logit_scale
         self.logit_soft_cap = config.logit_soft_cap
 
@@ -133,7 +134,7 @@ class DecoderOnly(nn.Module):
 
     def _check_front(self, mask_BL: Tensor) -> None:
         """Reject padding in front where a pattern would take it for the row's first places."""
-        if self.counts_places and not bool(mask_BL[:, 0].all()):
+        if self.decoder.counts_places and not bool(mask_BL[:, 0].all()):
             raise ValueError(
                 "a row is padded in front, and a pattern of the model counts places from the row's "
                 "start: give prompts of one length"

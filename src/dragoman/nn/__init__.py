@@ -16,7 +16,7 @@ s    keys that a block meets   M    mel bands of a sound
 A mask is boolean, True means *may attend*, and broadcasts to `(B, H, T, S)`.
 """
 
-from dragoman.nn.attention import MultiHeadAttention, PositionInfo
+from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.cache import NO_PAST, Cache, KeyValue, NoPast, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
@@ -46,7 +46,7 @@ from dragoman.nn.init import deepnorm, deepnorm_pair
 from dragoman.nn.layers import Decoder, Encoder, Memory, Residual
 from dragoman.nn.norm import LayerNorm, RMSNorm
 from dragoman.nn.patterns import AttentionPattern
-from dragoman.nn.patterns.linear import LinearAttention, Rwkv, StateStorage
+from dragoman.nn.patterns.linear import LinearAttention, StateStorage
 from dragoman.nn.patterns.packed import Documents, Packed
 from dragoman.nn.patterns.pattern import Causal, Full, Pattern
 from dragoman.nn.patterns.sparse import Fixed, Strided
@@ -61,9 +61,16 @@ from dragoman.nn.position.rotary import (
     YaRN,
     rotate,
 )
-from dragoman.nn.position.scheme import Learned, LearnedPositions, NoPositions, Positions, Scheme
+from dragoman.nn.position.scheme import (
+    Learned,
+    LearnedPositions,
+    NoPositions,
+    PositionInfo,
+    Positions,
+    Scheme,
+)
 from dragoman.nn.position.sinusoidal import Sinusoidal, SinusoidalPositions, sinusoidal_table
-from dragoman.nn.rwkv import ChannelMix, RwkvLayer, TimeMix, wkv
+from dragoman.nn.rwkv import ChannelMix, Rwkv, RwkvDecoder, RwkvLayer, TimeMix, wkv
 from dragoman.nn.sound import SoundEmbedding, log_mel, mel_filters
 
 __all__ = [
@@ -111,6 +118,7 @@ __all__ = [
     "RollingStorage",
     "Rotary",
     "Rwkv",
+    "RwkvDecoder",
     "RwkvLayer",
     "Scheme",
     "Scoring",

@@ -1,40 +1,20 @@
-"""Attention (paper, section 3.2): the formula, several heads of it, and who may see whom.
+"""Multi-head attention (paper, section 3.2.2).
 
-Attention(Q, K, V) = softmax(Q K^T / sqrt(d) + mask) V
 MultiHead(x, y) = Concat(head_1 ... head_H) W_O,  head_i = Attention(x W_Q,i, y W_K,i, y W_V,i)
 """
-
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from numbers import Integral
-from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.cpu.products import Linear
-from dragoman.nn.dot_product import Bias, Scoring, check_mask
+from dragoman.nn.dot_product import Scoring, check_mask
 from dragoman.nn.init import init_linear
 from dragoman.nn.norm import RMSNorm
-from dragoman.nn.patterns.packed import Packed
-from dragoman.nn.patterns.pattern import Full, Pattern, both_masks
-from dragoman.nn.position.rotary import Angles, rotate
-
-
-class PositionInfo(NamedTuple):
-    """What attention knows about positions: made once a call and handed to all layers."""
-
-    angles: Angles | None = None
-    """By which queries and keys are rotated."""
-    bias: Bias | None = None
-    """What is added to the scores."""
-    pack: Callable[[Pattern], Packed] | None = None
-    """Confines a pattern to the documents that are packed into each row."""
-
-
-NO_POSITIONS = PositionInfo()
-"""No rotation, no bias, one document: for cross-attention."""
+from dragoman.nn.patterns.pattern import Full, Pattern
+from dragoman.nn.position.rotary import rotate
+from dragoman.nn.position.scheme import NO_POSITIONS, PositionInfo
+from dragoman.nn.sizes import head_width
 
 
 class MultiHeadAttention(nn.Module):
@@ -73,30 +53,17 @@ class MultiHeadAttention(nn.Module):
         pattern: Pattern | None = None,
     ) -> None:
         super().__init__()
-        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        sizes: dict[str, object] = {"d_model": d_model, "num_heads": num_heads}
-        sizes |= {"num_kv_heads": num_kv_heads, "head_dim": 1 if head_dim is None else head_dim}
-        for name, value in sizes.items():
-            message = f"{name} is {value!r}; it must be a whole number, 1 or more"
-            if not isinstance(value, Integral):
-                raise TypeError(message)
-            if value < 1:
-                raise ValueError(message)
-        if head_dim is None and d_model % num_heads:
-            raise ValueError(f"d_model {d_model} is not a multiple of num_heads {num_heads}")
-        if num_heads % num_kv_heads:
-            raise ValueError(f"num_heads {num_heads} is no multiple of num_kv_heads {num_kv_heads}")
         self.num_heads = num_heads
-        self.num_kv_heads = num_kv_heads
-        self.head_dim = head_dim or d_model // num_heads
-        self.scale = self.head_dim**-0.5 if scale is None else scale
+        self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        self.head_dim = d = head_width(d_model, num_heads, num_kv_heads, head_dim)
+        self.scale = d**-0.5 if scale is None else scale
         self.soft_cap = soft_cap
         qkv_bias = bias if qkv_bias is None else qkv_bias
-        self.q_proj = Linear(d_model, num_heads * self.head_dim, bias=qkv_bias)
-        self.kv_proj = Linear(d_model, 2 * self.num_kv_heads * self.head_dim, bias=qkv_bias)
-        self.out_proj = Linear(num_heads * self.head_dim, d_model, bias=bias)
-        self.q_norm = RMSNorm(self.head_dim, eps=norm_eps) if qk_norm else nn.Identity()
-        self.k_norm = RMSNorm(self.head_dim, eps=norm_eps) if qk_norm else nn.Identity()
+        self.q_proj = Linear(d_model, num_heads * d, bias=qkv_bias)
+        self.kv_proj = Linear(d_model, 2 * self.num_kv_heads * d, bias=qkv_bias)
+        self.out_proj = Linear(num_heads * d, d_model, bias=bias)
+        self.q_norm = RMSNorm(d, eps=norm_eps) if qk_norm else nn.Identity()
+        self.k_norm = RMSNorm(d, eps=norm_eps) if qk_norm else nn.Identity()
         self.dropout = Dropout(dropout)
         self.pattern: Pattern = pattern or Full()
         init_linear(self.q_proj)
@@ -127,8 +94,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Attend from `(B, T, D)` to `kv` where the pattern and `mask` allow it: `(B, T, D)`."""
         q_BHTd = self.project_q(query_BTD, info)
-        mask = self._fit(mask, q_BHTd, kv)
-        out_BHTd = self._pattern(info).attend(q_BHTd, kv, mask, self._scoring(info))
+        mask, scoring = self._fit(mask, q_BHTd, kv), self._scoring(info)
+        out_BHTd = info.confine(self.pattern).attend(q_BHTd, kv, mask, scoring)
         out_BTD: Tensor = self.out_proj(out_BHTd.transpose(1, 2).flatten(2))
         return out_BTD
 
@@ -138,31 +105,11 @@ class MultiHeadAttention(nn.Module):
         kv: KeyValue,
         mask: Tensor | None = None,
         info: PositionInfo = NO_POSITIONS,
-        *,
-        heads: Sequence[int] | None = None,
     ) -> Tensor:
-        """Return the attention weights `(B, H, T, S)`, computed by the reference.
-
-        With `heads`, one or more, only those of these heads, in this order.
-        """
+        """Return the attention weights `(B, H, T, S)`, computed by the reference."""
         q_BHTd = self.project_q(query_BTD, info)
-        mask = self._fit(mask, q_BHTd, kv)
-        own = self._pattern(info).mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
-        mask = both_masks(own, mask)
-        pattern, scoring = self.pattern, self._scoring(info)
-        if heads is not None:
-            heads = list(heads)
-            kv_heads = [head * self.num_kv_heads // self.num_heads for head in heads]
-            q_BHTd, kv = q_BHTd[:, heads], KeyValue(*(x[:, kv_heads] for x in kv))
-            pattern = pattern.of_heads(kv_heads)
-            if mask is not None and mask.dim() > 2 and mask.shape[-3] > 1:
-                mask = mask[..., heads, :, :]
-            if (bias := scoring.bias) is not None:
-                scoring = replace(scoring, bias=lambda distance_TS: bias(distance_TS)[heads])
-        return pattern.reference(q_BHTd, *kv, mask, scoring)[1]
-
-    def _pattern(self, info: PositionInfo) -> Pattern | Packed:
-        return self.pattern if info.pack is None else info.pack(self.pattern)
+        mask, scoring = self._fit(mask, q_BHTd, kv), self._scoring(info)
+        return info.confine(self.pattern).weights(q_BHTd, kv, mask, scoring)
 
     def _scoring(self, info: PositionInfo) -> Scoring:
         return Scoring(

@@ -7,27 +7,17 @@ from torch import nn
 
 from dragoman.errors import InputError
 from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.cpu.products import Linear
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.init import DeepNorm, InitName, init_gpt2, scale_weights
 from dragoman.nn.norm import NormName, make_norm
 from dragoman.nn.patterns import AttentionPattern
-from dragoman.nn.patterns.linear import Rwkv
 from dragoman.nn.patterns.pattern import Pattern
 from dragoman.nn.position import PositionScheme
-from dragoman.nn.position.scheme import Scheme
 from dragoman.nn.position.sinusoidal import Sinusoidal
-from dragoman.nn.rwkv import ChannelMix, TimeMix
+from dragoman.nn.sizes import head_width
 from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
 NormPosition = Literal["post", "pre", "deepnorm"]
-RWKV_TAKES: dict[str, tuple[object, ...]] = {
-    **dict.fromkeys(("num_kv_heads", "head_dim", "qkv_bias", "ffn_bias"), (None, False)),
-    **dict.fromkeys(("gated", "qk_norm", "ffn_dropout"), (False, 0.0)),
-    "activation": ("relu",),
-    "norm_position": ("post", "pre"),
-}
-"""Settings of parts that RWKV's layers lack, with the values that say nothing of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,24 +84,13 @@ class LayerConfig:
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be built, naming both options of a conflict."""
         check_ranges(self)
-        if self.head_dim is None and self.d_model % self.num_heads:
-            raise InputError(
-                f"d_model = {self.d_model} is not a multiple of num_heads = {self.num_heads}; "
-                "change one of them or set head_dim"
-            )
-        if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
-            raise InputError(
-                f"num_heads = {self.num_heads} is not a multiple of "
-                f"num_kv_heads = {self.num_kv_heads}"
-            )
+        head_width(self.d_model, self.num_heads, self.num_kv_heads, self.head_dim)
         self.positions.check(self.d_model, self.width)
 
     def _check_patterns(
         self, name: str, patterns: tuple[AttentionPattern, ...], *, causal: bool = False
     ) -> None:
         """Reject settings that a pattern would silently ignore, and what a decoder must not see."""
-        if any(isinstance(pattern, Rwkv) for pattern in patterns):
-            self._check_rwkv(name, patterns, alone=causal and name == "patterns")
         for index, pattern in enumerate(patterns):
             here = f'{name}[{index}] = "{pattern.kind}"'
             if causal and not pattern.is_causal:
@@ -136,24 +115,6 @@ class LayerConfig:
                     f'{here} has no scores, so positions = "{self.positions.kind}" cannot be added '
                     'to them: take "rotary" or positions that are added to the embeddings'
                 )
-
-    def _check_rwkv(
-        self, name: str, patterns: tuple[AttentionPattern, ...], *, alone: bool
-    ) -> None:
-        """Raise InputError where RWKV's layers cannot be, and for settings of parts they lack."""
-        if not alone or len(set(patterns)) > 1:
-            raise InputError(
-                f'{name} names "rwkv", which is for all layers of a decoder-only model and for no '
-                'other: patterns = ["rwkv"] there'
-            )
-        found = {key: getattr(self, key) for key in RWKV_TAKES}
-        unused = {key: value for key, value in found.items() if value not in RWKV_TAKES[key]}
-        if type(self.positions).make_rotation is not Scheme.make_rotation:
-            unused["positions"] = self.positions.kind
-        for key, value in unused.items():
-            raise InputError(
-                f'{name} = ["rwkv"] has no use for {key} = {value}: leave one of the two out'
-            )
 
     @property
     def width(self) -> int:
@@ -205,11 +166,7 @@ class LayerConfig:
         ends = [attention.out_proj for attention in attentions] + [ffn.down for ffn in ffns]
         if self.init == "gpt2":
             inner = [linear for a in attentions for linear in (a.q_proj, a.kv_proj)]
-            mixes = [m for m in stack.modules() if isinstance(m, TimeMix | ChannelMix)]
-            linears = [each for m in mixes for each in m.children() if isinstance(each, Linear)]
-            ends += [m.output for m in mixes]
-            inner += [each for each in linears if each not in ends]
-            init_gpt2([*inner, *ups], ends, len(ffns) or len(mixes) // 2)
+            init_gpt2([*inner, *ups], ends, len(ffns))
         if depth is not None:
             values = [attention.kv_proj.weight.chunk(2)[1] for attention in attentions]
             scale_weights([*values, *(linear.weight for linear in (*ups, *ends))], depth.beta)

@@ -22,7 +22,7 @@ def reference_attention(
     mask: Tensor | None = None,
     scoring: "Scoring | None" = None,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the paper's formula (section 3.2.1) as it stands: outputs and weights.
+    """Compute the paper's formula (section 3.2.1): outputs and weights.
 
     `weights = softmax(q k^T / sqrt(d))` over the keys that the mask lets a query see, and
     `out = weights v`; with the scale, the cap and the bias of `scoring` where it is given, and
@@ -58,8 +58,8 @@ def length_mask(lengths_B: Tensor, num_keys: int) -> Tensor:
 def causal_mask(num_queries: int, num_keys: int, device: torch.device | None = None) -> Tensor:
     """Let query `i` see the keys up to its own place: shape `(T, S)`.
 
-    The queries are the last `T` of the `S` positions (the earlier ones lie in a cache), so query
-    `i` stands at `S - T + i` and `mask[i, j] = (j <= S - T + i)`.
+    The queries are the last `T` of the `S` positions (the earlier ones are in a cache), so query
+    `i` has the position `S - T + i`, and `mask[i, j] = (j <= S - T + i)`.
     """
     square = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
     return square.tril(num_keys - num_queries)

@@ -1,11 +1,12 @@
 """Layers and stacks of the encoder and the decoder (paper, section 3.1, figure 1).
 
 One set of parts for the three variants: an encoder, a decoder with cross-attention (the paper), and
-a decoder without it (GPT). Where the tokens stand and what hides them is made once for each call
-of a stack and handed down to its layers.
+a decoder without it (GPT). Positions and masks are made once for each call of a stack and passed to
+its layers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import cycle, islice
 from typing import NamedTuple
 
@@ -13,16 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from dragoman.nn.attention import NO_POSITIONS, PositionInfo
 from dragoman.nn.cache import NO_PAST, Cache, KeyValue, Past
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import Dropout
 from dragoman.nn.init import DeepNorm
-from dragoman.nn.patterns.linear import Rwkv
 from dragoman.nn.patterns.packed import Documents
 from dragoman.nn.patterns.pattern import Causal, Full, Pattern
-from dragoman.nn.position.scheme import Positions
-from dragoman.nn.rwkv import RwkvLayer
+from dragoman.nn.position.scheme import NO_POSITIONS, PositionInfo, Positions
 
 
 class Memory(NamedTuple):
@@ -60,7 +58,7 @@ class Residual(nn.Module):
 class Layer(nn.Module):
     """Self-attention, cross-attention over the encoder's output (in decoders), then feed-forward.
 
-    An encoder has none of the second, nor has a decoder without an encoder (GPT).
+    Encoders, and decoders without an encoder (GPT), have no cross-attention.
     """
 
     def __init__(
@@ -111,11 +109,11 @@ class Layer(nn.Module):
     def _cross_attention(self, x_NTD: Tensor, memory: Memory) -> Tensor:
         """Attend to the memory, which has a row for each of `B` sentences, `N = B * W`.
 
-        The `W` beams of a sentence stand side by side and share its row: they are folded to
-        `(B, W * T, D)`, which is no more than a view, since queries do not see each other here.
+        The `W` beams of a sentence are adjacent rows and share its memory: they are folded to
+        `(B, W * T, D)`, a view, since queries do not see each other here.
         """
         folded = x_NTD.reshape(memory.kv.k_BKSd.shape[0], -1, x_NTD.shape[-1])
-        out: Tensor = self.cross_attn(folded, memory.kv, memory.mask)  # type: ignore[misc] # there where it is asked
+        out: Tensor = self.cross_attn(folded, memory.kv, memory.mask)  # type: ignore[misc] # not None here
         return out.view_as(x_NTD)
 
 
@@ -126,42 +124,19 @@ class Stack(nn.Module):
     stack: all layers share it, as in T5.
     """
 
-    def __init__(
-        self,
-        config: LayerConfig,
-        num_layers: int,
-        patterns: Sequence[Pattern],
-        *,
-        causal: bool,
-        cross_attention: bool,
-        depth: DeepNorm | None,
-    ) -> None:
+    def __init__(self, config: LayerConfig, layers: Iterable[nn.Module], *, causal: bool) -> None:
         super().__init__()
-        alpha = 1.0 if depth is None else depth.alpha
-        self.layers = nn.ModuleList(
-            RwkvLayer(config, index, num_layers, [Residual(config), Residual(config)])
-            if isinstance(pattern, Rwkv)
-            else Layer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
-            for index, pattern in enumerate(islice(cycle(patterns), num_layers))
-        )
+        self.layers = nn.ModuleList(layers)
         self.final_norm = config.make_norm() if config.ends_in_norm else nn.Identity()
         self.layer_drop = config.layer_drop
         self.checkpointing = False
         """Whether activations are computed again in the backward pass instead of kept."""
         self.rotation = config.positions.make_rotation(config.width)
         self.bias = config.positions.make_bias(config.num_heads, bidirectional=not causal)
-        config.init_stack(self, depth)
 
     def each_layer(self) -> list[Layer]:
         """Return the layers that attend, from the first to the last."""
         return [layer for layer in self.layers if isinstance(layer, Layer)]
-
-    def each_pattern(self) -> list[Pattern]:
-        """Return the pattern of each layer, from the first to the last."""
-        kept = [layer for layer in self.layers if isinstance(layer, Layer | RwkvLayer)]
-        return [
-            each.self_attn.pattern if isinstance(each, Layer) else each.pattern for each in kept
-        ]
 
     def position_info(
         self, x_BLD: Tensor, positions: Positions, documents: Documents | None = None
@@ -170,7 +145,7 @@ class Stack(nn.Module):
         angles = None if self.rotation is None else self.rotation.angles(positions, x_BLD)
         return PositionInfo(angles, self.bias, None if documents is None else documents.pack)
 
-    def _run(self, layer: nn.Module, x_BLD: Tensor, *rest: object) -> Tensor:
+    def _run(self, layer: Callable[..., Tensor], x_BLD: Tensor, *rest: object) -> Tensor:
         """Run one layer; in training it may be dropped, or forget its activations.
 
         A layer is left out as a whole with probability `layer_drop` (Fan et al., 2020). Activation
@@ -180,10 +155,8 @@ class Stack(nn.Module):
         if self.training and self.layer_drop and float(torch.rand(())) < self.layer_drop:
             return x_BLD
         if self.checkpointing and torch.is_grad_enabled():
-            out_BLD: Tensor = checkpoint(layer, x_BLD, *rest, use_reentrant=False)
-        else:
-            out_BLD = layer(x_BLD, *rest)
-        return out_BLD
+            layer = partial(checkpoint, layer, use_reentrant=False)
+        return layer(x_BLD, *rest)
 
 
 class Encoder(Stack):
@@ -196,10 +169,11 @@ class Encoder(Stack):
         patterns: Sequence[Pattern] = (),
         depth: DeepNorm | None = None,
     ) -> None:
-        patterns = patterns or (Full(),)
-        super().__init__(
-            config, num_layers, patterns, causal=False, cross_attention=False, depth=depth
-        )
+        alpha = depth.alpha if depth else 1.0
+        each = enumerate(islice(cycle(patterns or (Full(),)), num_layers))
+        layers = (Layer(config, index, pattern, alpha=alpha) for index, pattern in each)
+        super().__init__(config, layers, causal=False)
+        config.init_stack(self, depth)
 
     def forward(
         self, x_BSD: Tensor, mask: Tensor | None = None, info: PositionInfo | None = None
@@ -227,10 +201,15 @@ class Decoder(Stack):
         *,
         cross_attention: bool = True,
     ) -> None:
-        patterns = patterns or (Causal(),)
-        super().__init__(
-            config, num_layers, patterns, causal=True, cross_attention=cross_attention, depth=depth
+        alpha = depth.alpha if depth else 1.0
+        each = enumerate(islice(cycle(patterns or (Causal(),)), num_layers))
+        layers = (
+            Layer(config, index, pattern, cross_attention=cross_attention, alpha=alpha)
+            for index, pattern in each
         )
+        super().__init__(config, layers, causal=True)
+        config.init_stack(self, depth)
+        self.counts_places = any(pattern.counts_places for pattern in patterns)
 
     def project_memory(self, memory_BSD: Tensor) -> list[KeyValue]:
         """Make the keys and values of cross-attention, once for each source and layer."""
@@ -238,7 +217,7 @@ class Decoder(Stack):
 
     def make_cache(self) -> Cache:
         """Make an empty cache; each layer's pattern chooses its storage."""
-        return Cache([pattern.make_storage() for pattern in self.each_pattern()])
+        return Cache([layer.self_attn.pattern.make_storage() for layer in self.each_layer()])
 
     def forward(
         self,

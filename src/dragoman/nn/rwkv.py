@@ -10,24 +10,53 @@ large: `m_t = max(m_{t-1} - w, k_t)`. Both lines are the same `scan`, with other
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.nn.attention import NO_POSITIONS, PositionInfo
-from dragoman.nn.cache import NO_PAST, KeyValue, Past
+from dragoman.errors import InputError
+from dragoman.nn.cache import NO_PAST, Cache, KeyValue, Past
+from dragoman.nn.config import LayerConfig
 from dragoman.nn.cpu.elementwise import sigmoid
 from dragoman.nn.cpu.products import Linear
-from dragoman.nn.init import init_linear
-from dragoman.nn.patterns.linear import Continued, Rwkv, no_autocast
-
-if TYPE_CHECKING:  # config.py imports this module
-    from dragoman.nn.config import LayerConfig
+from dragoman.nn.init import init_gpt2, init_linear
+from dragoman.nn.layers import Residual, Stack
+from dragoman.nn.patterns.linear import Continued, StateStorage, no_autocast
+from dragoman.nn.position.scheme import NO_POSITIONS, PositionInfo, Scheme
 
 Operation = Callable[[Tensor, Tensor], Tensor]
 STATE = 5  # vectors: the last inputs of both mixings, numerator, denominator, largest exponent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rwkv:
+    """RWKV's layers, version 4 (Peng et al., 2023): time mixing and channel mixing, no attention.
+
+    Every token takes a mean of the values up to it, whose weights fall with the distance by a decay
+    that each channel learns. A config names it in place of the patterns of a decoder's layers.
+    """
+
+    kind: Literal["rwkv"] = "rwkv"
+
+
+def check_rwkv(config: LayerConfig) -> None:
+    """Raise InputError for a setting of a part that RWKV's layers lack."""
+    heads = ("num_kv_heads", "head_dim", "qkv_bias", "qk_norm")
+    scores = ("attention_scale", "score_soft_cap", "attention_dropout")
+    rest = ("ffn_bias", "ffn_dropout", "gated", "activation", "norm_position")
+    found = {key: getattr(config, key) for key in (*heads, *scores, *rest)}
+    neutral = (None, False, 0.0, "relu", "post", "pre")
+    unused = {key: value for key, value in found.items() if value not in neutral}
+    scheme = config.positions
+    if scheme.changes_scores or type(scheme).make_rotation is not Scheme.make_rotation:
+        unused["positions"] = scheme.kind
+    for key, value in unused.items():
+        raise InputError(
+            f'patterns = ["rwkv"] has no use for {key} = {value}: leave one of the two out'
+        )
 
 
 def scan(factor_BLxD: Tensor, added_BLyD: Tensor, times: Operation, plus: Operation) -> Tensor:
@@ -35,7 +64,7 @@ def scan(factor_BLxD: Tensor, added_BLyD: Tensor, times: Operation, plus: Operat
 
     In `sqrt(L)` chunks of `sqrt(L)` positions: each chunk by itself, all of them at once, then what
     the earlier ones hand on, one after another. So some `3 sqrt(L)` operations on large tensors
-    stand for `2 L` on small ones. `times` must distribute over `plus`, as for sums of products.
+    replace `2 L` on small ones. `times` must distribute over `plus`, as for sums of products.
     """
     length, size = added_BLyD.shape[1], math.isqrt(added_BLyD.shape[1])
     factor, h = (
@@ -72,7 +101,7 @@ class _LinearScan(torch.autograd.Function):
 def wkv(
     k_BLD: Tensor, v_BLD: Tensor, decay_D: Tensor, bonus_D: Tensor, state_B3D: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the weighted means `(B, L, D)` and the state behind them, `(B, 3, D)`.
+    """Return the weighted means `(B, L, D)` and the state after them, `(B, 3, D)`.
 
     The state is numerator, denominator and largest exponent; before the first token 0, 0 and -inf.
     """
@@ -159,27 +188,72 @@ class ChannelMix(nn.Module):
 
 
 class RwkvLayer(nn.Module):
-    """Time mixing and channel mixing, each inside a residual; a decoder's cache keeps the state."""
+    """Time mixing and channel mixing, each inside a residual."""
 
-    def __init__(
-        self, config: "LayerConfig", index: int, num_layers: int, residuals: list[nn.Module]
-    ) -> None:
+    def __init__(self, config: LayerConfig, index: int, num_layers: int) -> None:
         super().__init__()
         self.index = index
-        self.pattern = Rwkv()
         self.time_mix = TimeMix(config.d_model, index, num_layers)
         self.channel_mix = ChannelMix(config.d_model, config.d_ff, index, num_layers)
-        self.time_mix_residual, self.channel_mix_residual = residuals
+        self.time_mix_residual, self.channel_mix_residual = Residual(config), Residual(config)
+
+    def forward(self, x_NTD: Tensor, past: Past = NO_PAST) -> Tensor:
+        """Map `(N, T, D)` to `(N, T, D)`; `past` keeps the state before and after them."""
+        kv = past.extend(self.index, KeyValue(x_NTD[:, None], x_NTD[:, None]))
+        storage = kv.storage if isinstance(kv, Continued) else None
+        state_N5D = None if storage is None else storage.state_BKde
+        if state_N5D is None:
+            dtype = torch.promote_types(x_NTD.dtype, torch.float32)
+            state_N5D = x_NTD.new_zeros(len(x_NTD), STATE, x_NTD.shape[2], dtype=dtype)
+            state_N5D[:, 3] = -torch.inf
+        kept = list(state_N5D.split([4, 1], dim=1))
+
+        def mix_time(x_NTD: Tensor) -> Tensor:
+            mixed_NTD: Tensor
+            mixed_NTD, kept[0] = self.time_mix(x_NTD, kept[0])
+            return mixed_NTD
+
+        def mix_channels(x_NTD: Tensor) -> Tensor:
+            mixed_NTD: Tensor
+            mixed_NTD, kept[1] = self.channel_mix(x_NTD, kept[1])
+            return mixed_NTD
+
+        x_NTD = self.time_mix_residual(x_NTD, mix_time)
+        out_NTD: Tensor = self.channel_mix_residual(x_NTD, mix_channels)
+        if storage is not None:
+            storage.state_BKde = torch.cat(kept, dim=1)
+        return out_NTD
+
+
+class RwkvDecoder(Stack):
+    """A stack of RWKV's layers. Its cache keeps five vectors a layer, however long the text.
+
+    A layer keeps no token that it could hide again, so a row may be padded at its end alone.
+    """
+
+    counts_places = True
+
+    def __init__(self, config: LayerConfig, num_layers: int) -> None:
+        layers = (RwkvLayer(config, index, num_layers) for index in range(num_layers))
+        super().__init__(config, layers, causal=True)
+        if config.init == "gpt2":
+            mixes = [each for each in self.modules() if isinstance(each, TimeMix | ChannelMix)]
+            linears = [each for mix in mixes for each in mix.children() if isinstance(each, Linear)]
+            ends = [mix.output for mix in mixes]
+            init_gpt2([each for each in linears if each not in ends], ends, num_layers)
+
+    def make_cache(self) -> Cache:
+        """Make an empty cache of states."""
+        return Cache([StateStorage() for _ in self.layers])
 
     def forward(
         self,
         x_NTD: Tensor,
+        past: Past = NO_PAST,
         mask: Tensor | None = None,
         info: PositionInfo = NO_POSITIONS,
-        past: Past = NO_PAST,
-        memory: None = None,  # noqa: ARG002 (the form of `Layer`)
     ) -> Tensor:
-        """Map `(N, T, D)` to `(N, T, D)`; a row may be padded at its end.
+        """Map embeddings `(N, T, D)` to hidden states `(N, T, D)`.
 
         Raises ValueError for packed documents and for a mask that hides a token from a later one.
         """
@@ -189,27 +263,7 @@ class RwkvLayer(nn.Module):
             mask.shape[-2] > 1 or bool((mask[..., 1:] & ~mask[..., :-1]).any())
         ):
             raise ValueError("rwkv cannot hide a token from a later one: pad rows at their end")
-        kv = past.extend(self.index, KeyValue(x_NTD[:, None], x_NTD[:, None]))
-        storage = kv.storage if isinstance(kv, Continued) else None
-        state_N5D = None if storage is None else storage.state_BKde
-        if state_N5D is None:
-            dtype = torch.promote_types(x_NTD.dtype, torch.float32)
-            state_N5D = x_NTD.new_zeros(len(x_NTD), STATE, x_NTD.shape[2], dtype=dtype)
-            state_N5D[:, 3] = -torch.inf
-        after: list[Tensor] = []
-
-        def keeping(mix: nn.Module, before: Tensor) -> Callable[[Tensor], Tensor]:
-            def sublayer(x_NTD: Tensor) -> Tensor:
-                out: tuple[Tensor, Tensor] = mix(x_NTD, before)
-                after.append(out[1])
-                return out[0]
-
-            return sublayer
-
-        x_NTD = self.time_mix_residual(x_NTD, keeping(self.time_mix, state_N5D[:, :4]))
-        out_NTD: Tensor = self.channel_mix_residual(
-            x_NTD, keeping(self.channel_mix, state_N5D[:, 4:])
-        )
-        if storage is not None:
-            storage.state_BKde = torch.cat(after, dim=1)
-        return out_NTD
+        for layer in self.layers:
+            x_NTD = self._run(layer, x_NTD, past)
+        hidden_NTD: Tensor = self.final_norm(x_NTD)
+        return hidden_NTD

@@ -17,8 +17,8 @@ from dragoman.data.batches import Batch
 from dragoman.models.adapters import save_adapter
 from dragoman.models.folder import load_model, save_model
 from dragoman.models.lora import merged
-from dragoman.nn import Decoder, Encoder
 from dragoman.nn.cpu.products import autocast, training_products
+from dragoman.nn.layers import Stack
 from dragoman.plain import to_plain
 from dragoman.train.checkpoint import (
     SavedState,
@@ -208,7 +208,7 @@ class Parts:
         model = job.model.to("cpu" if sharded else device).train()
         if config.activation_checkpointing:
             for stack in model.modules():
-                if isinstance(stack, Encoder | Decoder):
+                if isinstance(stack, Stack):
                     stack.checkpointing = True
         optimizer = make_optimizer(model, config)
         told = world.describe(config.accumulate, device, sharded=sharded)

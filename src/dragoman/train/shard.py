@@ -23,7 +23,6 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
-from dragoman.nn import Decoder, Encoder
 from dragoman.nn.layers import Layer, Stack
 from dragoman.nn.norm import RMSNorm
 from dragoman.train.config import TrainConfig
@@ -85,7 +84,7 @@ def sharded_loss(job: Job[Any], device: torch.device, size: int, *, copy: bool) 
     warnings.filterwarnings("ignore", "FSDP2-wrapped module")  # may return no view changed in place
     mesh = init_device_mesh(device.type, (size,))
     model = deepcopy(job.model) if copy else job.model
-    for stack in (each for each in model.modules() if isinstance(each, Encoder | Decoder)):
+    for stack in (each for each in model.modules() if isinstance(each, Stack)):
         for layer in stack.layers:
             if isinstance(layer, Layer) and layer.cross_attn is not None:
                 fully_shard(layer.cross_attn.kv_proj, mesh=mesh)

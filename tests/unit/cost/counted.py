@@ -25,8 +25,8 @@ from dragoman.models import (
     build,
 )
 from dragoman.models.folder import FolderConfig
-from dragoman.nn import Decoder, Encoder
 from dragoman.nn.cpu.products import onednn_setting
+from dragoman.nn.layers import Stack
 from dragoman.tasks.task import task_of
 from dragoman.train.recipe import Work
 
@@ -86,7 +86,7 @@ def make(config: ModelConfig, *, checkpointing: bool = False) -> Model:
     torch.manual_seed(0)
     model = build(config).train()
     for stack in model.modules():
-        if isinstance(stack, Encoder | Decoder):
+        if isinstance(stack, Stack):
             stack.checkpointing = checkpointing
     return model
 

@@ -98,7 +98,7 @@ def measured_step(
 @pytest.mark.parametrize(
     ("name", "mode"),
     [(name, "fp32") for name in CASES]
-    + [(name, "checkpointing") for name in ("pairs", "llama", "window")]
+    + [(name, "checkpointing") for name in ("pairs", "llama", "window", "rwkv")]
     + [(name, "bf16") for name in ("pairs", "dropout", "linear", "rwkv", "masked")],
 )
 def test_a_step_takes_what_is_measured(name: str, mode: str) -> None:

@@ -13,17 +13,19 @@ from torch import Tensor, nn
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.nn import (
     Causal,
-    Decoder,
     Encoder,
     LayerConfig,
     LinearAttention,
     MultiHeadAttention,
+    NoPositions,
     Residual,
+    Rwkv,
     SlidingWindow,
     deepnorm,
     deepnorm_pair,
 )
 from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.layers import Stack
 
 SHAPE = LayerConfig(
     d_model=16, num_heads=4, d_ff=24, dropout=0.0, norm_position="pre", final_norm=False
@@ -119,6 +121,14 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Tensor, ...]]] = {
         ),
         (IDS,),
     ),
+    "rwkv": (
+        lambda: DecoderOnly(
+            replace(
+                DECODER, dropout=0.3, layer_drop=0.2, patterns=(Rwkv(),), positions=NoPositions()
+            )
+        ),
+        (IDS,),
+    ),
     "encoder": (lambda: EncoderOnly(noisy(ENCODER, 0.0)), (IDS,)),
 }
 
@@ -135,7 +145,7 @@ def gradients_of(model: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, 
 def set_checkpointing(model: nn.Module) -> None:
     """Switch it on in every stack."""
     for module in model.modules():
-        if isinstance(module, Encoder | Decoder):
+        if isinstance(module, Stack):
             module.checkpointing = True
 
 

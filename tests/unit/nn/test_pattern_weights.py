@@ -3,6 +3,7 @@
 import pytest
 import torch
 from tests.unit.models.small import distance, stir
+from torch import Tensor
 
 from dragoman.nn import (
     Causal,
@@ -18,6 +19,7 @@ from dragoman.nn import (
     SlidingWindow,
     Strided,
 )
+from dragoman.nn.patterns.recording import Recording
 from dragoman.nn.position.bias import ALiBiBias
 
 PATTERNS: list[Pattern] = [
@@ -79,7 +81,10 @@ def test_a_batch_may_be_empty(pattern: Pattern, documents: Documents | None) -> 
     ids=repr,
 )
 def test_the_weights_of_some_heads_are_theirs(pattern: Pattern, bias: ALiBiBias | None) -> None:
-    """In the order asked for: each with its own keys, bias, decay and mask."""
+    """In the order asked for: each with its own keys, bias, decay and mask.
+
+    The output of an attention that is recorded keeps its bits.
+    """
     torch.manual_seed(0)
     attn = MultiHeadAttention(16, 4, num_kv_heads=2, pattern=pattern).double()
     stir(attn)
@@ -87,7 +92,12 @@ def test_the_weights_of_some_heads_are_theirs(pattern: Pattern, bias: ALiBiBias 
     kv = attn.project_kv(x_BLD)
     for mask in (None, torch.rand(2, 1, 7, 7) > 0.3, torch.rand(4, 7, 7) > 0.3):
         every_BHTS = attn.weights(x_BLD, kv, mask, info)
+        out_BLD = attn(x_BLD, kv, mask, info)
         for heads in ([3, 0], [2], [1, 2, 3]):
-            some_BHTS = attn.weights(x_BLD, kv, mask, info, heads=heads)
+            found: list[Tensor] = []
+            attn.pattern = Recording(of=pattern, see=found.append, heads=heads)
+            assert torch.equal(attn(x_BLD, kv, mask, info), out_BLD)
+            (some_BHTS,) = found
             assert some_BHTS.shape == (2, len(heads), 7, 7)
             assert distance(some_BHTS, every_BHTS[:, heads]) < 1e-12
+        attn.pattern = pattern

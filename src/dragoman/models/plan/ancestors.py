@@ -16,7 +16,7 @@ from dragoman.models.plan.program import Program
 from dragoman.models.plan.store import BLOCK
 from dragoman.nn import KeyValue
 from dragoman.nn.cpu.native import Functions
-from dragoman.nn.position.rotary import Angles
+from dragoman.nn.position.scheme import Angles
 
 LANES = 16
 """Numbers that `native.c` adds up side by side."""

@@ -1,13 +1,11 @@
 """Patterns of attention: values that say who may see whom and run themselves fast."""
 
-from dragoman.nn.patterns.linear import LinearAttention, Rwkv
+from dragoman.nn.patterns.linear import LinearAttention
 from dragoman.nn.patterns.pattern import Causal, Full
 from dragoman.nn.patterns.sparse import Fixed, Strided
 from dragoman.nn.patterns.window import Longformer, SlidingWindow
 
 __all__ = ["AttentionPattern"]
 
-AttentionPattern = (
-    Full | Causal | SlidingWindow | Longformer | Strided | Fixed | LinearAttention | Rwkv
-)
+AttentionPattern = Full | Causal | SlidingWindow | Longformer | Strided | Fixed | LinearAttention
 """The patterns that a config can name."""

@@ -49,7 +49,7 @@ class Blocks(NamedTuple):
     """`j - i`; `(n or 1, c, s)`."""
 
     def strips(self) -> Iterator["Blocks"]:
-        """PartialSoftmax the blocks so that a CPU's cache holds the scores of a strip."""
+        """Split the blocks so that a CPU's cache holds the scores of a strip."""
         num_scores = self.q_BnHcd[:, 0, ..., 0].numel() * self.distance_ncs.shape[-1]
         step = max(1, STRIP_SCORES // max(1, num_scores))  # a batch may be empty
         parts = (x.split(step, dim=1) for x in (self.q_BnHcd, *self.kv))

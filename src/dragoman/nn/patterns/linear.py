@@ -1,7 +1,6 @@
 """Linear attention: sums instead of a softmax, so a text costs as much as it is long.
 
-Katharopoulos et al. (2020); with a decay as in RetNet (Sun et al., 2023). And the name of RWKV's
-layers (Peng et al., 2023), which are in `nn/rwkv.py`.
+Katharopoulos et al. (2020); with a decay as in RetNet (Sun et al., 2023).
 """
 
 import sys
@@ -188,35 +187,6 @@ class LinearAttention(Pattern):
     def make_storage(self) -> Storage:
         """Keep the sum of what was seen."""
         return StateStorage() if self.causal else GrowingStorage()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rwkv(Pattern):
-    """RWKV's layers, version 4 (Peng et al., 2023): time mixing and channel mixing, no attention.
-
-    Every token takes a mean of the values up to it, whose weights fall with the distance by a decay
-    that each channel learns. Decoding keeps five vectors a layer, however long the text. It is for
-    all layers of a decoder alone. There are no heads, no scores and no order to tell; padding in
-    front and packed documents are rejected, since a layer keeps no token that it could hide again.
-    """
-
-    kind: Literal["rwkv"] = "rwkv"
-
-    is_causal = True
-    counts_places = True
-    has_scores = False
-
-    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """`j <= i`."""
-        return causal_mask(num_queries, num_keys, device)
-
-    def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:  # noqa: ARG002 (the form of all)
-        """Raise ValueError: these layers have no queries."""
-        raise ValueError('"rwkv" is no attention but a layer of its own: name it in a config')
-
-    def make_storage(self) -> Storage:
-        """Keep the state, which the layer computes."""
-        return StateStorage()
 
 
 def phi(x: Tensor) -> Tensor:

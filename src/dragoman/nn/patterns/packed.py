@@ -53,13 +53,13 @@ class Documents:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(Pattern):
     """`within`, document by document: the cost is the sum of what each document costs alone.
 
     A row that holds many short documents has no padding, and with this pattern no arithmetic
     between documents either. Documents of nearly the same length are attended to as one batch, so
     that many short ones cost no more calls than a few. The layout of a row is data, so this value
-    is made for each call; it has the `mask` and the `attend` of a pattern, and no cache.
+    is made for each call; no cache is made of it.
     """
 
     within: Pattern
@@ -76,6 +76,17 @@ class Packed:
             own = self.within.mask(length, length, device)
             square[end - length : end, end - length : end] = True if own is None else own
         return square[num_keys - num_queries :]
+
+    def reference(
+        self,
+        q_BHTd: Tensor,
+        k_BKSd: Tensor,
+        v_BKSd: Tensor,
+        mask: Tensor | None = None,
+        scoring: Scoring | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the formula of `within`, under `mask` alone."""
+        return self.within.reference(q_BHTd, k_BKSd, v_BKSd, mask, scoring)
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         """Attend in each group of documents; a `mask` hides keys, the same from every query."""

@@ -70,6 +70,13 @@ class Pattern(ABC):
         own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
         return dense_attention(q_BHTd, kv, both_masks(own, mask), scoring)
 
+    def weights(
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring
+    ) -> Tensor:
+        """Return the weights of `attend` without dropout, `(B, H, T, S)`, by the formula."""
+        own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
+        return self.reference(q_BHTd, *kv, both_masks(own, mask), scoring)[1]
+
     def make_storage(self) -> Storage:
         """Make the storage in which decoding keeps one layer's keys and values."""
         return GrowingStorage()

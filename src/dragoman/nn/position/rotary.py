@@ -8,16 +8,14 @@ score of a query and a key knows how far they are apart and nothing else.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.nn.position.scheme import Positions, Scheme, end_of
+from dragoman.nn.position.scheme import Angles, Pairing, Positions, Scheme, end_of
 from dragoman.ranges import Count, Positive, Range, check_ranges
-
-Pairing = Literal["halves", "adjacent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +171,10 @@ class Rotary(Scheme):
     scaling: RotaryScaling | None = None
     """How frequencies change for contexts longer than those of training."""
 
-    def make_rotation(self, head_dim: int) -> "Rotation":
+    def make_rotation(self, head_dim: int) -> "RotaryAngles":
         """Make what knows the angles of heads of this width."""
-        return Rotation(self, head_dim)
+        self.check(head_dim, head_dim)
+        return RotaryAngles(self, head_dim)
 
     def check(self, d_model: int, head_dim: int) -> None:  # noqa: ARG002 (the scheme's form)
         """Raise InputError for an odd head_dim, or one that the scaling cannot serve."""
@@ -187,22 +186,12 @@ class Rotary(Scheme):
             )
 
 
-class Angles(NamedTuple):
-    """Cosine and sine of each position and pair, `(L, d/2)` or `(B, 1, L, d/2)`."""
-
-    cos_Lp: Tensor
-    sin_Lp: Tensor
-    pairing: Pairing
-
-
-class Rotation:
+@dataclass(frozen=True)
+class RotaryAngles:
     """The angles of positions; computed in float64, since float32 loses those of far ones."""
 
-    def __init__(self, scheme: Rotary, head_dim: int) -> None:
-        if head_dim % 2:
-            raise ValueError(f"rotary positions need an even head_dim, not {head_dim}")
-        self.scheme = scheme
-        self.head_dim = head_dim
+    scheme: Rotary
+    head_dim: int
 
     def angles(self, positions: Positions, like: Tensor) -> Angles:
         """Return the angles of positions, in the dtype and on the device of `like`."""

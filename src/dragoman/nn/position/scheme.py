@@ -1,20 +1,21 @@
-"""What a position scheme answers: a table, a rotation or a bias; each scheme makes one of them.
+"""What a position scheme makes: a table, a rotation or a bias; and what attention gets of them.
 
 And the two simplest schemes: none, and a learned vector for each position (Gehring et al., 2017).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
+from dragoman.nn.dot_product import Bias
+from dragoman.nn.patterns.pattern import Pattern
 from dragoman.ranges import Count, check_ranges
 
-if TYPE_CHECKING:  # rotary.py imports this module
-    from dragoman.nn.position.rotary import Rotation
-
+Pairing = Literal["halves", "adjacent"]
 Positions = range | Tensor
 """Of the tokens of a call: consecutive ones as a range, others as a tensor `(L)` or `(B, L)`."""
 
@@ -24,6 +25,40 @@ def end_of(positions: Positions) -> int:
     if isinstance(positions, range):
         return positions.stop
     return int(positions.max()) + 1 if positions.numel() else 0
+
+
+class Angles(NamedTuple):
+    """Cosine and sine of each position and pair, `(L, d/2)` or `(B, 1, L, d/2)`."""
+
+    cos_Lp: Tensor
+    sin_Lp: Tensor
+    pairing: Pairing
+
+
+class Rotation(Protocol):
+    """The angles by which queries and keys of one width are rotated."""
+
+    def angles(self, positions: Positions, like: Tensor) -> Angles:
+        """Return the angles of positions, in the dtype and on the device of `like`."""
+
+
+class PositionInfo(NamedTuple):
+    """What attention knows about positions: made once a call and handed to all layers."""
+
+    angles: Angles | None = None
+    """By which queries and keys are rotated."""
+    bias: Bias | None = None
+    """What is added to the scores."""
+    pack: Callable[[Pattern], Pattern] | None = None
+    """Confines a pattern to the documents that are packed into each row."""
+
+    def confine(self, pattern: Pattern) -> Pattern:
+        """Return who may see whom in these rows."""
+        return pattern if self.pack is None else self.pack(pattern)
+
+
+NO_POSITIONS = PositionInfo()
+"""No rotation, no bias, one document: for cross-attention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +77,7 @@ class Scheme:
         """Make a module that adds positions to embeddings: `(x_BLD, positions)` to `(B, L, D)`."""
         return None
 
-    def make_rotation(self, head_dim: int) -> "Rotation | None":  # noqa: ARG002 (overridden)
+    def make_rotation(self, head_dim: int) -> Rotation | None:  # noqa: ARG002 (overridden)
         """Make what rotates the queries and keys of heads of this width."""
         return None
 

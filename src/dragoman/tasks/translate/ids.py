@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.decode import (
     Ensemble,
@@ -39,7 +39,8 @@ from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.plan import Planner
-from dragoman.nn import Arithmetic, KeyValue, MultiHeadAttention, evaluation_view, inference
+from dragoman.nn import Arithmetic, MultiHeadAttention, evaluation_view, inference
+from dragoman.nn.patterns.recording import Recording
 from dragoman.tasks.options import strategy_of
 from dragoman.text.tokenizer import Frame
 
@@ -242,21 +243,14 @@ class IdTranslator:
         both sentences are their last row and column. What else the frame has is left out.
         """
         found: list[Tensor] = []
-        model = evaluation_view(self._model)  # other threads use the model: the hook is not theirs
-        attention = cast("MultiHeadAttention", model.get_submodule(self._last_cross_attn()))
-
-        def look(_: nn.Module, inputs: tuple[Tensor, KeyValue, Tensor]) -> None:
-            found.append(attention.weights(*inputs))
-
-        attention.register_forward_pre_hook(look)
+        model = evaluation_view(self._model)  # other threads use the model
+        attention = cast("MultiHeadAttention", model.decoder.each_layer()[-1].cross_attn)
+        attention.pattern = Recording(of=attention.pattern, see=found.append)
         model(self._pad_src([src]), self._targets([tgt])[0])
         (weights_BHTS,) = found
         weights_TS = weights_BHTS[0].float().mean(0).cpu()
         row, column = len(self.specials.begin), len(self.specials.src_frame.before)
         return weights_TS[row:, column : column + len(src) + 1]
-
-    def _last_cross_attn(self) -> str:
-        return f"decoder.layers.{len(self._model.decoder.layers) - 1}.cross_attn"
 
     def _allowed_logits(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
         """The logits of all positions, without what decoding never writes."""
