@@ -150,7 +150,7 @@ class GenerateRecipe(RunRecipe):
         It sees as many tokens as in training, and where whole files are split into windows,
         a prompt is in the middle of one, at the beginning of a line.
         """
-        chosen = self.generation
+        chosen = replace(self.generation, **(GENERATION.given() | self.generation.given()))
         inside = self.data.split == "file" and self.batch.packing == "stream"
         return replace(
             chosen,

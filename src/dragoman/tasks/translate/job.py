@@ -11,6 +11,7 @@ from dragoman.data.batches import Stream
 from dragoman.decoding import Decoding
 from dragoman.evaluate import bleu_tokenizer, evaluate
 from dragoman.models import EncoderDecoder
+from dragoman.models.defaults import TRANSLATION
 from dragoman.models.folder import FolderConfig, read_config
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.recipe import TranslateRecipe
@@ -184,6 +185,7 @@ def assemble(
 
 def _decoding(wanted: Decoding, texts: Texts) -> Decoding:
     """Let sentences be translated one by one, unless the model learns to translate more at once."""
+    wanted = replace(wanted, **(TRANSLATION.given() | wanted.given()))
     if wanted.split_sentences is not None:
         return wanted
     sources, _ = texts.validation_lines(LOOKED_AT)

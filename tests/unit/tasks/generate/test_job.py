@@ -260,7 +260,7 @@ def test_prompts_stand_where_training_has_seen_texts(
     changed = replace(recipe, data=data, batch=batch)
     assert changed.generating.opening == opening
     assert changed.generating.context == 24
-    chosen = GenerationDefaults(context=99, opening="* ", temperature=0.5)
+    chosen = replace(GENERATION, context=99, opening="* ", temperature=0.5)
     assert replace(changed, generation=chosen).generating == chosen
 
 
