@@ -93,7 +93,9 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     """
     if decoding.seed is not UNSET and not decoding.given().get("temperature"):
         raise InputError("--seed requires sampling; give --temperature, or leave it out.")
+    n_best = decoding.given().get("n_best", 1)
     command = flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
+        "--n-best": n_best,
         "--prefixes": None if prefixes is None else str(prefixes),
         "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
         "--src-lang": src_lang,
@@ -102,8 +104,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--json": as_json,
         "--as-published": as_published or None,
     }
-    several = decoding.given().get("n_best", 1) > 1
-    starts = _is_next if several and not as_json else None
+    starts = _is_next if n_best > 1 and not as_json else None
     to = Destination(output=output, resume=resume, overwrite=overwrite, spares=prefixes)
     with each_line(model, file, command, to=to, starts=starts) as given, _given(prefixes) as begun:
         lines = given if plain else _checked(given, file)
