@@ -46,13 +46,15 @@ def test_a_length_that_nobody_asked_for_fits(name: str, key: str) -> None:
     assert find_recipe(name, [f"{key}=16"]).work().length == 16
 
 
-@pytest.mark.parametrize("name", ["tinyshakespeare", "multi30k-en-de"])
-def test_options_that_nobody_set_are_those_of_the_task(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "unset"),
+    [
+        ("tinyshakespeare", {"generation": GenerationDefaults()}),
+        ("multi30k-en-de", {"decoding": Decoding()}),
+    ],
+)
+def test_options_that_nobody_set_are_those_of_the_task(name: str, unset: dict[str, Any]) -> None:
     """As a recipe has them that is built in Python, or that takes over a folder's."""
-    unset: dict[str, Any] = {
-        "tinyshakespeare": {"generation": GenerationDefaults()},
-        "multi30k-en-de": {"decoding": Decoding()},
-    }[name]
     recipe = find_recipe(name)
     work = replace(recipe, **unset).work()
     assert (work.answer, work.beam_size) == (recipe.work().answer, recipe.work().beam_size)
