@@ -269,7 +269,8 @@ def merged(*layers: Decoding) -> Decoding:
                 f"{unknown} is no option of this task; its options are {', '.join(values)}"
             )
         if given.get("temperature"):
-            given = {name: 1 for name in ("beam_size", "beam_groups") if name in values} | given
+            alone = {"beam_size": 1, "beam_groups": 1, "diversity": DIVERSITY}
+            given = {name: value for name, value in alone.items() if name in values} | given
         if "max_tokens" in given:
             given = {"count_prompt": False} | given
         values |= given
@@ -305,6 +306,11 @@ TRANSLATING = Decoding(
     max_batch_tokens=4096,
 )
 """The options of translating, and their defaults."""
+
+ONE_BEST = Decoding(
+    n_best=1, mbr=0, beam_groups=1, diversity=DIVERSITY, temperature=0.0, shortlist=False
+)
+"""Options of a search for one translation, the best by its score, in the whole vocabulary."""
 
 GENERATING = Decoding(
     beam_size=1,

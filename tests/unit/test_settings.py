@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.decoding import Decoding
 from dragoman.errors import DragomanError, InputError, nearest
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings, read_settings
@@ -357,6 +358,12 @@ def test_what_is_not_given_comes_from_the_base(recipe: Recipe) -> None:
         path.write_text("[train]\nmax_steps = 77\n", "utf-8")
         built = read_settings(path).build(Recipe, recipe)
     assert built == replace(recipe, train=replace(recipe.train, max_steps=77))
+
+
+def test_a_key_that_no_file_can_give_is_not_suggested() -> None:
+    """A field of Python alone is unknown, and is no hint."""
+    with pytest.raises(InputError, match=r"unknown key processors; known here: beam_groups"):
+        parse_settings(Decoding, {"processors": []}, "x")
 
 
 def test_nearest_overlooks_case_and_hyphens_but_does_not_guess() -> None:

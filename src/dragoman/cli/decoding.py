@@ -80,9 +80,12 @@ def decoding_options(task: Decoding, only: Collection[str] | None = None) -> Cal
 
 
 def flags_of(task: Decoding, decoding: Decoding) -> dict[str, Any]:
-    """The values of a task's options by their names on the command line; None where not given."""
+    """What a command gives for a task's options, by flag: True for a switch, None if not given."""
     given = decoding.given()
-    return {option.flag: given.get(option.name) for option in _options(task)}
+    return {
+        option.flag: option.is_switch or given[option.name] if option.name in given else None
+        for option in _options(task)
+    }
 
 
 def _options(task: Decoding) -> list[_Option]:

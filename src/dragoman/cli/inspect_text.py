@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman.decoding import Decoding, merged
+from dragoman.decoding import ONE_BEST, Decoding, merged
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def _translation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices
     from dragoman.tasks.translate.translator import Translator
 
     translator = Translator.of(folder)
-    beam = Decoding.of({"length_norm": "gnmt", "beam_size": choices.beam_size})  # the paper's
-    options = merged(beam, translator.options)
+    given = Decoding.of({"length_norm": "gnmt", "beam_size": choices.beam_size})  # the paper's
+    options = merged(given, ONE_BEST, translator.options)
     text = text.strip()
     ids = folder.src_tokenizer.encode(text)
     if len(ids) > options.max_src_tokens:

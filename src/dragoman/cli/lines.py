@@ -91,9 +91,9 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
-    if decoding.seed is not UNSET and not decoding.given().get("temperature"):
-        raise InputError("--seed requires sampling; give --temperature, or leave it out.")
+    n_best = decoding.given().get("n_best", 1)
     command = flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
+        "--n-best": n_best,
         "--prefixes": None if prefixes is None else str(prefixes),
         "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
         "--src-lang": src_lang,
@@ -102,8 +102,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--json": as_json,
         "--as-published": as_published or None,
     }
-    several = decoding.given().get("n_best", 1) > 1
-    starts = _is_next if several and not as_json else None
+    starts = _is_next if n_best > 1 and not as_json else None
     to = Destination(output=output, resume=resume, overwrite=overwrite, spares=prefixes)
     with each_line(model, file, command, to=to, starts=starts) as given, _given(prefixes) as begun:
         lines = given if plain else _checked(given, file)
@@ -144,11 +143,13 @@ def _translate(
     as_json: bool,
 ) -> None:
     """Translate the lines; a beam that is not given is as wide as the other options need."""
-    chosen = decoding.given()
-    n_best = chosen.get("n_best", 1)
-    if not chosen.keys() & {"beam_size", "temperature"}:
-        width = max(translator.options.beam_size, n_best, chosen.get("mbr", 0))
-        width += -width % chosen.get("beam_groups", 1)
+    chosen, folder = decoding.given(), translator.options
+    n_best, temperature = chosen.get("n_best", 1), chosen.get("temperature", folder.temperature)
+    if "seed" in chosen and temperature == 0:
+        raise InputError("--seed requires sampling; give --temperature, or leave it out.")
+    if "beam_size" not in chosen and temperature == 0:
+        width = max(folder.beam_size, n_best, chosen.get("mbr", 0))
+        width += -width % chosen.get("beam_groups", folder.beam_groups)
         decoding = replace(decoding, beam_size=width)
     results = translator.stream(
         given.rest,

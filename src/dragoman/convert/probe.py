@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decode import Greedy
-from dragoman.decoding import GENERATING, Decoding, merged
+from dragoman.decoding import GENERATING, ONE_BEST, Decoding, merged
 from dragoman.errors import DragomanError, InputError
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly, EncoderOnlyConfig
 from dragoman.models.defaults import GENERATION, ReadingDefaults
@@ -163,15 +163,15 @@ def _translating(folder: Folder) -> Side:
     src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
     model, specials = folder.model_of(EncoderDecoder), translator.specials
     begin = [id_ for id_ in (specials.bos_id, *specials.begin) if id_ >= 0]
-    options = replace(
-        translator.options,
+    greedy = Decoding(
         beam_size=1,
-        n_best=1,
         min_length=0,
         no_repeat_ngrams=0,
         repetition_penalty=1.0,
+        forbidden_words=(),
         max_length_constant=min(translator.options.max_length_constant, LONGEST),
     )
+    options = merged(greedy, ONE_BEST, translator.options)
 
     def encode(text: str) -> list[int]:
         frame = specials.src_frame

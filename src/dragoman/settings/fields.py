@@ -69,7 +69,9 @@ def _unknown(at: Origin, cls: type) -> str:
 
 def _paths(cls: type) -> Iterator[tuple[str, ...]]:
     """The keys of a section and of those inside it."""
-    for name, expected in get_type_hints(cls).items():
+    types = get_type_hints(cls)
+    for name in keys_of(cls):
+        expected = types[name]
         yield (name,)
         union = get_origin(expected) in {Union, UnionType}
         for arm in get_args(expected) if union else (expected,):

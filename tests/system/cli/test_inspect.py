@@ -19,7 +19,7 @@ from tests.unit.tasks.readers import (
     save_reader,
 )
 from tests.unit.tasks.readers import make_model as make_reader
-from tests.unit.tasks.tiny import make_tokenizer, random_lines
+from tests.unit.tasks.tiny import make_tokenizer, random_lines, save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
@@ -69,6 +69,32 @@ def assert_whole(found: dict[str, Any]) -> None:
         assert [other["prob"] for other in own] == pytest.approx(
             [exp(step["log_prob"])] * len(own), abs=1e-5
         )
+
+
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        {"n_best": 3},
+        {"mbr": 3},
+        {"beam_size": 4, "beam_groups": 2, "diversity": 0.7},
+        {"beam_size": 1, "temperature": 0.8},
+    ],
+)
+def test_the_beam_is_inspected_however_the_folder_searches(
+    run: Run, model: Path, tmp_path: Path, decoding: dict[str, Any]
+) -> None:
+    """Several translations, risk, groups and samples are none of one beam."""
+    folder = save_translator(tmp_path / "model", **decoding)
+    found, expected = (look(run, each, TEXT, "--beam-size", "2") for each in (folder, model))
+    assert found["tgt"] == expected["tgt"]
+    look(run, folder, TEXT)
+
+
+def test_a_forbidden_word_is_in_no_inspection(run: Run, tmp_path: Path) -> None:
+    """The translation that is shown is the one of `translate`."""
+    folder = save_translator(tmp_path / "model", forbidden_words=("he",))
+    found = look(run, folder, TEXT)
+    assert found["tgt"]["text"] == run("translate", folder, TEXT).lines[0]
 
 
 def test_a_translation_is_looked_at(run: Run, model: Path) -> None:

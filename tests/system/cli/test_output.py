@@ -1,6 +1,7 @@
 """`--output` of a command that is interrupted: results are kept, and the command continues."""
 
 import io
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -221,6 +222,20 @@ def test_results_of_two_commands_are_not_mixed(
     same: Call = [verb, other, "--output", out, "--max-batch-tokens", "4000", "--resume"]
     done = run(*same, write(tmp_path / "in", LINES))
     assert (done.code, {path.name for path in tmp_path.iterdir()}) == (0, {"in", "other", "out"})
+
+
+def test_results_of_an_earlier_version_continue(
+    run: Run, interrupt: Interrupt, model: Path, tmp_path: Path
+) -> None:
+    """It recorded one translation per line as 1, a switch as true, and no option added since."""
+    call: Call = ["translate", model, "--no-split", "--output", tmp_path / "out"]
+    interrupt(LINES[:3], call)
+    record = tmp_path / "out.partial.json"
+    written = json.loads(record.read_bytes())
+    earlier = {name: value for name, value in written.items() if name != "--as-published"}
+    record.write_text(json.dumps(earlier | {"--n-best": 1, "--no-split": True}), encoding="utf-8")
+    done = run(*call, write(tmp_path / "in", LINES), "--resume")
+    assert (done.code, (tmp_path / "out").is_file()) == (0, True), done.err
 
 
 def test_only_a_file_can_be_continued(run: Run, model: Path, tmp_path: Path) -> None:

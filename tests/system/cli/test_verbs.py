@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from tests.system.cli.command import LINES, Run, in_own_process, write
 from tests.system.cli.test_wrong_input import assert_refused
-from tests.unit.tasks.tiny import random_lines
+from tests.unit.tasks.tiny import random_lines, save_translator
 
 import dragoman
 from dragoman.cli import demo
@@ -31,6 +31,24 @@ def test_lines_in_are_lines_out(run: Run, model: Path, tmp_path: Path) -> None:
     assert done.lines[3:5] == ["", ""]
     assert f"{len(LINES)} lines in" in done.err
     assert "2 empty" in done.err
+
+
+def test_a_folder_may_sample(run: Run, tmp_path: Path) -> None:
+    """Several translations of a line are then samples, and a seed says which."""
+    model = save_translator(tmp_path / "model", beam_size=1, temperature=0.8)
+    file = write(tmp_path / "in", LINES[:2])
+    options = dragoman.Decoding(n_best=3, seed=4)
+    expected = dragoman.load(model, device="cpu").translate(LINES[:2], options=options)
+    done = run("translate", model, file, "--n-best", "3", "--seed", "4", "--json")
+    assert done.code == 0, done.err
+    assert [json.loads(line)["text"] for line in done.lines] == [each.text for each in expected]
+
+
+def test_a_beam_has_room_for_the_groups_of_the_folder(run: Run, tmp_path: Path) -> None:
+    """Where it is not given, as for groups that are."""
+    model = save_translator(tmp_path / "model", beam_size=4, beam_groups=2)
+    done = run("translate", model, write(tmp_path / "in", LINES[:1]), "--n-best", "5")
+    assert (done.code, len(done.lines)) == (0, 5), done.err
 
 
 @pytest.mark.skipif(not can_pack("bf16"), reason="no bfloat16 on this CPU")

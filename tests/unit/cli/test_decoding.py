@@ -59,10 +59,10 @@ def test_what_is_not_given_is_unset(words: list[str], given: dict[str, object]) 
 
 
 def test_flags_tell_what_was_given() -> None:
-    """By their names on the command line; None for the others."""
+    """By their names on the command line; a switch as True, and None for the others."""
     found = flags_of(TRANSLATING, Decoding(beam_size=2, retry=False))
     assert {name: value for name, value in found.items() if value is not None} == {
         "--beam-size": 2,
-        "--no-retry": False,
+        "--no-retry": True,
     }
     assert "--processors" not in found

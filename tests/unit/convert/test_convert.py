@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, save_translator
@@ -62,6 +63,27 @@ def test_what_a_target_cannot_express_is_refused(
     with pytest.raises(InputError, match=rf"^{key} = .*cannot be expressed in"):
         convert(model, tmp_path / "out", to)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        {"n_best": 3},
+        {"mbr": 3},
+        {"beam_size": 4, "beam_groups": 2, "diversity": 0.7},
+        {"beam_size": 1, "temperature": 0.8},
+        {"shortlist": True},
+        {"forbidden_words": ("he",)},
+    ],
+)
+def test_the_model_is_compared_however_the_folder_searches(
+    tmp_path: Path, decoding: dict[str, Any]
+) -> None:
+    """Both sides write the most probable token of the model."""
+    folders = [save_translator(tmp_path / "a"), save_translator(tmp_path / "b", **decoding)]
+    sides = [our_side(read_folder(folder, device="cpu")) for folder in folders]
+    plain, found = (side.answer("the cat sees")[0] for side in sides)
+    assert found.ids == plain.ids
 
 
 def test_two_tokenizers_are_not_one(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The work of a recipe: of each task, shipped or from outside, with sentences as asked for."""
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from dragoman.cost.devices import device_named, device_table
 from dragoman.cost.machine import rates_of
 from dragoman.cost.recipes import find_recipe
 from dragoman.cost.report import cost_of
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig
+from dragoman.models.defaults import GenerationDefaults
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.task import find_task
 from dragoman.train.recipe import LENGTH
@@ -41,6 +44,20 @@ def test_a_length_that_nobody_asked_for_fits(name: str, key: str) -> None:
     """Thirty tokens, or all that the recipe has room for."""
     assert find_recipe(name).work().length == LENGTH
     assert find_recipe(name, [f"{key}=16"]).work().length == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "unset"),
+    [
+        ("tinyshakespeare", {"generation": GenerationDefaults()}),
+        ("multi30k-en-de", {"decoding": Decoding()}),
+    ],
+)
+def test_options_that_nobody_set_are_those_of_the_task(name: str, unset: dict[str, Any]) -> None:
+    """As a recipe has them that is built in Python, or that takes over a folder's."""
+    recipe = find_recipe(name)
+    work = replace(recipe, **unset).work()
+    assert (work.answer, work.beam_size) == (recipe.work().answer, recipe.work().beam_size)
 
 
 @pytest.mark.parametrize("text", ["", 'out = "x"\n'])

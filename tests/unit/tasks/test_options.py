@@ -111,6 +111,8 @@ def test_what_is_set_earlier_goes_before() -> None:
 def test_who_samples_has_no_beam_and_who_limits_a_text_counts_no_prompt() -> None:
     """Unless the same layer says so; a layer above a sampling one may search again."""
     assert merged(Decoding(temperature=1.0), TRANSLATING).beam_size == 1
+    groups = Decoding(beam_size=4, beam_groups=2, diversity=0.7)
+    assert merged(Decoding(temperature=1.0), groups, TRANSLATING).beam_groups == 1
     both = merged(Decoding(temperature=0.0, beam_size=4), Decoding(temperature=1.0), TRANSLATING)
     assert both.beam_size == 4
     counting = Decoding(max_tokens=8, count_prompt=True)

@@ -1,7 +1,9 @@
 """A small translator of random weights, and lines for it."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import torch
 
@@ -66,14 +68,16 @@ def make_translator(decoding: Decoding = DECODING) -> Translator:
     return Translator(model, tokenizer, tokenizer, decoding=decoding)
 
 
-def save_translator(folder: Path) -> Path:
-    """A model folder of the same."""
+def save_translator(folder: Path, **decoding: Any) -> Path:  # noqa: ANN401 -- an option's value
+    """A model folder of the same, with further options of decoding."""
     tokenizer = make_tokenizer()
     config = make_config(tokenizer)
     save_model(
         folder,
         make_model(config),
-        FolderConfig(model=config, decoding=DECODING, src_lang="en", tgt_lang="zh"),
+        FolderConfig(
+            model=config, decoding=replace(DECODING, **decoding), src_lang="en", tgt_lang="zh"
+        ),
         tokenizers=(tokenizer, tokenizer),
     )
     return folder

@@ -190,7 +190,7 @@ class GenerateRecipe(RunRecipe):
             length=prompt,
             shape=shape,
             longest=batch.length,
-            answer=max(1, min(self.generation.max_tokens, batch.length - prompt)),
+            answer=max(1, min(self.generating.max_tokens, batch.length - prompt)),
             vocab_size=size,
         )
 

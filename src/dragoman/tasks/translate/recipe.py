@@ -204,6 +204,6 @@ class TranslateRecipe(RunRecipe):
             shape=Shape(rows=rows, src_length=tokens, length=tokens),
             longest=batch.max_length,
             answer=tokens,
-            beam_size=self.decoding.beam_size,
+            beam_size=merged(self.decoding, TRANSLATING).beam_size,
             vocab_size=config.tgt_vocab_size,
         )
