@@ -1,5 +1,7 @@
 """From the options of decoding to the parts of a search."""
 
+from dataclasses import replace
+
 from dragoman.decode import (
     Beam,
     DiverseBeam,
@@ -68,6 +70,12 @@ def extra_processors(options: Decoding, tokenizer: Tokenizer) -> tuple[Processor
     cut = [*tokenizer.encode_batch(words), *tokenizer.encode_rest(words)]
     sequences = tuple(dict.fromkeys(tuple(ids) for ids in cut if ids))
     return (*([ForbidSequences(sequences)] if sequences else []), *options.processors)
+
+
+def for_ids(options: Decoding, tokenizer: Tokenizer) -> Decoding:
+    """Return the options with processors in place of the forbidden words."""
+    processors = extra_processors(options, tokenizer)
+    return replace(options, forbidden_words=(), processors=processors)
 
 
 def published_options(published: PublishedDefaults) -> Decoding:

@@ -35,7 +35,7 @@ from dragoman.tasks.lines import (
     trimmed,
     windows,
 )
-from dragoman.tasks.options import check_sampling, extra_processors
+from dragoman.tasks.options import check_sampling, for_ids
 from dragoman.tasks.results import Alignment, Scored, Translation, score_each
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
 from dragoman.tasks.translate.preserved import PRESERVED, differences
@@ -261,7 +261,7 @@ class Translator(Loadable):
 
     def watch(self, src: Ids, options: Decoding, strategy: Strategy) -> list[Hypothesis]:
         """The n best of a source of ids by a strategy that wraps `strategy_of(options)`."""
-        options = self._for_ids(options)
+        options = for_ids(options, self.tgt_tokenizer)
         with self._ids.inference():
             return self._ids.search([Source(src)], options, strategy)[0]
 
@@ -283,18 +283,13 @@ class Translator(Loadable):
             sources += [
                 Source(ids, () if n else prefix, text=text) for n, (text, ids) in enumerate(chunks)
             ]
-        options = self._for_ids(options)
+        options = for_ids(options, self.tgt_tokenizer)
         with self._ids.inference():
             found = search_and_retry(self._search, sources, options, src, tgt)
         in_order = iter(found)
         return [
             self._result(line, parts, in_order) for line, parts in zip(lines, parts_of, strict=True)
         ]
-
-    def _for_ids(self, options: Decoding) -> Decoding:
-        """Put processors in the place of the words that are forbidden."""
-        processors = extra_processors(options, self.tgt_tokenizer)
-        return replace(options, forbidden_words=(), processors=processors)
 
     def _search(self, sources: Sequence[Source], options: Decoding) -> list[list[Hypothesis]]:
         """The n best of each source: of the beam or the samples, by score or by least risk."""
