@@ -2,16 +2,16 @@
 
     Decoding(beam_size=4, no_repeat_ngrams=3)
 
-An option is UNSET until somebody sets it: the publisher of a model, its folder or the recipe, a
-call. `merged` puts these layers over the defaults of a task, which also say which options the task
-has. The command line, its help, the reference of a recipe's keys and what a model folder stores are
-made of the fields.
+An option is UNSET until the publisher of a model, its folder, a recipe or a call sets it. `merged`
+puts these layers over the defaults of a task, which also say which options the task has. The
+command line with its help, the keys of a recipe and the settings that a model folder stores are
+generated from the fields.
 
     merged(call, folder, TRANSLATING)
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal, Self
 
 from dragoman.errors import InputError
@@ -277,29 +277,34 @@ def merged(*layers: Decoding) -> Decoding:
     return type(layers[-1])(**values)
 
 
-TRANSLATING = Decoding(
-    beam_size=5,
-    n_best=1,
-    beam_groups=1,
-    diversity=DIVERSITY,
-    mbr=0,
+SEARCHING = Decoding(
     length_penalty=1.0,
     length_norm="gnmt",
     early_stopping="estimate",
     renormalize=False,
-    max_length_factor=2.0,
-    max_length_constant=20,
     min_length=0,
     repetition_penalty=1.0,
     no_repeat_ngrams=0,
-    temperature=0.0,
     top_k=None,
     top_p=1.0,
     min_p=0.0,
     seed=0,
     forbidden_words=(),
     processors=(),
-    shortlist=False,
+)
+"""The options that translating and generating share, and their defaults."""
+
+ONE_BEST = Decoding(
+    n_best=1, mbr=0, beam_groups=1, diversity=DIVERSITY, temperature=0.0, shortlist=False
+)
+"""Options of a search for one translation, the best by its score, in the whole vocabulary."""
+
+TRANSLATING = replace(
+    SEARCHING,
+    **ONE_BEST.given(),
+    beam_size=5,
+    max_length_factor=2.0,
+    max_length_constant=20,
     split_sentences=None,
     retry=True,
     max_src_tokens=256,
@@ -307,30 +312,13 @@ TRANSLATING = Decoding(
 )
 """The options of translating, and their defaults."""
 
-ONE_BEST = Decoding(
-    n_best=1, mbr=0, beam_groups=1, diversity=DIVERSITY, temperature=0.0, shortlist=False
-)
-"""Options of a search for one translation, the best by its score, in the whole vocabulary."""
-
-GENERATING = Decoding(
+GENERATING = replace(
+    SEARCHING,
     beam_size=1,
-    length_penalty=1.0,
-    length_norm="gnmt",
-    early_stopping="estimate",
-    renormalize=False,
     max_tokens=256,
     count_prompt=False,
-    min_length=0,
-    repetition_penalty=1.0,
-    no_repeat_ngrams=0,
     temperature=0.8,
-    top_k=None,
-    top_p=1.0,
-    min_p=0.0,
-    seed=0,
     stop=(),
-    forbidden_words=(),
-    processors=(),
     context=None,
     max_batch_tokens=16384,
 )

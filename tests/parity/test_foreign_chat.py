@@ -15,7 +15,7 @@ from tokenizers import AddedToken
 
 import dragoman
 from dragoman.cli.app import make_app
-from dragoman.cli.generate import escaped
+from dragoman.cli.generate import as_one_line
 from dragoman.convert.published import take_over
 from dragoman.errors import InputError
 from dragoman.text.foreign import read_tokenizers
@@ -326,4 +326,4 @@ def test_answers_to_lines_are_lines(
         monkeypatch.setattr("sys.stdin", lines)
         command = ("chat", str(tmp_path), "--system", "Be brief.", "--device", "cpu")
         make_app()(command, standalone_mode=False)
-    assert capfd.readouterr().out.splitlines() == [escaped(text) for text in wanted]
+    assert capfd.readouterr().out.splitlines() == [as_one_line(text) for text in wanted]

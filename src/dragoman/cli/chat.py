@@ -38,7 +38,7 @@ def chat(
 
     dragoman chat runs/town < questions.txt > answers.txt
     """
-    from dragoman.cli.generate import escaped
+    from dragoman.cli.generate import as_one_line
     from dragoman.tasks.generate.generator import Generator
 
     generator = Generator.load(model, device=device, precision=precision_of(compute, device))
@@ -58,7 +58,7 @@ def chat(
             elif line.strip():
                 try:
                     for piece in conversation.stream(line):
-                        write(piece if typed else escaped(piece))
+                        write(piece if typed else as_one_line(piece))
                 except InputError as error:  # such as a line that is longer than the context
                     if not typed:
                         raise

@@ -98,6 +98,6 @@ def _options(task: Decoding) -> list[_Option]:
         flag = field.metadata.get("flag", f"--{name.replace('_', '-')}")
         if name in values and flag is not None:
             kind = list[str] if get_origin(hint) is tuple else hint
-            text = field.metadata.get("help") or " ".join(said[name].split())
+            text = field.metadata.get("help") or " ".join(said.get(name, "").split())
             found.append(_Option(name, flag, kind, values[name], text))
     return found

@@ -86,7 +86,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
             _show(generator, prompts, options)
         else:
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
-            show = to_json if as_json else lambda result: escaped(result.text)
+            show = to_json if as_json else lambda result: as_one_line(result.text)
             Lines(prompts, typed, share=given.share).write(results, show, _endings, what="text")
 
 
@@ -119,7 +119,7 @@ def _endings(result: "Generation") -> tuple[str, ...]:
     return (f"ended by {result.stopped}", *result.flags)
 
 
-def escaped(text: str) -> str:
+def as_one_line(text: str) -> str:
     r"""A text in one line, where \n stands for a line break."""
     return re.sub(r"[\\\n\r]", lambda found: "\\" + NAMES[found[0]], text)
 

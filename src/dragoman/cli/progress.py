@@ -88,6 +88,6 @@ def _timed(
 
 
 def pace_of(done: int, seconds: float, left: float | None) -> str:
-    """How many items a second, and the time that so many more take: `12.5/s, 1:05 left`."""
+    """How many items a second, and the time for the remaining ones: `12.5/s, 1:05 left`."""
     each = max(seconds, 1e-9) / done
     return f"{short(1 / each)}/s" + ("" if left is None else f", {clock(left * each)} left")

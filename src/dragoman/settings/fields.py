@@ -188,11 +188,18 @@ def keys_of(cls: Any) -> dict[str, Field[Any]]:  # noqa: ANN401 -- a dataclass o
 
 @cache
 def sentences(cls: type) -> Mapping[str, str]:
-    """The sentence that stands under each field of a dataclass or of one that it extends."""
+    """The docstring under each field of a dataclass and of those that it extends.
+
+    They are read from the source, so that a program that ships without it has none.
+    """
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if is_dataclass(base):
-            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined] # a class
+            try:
+                source = inspect.getsource(base)
+            except OSError:
+                continue
+            body = ast.parse(textwrap.dedent(source)).body[0].body  # type: ignore[attr-defined] # a class
             for field, text in pairwise(body):
                 match field, text:
                     case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(

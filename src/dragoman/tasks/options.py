@@ -11,7 +11,7 @@ from dragoman.decode import (
     Processor,
     Sample,
 )
-from dragoman.decoding import Decoding
+from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.models.defaults import PublishedDefaults
 from dragoman.text.tokenizer import Tokenizer
@@ -54,8 +54,9 @@ def strategy_of(
 
 def check_sampling(options: Decoding) -> None:
     """Raise InputError for an option of sampling that has no effect, since nothing is sampled."""
-    for name, neutral in {"top_k": None, "top_p": 1.0, "min_p": 0.0}.items():
-        if options.temperature == 0 and (value := getattr(options, name)) != neutral:
+    for name in ("top_k", "top_p", "min_p"):
+        value = getattr(options, name)
+        if options.temperature == 0 and value != getattr(TRANSLATING, name):
             raise InputError(
                 f"{name} is {value} with temperature 0, which does not sample; set temperature "
                 f"above 0, or leave {name} out"

@@ -7,7 +7,6 @@ so a template from elsewhere runs in a process that the system ends when it exce
 
 import json
 import re
-import resource
 import sys
 from collections.abc import Mapping
 from datetime import datetime
@@ -78,6 +77,8 @@ def _raise_exception(message: str) -> NoReturn:
 
 def main() -> None:
     """Answer one request."""
+    import resource  # of Unix; the module is imported elsewhere for its limits
+
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     try:
