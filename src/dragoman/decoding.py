@@ -127,14 +127,14 @@ class Decoding:
     """Random seed of sampling: 0 by default in translating; `generate` and `chat` draw one and
     print it."""
     stop: tuple[str, ...] = field(
-        default=UNSET, metadata={"help": "Stop before this string; may be repeated."}
+        default=UNSET, hash=False, metadata={"help": "Stop before this string; may be repeated."}
     )
     """Stop before the first of these strings."""
-    forbidden_words: tuple[str, ...] = field(default=UNSET, metadata=NO_FLAG)
+    forbidden_words: tuple[str, ...] = field(default=UNSET, hash=False, metadata=NO_FLAG)
     """Words that a text never has, each as it is spelled here and as the tokenizer cuts it, at the
     beginning of a word or inside one."""
     processors: tuple[Callable[[Any, Any], Any], ...] = field(
-        default=UNSET, metadata={"flag": None, "python": True}
+        default=UNSET, hash=False, metadata={"flag": None, "python": True}
     )
     """Further changes to the logits of each step, applied in this order (`dragoman.decode`)."""
     shortlist: bool = UNSET

@@ -3,7 +3,7 @@
 Reading order: `protocol` (what a model and a strategy must be able to do), `search` (the loop),
 `greedy`, `beam`, `diverse` and `sample` (strategies), `ensemble` (several models as one),
 `processors` (changes to the logits), `score` (length normalisation and forced decoding),
-`scheduler` (batches of many inputs).
+`scheduler` (the requests of many callers in few batches).
 
 Axes in names: B sentences, S source length, T target length, L tokens so far, V vocabulary,
 W beams, N = B * W rows, k candidates of a row.
@@ -38,7 +38,7 @@ from dragoman.decode.protocol import (
     Strategy,
 )
 from dragoman.decode.sample import Sample
-from dragoman.decode.scheduler import run_in_batches, schedule
+from dragoman.decode.scheduler import Course, Items, Request, Scheduler, schedule
 from dragoman.decode.score import Forced, force, length_penalty, score_pairs
 from dragoman.decode.search import search, search_steps
 
@@ -46,6 +46,7 @@ __all__ = [
     "Advance",
     "Beam",
     "Chooser",
+    "Course",
     "DiverseBeam",
     "Ensemble",
     "Forbid",
@@ -56,6 +57,7 @@ __all__ = [
     "Frontier",
     "Greedy",
     "Hypothesis",
+    "Items",
     "Limits",
     "MinimumLength",
     "Model",
@@ -64,8 +66,10 @@ __all__ = [
     "Prefixes",
     "Processor",
     "RepetitionPenalty",
+    "Request",
     "Rolling",
     "Sample",
+    "Scheduler",
     "SearchStep",
     "SingleFrontier",
     "State",
@@ -74,7 +78,6 @@ __all__ = [
     "length_penalty",
     "mean_log_probs",
     "relative_lengths",
-    "run_in_batches",
     "schedule",
     "score_pairs",
     "search",

@@ -5,7 +5,9 @@ its end. Everything that differs between ways of decoding is a value handed in: 
 strategy, the processors, the limits.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
+from operator import not_
 
 import torch
 from torch import Tensor
@@ -34,14 +36,19 @@ def search(
     *,
     processors: Sequence[Processor] = (),
     limits: Limits,
+    withdrawn: Callable[[int], bool] | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of every sentence, best first, in the order of the sentences.
 
     Every sentence gets at least one. Its hypotheses depend on its own source alone as far as the
-    model's logits do. Raises InputError when the model gives NaN.
+    model's logits do. A sentence that is `withdrawn`, asked by its number after each step, takes no
+    further step, and what it has got is unspecified. Raises InputError when the model gives NaN.
     """
     finished: dict[int, list[Hypothesis]] = {}
-    for step in search_steps(model, src_BS, strategy, processors=processors, limits=limits):
+    steps = search_steps(
+        model, src_BS, strategy, processors=processors, limits=limits, withdrawn=withdrawn
+    )
+    for step in steps:
         finished |= step.finished
     return [finished[sentence] for sentence in range(src_BS.shape[0])]
 
@@ -54,8 +61,9 @@ def search_steps(
     *,
     processors: Sequence[Processor] = (),
     limits: Limits,
+    withdrawn: Callable[[int], bool] | None = None,
 ) -> Iterator[SearchStep]:
-    """The loop; yields after every step until all sentences are decided."""
+    """The loop; yields after every step until all sentences are decided or withdrawn."""
     _check(src_BS, limits)
     if src_BS.shape[0] == 0:
         return
@@ -86,9 +94,14 @@ def search_steps(
         parents_N = advance.parents_N
         finished = {}
         undecided = [any(goes_on[first : first + width]) for first in range(0, len(ended), width)]
+        if withdrawn is not None:
+            undecided = [
+                some and not withdrawn(sentence)
+                for some, sentence in zip(undecided, rows.sentences, strict=True)
+            ]
         if not all(undecided):
             undecided_B = torch.tensor(undecided, device=src_BS.device)
-            finished = rows.decided(undecided_B)
+            finished = rows.decided(undecided)
             kept_N = undecided_B.repeat_interleave(width).nonzero().flatten()
             parents_N = kept_N if parents_N is None else parents_N[kept_N]
             frontier.keep(undecided_B.nonzero().flatten())
@@ -133,8 +146,8 @@ class _Rows:
         width = strategy.beam_size
         self._n_best = strategy.n_best
         self._eos_id = limits.eos_id
-        self._width = width
         self._sentence_N = torch.arange(num_sentences, device=device).repeat_interleave(width)
+        self.sentences = [*range(num_sentences)]
         count = len(self._sentence_N)
         self._ids_NL = torch.zeros((count, 32), dtype=torch.long, device=device)
         self._log_probs_NL = torch.zeros((count, 32), device=device)
@@ -188,10 +201,11 @@ class _Rows:
             )
             self._complete.setdefault(sentence, {}).setdefault(hypothesis.ids, hypothesis)
 
-    def decided(self, undecided_B: Tensor) -> dict[int, list[Hypothesis]]:
+    def decided(self, undecided: Sequence[bool]) -> dict[int, list[Hypothesis]]:
         """The n best of the sentences that need no further step; ties go to the earlier one."""
-        sentences = self._sentence_N[:: self._width][~undecided_B].tolist()
-        found = {sentence: self._complete.pop(sentence).values() for sentence in sentences}
+        decided = [*compress(self.sentences, map(not_, undecided))]
+        self.sentences = [*compress(self.sentences, undecided)]
+        found = {sentence: self._complete.pop(sentence, {}).values() for sentence in decided}
         best = {each: sorted(found[each], key=lambda h: h.score, reverse=True) for each in found}
         return {sentence: ranked[: self._n_best] for sentence, ranked in best.items()}
 

@@ -11,7 +11,7 @@ not depend on the texts beside it: in fp32 on a CPU it is the same bit for bit.
 import json
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, cast, get_args
@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from dragoman.decode import Course
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file, read_object
 from dragoman.models import EncoderOnly
@@ -30,12 +31,14 @@ from dragoman.models.foreign.origin import FLAT_POOLING, origin_of
 from dragoman.models.heads import mean_of
 from dragoman.nn import Arithmetic
 from dragoman.plain import Plain, without_nan
-from dragoman.tasks.encoders import EncoderReader
+from dragoman.tasks.answering import in_windows
+from dragoman.tasks.encoders import EncoderReader, Row, read
 from dragoman.tasks.folders import Folder
-from dragoman.tasks.lines import as_texts, encode_each, windows
+from dragoman.tasks.lines import as_texts, encode_each
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.wording import counted
 
+Vector = npt.NDArray[np.float32]
 Mode = Literal["mean", "cls", "max", "lasttoken"]
 MODULES = "modules.json"
 MOST = 1 << 20
@@ -75,7 +78,7 @@ class Pooling:
 class Embedding(Plain):
     """The vector of a text."""
 
-    vector: npt.NDArray[np.float32] = field(repr=False)
+    vector: Vector = field(repr=False)
     """Shape `(D,)`."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (no piece of text) and "unreadable" (the tokenizer cannot encode
@@ -87,7 +90,7 @@ class Embedding(Plain):
         return {"vector": without_nan(self.vector.tolist()), "flags": [*self.flags]}
 
 
-class Embedder(EncoderReader):
+class Embedder(EncoderReader[Embedding, Vector]):
     """Texts to vectors: an encoder, whose head is not used, its tokenizer and a pooling."""
 
     def __init__(
@@ -112,16 +115,14 @@ class Embedder(EncoderReader):
         reading = folder.config.reading
         return cls(model, folder.src_tokenizer, pooling, reading, precision=precision)
 
-    def embed(
-        self, text: str | Iterable[str], *, max_batch_tokens: int = 8192
-    ) -> npt.NDArray[np.float32]:
+    def embed(self, text: str | Iterable[str], *, max_batch_tokens: int = 8192) -> Vector:
         """Return the vectors of texts, `(N, D)` in their order, or of one text, `(D,)`.
 
         White space around a text is dropped. Warns where only the beginning of a text was read.
         Raises InputError for a text that cannot be encoded.
         `max_batch_tokens`, padding included, is a matter of memory and speed alone.
         """
-        found = self._embed(as_texts(text), max_batch_tokens)
+        found = [*self.submit(as_texts(text), max_batch_tokens).in_order()]
         for number, each in enumerate(found, start=1):
             if "unreadable" in each.flags:
                 raise InputError(f"Text {number} cannot be encoded by the tokenizer; correct it.")
@@ -139,26 +140,25 @@ class Embedder(EncoderReader):
         self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
     ) -> Iterator[Embedding]:
         """Embed without end: lines are taken in windows, so memory is bounded."""
-        for taken in windows(lines, window):
-            yield from self._embed(taken, max_batch_tokens)
+        yield from in_windows(lines, lambda taken: self.submit(taken, max_batch_tokens), window)
 
-    def _embed(self, texts: list[str], max_batch_tokens: int) -> list[Embedding]:
-        read = [f"{self.pooling.prompt}{text.strip()}" for text in texts]
-        read = [text.lower() for text in read] if self.pooling.lowercase else read
-        rows = encode_each(self.tokenizer.encode_batch, read)
-        kept = [(ids or [])[: self.max_tokens] for ids in rows]
-        vectors = self._read(kept, lambda pooled_BD, _: pooled_BD.cpu().numpy(), max_batch_tokens)
-        return [
-            Embedding(
-                vector=vector,
-                flags=("unreadable",)
-                if ids is None
-                else ("empty",) * (not ids) + ("max_length",) * (len(ids) > self.max_tokens),
-            )
-            for vector, ids in zip(vectors, rows, strict=True)
-        ]
+    def courses(self, texts: Sequence[str], options: int) -> list[Course[Row, Vector, Embedding]]:
+        """How each text is embedded, in batches of so many tokens at most."""
+        read_texts = [f"{self.pooling.prompt}{text.strip()}" for text in texts]
+        if self.pooling.lowercase:
+            read_texts = [text.lower() for text in read_texts]
+        encoded = encode_each(self.tokenizer.encode_batch, read_texts)
+        return [self._course(ids, options) for ids in encoded]
 
-    def _compute(self, ids_BL: Tensor) -> Tensor:
+    def _course(self, ids: list[int] | None, budget: int) -> Course[Row, Vector, Embedding]:
+        """Embed a text; without ids, that of the tokens around it."""
+        (vector,) = yield read([Row((ids or [])[: self.max_tokens])], budget)
+        if ids is None:
+            return Embedding(vector=vector, flags=("unreadable",))
+        flags = ("empty",) * (not ids) + ("max_length",) * (len(ids) > self.max_tokens)
+        return Embedding(vector=vector, flags=flags)
+
+    def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> Vector:  # noqa: ARG002 -- as others
         """Return the vectors of a batch, `(B, D)`; padding takes no part in them."""
         mask_BL = ids_BL != self._model.pad_id
         hidden_BLD = self._model.hidden(ids_BL, mask_BL).float()
@@ -170,9 +170,12 @@ class Embedder(EncoderReader):
             case "cls":
                 pooled_BD = hidden_BLD[:, 0]
             case "lasttoken":
-                rows = torch.arange(len(ids_BL), device=ids_BL.device)
-                pooled_BD = hidden_BLD[rows, mask_BL.sum(1) - 1]
-        return normalize(pooled_BD, dim=1) if self.pooling.normalize else pooled_BD
+                every_B = torch.arange(len(ids_BL), device=ids_BL.device)
+                pooled_BD = hidden_BLD[every_B, mask_BL.sum(1) - 1]
+        if self.pooling.normalize:
+            pooled_BD = normalize(pooled_BD, dim=1)
+        vectors_BD: Vector = pooled_BD.cpu().numpy()
+        return vectors_BD
 
 
 def read_pooling(folder: Folder) -> Pooling:

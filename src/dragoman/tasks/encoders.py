@@ -1,5 +1,6 @@
 """What the tasks of an encoder share: recipe, data, job, words on the model card, answering."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,8 @@ from dragoman.data.labelled import LabelledDataset
 from dragoman.data.prepare import special_ids
 from dragoman.data.shape import Shape
 from dragoman.data.tagged import TaggedDataset
-from dragoman.decode import schedule
+from dragoman.decode import Items, Scheduler
+from dragoman.decode.scheduler import Withdrawn
 from dragoman.errors import InputError
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.defaults import ReadingDefaults
@@ -22,7 +24,8 @@ from dragoman.models.folder import FolderConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.ranges import BelowOne
-from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
+from dragoman.tasks.answering import Answering
+from dragoman.tasks.folders import Folder, check_vocabulary
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation
 from dragoman.train.recipe import RunRecipe, TrainingFiles, Work, check_places, sentence_length
@@ -35,6 +38,7 @@ BatchT_co = TypeVar("BatchT_co", bound=Batch, covariant=True)
 DataT = TypeVar("DataT")
 LabelledT = TypeVar("LabelledT", LabelledDataset, TaggedDataset)
 Answer = TypeVar("Answer")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,11 +238,21 @@ def describe(config: EncoderOnlyConfig) -> str:
     )
 
 
-class EncoderReader(Loadable):
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What an encoder reads at once: ids with neither bos nor eos."""
+
+    ids: list[int]
+    words: list[int] = field(default_factory=list)
+    """Where in `ids` words begin, if the answer depends on them."""
+
+
+class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
     """An encoder with a head of labels, and its tokenizer; each task says what it makes of them.
 
     The model may be in training, in another thread too (its mode never changes), and on any device.
-    `reading` says what a word was in training, and from where on texts are read in parts.
+    `reading` says what a word was in training, and from where on texts are read in parts. The
+    options of an answer are the budget of a batch in tokens, a matter of memory and speed alone.
     """
 
     head: ClassVar[type[ClassificationHead | TaggingHead]]
@@ -259,6 +273,7 @@ class EncoderReader(Loadable):
         self.reading = reading or ReadingDefaults()
         self._model = evaluation_view(model)
         self._precision: Arithmetic = precision
+        self._scheduler = Scheduler(self._run)
 
     @classmethod
     def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
@@ -272,28 +287,25 @@ class EncoderReader(Loadable):
             model, folder.src_tokenizer, head.labels, folder.config.reading, precision=precision
         )
 
-    def _read(
-        self,
-        rows: Sequence[Sequence[int]],
-        answer: Callable[[Tensor, list[int]], Iterable[Answer]],
-        max_batch_tokens: int,
-    ) -> list[Answer]:
-        """Give the answer to each row of ids, which have neither bos nor eos, in order.
+    @property
+    def scheduler(self) -> Scheduler[Row, Found]:
+        """What computes the answers of all callers."""
+        return self._scheduler
 
-        `answer` makes those of a batch from what `_compute` returns and the numbers of its rows. It
-        does not depend on the rows beside it: where `row_invariant_products` keeps its promise
+    @abstractmethod
+    def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> Iterable[Found]:
+        """Return what a course is sent for each of these rows, given bos, ids, eos and padding.
+
+        It does not depend on the rows beside it: where `row_invariant_products` keeps its promise
         it is the same bit for bit for any budget and any order.
         """
-        found: dict[int, Answer] = {}
-        lengths = [len(row) + 2 for row in rows]
-        with inference(self._model, self._precision) as device:
-            for batch in schedule(lengths, max_batch_tokens):
-                texts = Ragged.of([rows[index] for index in batch])
-                ids_BL = framed(texts, special_ids(self.tokenizer)).to(device)
-                found |= zip(batch, answer(self._compute(ids_BL).float(), batch), strict=True)
-        return [found[index] for index in range(len(rows))]
 
-    def _compute(self, ids_BL: Tensor) -> Tensor:
-        """Return what `answer` is given of a batch: the logits of the head."""
-        logits: Tensor = self._model(ids_BL)
-        return logits
+    def _run(self, _how: None, rows: list[Row], _withdrawn: Withdrawn) -> list[Found]:
+        with inference(self._model, self._precision) as device:
+            ids_BL = framed(Ragged.of([row.ids for row in rows]), special_ids(self.tokenizer))
+            return [*self._found(ids_BL.to(device), rows)]
+
+
+def read(rows: Sequence[Row], budget: int) -> Items[Row]:
+    """Return what a course yields to have rows read, in batches of so many tokens at most."""
+    return Items(values=rows, costs=[len(row.ids) + 2 for row in rows], budget=budget)

@@ -1,14 +1,26 @@
-"""Packing inputs into batches."""
+"""Packing inputs into batches, and serving the requests of several threads with them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain, islice
+from random import Random
+from threading import Thread
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.decode.tables import EOS, Ids, TableModel, limits, random_table, sources
 
-from dragoman.decode import Beam, Hypothesis, run_in_batches, schedule, search
+from dragoman.decode import (
+    Beam,
+    Course,
+    Hypothesis,
+    Items,
+    Scheduler,
+    schedule,
+    search,
+    search_steps,
+)
 from dragoman.errors import InputError
 
 LENGTHS = st.lists(st.integers(0, 60), max_size=60)
@@ -39,19 +51,25 @@ def test_the_longest_come_first_and_batches_are_full(lengths: list[int], budget:
         assert (len(batch) + 1) * max(1, lengths[batch[0]]) > budget
 
 
-@given(LENGTHS, st.integers(1, 100))
-def test_results_come_with_the_index_of_their_input(lengths: list[int], budget: int) -> None:
-    """Put back by index they are in the order of the inputs, empty inputs included."""
-    inputs = [[index] * length for index, length in enumerate(lengths)]
-
-    def run(batch: list[list[int]]) -> list[list[int]]:
-        return [[*ids, -1] for ids in batch]
-
-    results = dict(run_in_batches(inputs, run, max_batch_tokens=budget))
-    assert [results[index] for index in range(len(inputs))] == [[*ids, -1] for ids in inputs]
+def test_a_budget_must_be_positive() -> None:
+    """The error names the option."""
+    with pytest.raises(InputError, match="max_batch_tokens"):
+        schedule([1], 0)
 
 
-def searched(batch: Sequence[Sequence[int]], seed: int, beam_size: int) -> list[list[Hypothesis]]:
+# ------------------------------------------------------------ requests
+
+
+Sources = list[list[int]]
+Search = Course[list[int], list[Hypothesis], list[Hypothesis]]
+
+
+def searched(
+    batch: Sequence[Sequence[int]],
+    seed: int = 1,
+    beam_size: int = 2,
+    withdrawn: Callable[[int], bool] | None = None,
+) -> list[list[Hypothesis]]:
     """The n best of each source by a random table; NaN for what has a broken token."""
     known = random_table(seed, 7)
 
@@ -60,53 +78,227 @@ def searched(batch: Sequence[Sequence[int]], seed: int, beam_size: int) -> list[
 
     most = limits(*(len(src) + 3 for src in batch))
     beam = Beam(beam_size=beam_size, n_best=beam_size)
-    return search(TableModel(table), sources(*([*src, EOS] for src in batch)), beam, limits=most)
+    model, src_BS = TableModel(table), sources(*([*src, EOS] for src in batch))
+    return search(model, src_BS, beam, limits=most, withdrawn=withdrawn)
 
 
-@given(SOURCES, st.integers(0, 99), st.integers(1, 60), st.integers(1, 4))
+def course(src: list[int], budget: int = 24, beam_size: int = 2) -> Search:
+    """A source is searched once."""
+    (found,) = yield Items(values=[src], costs=[len(src)], budget=budget, how=beam_size)
+    return found
+
+
+def again(src: list[int], budget: int = 24) -> Course[list[int], list[Hypothesis], list[int]]:
+    """A source is searched, then both halves are, then nothing; the answer is what was found."""
+    found = [*(yield Items(values=[src], costs=[len(src)], budget=budget, how=2))]
+    halves = [src[: len(src) // 2], src[len(src) // 2 :]]
+    found += yield Items(values=halves, costs=[*map(len, halves)], budget=budget, how=2)
+    found += yield Items(values=[], costs=[], budget=budget)
+    return [token for best in found for token in best[0].ids]
+
+
+def scheduler_of(batches: list[Sources] | None = None) -> Scheduler[list[int], list[Hypothesis]]:
+    """One that searches by the table, and notes its batches."""
+
+    def run(
+        beam_size: int, batch: Sources, withdrawn: Callable[[int], bool]
+    ) -> list[list[Hypothesis]]:
+        if batches is not None:
+            batches.append(batch)
+        return searched(batch, beam_size=beam_size, withdrawn=withdrawn)
+
+    return Scheduler(run)
+
+
+@given(SOURCES, st.integers(1, 60), st.integers(1, 3))
 @settings(max_examples=50)
-def test_each_source_is_searched_as_if_alone(
-    inputs: list[list[int]], seed: int, budget: int, beam_size: int
+def test_a_request_alone_runs_in_the_batches_of_schedule(
+    inputs: Sources, budget: int, beam_size: int
 ) -> None:
-    """Whatever the budget puts beside it, and wherever in a batch others end before it."""
-    found = dict(
-        run_in_batches(
-            inputs,
-            lambda batch: searched(batch, seed, beam_size),
-            max_batch_tokens=budget,
-            beam_size=beam_size,
-        )
-    )
-    assert sorted(found) == list(range(len(inputs)))
+    """And each source is searched as if alone, wherever in a batch others end before it."""
+    batches: list[Sources] = []
+    request = scheduler_of(batches).submit([course(src, budget, beam_size) for src in inputs])
+    assert [*request.in_order()] == [searched([src], beam_size=beam_size)[0] for src in inputs]
+    planned = schedule([len(src) for src in inputs], budget)
+    assert batches == [[inputs[index] for index in batch] for batch in planned]
+
+
+@given(SOURCES)
+@settings(max_examples=20)
+def test_a_course_goes_on_with_what_was_found(inputs: Sources) -> None:
+    """What it asks for next is computed too, with the items of others; nothing needs no batch."""
+    batches: list[Sources] = []
+    request = scheduler_of(batches).submit([again(src) for src in inputs])
+    answers = dict(request)
     for index, src in enumerate(inputs):
-        assert found[index] == searched([src], seed, beam_size)[0]
+        parts = [src, src[: len(src) // 2], src[len(src) // 2 :]]
+        assert answers[index] == [token for part in parts for token in searched([part])[0][0].ids]
+    assert sum(map(len, batches)) == 3 * len(inputs)
 
 
-@given(SOURCES, st.integers(0, 11), st.integers(1, 60))
-@settings(max_examples=50)
-def test_what_fails_harms_nothing_before_it(
-    inputs: list[list[int]], place: int, budget: int
+@given(st.lists(SOURCES, min_size=2, max_size=4), st.integers(0, 2**31))
+@settings(max_examples=30, deadline=None)
+def test_threads_that_submit_and_withdraw_at_random_change_no_answer(
+    requests: list[Sources], seed: int
 ) -> None:
-    """Batches that were done have come, each result its own; then the failure comes, unchanged."""
-    inputs.insert(place, [BROKEN, 3, 4])
-    place, found = inputs.index([BROKEN, 3, 4]), dict[int, list[Hypothesis]]()
-    results = run_in_batches(inputs, lambda batch: searched(batch, 1, 2), max_batch_tokens=budget)
+    """Each thread takes some answers of each of its requests, and gives up the rest."""
+    scheduler, wrong = scheduler_of(), list[object]()
+
+    def caller(number: int) -> None:
+        draw = Random(f"{seed} {number}")
+        try:
+            for _ in range(3):
+                inputs = requests[draw.randrange(len(requests))]
+                request = scheduler.submit([course(src) for src in inputs])
+                wanted = draw.randrange(len(inputs) + 2)
+                for index, found in islice(request, wanted):
+                    if found != searched([inputs[index]])[0]:
+                        wrong.append((inputs[index], found))
+                request.withdraw()
+        except BaseException as error:  # noqa: BLE001 -- shown by the test
+            wrong.append(error)
+
+    threads = [Thread(target=caller, args=[number]) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong
+    assert not any(thread.is_alive() for thread in threads)
+    request = scheduler.submit([course([3, 4])])  # and nothing is left of what was given up
+    assert [*request] == [(0, searched([[3, 4]])[0])]
+
+
+def test_requests_take_turns() -> None:
+    """A short request is answered before a long one that was there first is through."""
+    batches: list[Sources] = []
+    scheduler = scheduler_of(batches)
+    long = scheduler.submit([course([3] * 6, budget=6) for _ in range(10)])
+    short = scheduler.submit([course([4], budget=6)])
+    assert len([*islice(long, 2)]) == 2
+    assert short.finished
+    assert len(batches) == 3
+
+
+def test_items_of_several_requests_share_a_batch() -> None:
+    """Where they are computed alike: not those of another beam, nor of another budget."""
+    batches: list[Sources] = []
+    scheduler = scheduler_of(batches)
+    first = scheduler.submit([course([3, 4]), course([5, 6], beam_size=3)])
+    second = scheduler.submit([course([6]), course([5], budget=7)])
+    assert {number for number, _ in first} == {number for number, _ in second} == {0, 1}
+    assert sorted(batches) == [[[3, 4], [6]], [[5]], [[5, 6]]]
+
+
+def test_what_is_withdrawn_takes_no_further_step() -> None:
+    """Waiting items are not computed, running rows leave the batch, and the others stay as is."""
+    taken: list[Sources] = []
+    scheduler = scheduler_of(taken)
+    gone, stays = ([course([3, n]) for n in (3, 4)] for _ in range(2))
+    leaving, staying = scheduler.submit(gone), scheduler.submit(stays)
+    leaving.withdraw()
+    assert [*leaving] == []
+    assert [best for _, best in sorted(staying)] == [searched([[3, n]])[0] for n in (3, 4)]
+    assert taken == [[[3, 3], [3, 4]]]
+
+    model = TableModel(random_table(1, 7))
+    steps = search_steps(
+        model,
+        sources([3, 5, EOS], [6, 4, EOS], [5, 5, EOS]),
+        Beam(beam_size=2, n_best=2),
+        limits=limits(9, 9, 9),
+        withdrawn=lambda sentence: sentence != 1 and model.steps == 2,
+    )
+    found = dict(chain.from_iterable(step.finished.items() for step in steps))
+    assert (
+        found[1]
+        == search(
+            TableModel(random_table(1, 7)),
+            sources([6, 4, EOS]),
+            Beam(beam_size=2, n_best=2),
+            limits=limits(9),
+        )[0]
+    )
+    (state,) = model.states
+    assert state.sizes[:2] == [6, 2]
+
+
+def test_all_withdrawn_ends_a_search_at_its_next_step() -> None:
+    """However long it would have gone on."""
+    model = TableModel(random_table(1, 7))
+    strategy, most = Beam(beam_size=2), limits(50, 50)
+    src_BS = sources([3, 5, EOS], [6, 4, EOS])
+    search(model, src_BS, strategy, limits=most, withdrawn=lambda _: model.steps >= 1)
+    assert model.steps == 1
+
+
+@given(SOURCES, st.integers(0, 11))
+@settings(max_examples=30)
+def test_what_fails_harms_no_other_request(inputs: Sources, place: int) -> None:
+    """Answers that are there come before the failure; who has no item in the batch sees none."""
+    broken = [*inputs[:place], [BROKEN, 3, 4], *inputs[place:]]
+    scheduler = scheduler_of()
+    failing = scheduler.submit([course(src) for src in broken])
+    other = scheduler.submit([course(src, budget=23) for src in inputs])
+    found = dict[int, list[Hypothesis]]()
     with pytest.raises(InputError, match="NaN"):
-        found.update(results)
-    batches = schedule([len(src) for src in inputs], budget)
-    before = batches[: [place in batch for batch in batches].index(True)]
-    assert list(found) == [index for batch in before for index in batch]
-    for index, best in found.items():
-        assert best == searched([inputs[index]], 1, 2)[0]
+        found.update(failing)
+    assert all(best == searched([broken[index]])[0] for index, best in found.items())
+    assert [*other.in_order()] == [searched([src])[0] for src in inputs]
+
+
+def test_a_course_that_fails_fails_its_request() -> None:
+    """With what it raised, whichever thread it ran in."""
+
+    def failing() -> Search:
+        yield from course([3])
+        raise InputError("this text cannot be written")
+
+    scheduler = scheduler_of()
+    request, other = scheduler.submit([failing()]), scheduler.submit([course([3])])
+    assert [*other] == [(0, searched([[3]])[0])]
+    with pytest.raises(InputError, match="cannot be written"):
+        next(iter(request))
+
+
+def test_an_interrupted_batch_is_computed_for_the_others() -> None:
+    """Ctrl-C belongs to the thread that it came in."""
+    interrupts = [KeyboardInterrupt]
+
+    def run(_how: None, batch: Sources, _withdrawn: object) -> list[int]:
+        if interrupts:
+            raise interrupts.pop()
+        return [*map(len, batch)]
+
+    def length(src: list[int]) -> Course[list[int], int, int]:
+        (found,) = yield Items(values=[src], costs=[1], budget=9)
+        return found
+
+    scheduler = Scheduler(run)
+    mine, other = scheduler.submit([length([3])]), scheduler.submit([length([3, 4])])
+    with pytest.raises(KeyboardInterrupt):
+        next(iter(mine))
+    assert [*other] == [(0, 2)]
+
+
+def test_a_batch_may_ask_for_another_one() -> None:
+    """A processor that translates something itself does not wait for itself."""
+
+    def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
+        return [sum(found for _, found in scheduler.submit([total(n - 1)])) + n for n in batch]
+
+    def total(number: int) -> Course[int, int, int]:
+        if number == 0:
+            return 0
+        (found,) = yield Items(values=[number], costs=[1], budget=1)
+        return found
+
+    scheduler = Scheduler(run)
+    assert [*scheduler.submit([total(4)])] == [(0, 10)]
 
 
 def test_a_runner_that_loses_a_result_is_a_bug() -> None:
     """It is an error, not a shift of all that follows."""
+    scheduler = Scheduler[list[int], list[Hypothesis]](lambda _, batch, __: searched(batch[1:]))
     with pytest.raises(ValueError, match="shorter"):
-        dict(run_in_batches([[1], [2]], lambda batch: batch[1:], max_batch_tokens=10))
-
-
-def test_a_budget_must_be_positive() -> None:
-    """The error names the option."""
-    with pytest.raises(InputError, match="max_batch_tokens"):
-        schedule([1], 0)
+        next(iter(scheduler.submit([course([3]), course([4])])))

@@ -4,9 +4,10 @@ import json
 import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import cache, partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from tests.unit.tasks.tiny import make_translator, random_lines, save_translator
 from tests.unit.tasks.tiny_generator import make_generator, save_generator
 
 import dragoman
+from dragoman.decode import Prefixes
 from dragoman.errors import InputError
 
 LINES = [*random_lines(9, seed=1, longest=12), "the", "😀", "the cat", *random_lines(2, 2, 40)]
@@ -38,6 +40,8 @@ class Kind(NamedTuple):
     make: Callable[[], Any]
     ask: Callable[..., Any]
     stream: Callable[..., Iterator[Any]]
+    options: Callable[[Any], Any]
+    """All options that it is asked with."""
     save: Callable[[Path], Path]
     does: str
 
@@ -60,6 +64,7 @@ KINDS = {
         make_translator,
         dragoman.Translator.translate,
         dragoman.Translator.stream,
+        lambda translator: translator.options,
         save_translator,
         r"translates \(dragoman translate\)",
     ),
@@ -67,6 +72,7 @@ KINDS = {
         make_generator,
         greedy,
         greedy_stream,
+        lambda generator: replace(generator.options, temperature=0.0),
         save_generator,
         r"continues texts \(dragoman generate\)",
     ),
@@ -74,6 +80,7 @@ KINDS = {
         make_classifier,
         dragoman.Classifier.classify,
         dragoman.Classifier.stream,
+        lambda _: 8192,
         partial(save_reader, head=CLASSIFY),
         r"classifies texts \(dragoman classify\)",
     ),
@@ -81,6 +88,7 @@ KINDS = {
         make_tagger,
         dragoman.Tagger.tag,
         dragoman.Tagger.stream,
+        lambda _: 8192,
         partial(save_reader, head=TAG),
         r"tags words \(dragoman tag\)",
     ),
@@ -147,6 +155,49 @@ def test_neighbours_change_no_bit(name: str) -> None:
         lines = random.sample(LINES, k=len(LINES))
         found = kind.ask(answering, lines, max_batch_tokens=budget)
         assert found == [expected[line] for line in lines]
+
+
+@needs_independent_rows
+@every_kind
+@given(seed=st.integers(0, 2**31))
+@settings(max_examples=3, deadline=None)
+def test_callers_that_come_and_go_change_no_bit(name: str, seed: int) -> None:
+    """Two threads ask at random and give up at random; what they got is what each gets alone."""
+    kind, answering = KINDS[name], ANSWERING[name]()
+    expected = dict(zip(LINES, kind.ask(answering, LINES), strict=True))
+
+    def caller(number: int) -> int:
+        draw, taken = random.Random(f"{seed} {number}"), 0
+        for _ in range(4):
+            lines = draw.choices(LINES, k=draw.randrange(6))
+            request = answering.submit(lines, kind.options(answering))
+            for index, answer in islice(request, draw.randrange(len(lines) + 1)):
+                assert answer == expected[lines[index]]
+                taken += 1
+            request.withdraw()
+            assert not request.waiting
+        return taken
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sum(threads.map(caller, range(2))) >= 0
+
+
+@pytest.mark.parametrize("name", ["Translator", "Generator"])
+def test_what_nobody_waits_for_takes_no_further_step(name: str) -> None:
+    """Rows that run leave at the next step, and items that wait are never begun."""
+    kind, answering = KINDS[name], KINDS[name].make()
+    steps = []
+
+    def withdraw(logits_NV: torch.Tensor, prefixes: Prefixes) -> torch.Tensor:
+        steps.append(len(prefixes.ids_NL))
+        if len(steps) == 2:
+            request.withdraw()
+        return logits_NV
+
+    options = replace(kind.options(answering), processors=(withdraw,), min_length=9)
+    request = answering.submit(["the cat", "the dog", *LINES], options)
+    assert list(request) == []
+    assert len(steps) == 2
 
 
 @every_kind

@@ -8,18 +8,19 @@ A text's label does not depend on the texts beside it: in fp32 on a CPU its prob
 same bit for bit for any batch size and any order.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import overload
 
 import torch
 from torch import Tensor
 
+from dragoman.decode import Course
 from dragoman.models.heads import ClassificationHead
 from dragoman.plain import Plain
-from dragoman.tasks.encoders import EncoderReader
-from dragoman.tasks.lines import Chunk, as_texts, to_chunks, windows
+from dragoman.tasks.answering import in_windows
+from dragoman.tasks.encoders import EncoderReader, Row, read
+from dragoman.tasks.lines import Chunk, as_texts, to_chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class Classification(Plain):
         return self.label
 
 
-class Classifier(EncoderReader):
+class Classifier(EncoderReader[Classification, Tensor]):
     """Texts to labels: an encoder with a head of labels, and its tokenizer."""
 
     head = ClassificationHead
@@ -63,23 +64,31 @@ class Classifier(EncoderReader):
 
         `max_batch_tokens`, padding included, is a matter of memory and speed alone.
         """
-        found = self._classify(as_texts(text), max_batch_tokens)
+        found = [*self.submit(as_texts(text), max_batch_tokens).in_order()]
         return found[0] if isinstance(text, str) else found
 
     def stream(
         self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
     ) -> Iterator[Classification]:
         """Classify without end: lines are taken in windows, so memory is bounded."""
-        for taken in windows(lines, window):
-            yield from self._classify(taken, max_batch_tokens)
+        yield from in_windows(lines, lambda taken: self.submit(taken, max_batch_tokens), window)
 
-    def _classify(self, texts: list[str], max_batch_tokens: int) -> list[Classification]:
+    def courses(
+        self, texts: Sequence[str], options: int
+    ) -> list[Course[Row, Tensor, Classification]]:
+        """How each text is classified, in batches of so many tokens at most."""
         chunks_of = to_chunks(texts, self.tokenizer, self.reading.max_tokens)
-        rows = [chunk.ids for chunks in chunks_of for chunk in chunks or ()]
-        found = iter(self._read(rows, lambda logits_BC, _: logits_BC.softmax(-1), max_batch_tokens))
-        return [
-            self._result(chunks, list(islice(found, len(chunks or ())))) for chunks in chunks_of
-        ]
+        return [self._course(chunks, options) for chunks in chunks_of]
+
+    def _course(
+        self, chunks: list[Chunk] | None, budget: int
+    ) -> Course[Row, Tensor, Classification]:
+        found = yield read([Row(chunk.ids) for chunk in chunks or ()], budget)
+        return self._result(chunks, found)
+
+    def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> Tensor:  # noqa: ARG002 -- as others
+        logits_BC: Tensor = self._model(ids_BL)
+        return logits_BC.float().softmax(-1)
 
     def _result(self, chunks: list[Chunk] | None, found: list[Tensor]) -> Classification:
         """A text's label from the probabilities of its parts."""

@@ -11,57 +11,43 @@ fp32 on a CPU bit for bit).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any, Self, overload
 
 import torch
-from torch import Tensor
 
 from dragoman.decode import (
-    Forbid,
+    Course,
     Hypothesis,
-    Limits,
-    MinimumLength,
-    Model,
-    NoRepeatedNgrams,
-    PowerBeam,
-    Prefixes,
-    Processor,
-    RepetitionPenalty,
-    Rolling,
-    SearchStep,
+    Request,
+    Scheduler,
     Strategy,
     length_penalty,
-    score_pairs,
-    search_steps,
 )
 from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnly
 from dragoman.models.defaults import GENERATION, GenerationDefaults, PublishedDefaults
-from dragoman.models.plan import Planner
-from dragoman.nn import Arithmetic, evaluation_view, inference
-from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
+from dragoman.nn import Arithmetic
+from dragoman.tasks.answering import Answering, in_windows
+from dragoman.tasks.folders import Folder, check_vocabulary
 from dragoman.tasks.generate.dialogue import Chat, DialogueCodec, dialogue_of
+from dragoman.tasks.generate.ids import IdGenerator, Prompt
 from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.prompts import (
-    Ends,
     PromptCodec,
-    StopAt,
     TextStream,
     cut_at,
-    groups,
     known_ids,
-    unanswered,
 )
-from dragoman.tasks.lines import as_texts, encode_each, windows
-from dragoman.tasks.options import extra_processors, published_options, strategy_of
+from dragoman.tasks.lines import as_texts, encode_each
+from dragoman.tasks.options import published_options, strategy_of
 from dragoman.tasks.results import Generation, Scored, score_each
 from dragoman.text.tokenizer import Tokenizer
 
 
-class Generator(Loadable):
+class Generator(Answering[Decoding, Generation]):
     """A decoder-only model and its tokenizer, to continue texts.
 
     The model may be in training, in another thread too (its mode never changes), and on any device.
@@ -85,11 +71,6 @@ class Generator(Loadable):
         layers: list[Decoding] = [defaults]
         self.model = model
         """What predicts the next token."""
-        self._model = evaluation_view(model)
-        self._planner = Planner(self._model, precision)
-        self._precision: Arithmetic = precision
-        self._ends = (published and published.ends) or (tokenizer.eos_id,)
-        self._eos_id = min(self._ends, key=lambda end: end != tokenizer.eos_id)
         self.dialogues = None if defaults.chat is None else DialogueCodec(tokenizer, defaults.chat)
         """How turns become ids; None unless the model learned dialogues."""
         before = None if published is None else tokenizer.frame().before
@@ -106,7 +87,8 @@ class Generator(Loadable):
         self.options = merged(*layers, GENERATING)
         self.never = (*sorted(never), *unused)
         """The ids that are never written: special tokens, and ids without a piece."""
-        self._forbid = Forbid(self.never)
+        ends = (published and published.ends) or (tokenizer.eos_id,)
+        self._ids = IdGenerator(model, tokenizer, ends, self.never, precision, self.options.context)
 
     @classmethod
     def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
@@ -121,14 +103,19 @@ class Generator(Loadable):
         )
 
     @property
+    def scheduler(self) -> Scheduler[Any, Any]:
+        """What computes the texts of all callers."""
+        return self._ids.scheduler
+
+    @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return self._model.output.weight.device
+        return self._ids.device
 
     @property
     def context(self) -> int | None:
         """How many tokens the model sees at once; None where nothing bounds them."""
-        return self._context(self.options)
+        return self._ids.context(self.options)
 
     # ------------------------------------------------------------ text to text
 
@@ -177,17 +164,19 @@ class Generator(Loadable):
             "stop": None if stop is None else tuple(stop),
         }
         chosen = merged(Decoding.of(given), options or Decoding(), self.options)
-        found = self._generate(as_texts(prompts), chosen, 0)
+        found = [*self.submit(as_texts(prompts), chosen).in_order()]
         return found[0] if isinstance(prompts, str) else found
 
     def each(
         self, prompts: Iterable[str], options: Decoding | None = None, *, window: int = 256
     ) -> Iterator[Generation]:
         """Yield what `generate` returns; prompts are taken in windows, so memory is bounded."""
-        first, options = 0, self._chosen(options)
-        for taken in windows(prompts, window):
-            yield from self._generate(taken, options, first)
-            first += len(taken)
+        chosen, numbers = self._chosen(options), count()
+
+        def submit(taken: list[str]) -> Request[Generation]:
+            return self.scheduler.submit(self.courses(taken, chosen, numbers))
+
+        yield from in_windows(prompts, submit, window)
 
     def stream(self, prompt: str, options: Decoding | None = None) -> Iterator[str]:
         """Yield the text of `generate` while it grows: whole characters, none ever taken back."""
@@ -197,10 +186,10 @@ class Generator(Loadable):
 
     def _stream(self, ids: list[int], options: Decoding, *, begins_text: bool) -> Iterator[str]:
         growing = TextStream(self.tokenizer, options.stop, begins_text=begins_text)
-        steps = self._steps([ids], strategy_of(options, (0,)), options, begins_text=begins_text)
+        steps = self._ids.steps([ids], strategy_of(options, (0,)), options, begins_text=begins_text)
         pushed = 0
         while not growing.stopped:
-            with inference(self._model, self._precision):  # and what is done with a piece outside
+            with self._ids.inference():  # and what is done with a piece outside
                 step = next(steps, None)
             if step is None:
                 break
@@ -221,7 +210,7 @@ class Generator(Loadable):
         chosen = self._chosen(options)
 
         def answer(turns: Sequence[str]) -> Iterator[str]:
-            ids = dialogue.encode_turns(turns, chosen.prompt_room(self._context(chosen)))
+            ids = dialogue.encode_turns(turns, chosen.prompt_room(self._ids.context(chosen)))
             return self._stream(ids, chosen, begins_text=True)
 
         return Chat(answer)
@@ -235,7 +224,7 @@ class Generator(Loadable):
         options = self._chosen(options)
         (suffix_ids,) = self.tokenizer.encode_rest([suffix])
         ids = Middle(self.tokenizer).prompt(self.encode(prefix), suffix_ids)
-        context = self._context(options)
+        context = self._ids.context(options)
         if context is not None and len(ids) >= context:
             raise InputError(
                 f"Prefix and suffix are {len(ids):,} tokens, and the model sees {context:,} at "
@@ -250,7 +239,7 @@ class Generator(Loadable):
         seen as a whole, and the end of a text is not scored.
         """
         encoded = self._codec.encode_pairs(pairs)
-        with inference(self._model, self._precision):
+        with self._ids.inference():
             return score_each(encoded, lambda read: [self._score(*pair) for pair in read], least=1)
 
     def encode(self, prompt: str) -> list[int]:
@@ -267,40 +256,44 @@ class Generator(Loadable):
         """Continue ids; the text of the prompt decides how the generated ids are decoded."""
         begins_text = self._codec.begins_text(prompt)
         best: dict[int, list[Hypothesis]] = {}
-        with inference(self._model, self._precision):
-            for step in self._steps([ids], strategy, options, begins_text=begins_text):
+        with self._ids.inference():
+            for step in self._ids.steps([ids], strategy, options, begins_text=begins_text):
                 best |= step.finished
         return self._result(prompt, ids, best[0][0], options)
 
-    def _generate(self, prompts: list[str], options: Decoding, first: int) -> list[Generation]:
-        """Continue prompts, the first of which has this number among all."""
-        room = options.prompt_room(self._context(options))
-        encoded = encode_each(partial(self._codec.encode, room=room), prompts)
-        read = {index: ids for index, ids in enumerate(encoded) if ids}
-        found = unanswered(prompts, encoded)
-        with inference(self._model, self._precision):
-            for group in groups({index: len(ids) for index, ids in read.items()}, options):
-                begins_text = self._codec.begins_text(prompts[group[0]])
-                ids = [read[index] for index in group]
-                strategy = strategy_of(options, tuple(first + index for index in group))
-                best: dict[int, list[Hypothesis]] = {}
-                for step in self._steps(ids, strategy, options, begins_text=begins_text):
-                    best |= step.finished
-                for row, index in enumerate(group):
-                    prompt = prompts[index]
-                    found[index] = self._result(prompt, ids[row], best[row][0], options)
-        return [found[index] for index in range(len(prompts))]
+    def courses(
+        self, texts: Sequence[str], options: Decoding, numbers: Iterable[int] | None = None
+    ) -> list[Course[Prompt, Hypothesis, Generation]]:
+        """How each prompt is continued, given all options.
+
+        What is drawn follows from the `numbers` of the prompts, as many as they want: 0, 1, ....
+        """
+        room = options.prompt_room(self._ids.context(options))
+        encoded = encode_each(partial(self._codec.encode, room=room), texts)
+        columns = zip(texts, encoded, count() if numbers is None else numbers, strict=False)
+        return [self._course(*column, options) for column in columns]
+
+    def _course(
+        self, prompt: str, ids: list[int] | None, number: int, options: Decoding
+    ) -> Course[Prompt, Hypothesis, Generation]:
+        """Continue a prompt; one without ids, or with None that has none, has no continuation."""
+        if not ids:
+            flag = "unreadable" if ids is None else "empty"
+            return Generation(prompt=prompt, text="", stopped="eos", flags=(flag,))
+        begins_text = self._codec.begins_text(prompt)
+        (best,) = yield self._ids.continued((number, ids), options, begins_text=begins_text)
+        return self._result(prompt, ids, best, options)
 
     def _encode(self, prompts: Sequence[str], options: Decoding) -> list[list[int]]:
         """The ids of prompts. Raises InputError for one without any."""
-        return self._codec.encode_some(prompts, options.prompt_room(self._context(options)))
+        return self._codec.encode_some(prompts, options.prompt_room(self._ids.context(options)))
 
     def _result(
         self, prompt: str, ids: Sequence[int], best: Hypothesis, options: Decoding
     ) -> Generation:
         whole = self._codec.decode(prompt, best.ids)
         cut = cut_at(whole, options.stop)
-        context = self._context(options)
+        context = self._ids.context(options)
         forgotten = context is not None and len(ids) + len(best.ids) > context
         return Generation(
             prompt=prompt,
@@ -315,12 +308,8 @@ class Generator(Loadable):
         )
 
     def _score(self, prompt: Sequence[int], text: Sequence[int]) -> Scored:
-        ids_BL = torch.tensor([[*prompt, *text]], device=self.device)
-        hidden_BLD = self._model.hidden(ids_BL[:, :-1])[:, len(prompt) - 1 :]
-        logits_NV = self._model.project(hidden_BLD)[0].float()
-        targets_BT = ids_BL[:, len(prompt) :]
-        allowed_NV = self._forbid(logits_NV, Prefixes(targets_BT.T, torch.arange(len(text))))
-        values = score_pairs(allowed_NV[None], targets_BT, self.tokenizer.pad_id)[0].tolist()
+        """How probable a text is after a prompt."""
+        values = self._ids.force(prompt, text)
         log_prob = sum(values)
         return Scored(
             log_prob=log_prob,
@@ -332,65 +321,3 @@ class Generator(Loadable):
     def _chosen(self, options: Decoding | None) -> Decoding:
         """The options of a call over the folder's."""
         return self.options if options is None else merged(options, self.options)
-
-    # ------------------------------------------------------------ ids to ids
-
-    def _steps(
-        self,
-        prompts: Sequence[Sequence[int]],
-        strategy: Strategy,
-        options: Decoding,
-        *,
-        begins_text: bool,
-    ) -> Iterator[SearchStep]:
-        """Search from prompts of equal length."""
-        prompts_BS = torch.tensor(prompts, device=self.device)
-        if isinstance(strategy, PowerBeam):
-            strategy = replace(strategy, ends=self._ends)
-        context = self._context(options)
-        planned: Model[Any] = self._planner(strategy.beam_size)
-        model = planned if context is None else Rolling(planned, context)
-        limits = Limits(
-            bos_id=self.tokenizer.bos_id,
-            eos_id=self._eos_id,
-            max_B=torch.full_like(prompts_BS[:, 0], options.new_tokens(prompts_BS.shape[1])),
-            first_B=prompts_BS[:, -1],
-        )
-        return search_steps(
-            model,
-            prompts_BS,
-            strategy,
-            processors=self._processors(prompts_BS, options, strategy, begins_text=begins_text),
-            limits=limits,
-        )
-
-    def _processors(
-        self,
-        prompts_BS: Tensor,
-        options: Decoding,
-        strategy: Strategy,
-        *,
-        begins_text: bool,
-    ) -> list[Processor]:
-        processors: list[Processor] = [self._forbid, *extra_processors(options, self.tokenizer)]
-        beam = strategy if isinstance(strategy, PowerBeam) else None  # knows several ends itself
-        if options.repetition_penalty != 1.0:
-            processors.append(RepetitionPenalty(options.repetition_penalty, prompts_BS))
-        if options.no_repeat_ngrams:
-            processors.append(NoRepeatedNgrams(options.no_repeat_ngrams, prompts_BS))
-        if len(self._ends) > 1 and beam is None:
-            processors.append(Ends(self._ends, self._eos_id, summed=options.temperature > 0))
-        if options.min_length:
-            min_B = torch.full_like(prompts_BS[:, 0], options.min_length)
-            processors += [MinimumLength(min_B, id_) for id_ in self._ends]
-        if options.stop:
-            processors.append(
-                StopAt(self.tokenizer, self._eos_id, options.stop, begins_text=begins_text)
-            )
-        return beam.around(processors) if beam else processors
-
-    def _context(self, options: Decoding) -> int | None:
-        """How many tokens the model sees at once; None where nothing bounds them."""
-        places = self._model.embedding.num_positions
-        bounds = [bound for bound in (options.context or self.options.context, places) if bound]
-        return min(bounds, default=None)

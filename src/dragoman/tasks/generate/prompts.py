@@ -1,15 +1,13 @@
 """From prompts to ids, and from generated ids to text: piece by piece, and up to a stop string."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from torch import Tensor
 
 from dragoman.decode import Prefixes, SearchStep
-from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.tasks.lines import encode_each
-from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -172,28 +170,6 @@ class Ends:
         logits_NV[:, self._ids] = IMPOSSIBLE
         logits_NV[:, self._eos_id] = ends_N
         return logits_NV
-
-
-def groups(lengths: Mapping[int, int], options: Decoding) -> Iterator[list[int]]:
-    """Numbers of prompts of equal length, as many at once as the budget of tokens has room for."""
-    for length in sorted(set(lengths.values())):
-        alike = [index for index, other in lengths.items() if other == length]
-        cost = (length + options.new_tokens(length)) * options.beam_size
-        room = max(1, options.max_batch_tokens // cost)
-        yield from (alike[start : start + room] for start in range(0, len(alike), room))
-
-
-def unanswered(
-    prompts: Sequence[str], encoded: Sequence[list[int] | None]
-) -> dict[int, Generation]:
-    """The results, by their numbers, for prompts without ids or, with None, that have none."""
-    flags = {
-        n: "unreadable" if ids is None else "empty" for n, ids in enumerate(encoded) if not ids
-    }
-    return {
-        n: Generation(prompt=prompts[n], text="", stopped="eos", flags=(flag,))
-        for n, flag in flags.items()
-    }
 
 
 def known_ids(step: SearchStep, *, drafting: bool) -> Sequence[int]:

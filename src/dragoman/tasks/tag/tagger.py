@@ -14,7 +14,7 @@ probabilities are the same bit for bit for any batch size and any order.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from math import prod
 from typing import overload
 
@@ -22,13 +22,15 @@ import torch
 from torch import Tensor
 
 from dragoman.data.tagged import OUTSIDE, find_spans, join_words
+from dragoman.decode import Course, Request
 from dragoman.errors import InputError
 from dragoman.models.bio import best_tags
 from dragoman.models.defaults import Words
 from dragoman.models.heads import TaggingHead
 from dragoman.plain import Plain
-from dragoman.tasks.encoders import EncoderReader
-from dragoman.tasks.lines import as_texts, encode_each, is_blank, windows
+from dragoman.tasks.answering import in_windows
+from dragoman.tasks.encoders import EncoderReader, Row, read
+from dragoman.tasks.lines import as_texts, encode_each, is_blank
 
 GAPS: Mapping[Words, str] = {"spaced": " ", "characters": ""}
 """What joins words to a text."""
@@ -99,7 +101,11 @@ class Tagging(Plain):
     limit), "split" (a long text was read in parts)."""
 
 
-class Tagger(EncoderReader):
+Chosen = list[tuple[int, float]]
+"""The number and the probability of the tag of each word."""
+
+
+class Tagger(EncoderReader[Tagging, Chosen]):
     """Texts, or words, to tags: an encoder with a head of tags, and its tokenizer."""
 
     head = TaggingHead
@@ -119,30 +125,20 @@ class Tagger(EncoderReader):
 
         `max_batch_tokens`, padding included, is a matter of memory and speed alone.
         """
-        texts = as_texts(text)
-        words = [[] if is_blank(one) else split_words(one, self.reading.words) for one in texts]
-        found = self._tag(texts, words, max_batch_tokens)
+        found = [*self.submit(as_texts(text), max_batch_tokens).in_order()]
         return found[0] if isinstance(text, str) else found
 
     def tag_words(
         self, sentences: Iterable[Sequence[str]], *, max_batch_tokens: int = 8192
     ) -> list[Tagging]:
         """Tag words that are parted already. Raises InputError where one is empty."""
-        texts, words_of = list[str](), list[list[Word]]()
-        for number, words in enumerate(sentences, start=1):
-            if not all(word.strip() for word in words):
-                raise InputError(f"Sentence {number} has an empty word.")
-            text, places = join_words(words, GAPS[self.reading.words])
-            texts.append(text)
-            words_of.append([Word(text[start:end], start, end) for start, end in places])
-        return self._tag(texts, words_of, max_batch_tokens)
+        return [*self._submit_words(sentences, max_batch_tokens).in_order()]
 
     def stream(
         self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
     ) -> Iterator[Tagging]:
         """Tag without end: lines are taken in windows, so memory is bounded."""
-        for taken in windows(lines, window):
-            yield from self.tag(taken, max_batch_tokens=max_batch_tokens)
+        yield from in_windows(lines, lambda taken: self.submit(taken, max_batch_tokens), window)
 
     def stream_words(
         self,
@@ -152,54 +148,71 @@ class Tagger(EncoderReader):
         window: int = 4096,
     ) -> Iterator[Tagging]:
         """The same for words that are parted already."""
-        for taken in windows(sentences, window):
-            yield from self.tag_words(taken, max_batch_tokens=max_batch_tokens)
+        yield from in_windows(
+            sentences, lambda taken: self._submit_words(taken, max_batch_tokens), window
+        )
 
     # ------------------------------------------------------------ words to tags
 
-    def _tag(
-        self, texts: list[str], words_of: list[list[Word]], max_batch_tokens: int
-    ) -> list[Tagging]:
+    def courses(self, texts: Sequence[str], options: int) -> list[Course[Row, Chosen, Tagging]]:
+        """How the words of each text are tagged, in batches of so many tokens at most."""
+        words = [[] if is_blank(one) else split_words(one, self.reading.words) for one in texts]
+        return self._courses(texts, words, options)
+
+    def _submit_words(
+        self, sentences: Iterable[Sequence[str]], max_batch_tokens: int
+    ) -> Request[Tagging]:
+        texts, words_of = list[str](), list[list[Word]]()
+        for number, words in enumerate(sentences, start=1):
+            if not all(word.strip() for word in words):
+                raise InputError(f"Sentence {number} has an empty word.")
+            text, places = join_words(words, GAPS[self.reading.words])
+            texts.append(text)
+            words_of.append([Word(text[start:end], start, end) for start, end in places])
+        return self.scheduler.submit(self._courses(texts, words_of, max_batch_tokens))
+
+    def _courses(
+        self, texts: Sequence[str], words_of: list[list[Word]], budget: int
+    ) -> list[Course[Row, Chosen, Tagging]]:
         places = [[(word.start, word.end) for word in words] for words in words_of]
-        read = encode_each(
+        encoded = encode_each(
             lambda some: self.tokenizer.encode_words([t for t, _ in some], [at for _, at in some]),
             list(zip(texts, places, strict=True)),
         )
-        parts_of = [_parts(*own, self.reading.max_tokens) if own else [] for own in read]
-        parts = list(chain(*parts_of))
+        columns = zip(texts, words_of, encoded, strict=True)
+        return [self._course(*column, budget) for column in columns]
 
-        def answer(logits_BLC: Tensor, batch: list[int]) -> list[list[tuple[int, float]]]:
-            return self._choose(logits_BLC, [parts[index].tagged for index in batch])
+    def _course(
+        self,
+        text: str,
+        words: list[Word],
+        encoded: tuple[list[int], list[int | None]] | None,
+        budget: int,
+    ) -> Course[Row, Chosen, Tagging]:
+        """Tag the words of a text, given its ids and where in them each word begins."""
+        rows = _rows(*encoded, self.reading.max_tokens) if encoded else []
+        found = yield read(rows, budget)
+        ids, starts = encoded or ([], [None] * len(words))
+        tagged = tuple(self._tagged(words, starts, chain.from_iterable(found)))
+        flags = {
+            "empty": not rows and encoded is not None,
+            "unreadable": encoded is None,
+            "max_length": sum(len(row.ids) for row in rows) < len(ids) and bool(rows),
+            "split": len(rows) > 1,
+        }
+        return Tagging(
+            text=text,
+            words=tagged,
+            spans=tuple(_spans(text, tagged)),
+            flags=tuple(flag for flag, holds in flags.items() if holds),
+        )
 
-        found = iter(self._read([part.ids for part in parts], answer, max_batch_tokens))
-        results = []
-        for text, words, whole, own in zip(texts, words_of, read, parts_of, strict=True):
-            ids, starts = whole or ([], [None] * len(words))
-            chosen = chain.from_iterable(islice(found, len(own)))
-            tagged = tuple(self._tagged(words, starts, chosen))
-            flags = {
-                "empty": not own and whole is not None,
-                "unreadable": whole is None,
-                "max_length": sum(len(part.ids) for part in own) < len(ids) and bool(own),
-                "split": len(own) > 1,
-            }
-            results.append(
-                Tagging(
-                    text=text,
-                    words=tagged,
-                    spans=tuple(_spans(text, tagged)),
-                    flags=tuple(flag for flag, holds in flags.items() if holds),
-                )
-            )
-        return results
-
-    def _choose(
-        self, logits_BLC: Tensor, tagged_of: list[list[int]]
-    ) -> list[list[tuple[int, float]]]:
-        """The label at each tagged piece of each part, and its probability."""
-        tagged_BL = torch.zeros(logits_BLC.shape[:2], dtype=torch.bool)
-        for row, tagged in enumerate(tagged_of):
-            tagged_BL[row, [place + 1 for place in tagged]] = True  # after bos
+    def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> list[Chosen]:
+        """The tag at each word of each row, and its probability."""
+        logits_BLC: Tensor = self._model(ids_BL).float()
+        tagged_BL = torch.zeros(ids_BL.shape, dtype=torch.bool)
+        for number, row in enumerate(rows):
+            tagged_BL[number, [place + 1 for place in row.words]] = True  # after bos
         tagged_BL = tagged_BL.to(logits_BLC.device)
         chosen_BL = best_tags(logits_BLC, tagged_BL, self.labels)
         given_BL = logits_BLC.softmax(-1).gather(-1, chosen_BL[..., None])[..., 0]
@@ -226,28 +239,19 @@ class Tagger(EncoderReader):
             yield TaggedWord(word.text, word.start, word.end, tag, probability)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A stretch of a text that the model reads at once."""
-
-    ids: list[int]
-    tagged: list[int]
-    """Where in `ids` words begin."""
-
-
-def _parts(ids: list[int], starts: list[int | None], limit: int) -> list[_Part]:
+def _rows(ids: list[int], starts: list[int | None], limit: int) -> list[Row]:
     """Part a text between words; what is longer than `limit` from word to word is cut."""
     begins = sorted({start for start in starts if start is not None})
-    parts: list[_Part] = []
+    rows: list[Row] = []
     bounds = [*begins, len(ids)] if begins[:1] == [0] else [0, *begins, len(ids)]
     for start, end in pairwise(bounds if begins else ()):
         kept = ids[start : min(end, start + limit)]
-        if not parts or len(parts[-1].ids) + len(kept) > limit:
-            parts.append(_Part([], []))
+        if not rows or len(rows[-1].ids) + len(kept) > limit:
+            rows.append(Row([]))
         if start >= begins[0]:
-            parts[-1].tagged.append(len(parts[-1].ids))
-        parts[-1].ids.extend(kept)
-    return parts
+            rows[-1].words.append(len(rows[-1].ids))
+        rows[-1].ids.extend(kept)
+    return rows
 
 
 def _spans(text: str, words: Sequence[TaggedWord]) -> Iterator[TaggedSpan]:

@@ -20,6 +20,7 @@ from dragoman.decode import (
     ForcedEnd,
     ForcedPrefix,
     Hypothesis,
+    Items,
     Limits,
     MinimumLength,
     Model,
@@ -28,12 +29,14 @@ from dragoman.decode import (
     Prefixes,
     Processor,
     RepetitionPenalty,
+    Scheduler,
     Strategy,
     force,
     mean_log_probs,
     relative_lengths,
     search,
 )
+from dragoman.decode.scheduler import Withdrawn
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
@@ -119,6 +122,8 @@ class IdTranslator:
         self._planners = [Planner(model, precision) for model in self.models]
         self._forbid = Forbid(specials.forbidden)
         self.shortlist = shortlist
+        self.scheduler = Scheduler(self._run)
+        """Computes what `searched` and `forced` ask for."""
 
     @property
     def device(self) -> torch.device:
@@ -139,14 +144,33 @@ class IdTranslator:
         return min((places for places in bounds if places is not None), default=None)
 
     def inference(self) -> AbstractContextManager[torch.device]:
-        """What every method here must run in; entered once for many calls."""
+        """What `search`, `force` and `attention` must run in."""
         return inference(self._model, self.precision)
+
+    def searched(self, sources: Sequence[Source], options: Decoding) -> Items[Source]:
+        """What a course yields to be sent the n best of each source."""
+        costs = [len(source) * options.beam_size for source in sources]
+        return Items(values=sources, costs=costs, budget=options.max_batch_tokens, how=options)
+
+    def forced(self, pair: tuple[Ids, Ids], options: Decoding) -> Items[tuple[Ids, Ids]]:
+        """The same for the log-probability of a pair, its score, and those of its tokens."""
+        cost, budget = sum(map(len, pair)), max(1, options.max_batch_tokens // 2)
+        return Items(values=[pair], costs=[cost], budget=budget, how=options.length_penalty)
+
+    def _run(self, how: Decoding | float, items: list[Any], withdrawn: Withdrawn) -> list[Any]:
+        with self.inference():
+            if isinstance(how, Decoding):
+                return self.search(items, how, withdrawn=withdrawn)
+            found = self.force(items, how)
+        columns = found.log_prob_B, found.score_B, found.token_log_probs_BT
+        return [*zip(*(column.tolist() for column in columns), strict=True)]
 
     def search(
         self,
         sources: Sequence[Source],
         options: Decoding,
         strategy: Strategy | None = None,
+        withdrawn: Withdrawn | None = None,
     ) -> list[list[Hypothesis]]:
         """The n best of each source, in order; chosen by `strategy` in place of the options'."""
         lengths_B = torch.tensor([len(source) for source in sources])
@@ -173,6 +197,7 @@ class IdTranslator:
             strategy,
             processors=self._processors(sources, options, lists, strategy, limits),
             limits=limits,
+            withdrawn=withdrawn,
         )
         if self.specials.forced_end:
             found = [

@@ -1,22 +1,27 @@
 """Degenerate translations tried again: the rungs of a ladder, each for what is still degenerate.
 
-A translation is degenerate that loops, reaches the length limit or is empty (`quality`). All that
-were searched together are retried together, in batches as in the search, so that a retry
-depends on its own source alone too. Where none is degenerate, nothing is computed.
+A translation is degenerate that loops, reaches the length limit or is empty (`quality`). A retry
+is searched in batches as the first search is, so that it depends on its own source alone too.
+Where none is degenerate, nothing is computed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
+from typing import TypeVar
 
-from dragoman.decode import Hypothesis
+from dragoman.decode import Hypothesis, Items
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.lines import to_chunks
 from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.quality import LONG_ENOUGH, is_degenerate, quality_flags, severity
 from dragoman.text.tokenizer import Tokenizer
 
-Search = Callable[[Sequence[Source], Decoding], list[list[Hypothesis]]]
+Answer = TypeVar("Answer")
+Searching = Generator[Items[Source], list[list[Hypothesis]], Answer]
+"""A part of a course that asks for searches."""
+Search = Callable[[Sequence[Source], Decoding], Searching[list[list[Hypothesis]]]]
+"""Finds the n best of each source."""
 
 BLOCKED = 3
 """Length of the n-grams that a retry does not repeat."""
@@ -42,7 +47,7 @@ def search_and_retry(
     options: Decoding,
     src_tokenizer: Tokenizer,
     tgt_tokenizer: Tokenizer,
-) -> list[Found]:
+) -> Searching[list[Found]]:
     """Search, and search again what is degenerate: one result for each source, in order.
 
     The ladder: blocked n-grams; a wider beam as well, unless translations are sampled; blocked
@@ -50,7 +55,7 @@ def search_and_retry(
     degenerate is taken; if there is none, the one with the least `severity`, of equal ones the
     earliest: the plain search's, unless a retry is better.
     """
-    n_bests = search(sources, options)
+    n_bests = yield from search(sources, options)
     found = [Found((src,), (best,)) for src, best in zip(sources, n_bests, strict=True)]
     if not options.retry:
         return found
@@ -61,12 +66,13 @@ def search_and_retry(
             break
         parts_of = {n: _cut(sources[n], src_tokenizer) if cut else [sources[n]] for n in failed}
         parts_of = {n: parts for n, parts in parts_of.items() if len(parts) > cut}
-        tried = iter(search([src for parts in parts_of.values() for src in parts], chosen))
+        again = yield from search([src for parts in parts_of.values() for src in parts], chosen)
+        tried = iter(again)
         for n, parts in parts_of.items():
-            again = Found(tuple(parts), tuple(next(tried) for _ in parts), retried=True)
-            flags = _flags(again, tgt_tokenizer)
+            other = Found(tuple(parts), tuple(next(tried) for _ in parts), retried=True)
+            flags = _flags(other, tgt_tokenizer)
             if severity(flags) < severity(flags_of[n]):
-                found[n], flags_of[n] = again, flags
+                found[n], flags_of[n] = other, flags
     return found
 
 

@@ -15,15 +15,16 @@ from copy import copy
 from dataclasses import replace
 from functools import cache, partial
 from itertools import chain, islice, pairwise
-from typing import Self, overload
+from typing import Any, Self, overload
 
-from dragoman.decode import Hypothesis, Strategy, run_in_batches, schedule
+from dragoman.decode import Course, Hypothesis, Request, Scheduler, Strategy
 from dragoman.decode.shortlist import Shortlist
 from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.nn import Arithmetic
-from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
+from dragoman.tasks.answering import Answering, in_windows
+from dragoman.tasks.folders import Folder, check_vocabulary
 from dragoman.tasks.lines import (
     Part,
     as_texts,
@@ -33,7 +34,6 @@ from dragoman.tasks.lines import (
     joined,
     to_parts,
     trimmed,
-    windows,
 )
 from dragoman.tasks.options import check_sampling, for_ids
 from dragoman.tasks.results import Alignment, Scored, Translation, score_each
@@ -41,7 +41,7 @@ from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
 from dragoman.tasks.translate.preserved import PRESERVED, differences
 from dragoman.tasks.translate.published import Published
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags
-from dragoman.tasks.translate.retries import Found, search_and_retry
+from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
 from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
@@ -50,7 +50,7 @@ LONGEST_PAIR = 8192
 """Tokens of a pair beyond which scoring, which cannot split, would need too much memory."""
 
 
-class Translator(Loadable):
+class Translator(Answering[Decoding, Translation]):
     """A model and its tokenizers: text to text.
 
     The model may be in training, in another thread too (its mode never changes), and on any device.
@@ -104,6 +104,11 @@ class Translator(Loadable):
             shortlist=cache(partial(load_shortlist, folder.path, tokenizers)),
             published=Published.of(folder.config, folder.src_tokenizer, alone=folder.as_published),
         )
+
+    @property
+    def scheduler(self) -> Scheduler[Any, Any]:
+        """What computes the translations of all callers."""
+        return self._ids.scheduler
 
     @property
     def specials(self) -> Specials:
@@ -203,7 +208,8 @@ class Translator(Loadable):
         given |= {"max_batch_tokens": max_batch_tokens}
         chosen = merged(Decoding.of(given), options or Decoding(), self.options)
         begun = None if prefix is None else as_texts(prefix)
-        found = self._translate(as_texts(text), chosen, begun)
+        request = self.scheduler.submit(self.courses(as_texts(text), chosen, begun))
+        found = [*request.in_order()]
         return found[0] if isinstance(text, str) else found
 
     def stream(
@@ -221,9 +227,12 @@ class Translator(Loadable):
         """
         chosen = merged(options or Decoding(), self.options)
         begun = None if prefixes is None else iter(prefixes)
-        for taken in windows(lines, window):
+
+        def submit(taken: list[str]) -> Request[Translation]:
             some = None if begun is None else list(islice(begun, len(taken)))
-            yield from self._translate(taken, chosen, some)
+            return self.scheduler.submit(self.courses(taken, chosen, some))
+
+        yield from in_windows(lines, submit, window)
         if begun is not None and next(begun, None) is not None:
             raise InputError("There are more prefixes than lines; give one for each line.")
 
@@ -252,12 +261,7 @@ class Translator(Loadable):
                     f"Pair {number} has {length} tokens and at most {LONGEST_PAIR} can be scored "
                     "at once; cut it into sentences."
                 )
-        scored: dict[int, Scored] = {}
-        with self._ids.inference():
-            for batch in schedule(lengths, max(1, self.options.max_batch_tokens // 2)):
-                found = self._force([pairs[index] for index in batch])
-                scored |= zip(batch, found, strict=True)
-        return [scored[index] for index in range(len(pairs))]
+        return [*self.scheduler.submit([self._score(*pair) for pair in pairs]).in_order()]
 
     def watch(self, src: Ids, options: Decoding, strategy: Strategy) -> list[Hypothesis]:
         """The n best of a source of ids by a strategy that wraps `strategy_of(options)`."""
@@ -267,42 +271,39 @@ class Translator(Loadable):
 
     # ------------------------------------------------------------ from ids to results
 
-    def _translate(
-        self, lines: list[str], options: Decoding, prefixes: list[str] | None = None
-    ) -> list[Translation]:
+    def courses(
+        self, texts: Sequence[str], options: Decoding, prefixes: list[str] | None = None
+    ) -> list[Course[Source, list[Hypothesis], Translation]]:
+        """How each line is translated, given all options; `prefixes` as `translate` has them."""
         check_sampling(options)
         if self._published is not None:
             self._published.check_chosen()
-        src, tgt = self.src_tokenizer, self.tgt_tokenizer
         limit = self._ids.longest_source(options.max_src_tokens)
-        parts_of = to_parts(lines, src, limit, split=options.split_sentences is not False)
-        sources = []
-        begun = encode_prefixes(prefixes, len(lines), tgt, self._ids.longest_target)
-        for parts, prefix in zip(parts_of, begun, strict=True):
-            chunks = [chunk for part in parts or () for chunk in part.chunks]
-            sources += [
-                Source(ids, () if n else prefix, text=text) for n, (text, ids) in enumerate(chunks)
-            ]
+        split = options.split_sentences is not False
+        parts_of = to_parts(texts, self.src_tokenizer, limit, split=split)
+        begun = encode_prefixes(prefixes, len(texts), self.tgt_tokenizer, self._ids.longest_target)
         options = for_ids(options, self.tgt_tokenizer)
-        with self._ids.inference():
-            found = search_and_retry(self._search, sources, options, src, tgt)
-        in_order = iter(found)
-        return [
-            self._result(line, parts, in_order) for line, parts in zip(lines, parts_of, strict=True)
-        ]
+        columns = zip(texts, parts_of, begun, strict=True)
+        return [self._course(line, parts, prefix, options) for line, parts, prefix in columns]
 
-    def _search(self, sources: Sequence[Source], options: Decoding) -> list[list[Hypothesis]]:
+    def _course(
+        self, line: str, parts: list[Part] | None, prefix: Ids, options: Decoding
+    ) -> Searching[Translation]:
+        """Search, and retry, the chunks of a line, and put them together."""
+        chunks = [chunk for part in parts or () for chunk in part.chunks]
+        sources = [
+            Source(ids, () if n else prefix, text=text) for n, (text, ids) in enumerate(chunks)
+        ]
+        src, tgt = self.src_tokenizer, self.tgt_tokenizer
+        found = yield from search_and_retry(self._search, sources, options, src, tgt)
+        return self._result(line, parts, found)
+
+    def _search(
+        self, sources: Sequence[Source], options: Decoding
+    ) -> Searching[list[list[Hypothesis]]]:
         """The n best of each source: of the beam or the samples, by score or by least risk."""
         drawn = [replace(src, draw=n) for src in sources for n in range(options.draws)]
-        found = dict(
-            run_in_batches(
-                drawn,
-                lambda batch: self._ids.search(batch, options),
-                max_batch_tokens=options.max_batch_tokens,
-                beam_size=options.beam_size,
-            )
-        )
-        in_order = (found[index] for index in range(len(drawn)))
+        in_order = iter((yield self._ids.searched(drawn, options)))
         found_of = [chain(*islice(in_order, options.draws)) for _ in sources]
         n_bests = [sorted(every, key=lambda one: one.score, reverse=True) for every in found_of]
         if options.mbr:
@@ -315,15 +316,14 @@ class Translator(Loadable):
             ]
         return n_bests
 
-    def _result(self, line: str, parts: list[Part] | None, rest: Iterator[Found]) -> Translation:
-        """A line's translation from the first of `rest`, one for each chunk of its parts.
+    def _result(self, line: str, parts: list[Part] | None, found: list[Found]) -> Translation:
+        """A line's translation from what was found for each chunk of its parts.
 
         The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
         has fewer). Their scores and log-probabilities are summed.
         """
         if not parts:
             return Translation(text="", flags=("unreadable" if parts is None else "empty",))
-        found = list(islice(rest, sum(len(part.chunks) for part in parts)))
         count = max(len(best) for each in found for best in each.n_best)
         others = tuple(self._nth(n, line, parts, found) for n in range(1, count))
         return self._nth(0, line, parts, found, others)
@@ -378,19 +378,15 @@ class Translator(Loadable):
             weights_TS=weights_TS,
         )
 
-    def _force(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
-        forced = self._ids.force(pairs, self.options.length_penalty)
-        found = (forced.log_prob_B, forced.score_B, forced.token_log_probs_BT)
-        columns = zip(pairs, *(each.tolist() for each in found), strict=True)
-        return [
-            Scored(
-                log_prob=log_prob,
-                score=score,
-                tokens=tuple(self.tgt_tokenizer.tokens([*tgt, self.tgt_tokenizer.eos_id])),
-                token_log_probs=tuple(token_log_probs[: len(tgt) + 1]),
-            )
-            for (_, tgt), log_prob, score, token_log_probs in columns
-        ]
+    def _score(self, src: Ids, tgt: Ids) -> Course[Any, Any, Scored]:
+        """Let the model read a pair."""
+        ((log_prob, score, token_log_probs),) = yield self._ids.forced((src, tgt), self.options)
+        return Scored(
+            log_prob=log_prob,
+            score=score,
+            tokens=tuple(self.tgt_tokenizer.tokens([*tgt, self.tgt_tokenizer.eos_id])),
+            token_log_probs=tuple(token_log_probs[: len(tgt) + 1]),
+        )
 
 
 def _hashes(translator: Translator) -> tuple[str, str]:

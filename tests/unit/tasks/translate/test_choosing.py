@@ -78,11 +78,14 @@ def test_what_was_found_is_found_again_from_its_beginning(translator: Translator
     """Greedy search with the beginning of its own result goes on to the same end."""
     options = replace(translator.options, beam_size=1, retry=False)
     source = Source(translator.src_tokenizer.encode("the cat sees a dog"))
-    free = translator._search([source], options)[0][0]
+    ids = translator._ids
+    with ids.inference():
+        free = ids.search([source], options)[0][0]
     assert len(free.ids) > 1
     for length in range(1, len(free.ids)):
         begun = replace(source, prefix=free.ids[:length])
-        found = translator._search([begun], options)[0][0]
+        with ids.inference():
+            found = ids.search([begun], options)[0][0]
         assert found.ids == free.ids
         assert found.log_prob == pytest.approx(sum(free.token_log_probs[length:]), abs=1e-4)
 

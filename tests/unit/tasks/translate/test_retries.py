@@ -21,7 +21,7 @@ from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.quality import SEVERITIES, severity
-from dragoman.tasks.translate.retries import Found, search_and_retry
+from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
 from dragoman.tasks.translate.translator import Translator
 
 TOKENIZER = make_tokenizer()
@@ -51,8 +51,11 @@ class Stub:
     answer: Callable[[str, Decoding], Hypothesis]
     asked: list[tuple[list[str], Decoding]] = field(default_factory=list)
 
-    def search(self, sources: Sequence[Source], options: Decoding) -> list[list[Hypothesis]]:
-        """The answers, one for each source."""
+    def search(
+        self, sources: Sequence[Source], options: Decoding
+    ) -> Searching[list[list[Hypothesis]]]:
+        """The answers, one for each source, without a scheduler."""
+        yield from ()
         texts = [TOKENIZER.decode(src.ids) for src in sources]
         self.asked.append((texts, options))
         return [[self.answer(text, options)] for text in texts]
@@ -61,7 +64,11 @@ class Stub:
         """What the ladder makes of it."""
         sources = [Source(TOKENIZER.encode(text), text=text) for text in texts]
         options = options or translating()
-        return search_and_retry(self.search, sources, options, TOKENIZER, TOKENIZER)
+        course = search_and_retry(self.search, sources, options, TOKENIZER, TOKENIZER)
+        with pytest.raises(StopIteration) as end:
+            next(course)
+        found: list[Found] = end.value.value
+        return found
 
 
 def test_nothing_is_searched_again_without_need() -> None:

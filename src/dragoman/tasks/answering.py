@@ -1,0 +1,42 @@
+"""What `dragoman.load` returns, whatever its task: texts in, answers out, by one scheduler."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from dragoman.decode import Course, Request, Scheduler
+from dragoman.tasks.folders import Loadable
+from dragoman.tasks.lines import windows
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+Options = TypeVar("Options")
+
+
+class Answering(Loadable, Generic[Options, Answer]):
+    """An object that answers texts.
+
+    Threads may share it: what they ask for at the same time is computed in the same batches, and an
+    answer does not depend on the texts beside its own.
+    """
+
+    @property
+    @abstractmethod
+    def scheduler(self) -> Scheduler[Any, Any]:
+        """What computes the answers of all callers."""
+
+    @abstractmethod
+    def courses(self, texts: Sequence[str], options: Options) -> Sequence[Course[Any, Any, Answer]]:
+        """How each of the texts is answered. Raises InputError for options that do not fit."""
+
+    def submit(self, texts: Sequence[str], options: Options) -> Request[Answer]:
+        """Ask for the answers to texts: they come as they are finished, and can be withdrawn."""
+        return self.scheduler.submit(self.courses(texts, options))
+
+
+def in_windows(
+    items: Iterable[Item], submit: Callable[[list[Item]], Request[Answer]], window: int
+) -> Iterator[Answer]:
+    """Yield the answers to items without end, in order; taken in windows, so memory is bounded."""
+    for taken in windows(items, window):
+        yield from submit(taken).in_order()

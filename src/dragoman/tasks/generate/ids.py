@@ -1,0 +1,187 @@
+"""The part of a generator that knows no text: from ids to ids, and to log-probabilities.
+
+Axes as in `dragoman.decode`: B prompts, S their length, T text, V vocabulary, N rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.decode import (
+    Forbid,
+    Hypothesis,
+    Items,
+    Limits,
+    MinimumLength,
+    Model,
+    NoRepeatedNgrams,
+    PowerBeam,
+    Prefixes,
+    Processor,
+    RepetitionPenalty,
+    Rolling,
+    Scheduler,
+    SearchStep,
+    Strategy,
+    score_pairs,
+    search_steps,
+)
+from dragoman.decode.scheduler import Withdrawn
+from dragoman.decoding import Decoding
+from dragoman.models import DecoderOnly
+from dragoman.models.plan import Planner
+from dragoman.nn import Arithmetic, evaluation_view, inference
+from dragoman.tasks.generate.prompts import Ends, StopAt
+from dragoman.tasks.options import extra_processors, strategy_of
+from dragoman.text.tokenizer import Tokenizer
+
+Prompt = tuple[int, list[int]]
+"""The number of a prompt, by which it is sampled, and its ids."""
+
+NOTHING = Hypothesis(ids=(), score=0.0, log_prob=0.0, token_log_probs=(), stopped="length")
+"""What is found for a prompt that was withdrawn."""
+
+
+class IdGenerator:
+    """Search and forced decoding on ids, in evaluation mode and without gradients.
+
+    The model that is given keeps its own mode and hooks, so threads may share it, and one of them
+    may train it.
+    """
+
+    def __init__(
+        self,
+        model: DecoderOnly,
+        tokenizer: Tokenizer,
+        ends: Sequence[int],
+        never: Sequence[int],
+        precision: Arithmetic,
+        context: int | None,
+    ) -> None:
+        """A text ends with any of `ends` and never has any of `never`.
+
+        `context` is how many tokens the model sees at once where the options of a call do not say.
+        """
+        self._model = evaluation_view(model)
+        self._planner = Planner(self._model, precision)
+        self._precision: Arithmetic = precision
+        self._tokenizer = tokenizer
+        self._ends = tuple(ends)
+        self._eos_id = min(ends, key=lambda end: end != tokenizer.eos_id)
+        self._forbid = Forbid(tuple(never))
+        self._bound = context
+        self.scheduler = Scheduler(self._run)
+        """Computes what `continued` asks for."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self._model.output.weight.device
+
+    def context(self, options: Decoding) -> int | None:
+        """How many tokens the model sees at once; None where nothing bounds them."""
+        places = self._model.embedding.num_positions
+        bounds = [bound for bound in (options.context or self._bound, places) if bound]
+        return min(bounds, default=None)
+
+    def inference(self) -> AbstractContextManager[torch.device]:
+        """What `steps` and `force` must run in."""
+        return inference(self._model, self._precision)
+
+    def continued(self, prompt: Prompt, options: Decoding, *, begins_text: bool) -> Items[Prompt]:
+        """What a course yields to be sent the best continuation of a prompt.
+
+        Prompts of equal length share a batch, so there is no padding.
+        """
+        length = len(prompt[1])
+        return Items(
+            values=[prompt],
+            costs=[(length + options.new_tokens(length)) * options.beam_size],
+            budget=options.max_batch_tokens,
+            how=(options, length, begins_text),
+        )
+
+    def _run(
+        self, how: tuple[Decoding, int, bool], prompts: list[Prompt], withdrawn: Withdrawn
+    ) -> list[Hypothesis]:
+        options, _, begins_text = how
+        strategy = strategy_of(options, tuple(number for number, _ in prompts))
+        ids = [ids for _, ids in prompts]
+        best: dict[int, list[Hypothesis]] = {}
+        with self.inference():
+            for step in self.steps(
+                ids, strategy, options, begins_text=begins_text, withdrawn=withdrawn
+            ):
+                best |= step.finished
+        return [best[row][0] if best[row] else NOTHING for row in range(len(prompts))]
+
+    def force(self, prompt: Sequence[int], text: Sequence[int]) -> list[float]:
+        """The log-probability of each token of a text after a prompt, both at least one token."""
+        ids_BL = torch.tensor([[*prompt, *text]], device=self.device)
+        hidden_BLD = self._model.hidden(ids_BL[:, :-1])[:, len(prompt) - 1 :]
+        logits_NV = self._model.project(hidden_BLD)[0].float()
+        targets_BT = ids_BL[:, len(prompt) :]
+        allowed_NV = self._forbid(logits_NV, Prefixes(targets_BT.T, torch.arange(len(text))))
+        pad_id = self._tokenizer.pad_id
+        found: list[float] = score_pairs(allowed_NV[None], targets_BT, pad_id)[0].tolist()
+        return found
+
+    def steps(
+        self,
+        prompts: Sequence[Sequence[int]],
+        strategy: Strategy,
+        options: Decoding,
+        *,
+        begins_text: bool,
+        withdrawn: Withdrawn | None = None,
+    ) -> Iterator[SearchStep]:
+        """Search from prompts of equal length."""
+        prompts_BS = torch.tensor(prompts, device=self.device)
+        if isinstance(strategy, PowerBeam):
+            strategy = replace(strategy, ends=self._ends)
+        context = self.context(options)
+        planned: Model[Any] = self._planner(strategy.beam_size)
+        model = planned if context is None else Rolling(planned, context)
+        limits = Limits(
+            bos_id=self._tokenizer.bos_id,
+            eos_id=self._eos_id,
+            max_B=torch.full_like(prompts_BS[:, 0], options.new_tokens(prompts_BS.shape[1])),
+            first_B=prompts_BS[:, -1],
+        )
+        return search_steps(
+            model,
+            prompts_BS,
+            strategy,
+            processors=self._processors(prompts_BS, options, strategy, begins_text=begins_text),
+            limits=limits,
+            withdrawn=withdrawn,
+        )
+
+    def _processors(
+        self,
+        prompts_BS: Tensor,
+        options: Decoding,
+        strategy: Strategy,
+        *,
+        begins_text: bool,
+    ) -> list[Processor]:
+        processors: list[Processor] = [self._forbid, *extra_processors(options, self._tokenizer)]
+        beam = strategy if isinstance(strategy, PowerBeam) else None  # knows several ends itself
+        if options.repetition_penalty != 1.0:
+            processors.append(RepetitionPenalty(options.repetition_penalty, prompts_BS))
+        if options.no_repeat_ngrams:
+            processors.append(NoRepeatedNgrams(options.no_repeat_ngrams, prompts_BS))
+        if len(self._ends) > 1 and beam is None:
+            processors.append(Ends(self._ends, self._eos_id, summed=options.temperature > 0))
+        if options.min_length:
+            min_B = torch.full_like(prompts_BS[:, 0], options.min_length)
+            processors += [MinimumLength(min_B, id_) for id_ in self._ends]
+        if options.stop:
+            processors.append(
+                StopAt(self._tokenizer, self._eos_id, options.stop, begins_text=begins_text)
+            )
+        return beam.around(processors) if beam else processors
