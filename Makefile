@@ -38,7 +38,7 @@ help: ## list the targets
 
 install: $(STAMP) ## make .venv with the package (editable) and its tools, versions as in constraints.txt
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt hatch_build.py src/dragoman/nn/cpu/native.c
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,plot]'
 	@touch $@
@@ -91,7 +91,7 @@ format: $(STAMP) ## rewrite the sources as the formatter and the linter want the
 bench: $(STAMP) ## run the benchmarks
 	$(BIN)/python -m benchmarks
 
-$(PEERS)/.installed: pyproject.toml constraints.txt
+$(PEERS)/.installed: pyproject.toml constraints.txt hatch_build.py src/dragoman/nn/cpu/native.c
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[export]'
 	@touch $@

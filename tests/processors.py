@@ -16,7 +16,7 @@ needs_independent_rows = pytest.mark.skipif(
 """For laws that hold to the last bit only where a row of a product has no neighbours."""
 
 
-needs_compiler = pytest.mark.skipif(native.native() is None, reason="no C compiler here")
+needs_compiler = pytest.mark.skipif(native.native() is None, reason="nothing was compiled here")
 COMPILED = [
     pytest.param(True, marks=needs_compiler, id="compiled"),
     pytest.param(False, id="plain"),
@@ -25,7 +25,7 @@ COMPILED = [
 
 @contextmanager
 def without_compiler() -> Iterator[None]:
-    """Inside, nothing is compiled, as on a computer without a C compiler."""
+    """Inside, nothing is compiled, as where dragoman was installed without a C compiler."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "_loaded", lambda: None)
         yield

@@ -13,17 +13,19 @@ from threading import Timer
 
 import pytest
 
+from dragoman.nn.cpu import native
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "dragoman"
 HAS_CLI = (PACKAGE / "cli" / "main.py").is_file()
 
 
-def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command away from the repository; what it prints is kept for the message."""
     return subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env=clean_environment(),
+        env=clean_environment() | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -36,15 +38,19 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built wheel."""
-    out = tmp_path_factory.mktemp("dist")
+def build_wheel(out: Path, **environment: str) -> Path:
+    """Build the wheel in a folder."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out)]
-    done = run(*build, str(ROOT), cwd=out)
+    done = run(*build, str(ROOT), cwd=out, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = out.glob("*.whl")
     return built
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built wheel."""
+    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +84,18 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert "dragoman/py.typed" in names
     assert {name for name in names if ".dist-info/" not in name} == ours
     assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")] != []
+
+
+def test_the_wheel_holds_what_was_compiled(wheel: Path, tmp_path: Path) -> None:
+    """A library for each level of processors; without a compiler a wheel for any platform."""
+    names = zipfile.ZipFile(wheel).namelist()
+    found = {name.split("native.")[1].split(".")[0] for name in names if name.endswith(".so")}
+    if native.native() is not None:
+        assert native.level() in found <= native.LEVELS.keys()
+        assert "-py3-none-linux_" in wheel.name
+    without = build_wheel(tmp_path, CC="no-such-compiler")
+    assert without.name.endswith("-py3-none-any.whl")
+    assert not [name for name in zipfile.ZipFile(without).namelist() if name.endswith(".so")]
 
 
 def test_the_installed_package_comes_from_the_wheel(installed: Path, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ VERBS = (
 )
 
 MACHINE = {
+    "compiled": "compiled loops",
     "cpu_bf16": "fast bf16",
     "independent_rows_fp32": "independent rows in fp32",
     "independent_rows_bf16": "independent rows in bf16",
@@ -129,6 +130,7 @@ def _machine() -> dict[str, object]:
     """The properties on which speed and the exact results depend."""
     import torch
 
+    from dragoman.nn.cpu import native
     from dragoman.nn.cpu.products import has_bf16_units, rows_are_independent
 
     gpu = torch.cuda.is_available()
@@ -137,6 +139,7 @@ def _machine() -> dict[str, object]:
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if gpu else "cpu",
         "threads": torch.get_num_threads(),
+        "compiled": native.level() if native.native() else False,
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "cpu_bf16": has_bf16_units(),
         "independent_rows_fp32": rows_are_independent("fp32"),

@@ -1,13 +1,10 @@
 """What is compiled computes what PyTorch computes."""
 
 import os
-import shutil
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
 from copy import deepcopy
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -237,105 +234,80 @@ def test_broken_logits_stay_broken() -> None:
     assert LogSoftmax()(logits_NV).isnan().all(dim=1).tolist() == [False, True, True, True]
 
 
-@pytest.mark.parametrize("compiler", ["no-such-compiler", "false"])
-def test_without_a_compiler_it_is_said_why(monkeypatch: pytest.MonkeyPatch, compiler: str) -> None:
-    """One warning, both where there is no compiler and where it fails."""
-    monkeypatch.setenv("CC", compiler)
-    with pytest.warns(UserWarning, match="slower than they could be") as found:
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ("avx512_vnni", "x86-64-v4-vnni"),
+        ("avx512vl", "x86-64-v4"),
+        ("avx2", "x86-64-v3"),
+        ("sse4_2", None),
+        ("asimd", "aarch64"),
+    ],
+)
+def test_each_processor_gets_the_library_that_it_can_run(
+    monkeypatch: pytest.MonkeyPatch, features: str, expected: str | None
+) -> None:
+    """All that a level needs is there, or it is not taken."""
+    known = [name for name, needed in native.LEVELS.items() if features in needed]
+    needed = native.LEVELS[known[-1]] if known else {features}
+    monkeypatch.setattr(native, "_features", lambda: needed)
+    assert native.level() == expected
+    for missing in needed:
+        monkeypatch.setattr(native, "_features", lambda m=missing: needed - {m})
+        assert native.level() != expected or expected is None
+
+
+@needs_compiler
+@pytest.mark.parametrize("level", native.LEVELS)
+@torch.inference_mode()
+def test_every_library_computes_the_same(monkeypatch: pytest.MonkeyPatch, level: str) -> None:
+    """Those for simpler processors too; products of integers to the last bit."""
+    if not native.LEVELS[level] <= native._features():
+        pytest.skip("this processor cannot run it")
+    logits_NV, x_MI, linear = torch.randn(9, 300), numbers(4, 9, 70), Linear(70, 40)
+    expected = LogSoftmax()(logits_NV.clone()), QuantizedLinear(linear)(x_MI)
+    monkeypatch.setattr(native, "_features", lambda: native.LEVELS[level])
+    functions = native._loaded.__wrapped__()
+    assert functions is not None
+    monkeypatch.setattr(native, "_loaded", lambda: functions)
+    assert native.native() is functions
+    torch.testing.assert_close(LogSoftmax()(logits_NV.clone()), expected[0], rtol=1e-6, atol=2e-6)
+    if can_pack("int8"):
+        assert torch.equal(QuantizedLinear(linear)(x_MI), expected[1])
+
+
+def other_processor(patch: pytest.MonkeyPatch) -> None:
+    """One that nothing was compiled for."""
+    patch.setattr(native, "_features", lambda: frozenset({"sse2"}))
+
+
+def other_source(patch: pytest.MonkeyPatch) -> None:
+    """The source was changed after the installation."""
+    patch.setattr(native, "SOURCE", Path(__file__))
+
+
+def no_threads(patch: pytest.MonkeyPatch) -> None:
+    """There is no OpenMP library."""
+    patch.setattr(native, "_threads", lambda: None)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (other_processor, "processors like this one"),
+        (other_source, "install one, such as gcc, and then dragoman again"),
+        (no_threads, "without GNU OpenMP"),
+    ],
+)
+def test_without_what_is_compiled_it_is_said_why(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], None], reason: str
+) -> None:
+    """One warning, which says what to do where something can be done."""
+    change(monkeypatch)
+    with pytest.warns(UserWarning, match=f"slower than they could be.*{reason}") as found:
         assert native._loaded.__wrapped__() is None
     assert len(found) == 1
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A compiler that is quick: it writes what the real one once made."""
-    folder = tmp_path_factory.mktemp("compiler")
-    real = shutil.which(os.environ.get("CC", "cc"))
-    assert real is not None
-    made = native._compile(real, folder)
-    script = folder / "cc"
-    script.write_text(
-        "#!/bin/sh\n"
-        "[ $# -gt 1 ] || exit 0\n"  # --version
-        'while [ "$1" != -o ]; do shift; done\n'
-        f'cp {made} "$2"\n'
-    )
-    script.chmod(0o700)
-    return script
-
-
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiler: Path) -> Path:
-    """The file of the library in a cache folder of the test."""
-    monkeypatch.setenv("CC", str(compiler))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert native._loaded.__wrapped__() is not None
-    (file,) = (tmp_path / "dragoman").iterdir()
-    return file
-
-
-@needs_compiler
-def test_what_was_compiled_is_kept(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the user may write it; its name has its hash; a folder that is a file is none."""
-    assert kept.stem.endswith(f"-{sha256(kept.read_bytes()).hexdigest()}")
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (kept.parent, kept)] == [0o700, 0o600]
-    before = kept.stat().st_mtime_ns
-    assert native._loaded.__wrapped__() is not None
-    assert kept.stat().st_mtime_ns == before
-    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
-    with pytest.warns(UserWarning, match=rf"Not a directory: .*{kept.name}/dragoman"):
-        assert native._loaded.__wrapped__() is None
-
-
-def cut_short(file: Path) -> None:
-    """Keep the first half."""
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-
-
-def empty(file: Path) -> None:
-    """Keep nothing."""
-    file.write_bytes(b"")
-
-
-def link(file: Path) -> None:
-    """Move the library elsewhere and put a link in its place."""
-    file.symlink_to(file.rename(file.parent.parent / "elsewhere"))
-
-
-def open_to_others(file: Path) -> None:
-    """Let everybody write."""
-    file.chmod(0o666)
-
-
-@needs_compiler
-@pytest.mark.parametrize("change", [cut_short, empty, link, open_to_others])
-def test_a_file_that_cannot_be_trusted_is_compiled_again(
-    kept: Path, change: Callable[[Path], None]
-) -> None:
-    """Another or a damaged library is not loaded but replaced by a whole one."""
-    content = kept.read_bytes()
-    change(kept)
-    with pytest.raises(OSError):  # noqa: PT011 -- the kernel's words for a link
-        native._load(kept)
-    assert native._loaded.__wrapped__() is not None
-    (file,) = kept.parent.iterdir()
-    assert file.is_file()
-    assert not file.is_symlink()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert file.read_bytes() == content
-
-
-@needs_compiler
-def test_nothing_is_loaded_from_a_folder_of_others(kept: Path) -> None:
-    """A folder in which others may write, or of another user, is named in the warning."""
-    kept.parent.chmod(0o770)
-    with pytest.warns(UserWarning, match=f"chmod go-w {kept.parent}"):
-        assert native._loaded.__wrapped__() is None
-    kept.parent.chmod(0o700)
-    if os.getuid() == 0:
-        os.chown(kept.parent, 12345, 12345)
-        with pytest.warns(UserWarning, match="belongs to another user"):
-            assert native._loaded.__wrapped__() is None
 
 
 FORKED = """
@@ -361,26 +333,3 @@ def test_a_forked_child_computes_with_threads() -> None:
     environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
     command = [sys.executable, "-c", FORKED]
     assert subprocess.run(command, env=environment, check=False, timeout=100).returncode == 0
-
-
-NO_HOME = """
-import os
-from dragoman.nn.cpu.native import native
-os.setgroups([])
-os.setgid(54321)
-os.setuid(54321)
-assert native() is None
-"""
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-@pytest.mark.parametrize("home", [None, "/"])
-def test_a_user_without_a_home_is_told(home: str | None) -> None:
-    """One warning, no traceback."""
-    hidden = {"HOME", "XDG_CACHE_HOME"}
-    environment = {k: v for k, v in os.environ.items() if k not in hidden}
-    environment |= {} if home is None else {"HOME": home}
-    found = subprocess.run(
-        [sys.executable, "-c", NO_HOME], env=environment, check=True, capture_output=True, text=True
-    )
-    assert found.stderr.count("slower than they could be") == 1

@@ -1,9 +1,10 @@
 /* The loops of decoding and of training for which PyTorch needs several operators, each with a pass
    over memory.
 
-   Compiled by `native.py` on first use where there is a C compiler; without one PyTorch computes the
-   same. All rows are independent: what a row gives does not depend on how many there are, nor on the
-   number of threads. Compile with -ffp-contract=off, so that every rounding is one that is written.
+   Compiled by `hatch_build.py` when the package is installed, where there is a C compiler; without
+   one PyTorch computes the same. All rows are independent: what a row gives does not depend on how
+   many there are, nor on the number of threads. Compile with -ffp-contract=off, so that every rounding
+   is one that is written.
 
    Sizes in comments: N rows, H heads, K key-value heads, d numbers of a head, C positions. */
 

@@ -1,21 +1,17 @@
-"""`native.c`, compiled on first use where there is a C compiler.
+"""`native.c`, compiled when the package was installed where there was a C compiler.
 
 It is optional: where it is missing, callers get None and compute the same with PyTorch, and one
-warning says why. The library is kept in the user's cache folder; its name depends on the source,
-the compiler and the processor and ends in the SHA-256 of the file. Only a file with that hash is
-loaded, and only if it and its folder belong to this user and nobody else may write to them.
+warning says why. There is a library for each level of processors (`hatch_build.py`), whose name has
+the hash of the source, and nothing else is loaded.
 """
 
 import ctypes
+import ctypes.util
 import os
 import platform
-import shutil
-import stat
-import subprocess
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from hashlib import sha256
@@ -27,13 +23,17 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.files.writing import rename_durably, user_folder
 
 SOURCE = Path(__file__).with_name("native.c")
-FLAGS = ("-O3", "-march=native", "-std=c11", "-fPIC", "-ffp-contract=off", "-fno-math-errno")
-WIDE = ("-mprefer-vector-width=512",) if platform.machine() in {"x86_64", "AMD64"} else ()
-THREADED = "-fopenmp"
-WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+V3 = frozenset(["avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"])
+V4 = V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
+LEVELS = {
+    "x86-64-v4-vnni": V4 | {"avx512_vnni"},
+    "x86-64-v4": V4,
+    "x86-64-v3": V3,
+    "aarch64": frozenset({"asimd"}),
+}
+"""What /proc/cpuinfo says of a processor that can run a library, the fastest first."""
 HARD_PAUSE = 2
 """`omp_pause_hard` of OpenMP 5.0, section 3.2.44."""
 _LOCK = Lock()
@@ -93,16 +93,13 @@ class _Imitated:
 def _loaded() -> Functions | None:
     if not torch.backends.mkldnn.is_available():
         return None
-    compiler = shutil.which(os.environ.get("CC", "cc"))
     try:
-        if compiler is None:
-            raise FileNotFoundError("there is no C compiler; install one, such as gcc")
-        functions = _library(compiler)
-    except (OSError, InputError, subprocess.SubprocessError) as error:
+        functions = _library()
+    except (OSError, InputError) as error:
         reason = str(error).removesuffix(".")
         warnings.warn(
             "decoding and training on this CPU are slower than they could be, since their inner "
-            f"loops cannot be compiled: {reason}.",
+            f"loops are not compiled: {reason}.",
             stacklevel=1,
         )
         return None
@@ -122,91 +119,48 @@ def _loaded() -> Functions | None:
     return functions
 
 
-def _library(compiler: str) -> ctypes.CDLL:
-    """Load the functions; compile them unless there is a file that is whole. Raises OSError."""
-    folder = user_folder("XDG_CACHE_HOME", ".cache")
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout  # noqa: S603 -- the user's own compiler
-    known = (SOURCE.read_bytes(), version, FLAGS, WIDE, _processor(), _threads())
-    start = f"native-{sha256(repr(known).encode()).hexdigest()[:16]}"
-    with _opened(folder, os.O_DIRECTORY) as entries:
-        _reject_foreign(entries, folder)
-        for file in folder.glob(f"{start}-*.so"):
-            with suppress(OSError):
-                return _load(file)
-            file.unlink(missing_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            made = _compile(compiler, Path(scratch))
-            made.chmod(0o600)
-            file = folder / f"{start}-{sha256(made.read_bytes()).hexdigest()}.so"
-            rename_durably(made, file)
-        return _load(file)
+def level() -> str | None:
+    """Return the level of the library for this processor; None where there is none for it."""
+    features = _features()
+    return next((name for name, needed in LEVELS.items() if needed <= features), None)
 
 
-@contextmanager
-def _opened(path: Path, kind: int = 0) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | kind)
+def _features() -> frozenset[str]:
+    """What the processor can do, in the words of Linux."""
     try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    named = (line.partition(":") for line in lines)
+    found = (words for name, _, words in named if name.strip() in {"flags", "Features"})
+    return frozenset(next(found, "").split())
 
 
-def _load(file: Path) -> ctypes.CDLL:
-    """Load a library whose name ends in its hash. Raises OSError for any other file.
-
-    What is loaded is what was read: the descriptor is opened again, not the name.
-    """
-    with _opened(file) as descriptor:
-        _reject_foreign(descriptor, file)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{file} is not a regular file; remove it")
-        with open(descriptor, "rb", closefd=False) as stream:
-            digest = sha256(stream.read()).hexdigest()
-        if not file.stem.endswith(f"-{digest}"):
-            raise OSError(f"{file} is damaged; remove it")
-        by_descriptor = Path(f"/proc/self/fd/{descriptor}")
-        return ctypes.CDLL(str(by_descriptor if by_descriptor.exists() else file))
-
-
-def _reject_foreign(descriptor: int, path: Path) -> None:
-    """Raise OSError for a file or folder that is another user's, or that others may write."""
-    about = os.fstat(descriptor)
-    if about.st_uid != os.getuid():
-        raise PermissionError(
-            f"{path} belongs to another user; set XDG_CACHE_HOME to a folder of your own"
+def _library() -> ctypes.CDLL:
+    """Load the library for this processor. Raises InputError or OSError, and says what to do."""
+    if (found := level()) is None:
+        machine = platform.processor() or platform.machine()
+        raise InputError(f"there is nothing compiled for processors like this one ({machine})")
+    digest = sha256(SOURCE.read_bytes()).hexdigest()[:16]
+    file = SOURCE.with_name(f"native.{found}.{digest}.so")
+    if not file.exists():
+        raise InputError(
+            "dragoman was installed without a C compiler, or from an older source; install one, "
+            "such as gcc, and then dragoman again"
         )
-    if about.st_mode & WRITABLE_BY_OTHERS:
-        raise PermissionError(f"other users may write to {path}; chmod go-w {path}")
+    if (threads := _threads()) is None:
+        raise InputError("PyTorch came without GNU OpenMP (libgomp), and the system has none")
+    ctypes.CDLL(threads, mode=ctypes.RTLD_GLOBAL)  # where the library finds its functions
+    return ctypes.CDLL(str(file))
 
 
-def _compile(compiler: str, scratch: Path) -> Path:
-    """Compile, and link to the library of threads that PyTorch has loaded already.
+def _threads() -> str | None:
+    """The file of GNU OpenMP that came with PyTorch, else that of the system; None without any.
 
     A second one would have threads of its own, which would wait in the way of PyTorch's.
     """
-    parts, made, threads = scratch / "native.o", scratch / "native.so", _threads()
-    flags = [*FLAGS, *WIDE, *([THREADED] if threads else [])]
-    for command in (
-        [compiler, *flags, "-c", str(SOURCE), "-o", str(parts)],
-        [compiler, "-shared", str(parts), *threads, "-lm", "-o", str(made)],
-    ):
-        subprocess.run(command, capture_output=True, check=True, timeout=60)  # noqa: S603
-    return made
-
-
-def _threads() -> tuple[str, ...]:
-    """The file of GNU OpenMP that came with PyTorch; without it the functions use one thread."""
-    return tuple(map(str, sorted(Path(torch.__file__).parent.glob("lib/libgomp*"))[:1]))
-
-
-def _processor() -> bytes:
-    """What `-march=native` depends on."""
-    try:
-        lines = Path("/proc/cpuinfo").read_bytes().split(b"\n\n")[0].splitlines()
-    except OSError:
-        return f"{platform.machine()} {platform.processor()}".encode()
-    return b"".join(line for line in lines if line.startswith((b"flags", b"model", b"Features")))
+    found = sorted(Path(torch.__file__).parent.glob("lib/libgomp*"))
+    return str(found[0]) if found else ctypes.util.find_library("gomp")
 
 
 def _end_threads() -> None:
@@ -215,8 +169,8 @@ def _end_threads() -> None:
     A forked child inherits its parent's record of these threads but not the threads, and its first
     parallel loop, of PyTorch or of `native.c`, would wait for them forever.
     """
-    for file in _threads():
-        ctypes.CDLL(file).omp_pause_resource_all(HARD_PAUSE)
+    if threads := _threads():
+        ctypes.CDLL(threads).omp_pause_resource_all(HARD_PAUSE)
 
 
 if hasattr(os, "register_at_fork"):
