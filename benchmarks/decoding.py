@@ -19,9 +19,9 @@ from torch import Tensor
 from benchmarks.paired import Figures, environment, paired, show
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
+from dragoman.engine import Planner
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import load_model
-from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, inference
 
 SIZE = EncoderDecoderConfig(

@@ -6,17 +6,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import COMPILED, needs_independent_rows, use_compiled
+from tests.processors import needs_compiler, needs_independent_rows
 from tests.unit.models.small import BOS, EOS, make_model, random_sentences
 from torch import Tensor
 
 from dragoman.decode import Beam, DiverseBeam, Limits, search
-from dragoman.models.plan import PlannedEncoderDecoder, plan
-from dragoman.models.plan.ancestors import AncestorStore
-from dragoman.models.plan.assemblies import Store
-from dragoman.models.plan.products import can_pack
+from dragoman.engine import FrozenEncoderDecoder, Store, freeze
+from dragoman.engine.products import can_pack
 from dragoman.nn import Arithmetic, row_invariant_products
-from dragoman.nn.cpu.native import native
 
 SEEDS = st.integers(0, 2**32)
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
@@ -25,20 +22,19 @@ PRECISIONS = [
     pytest.param("bf16", marks=pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")),
     pytest.param("int8", marks=pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")),
 ]
-compiled = pytest.fixture(scope="module", params=COMPILED, autouse=True)(use_compiled)
+pytestmark = needs_compiler
 
 
 class Counting:
     """A model that counts the rows of its steps."""
 
-    def __init__(self, model: PlannedEncoderDecoder, *, uneven: bool) -> None:
+    def __init__(self, model: FrozenEncoderDecoder, *, uneven: bool) -> None:
         self.rows, self._model, self._uneven = 0, model, uneven
 
     def start(self, src_BS: Tensor, beam_size: int) -> Store:
         """Begin as the model, with states that let rows be left out or do not."""
         state = self._model.start(src_BS, beam_size)
-        if not self._uneven and isinstance(state, AncestorStore):
-            state.uneven = False
+        state.uneven = self._uneven
         return state
 
     def step(self, ids_N: Tensor, state: Store) -> Tensor:
@@ -54,8 +50,8 @@ def test_rows_that_are_closed_are_not_computed(
     precision: Arithmetic, seed: int, lengths: list[int], strategy: Beam
 ) -> None:
     """Steps have no rows but those that go on, and what is found has the same bits."""
-    fast, src_BS = plan(make_model().float(), precision), random_sentences(seed, lengths)
-    assert isinstance(fast, PlannedEncoderDecoder)
+    fast, src_BS = freeze(make_model().float(), precision), random_sentences(seed, lengths)
+    assert isinstance(fast, FrozenEncoderDecoder)
     generator = torch.Generator().manual_seed(seed)
     max_B = torch.randint(1, 50, (len(lengths),), generator=generator)
     limits = Limits(bos_id=BOS, eos_id=EOS, max_B=max_B)
@@ -67,4 +63,4 @@ def test_rows_that_are_closed_are_not_computed(
 
     (few, fewer_rows), (all_, rows) = found(uneven=True), found(uneven=False)
     assert few == all_
-    assert fewer_rows < rows or native() is None
+    assert fewer_rows < rows

@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from tests.unit.models.small import SMALL, VARIANTS, make_model, random_ids, random_sentences
 from torch import Tensor
 
+from dragoman.engine import FrozenEncoderDecoder, freeze
+from dragoman.engine.products import can_pack
+from dragoman.engine.store import BLOCK
 from dragoman.models import EncoderDecoder
-from dragoman.models.plan import PlannedEncoderDecoder, plan
-from dragoman.models.plan.products import can_pack
-from dragoman.models.plan.store import BLOCK
 from dragoman.nn.norm import LayerNorm
 
 SEEDS = st.integers(0, 2**32)
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
 
 
-def with_and_without(model: EncoderDecoder) -> tuple[PlannedEncoderDecoder, PlannedEncoderDecoder]:
-    """Two plans of a model in int8; the second runs operation by operation."""
-    fast, slow = plan(model, "int8"), plan(model, "int8")
-    assert isinstance(fast, PlannedEncoderDecoder)
-    assert isinstance(slow, PlannedEncoderDecoder)
+def with_and_without(model: EncoderDecoder) -> tuple[FrozenEncoderDecoder, FrozenEncoderDecoder]:
+    """A model frozen twice in int8; the second runs operation by operation."""
+    fast, slow = freeze(model, "int8"), freeze(model, "int8")
+    assert isinstance(fast, FrozenEncoderDecoder)
+    assert isinstance(slow, FrozenEncoderDecoder)
     slow._decoder._recorded = False
     return fast, slow
 

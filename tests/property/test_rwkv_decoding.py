@@ -18,6 +18,7 @@ from dragoman.convert.eight_bits import quantize
 from dragoman.cost.decoding import cache_of, decoding_flops, decoding_memory
 from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Greedy, Limits, search
+from dragoman.engine import freeze
 from dragoman.errors import InputError
 from dragoman.lens.trace import trace_continuation
 from dragoman.models import (
@@ -28,7 +29,6 @@ from dragoman.models import (
     count_parameters,
 )
 from dragoman.models.folder import FolderConfig, load_model, save_model
-from dragoman.models.plan import Planner, plan
 from dragoman.nn import (
     Causal,
     Documents,
@@ -163,10 +163,9 @@ def test_no_text_depends_on_its_neighbours() -> None:
 
 @pytest.mark.parametrize("arithmetic", ["fp32", "bf16"])
 def test_the_readable_path_serves(arithmetic: Any) -> None:  # noqa: ANN401
-    """There is no plan, whatever the arithmetic."""
+    """Whatever the arithmetic."""
     model = make_model().float()
-    assert plan(model, arithmetic) is None
-    assert Planner(model, arithmetic)(1) is model
+    assert freeze(model, arithmetic) is model
 
 
 def test_a_folder_gives_the_model_back(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from tests.unit.tasks.complete import translating
 from dragoman.decode import Hypothesis
 from dragoman.decode.shortlist import Lists, Shortlist
 from dragoman.decoding import Decoding
+from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
-from dragoman.models.plan.products import can_pack
 from dragoman.nn import Arithmetic
 from dragoman.tasks.translate.ids import IdTranslator, Source, Specials
 from dragoman.text.tokenizer import Frame
@@ -66,7 +66,7 @@ def sources_of(drawn: Sequence[tuple[int, int]]) -> list[Source]:
 def translator(words: Shortlist | None, precision: Arithmetic = "fp32") -> IdTranslator:
     """The small model with a shortlist."""
     given = None if words is None else lambda: words
-    return IdTranslator([MODEL], SPECIALS, precision, given)
+    return IdTranslator(MODEL, SPECIALS, precision, given)
 
 
 def searched(ids: IdTranslator, sources: list[Source], options: Decoding) -> list[list[Hypothesis]]:
@@ -126,7 +126,7 @@ def test_ensembles_and_wide_beams_have_lists_too(drawn: list[tuple[int, int]], s
     """A model that cannot leave out outputs computes them all, with the same result."""
     sources, words = sources_of(drawn), shortlist(seed, 5)
     one = translator(words)
-    twice = IdTranslator([MODEL, MODEL], SPECIALS, "fp32", lambda: words)
+    twice = one.ensemble([translator(words)])
     for wanted, found in zip(
         searched(one, sources, OPTIONS["beam"]),
         searched(twice, sources, OPTIONS["beam"]),
@@ -167,7 +167,7 @@ def test_sentences_end_where_they_begin_with_the_token_that_ends_them() -> None:
     nothing = Shortlist(
         np.zeros(V + 1, dtype=int), np.array([], dtype=int), np.array([], dtype=int)
     )
-    ids = IdTranslator([MODEL], same, "fp32", lambda: nothing)
+    ids = IdTranslator(MODEL, same, "fp32", lambda: nothing)
     ((best, *_),) = searched(ids, [Source([7, 8])], OPTIONS["beam"])
     assert (best.ids, best.stopped) == ((), "eos")
 

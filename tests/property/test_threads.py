@@ -13,13 +13,13 @@ from tests.unit.tasks import readers, tiny, tiny_generator
 from torch import nn
 
 from dragoman.cli.inspect_text import Choices, inspect_folder
+from dragoman.engine import freeze
+from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model
 from dragoman.models.config import ModelConfig
 from dragoman.models.folder import FolderConfig
-from dragoman.models.plan import Planner
-from dragoman.models.plan.products import can_pack
 from dragoman.nn import Arithmetic, Precision, TokenEmbedding
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.folders import Folder
@@ -140,14 +140,14 @@ def two_cores() -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
-def test_a_plan_is_shared(precision: Arithmetic, two_cores: Callable[[], None]) -> None:
-    """Eight threads translate, stream and score with one plan: to the bit what one alone finds."""
+def test_what_is_frozen_is_shared(precision: Arithmetic, two_cores: Callable[[], None]) -> None:
+    """Eight threads translate, stream and score with it: to the bit what one alone finds."""
     if not can_pack(precision):
-        pytest.skip(f"no plans in {precision} on this processor")
+        pytest.skip(f"no {precision} on this processor")
     two_cores()
     tokenizer = tiny.make_tokenizer()
     model = tiny.make_model(tiny.make_config(tokenizer)).eval()
-    assert Planner(model, precision)(tiny.DECODING.beam_size) is not model
+    assert freeze(model, precision) is not model
     translator = Translator(
         model, tokenizer, tokenizer, decoding=tiny.DECODING, precision=precision
     )

@@ -3,7 +3,6 @@
 Nothing here draws a random number, so a run ends with the same bits whether it was asked or not.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -19,7 +18,6 @@ from dragoman.decode import schedule
 from dragoman.decoding import TRANSLATING
 from dragoman.errors import InputError
 from dragoman.models import ModelConfig, count_parameters
-from dragoman.models.plan.store import CROWDED
 from dragoman.nn import Precision
 from dragoman.train.device import STATE_BYTES, choose_device, choose_precision
 from dragoman.train.recipe import RunRecipe, Work
@@ -63,12 +61,9 @@ def validation_memory(
     peak = forward_pass(work.kind, config, shape, precision=precision).peak
     if translated is not None:
         found = decoding_memory(config, translated)
-        # when sentences end, the keys and values of the others, and of their sources, are copied
         logits = FLOAT * translated.rows * work.vocab_size
-        copied = max(CROWDED * found.cache, found.memory)
         kept = found.weights + found.packed + found.cache + found.memory
-        ending = round(kept + copied + 2 * logits)
-        peak = max(peak, found.total, ending)
+        peak = max(peak, found.total, kept + 2 * logits)
     return peak + MOMENTS * FLOAT * work.parameters
 
 
@@ -145,21 +140,16 @@ def _largest(shapes: Iterable[Shape]) -> Shape | None:
 def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
     """Return the batch that takes most while a validation translates sources of these lengths.
 
-    Each translation reaches its limit, since an untrained model does not end a sentence, and leaves
-    the batch there; its place stays until a quarter of all is free. None where nothing is
-    translated.
+    Each translation reaches its limit, since an untrained model does not end a sentence; the place
+    of one that has ended stays. None where nothing is translated.
     """
     options = TRANSLATING
     lengths = [min(length, options.max_src_tokens) for length in lengths]
     factor, constant = options.max_length_factor, options.max_length_constant
+    longest = ((len(batch), lengths[batch[0]]) for batch in schedule(lengths, BATCH_TOKENS))
     shapes = [
-        Shape(
-            rows=min(len(batch), math.ceil(rows / CROWDED)),
-            src_length=lengths[batch[0]] + 1,  # the longest comes first
-            length=int(factor * lengths[index]) + constant,
-        )
-        for batch in schedule(lengths, BATCH_TOKENS)
-        for rows, index in enumerate(batch, start=1)
+        Shape(rows=rows, src_length=length + 1, length=int(factor * length) + constant)
+        for rows, length in longest
     ]
 
     def size(shape: Shape) -> int:

@@ -23,9 +23,9 @@ from torch import Tensor
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.data.shape import Shape
 from dragoman.decode import Beam
+from dragoman.engine import Store, freeze
+from dragoman.engine.products import DTYPES
 from dragoman.models import ModelConfig, build
-from dragoman.models.plan import MOST_BEAMS, Store, plan
-from dragoman.models.plan.products import DTYPES
 from dragoman.nn import (
     Decoder,
     KeyValue,
@@ -122,8 +122,8 @@ def decoding_memory(
 
     `length` tokens are there at the end; those of a decoder begin with a prompt of `src_length`.
     A step takes most when a store of the cache is full and copies what it holds; those steps, the
-    first and the last one are run. The weights are there twice where there is a plan: as they are
-    stored, and packed; in bf16 without one, rounded for the products.
+    first and the last one are run. The weights are there twice where they can be frozen: as they
+    are stored, and packed; else in bf16 rounded for the products.
     """
     dry = DryRun()
     model: Any = dry.build(lambda: build(config)).eval()
@@ -132,8 +132,7 @@ def decoding_memory(
     ids_N = _ids(config, num_rows, 1)[:, 0]
     with row_invariant_products(), autocast(precision, CPU), imitated(), dry:
         weights = dry.now
-        planned = plan(model, precision) if beam_size <= MOST_BEAMS else None
-        decoder: Any = planned or model
+        decoder: Any = freeze(model, precision)
         packed = dry.now - weights
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)
         dry.forget_peak()

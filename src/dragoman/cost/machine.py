@@ -25,8 +25,8 @@ from dragoman.cost.devices import (
     device_named,
     device_table,
 )
+from dragoman.engine import freeze
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.models.plan import Planner
 from dragoman.nn import Rotary, inference, row_invariant_products
 from dragoman.nn.cpu.products import HALVES, Precision, training_products
 from dragoman.train.config import PrecisionSetting, TrainConfig
@@ -194,7 +194,7 @@ def _layer_seconds(device: torch.device) -> float:
     with torch.random.fork_rng(devices=[]):
         model = DecoderOnly(config).to(device).eval()
     ids_N = torch.full((1,), config.eos_id, device=device)
-    decoder: Any = Planner(model, "fp32")(1)
+    decoder: Any = freeze(model, "fp32")
     with inference(model):
         state = decoder.start(ids_N[:, None], 1)
         return _seconds_of(lambda: decoder.step(ids_N, state), device) / LAYERS

@@ -24,10 +24,10 @@ from torch import Tensor, nn
 
 from dragoman.cost.estimate import VALIDATED, Measured, full_batch
 from dragoman.data.batches import Stream
+from dragoman.engine import freeze
 from dragoman.errors import InputError
 from dragoman.models import Model, build
 from dragoman.models.folder import FolderConfig, Saves
-from dragoman.models.plan import Planner
 from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
 from dragoman.tasks.timing import write_to_lengths
@@ -160,10 +160,11 @@ def tokens_per_second(work: Work, model: nn.Module) -> float:
     lengths_B = torch.full((batch.rows,), work.answer, device=device)
     ends = (work.config.bos_id, work.config.eos_id)
     decoder: Any = model  # which writes, since there is an answer
-    planner = Planner(decoder, "fp32")
-    seconds = _seconds(
-        lambda: write_to_lengths(planner, source_BS, lengths_B, ends, work.beam_size)
-    )
+    with inference(model):
+        frozen: Any = freeze(decoder, "fp32")
+        seconds = _seconds(
+            lambda: write_to_lengths(frozen, source_BS, lengths_B, ends, work.beam_size)
+        )
     return batch.rows * work.answer / seconds
 
 

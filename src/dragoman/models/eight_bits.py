@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from dragoman.models.build import SCALE, build_on_meta
 from dragoman.models.config import ModelConfig
-from dragoman.models.plan.quantized import quantized
+from dragoman.nn.cpu.rounding import quantized
 from dragoman.nn.embedding import TokenEmbedding
 
 TINY = 1e-30

@@ -8,11 +8,11 @@ from typing import Any, Literal, Self, TypeVar, cast, get_args
 
 from torch import Tensor
 
+from dragoman.engine import fastest
 from dragoman.errors import InputError, did_you_mean
 from dragoman.models.adapters import base_of, merge_adapter
 from dragoman.models.build import Model
 from dragoman.models.folder import FolderConfig, load_model
-from dragoman.models.plan import fastest
 from dragoman.nn import Arithmetic
 from dragoman.tasks.task import task_of
 from dragoman.text.tokenizer import Tokenizer

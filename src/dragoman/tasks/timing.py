@@ -5,22 +5,21 @@ from typing import Any
 from torch import Tensor
 
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
-from dragoman.models.plan import Planner
-from dragoman.nn import inference
 
 
 def write_to_lengths(
-    planner: Planner,
+    decoder: Model[Any],
     source_BS: Tensor,
     lengths_B: Tensor,
     ends: tuple[int, int],
     beam_size: int = 1,
 ) -> None:
-    """Search as translating does, but to given lengths: `ends` are bos and eos, which none has."""
+    """Search as translating does, but to given lengths: `ends` are bos and eos, which none has.
+
+    To be called in `inference`.
+    """
     bos_id, eos_id = ends
     never_ends = [Forbid((eos_id,))]
     strategy = Beam(beam_size=beam_size) if beam_size > 1 else Greedy()
     limits = Limits(bos_id=bos_id, eos_id=eos_id, max_B=lengths_B)
-    with inference(planner.model):
-        planned: Model[Any] = planner(beam_size)
-        search(planned, source_BS, strategy, processors=never_ends, limits=limits)
+    search(decoder, source_BS, strategy, processors=never_ends, limits=limits)

@@ -16,9 +16,9 @@ from tests.unit.tasks.tiny import random_lines, save_translator
 
 import dragoman
 from dragoman.cli import demo
+from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
-from dragoman.models.plan.products import can_pack
 
 
 def test_lines_in_are_lines_out(run: Run, model: Path, tmp_path: Path) -> None:

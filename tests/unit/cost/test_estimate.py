@@ -27,9 +27,9 @@ from dragoman.cost.recipes import MODELS, find_recipe
 from dragoman.cost.report import cost_of, decoding_memory_of
 from dragoman.data.batches import Stream
 from dragoman.data.shape import Shape
+from dragoman.engine.assemblies import ALIGNED
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, count_parameters
-from dragoman.models.plan.assemblies import ALIGNED
 from dragoman.nn import Precision
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.recipes import shipped_recipes

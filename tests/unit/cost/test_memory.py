@@ -13,6 +13,7 @@ from dragoman.cost.decoding import decoding_memory
 from dragoman.cost.dryrun import DryRun
 from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Limits, search
+from dragoman.engine import freeze
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,
@@ -25,7 +26,6 @@ from dragoman.models import (
     decoder_preset,
 )
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead
-from dragoman.models.plan import Planner
 from dragoman.nn import (
     Causal,
     LinearAttention,
@@ -133,7 +133,7 @@ def test_decoding_takes_what_is_measured(
 ) -> None:
     """Within a tenth of what a real beam search holds at its peak."""
     model: Any = make(config).eval()
-    decoder: Any = Planner(model, precision)(beam_size)
+    decoder: Any = freeze(model, precision)
     src_BS = torch.randint(4, V, (shape.rows, shape.src_length))
     reads_prompt = isinstance(model, DecoderOnly)
     new = shape.length - reads_prompt * (shape.src_length - 1)

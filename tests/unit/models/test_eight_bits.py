@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from tests.processors import needs_compiler, without_compiler
+from tests.processors import needs_compiler
 from tests.unit.models.family import DECODERS, ENCODERS
 from tests.unit.models.saved import JOINT, TINY
 from tests.unit.models.small import (
@@ -19,12 +19,12 @@ from tests.unit.models.small import (
     stir,
 )
 
+from dragoman.engine import FrozenEncoderDecoder, freeze
+from dragoman.engine.products import can_pack
+from dragoman.engine.quantized import QuantizedLinear
 from dragoman.models import EncoderDecoder, Model, ModelConfig, build
 from dragoman.models.eight_bits import rounded
 from dragoman.models.folder import FolderConfig, load_model, save_model
-from dragoman.models.plan import PlannedEncoderDecoder, plan
-from dragoman.models.plan.products import can_pack
-from dragoman.models.plan.quantized import QuantizedLinear
 from dragoman.nn import Linear
 from dragoman.nn.embedding import TokenEmbedding
 
@@ -137,23 +137,19 @@ def test_a_scale_comes_back_from_any_significand() -> None:
 @settings(max_examples=60, deadline=None)
 @torch.inference_mode()
 def test_a_product_has_the_integers_of_the_original(seed: int, scale: float) -> None:
-    """Rounding what was rounded finds the same integers and scales, whatever multiplies them."""
+    """Rounding what was rounded finds the same integers and scales, also beside another matrix."""
     first, second = Linear(8, 12), Linear(8, 5)
     weight_OI = matrix(seed, rows=17, smallest=-20)
     once = rounded({SOURCE: weight_OI}, TINY)
-    scale_O1 = once[f"{SOURCE}.scale"][:, None]
     found = []
-    for weights in (weight_OI, once[SOURCE] * scale_O1):
+    for weights in (weight_OI, once[SOURCE] * once[f"{SOURCE}.scale"][:, None]):
         first.weight.copy_(weights[:12])
         second.weight.copy_(weights[12:])
-        with without_compiler():
-            found.append(QuantizedLinear(first, second, first_scale=scale))
-    assert torch.equal(found[0]._weight_IO, found[1]._weight_IO)
-    assert torch.equal(found[0]._weight_IO.t(), once[SOURCE])
-    assert torch.equal(found[0]._w_scale_O, found[1]._w_scale_O)
-    expected_O = scale_O1[:, 0].clone()
+        found.append(QuantizedLinear(first, second, first_scale=scale)._parts)
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    expected_O = once[f"{SOURCE}.scale"].clone()
     expected_O[:12] *= scale
-    assert torch.equal(found[1]._w_scale_O, expected_O)
+    assert torch.equal(found[1][2][:17], expected_O)
 
 
 @needs_compiler
@@ -187,9 +183,9 @@ def test_int8_decoding_differs_by_the_embeddings_alone(name: str, tmp_path: Path
 def step(model: Model, src_BS: torch.Tensor, tgt_N: torch.Tensor) -> torch.Tensor:
     """The logits of a first token, in int8."""
     assert isinstance(model, EncoderDecoder)
-    planned = plan(model, "int8")
-    assert isinstance(planned, PlannedEncoderDecoder)
-    return planned.step(tgt_N, planned.start(src_BS, 1))
+    frozen = freeze(model, "int8")
+    assert isinstance(frozen, FrozenEncoderDecoder)
+    return frozen.step(tgt_N, frozen.start(src_BS, 1))
 
 
 # ---------------------------------------------------------------- the folder

@@ -79,7 +79,7 @@ def translate(strategy: Noting) -> None:
 def generate(strategy: Noting) -> None:
     """With every processor that looks at what was there before."""
     generator = make_generator()
-    generator._ids._model.to("meta")
+    generator._ids._frozen = generator._ids._model.to("meta")
     options = generating(min_length=3, repetition_penalty=1.2)
     with Elsewhere():
         next(generator._ids.steps([[2, 5, 6]], strategy, options, begins_text=True))

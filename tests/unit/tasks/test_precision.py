@@ -8,7 +8,7 @@ from tests.unit.tasks.tiny import save_translator
 
 import dragoman
 from dragoman.cli.output import Compute as CommandLine
-from dragoman.models.plan import fastest
+from dragoman.engine import fastest
 from dragoman.tasks.folders import Compute, arithmetic_of
 
 

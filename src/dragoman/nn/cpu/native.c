@@ -205,6 +205,7 @@ struct Store {
     const int32_t *place, *slot, *lengths;
     const float *cosine, *sine, *bias;
     long slot_stride, length, rows, heads, kv_heads, dim, capacity, slots, adjacent;
+    float cap;
 };
 
 /* Each pair (a, b) of a vector becomes (a cos - b sin, b cos + a sin). */
@@ -290,6 +291,9 @@ static void attend_rows(const struct Store *store, float *all_keys, float *all_v
                 }
                 if (own) scores_of_prefix(query, keys, slot, slots, length, dim, weights);
                 else scores_of_source(query, keys, capacity, length, dim, weights);
+                if (store->cap)
+                    for (long c = 0; c < length; c++)
+                        weights[c] = store->cap * tanhf(weights[c] / store->cap);
                 if (store->bias)
                     for (long c = 0; c < length; c++) weights[c] += store->bias[h * length + c];
 #pragma omp simd reduction(max : largest)

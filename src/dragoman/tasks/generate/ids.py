@@ -32,8 +32,8 @@ from dragoman.decode import (
 )
 from dragoman.decode.scheduler import Withdrawn
 from dragoman.decoding import Decoding
+from dragoman.engine import freeze
 from dragoman.models import DecoderOnly
-from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.generate.prompts import Ends, StopAt
 from dragoman.tasks.options import extra_processors, strategy_of
@@ -67,7 +67,7 @@ class IdGenerator:
         `context` is how many tokens the model sees at once where the options of a call do not say.
         """
         self._model = evaluation_view(model)
-        self._planner = Planner(self._model, precision)
+        self._frozen = freeze(self._model, precision)
         self._precision: Arithmetic = precision
         self._tokenizer = tokenizer
         self._ends = tuple(ends)
@@ -144,8 +144,8 @@ class IdGenerator:
         if isinstance(strategy, PowerBeam):
             strategy = replace(strategy, ends=self._ends)
         context = self.context(options)
-        planned: Model[Any] = self._planner(strategy.beam_size)
-        model = planned if context is None else Rolling(planned, context)
+        frozen: Model[Any] = self._frozen
+        model = frozen if context is None else Rolling(frozen, context)
         limits = Limits(
             bos_id=self._tokenizer.bos_id,
             eos_id=self._eos_id,

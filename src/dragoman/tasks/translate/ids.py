@@ -5,9 +5,11 @@ Axes as in `dragoman.decode`: B sentences, S source, T target, H heads, V vocabu
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any, cast
+from itertools import chain
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -39,9 +41,9 @@ from dragoman.decode import (
 from dragoman.decode.scheduler import Withdrawn
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.decoding import Decoding
+from dragoman.engine import freeze
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
-from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, MultiHeadAttention, evaluation_view, inference
 from dragoman.nn.patterns.recording import Recording
 from dragoman.tasks.options import strategy_of
@@ -105,25 +107,36 @@ class IdTranslator:
 
     def __init__(
         self,
-        models: Sequence[EncoderDecoder],
+        model: EncoderDecoder,
         specials: Specials,
         precision: Arithmetic,
         shortlist: Callable[[], Shortlist] | None = None,
     ) -> None:
-        """Several models decode by the mean of their probabilities; attention is the first's.
-
-        `shortlist` is called for the first search with the option of that name, and at each later
-        one again.
-        """
-        self.models = tuple(evaluation_view(model) for model in models)
+        """`shortlist` is called for each search with the option of that name."""
+        self.models: tuple[EncoderDecoder, ...] = (evaluation_view(model),)
         self.specials = specials
         self.precision = precision
         self._model = self.models[0]
-        self._planners = [Planner(model, precision) for model in self.models]
+        self._frozen = [freeze(model, precision) for model in self.models]
         self._forbid = Forbid(specials.forbidden)
         self.shortlist = shortlist
         self.scheduler = Scheduler(self._run)
         """Computes what `searched` and `forced` ask for."""
+
+    def between(self, specials: Specials) -> Self:
+        """Return the same models with other ids around sources and targets."""
+        other = copy(self)
+        other.specials, other._forbid = specials, Forbid(specials.forbidden)  # noqa: SLF001
+        other.scheduler = Scheduler(other._run)  # noqa: SLF001 -- the same class
+        return other
+
+    def ensemble(self, others: Sequence["IdTranslator"]) -> Self:
+        """Return all models as one, which decodes by the mean of their probabilities."""
+        joined = copy(self)
+        joined.models += tuple(chain.from_iterable(other.models for other in others))
+        joined._frozen = [*self._frozen, *chain.from_iterable(o._frozen for o in others)]  # noqa: SLF001
+        joined.scheduler = Scheduler(joined._run)  # noqa: SLF001
+        return joined
 
     @property
     def device(self) -> torch.device:
@@ -184,8 +197,8 @@ class IdTranslator:
         if self.longest_target is not None:
             max_B = max_B.clamp(max=self.longest_target)
         strategy = strategy or strategy_of(options, tuple(source.number for source in sources))
-        planned: list[Model[Any]] = [planner(strategy.beam_size) for planner in self._planners]
-        model: Model[Any] = planned[0] if len(planned) == 1 else Ensemble(planned)
+        frozen: list[Model[Any]] = [*self._frozen]
+        model: Model[Any] = frozen[0] if len(frozen) == 1 else Ensemble(frozen)
         lists, bos_id, eos_id = None, self.specials.bos_id, self.specials.eos_id
         if options.shortlist:
             lists = self._lists(sources)
@@ -290,7 +303,7 @@ class IdTranslator:
     def _pad_src(self, sources: Sequence[Ids]) -> Tensor:
         """The sources (B, S) in their frames, padded."""
         frame, pad_id = self.specials.src_frame, self.specials.src_pad_id
-        return _pad([[*frame.before, *ids, *frame.after] for ids in sources], pad_id).to(
+        return padded([[*frame.before, *ids, *frame.after] for ids in sources], pad_id).to(
             self.device
         )
 
@@ -301,12 +314,12 @@ class IdTranslator:
         """
         specials = self.specials
         read = [specials.bos_id, *specials.begin]
-        tgt_in_BT = _pad([[*read, *ids] for ids in targets], specials.pad_id)
-        tgt_out_BT = _pad([[*ids, specials.eos_id] for ids in targets], specials.pad_id)
+        tgt_in_BT = padded([[*read, *ids] for ids in targets], specials.pad_id)
+        tgt_out_BT = padded([[*ids, specials.eos_id] for ids in targets], specials.pad_id)
         return tgt_in_BT.to(self.device), tgt_out_BT.to(self.device)
 
 
-def _pad(sequences: Sequence[Ids], pad_id: int) -> Tensor:
+def padded(sequences: Sequence[Ids], pad_id: int) -> Tensor:
     """The sequences (B, L), padded to a rectangle."""
     longest = max(len(ids) for ids in sequences)
     return torch.tensor([[*ids, *[pad_id] * (longest - len(ids))] for ids in sequences])

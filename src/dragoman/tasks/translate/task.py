@@ -14,14 +14,16 @@ from dragoman.data.checks import corpus_warnings, overlap_warnings
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.decode import schedule
 from dragoman.decoding import TRANSLATING
+from dragoman.engine import freeze
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
 from dragoman.models import EncoderDecoder
 from dragoman.models.folder import read_config
-from dragoman.models.plan import Planner
+from dragoman.nn import inference
 from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.timing import write_to_lengths
 from dragoman.tasks.translate.auto import choose_sizes
+from dragoman.tasks.translate.ids import padded
 from dragoman.tasks.translate.job import TranslateJob, assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts
@@ -51,13 +53,12 @@ def _write_as_long(
     src, tgt = texts.tokenizers
     wanted = [len(ids) + 1 for ids in tgt.encode_batch(references)]
     inputs = [[*ids, src.eos_id] for ids in src.encode_batch(sources)]
-    device, planner = next(model.parameters()).device, Planner(model, "fp32")
-    for batch in schedule([len(ids) for ids in inputs], TRANSLATING.max_batch_tokens):
-        longest = max(len(inputs[index]) for index in batch)
-        rows = [inputs[index] + [src.pad_id] * (longest - len(inputs[index])) for index in batch]
-        source_BS = torch.tensor(rows, device=device)
-        lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
-        write_to_lengths(planner, source_BS, lengths_B, (tgt.bos_id, tgt.eos_id))
+    with inference(model) as device:
+        decoder = freeze(model, "fp32")
+        for batch in schedule([len(ids) for ids in inputs], TRANSLATING.max_batch_tokens):
+            source_BS = padded([inputs[index] for index in batch], src.pad_id).to(device)
+            lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
+            write_to_lengths(decoder, source_BS, lengths_B, (tgt.bos_id, tgt.eos_id))
     return Validation(loss=math.nan, scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))
 
 

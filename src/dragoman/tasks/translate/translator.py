@@ -90,7 +90,7 @@ class Translator(Answering[Decoding, Translation]):
         self.options = merged(*layers, TRANSLATING)
         if published is not None:
             specials = published.specials(specials)
-        self._ids = IdTranslator([model], specials, precision, shortlist)
+        self._ids = IdTranslator(model, specials, precision, shortlist)
 
     @classmethod
     def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
@@ -127,12 +127,10 @@ class Translator(Answering[Decoding, Translation]):
             raise InputError(
                 "The model translates one pair of languages; leave out --src-lang and --tgt-lang."
             )
-        bound = copy(self)
-        own, published = self._ids, self._published.between(src_lang, tgt_lang)
+        bound, published = copy(self), self._published.between(src_lang, tgt_lang)
         bound._published = published  # noqa: SLF001 -- the same class
         bound.src_tokenizer = published.reads
-        specials = published.specials(own.specials)
-        bound._ids = IdTranslator(own.models, specials, own.precision, own.shortlist)  # noqa: SLF001
+        bound._ids = self._ids.between(published.specials(self.specials))  # noqa: SLF001
         return bound
 
     def ensemble(self, *others: "Translator") -> Self:
@@ -141,7 +139,7 @@ class Translator(Answering[Decoding, Translation]):
         Options and alignments are this one's. Raises InputError unless all have the same
         tokenizers, the same number of rows for them, and stand on the same device.
         """
-        models, own = list(self._ids.models), self._ids
+        own = self._ids
         for number, other in enumerate(others, start=2):
             theirs = other._ids  # noqa: SLF001 -- the same class
             if _hashes(self) != _hashes(other) or own.specials != theirs.specials:
@@ -154,9 +152,8 @@ class Translator(Answering[Decoding, Translation]):
                     f"Model {number} of the ensemble is on {theirs.device}, the first on "
                     f"{own.device}; load all on one device."
                 )
-            models += theirs.models
         joined = copy(self)
-        joined._ids = IdTranslator(models, own.specials, own.precision, own.shortlist)  # noqa: SLF001
+        joined._ids = own.ensemble([other._ids for other in others])  # noqa: SLF001
         return joined
 
     @overload

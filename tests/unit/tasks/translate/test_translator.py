@@ -21,9 +21,9 @@ from tests.unit.tasks.tiny import (
 
 from dragoman.decode import Beam, Forbid, Limits, Model, search
 from dragoman.decoding import Decoding
+from dragoman.engine import freeze
+from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
-from dragoman.models.plan import Planner
-from dragoman.models.plan.products import can_pack
 from dragoman.nn import Arithmetic, Learned, row_invariant_products
 from dragoman.tasks.lines import is_blank
 from dragoman.tasks.translate.translator import Translator
@@ -97,7 +97,7 @@ def test_greedy_search_is_a_beam_of_one() -> None:
         forbid = Forbid((tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id))
         strategy = Beam(beam_size=1, length_penalty=DECODING.length_penalty)
         source = torch.tensor([[*ids, tokenizer.eos_id]])
-        fast: Model[Any] = Planner(model, "fp32")(1)
+        fast: Model[Any] = freeze(model, "fp32")
         with row_invariant_products():
             ((best,),) = search(fast, source, strategy, processors=[forbid], limits=limits)
         assert found.tokens == tuple(tokenizer.tokens(best.ids))

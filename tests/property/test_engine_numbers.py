@@ -1,4 +1,4 @@
-"""The numbers of a plan: 8 bits beside the module, what is not finite, rows and padding."""
+"""The numbers of the engine: 8 bits beside the module, what is not finite, rows and padding."""
 
 from copy import deepcopy
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import COMPILED, needs_independent_rows, use_compiled
+from tests.processors import needs_compiler, needs_independent_rows
 from tests.unit.models.small import (
     PAD,
     VARIANTS,
@@ -18,14 +18,10 @@ from tests.unit.models.small import (
 )
 from torch import Tensor
 
+from dragoman.engine import FrozenDecoderOnly, FrozenEncoderDecoder, freeze
+from dragoman.engine.products import DTYPES, can_pack, prepared
+from dragoman.engine.quantized import QuantizedLinear
 from dragoman.models import DecoderOnly, EncoderDecoder
-from dragoman.models.plan import (
-    PlannedDecoderOnly,
-    PlannedEncoderDecoder,
-    plan,
-)
-from dragoman.models.plan.products import DTYPES, can_pack, prepared
-from dragoman.models.plan.quantized import QuantizedLinear
 from dragoman.nn import (
     Arithmetic,
     Linear,
@@ -39,13 +35,13 @@ PRECISIONS = [
     pytest.param("bf16", marks=pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")),
     pytest.param("int8", marks=pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")),
 ]
-compiled = pytest.fixture(scope="module", params=COMPILED, autouse=True)(use_compiled)
+pytestmark = needs_compiler
 
 
-def planned(model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic = "fp32") -> Any:  # noqa: ANN401 -- either plan
-    """The plan of a model of the tests, which there must be."""
-    found = plan(model, arithmetic)
-    assert isinstance(found, PlannedEncoderDecoder | PlannedDecoderOnly)
+def frozen(model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic = "fp32") -> Any:  # noqa: ANN401 -- either kind
+    """What decodes with a model of the tests."""
+    found = freeze(model, arithmetic)
+    assert isinstance(found, FrozenEncoderDecoder | FrozenDecoderOnly)
     return found
 
 
@@ -90,7 +86,7 @@ def test_int8_is_near(name: str) -> None:
     A step is 1/127 of the largest number of a row, so a product is wrong by half a hundredth of its
     size, and some ten of them follow each other.
     """
-    model, fast = make_model(VARIANTS[name]), planned(make_model(VARIANTS[name]).float(), "int8")
+    model, fast = make_model(VARIANTS[name]), frozen(make_model(VARIANTS[name]).float(), "int8")
     src_BS, tgt_NT = random_sentences(3, [7, 20, 1]), random_ids(4, 6, 3)
     state = fast.start(src_BS, 2)
     for length in range(1, 4):
@@ -132,7 +128,7 @@ def test_a_broken_weight_breaks_the_logits(precision: Arithmetic, value: float) 
         weight[weight.shape[0] // 2] = value
         if "embedding" in name:
             weight[:] = value
-        fast = planned(model, precision)
+        fast = frozen(model, precision)
         logits_NV = fast.step(ids_N, fast.start(src_BS, 1))
         assert not logits_NV.isfinite().all(), name
 
@@ -140,7 +136,7 @@ def test_a_broken_weight_breaks_the_logits(precision: Arithmetic, value: float) 
 @torch.inference_mode()
 def test_sources_move_with_the_rows_that_are_repeated() -> None:
     """Each row still attends to the sentence that it came from, in any order and number."""
-    model, fast = make_model(), planned(make_model().float())
+    model, fast = make_model(), frozen(make_model().float())
     src_BS = random_sentences(1, [9, 1, 4])
     state = fast.start(src_BS, 1)
     tgt_NT = random_ids(2, 3, 1)
@@ -157,7 +153,7 @@ def test_sources_move_with_the_rows_that_are_repeated() -> None:
 @torch.inference_mode()
 def test_padding_in_front_or_between(name: str) -> None:
     """What is hidden may stand anywhere in a source: the plan attends to what the model does."""
-    model, fast = make_model(VARIANTS[name]), planned(make_model(VARIANTS[name]).float())
+    model, fast = make_model(VARIANTS[name]), frozen(make_model(VARIANTS[name]).float())
     src_BS, tgt_NT = random_sentences(1, [9, 9, 9]), random_ids(2, 6, 1)
     src_BS[0, :6], src_BS[1, 3:5], src_BS[2, ::2] = PAD, PAD, PAD
     logits_NV = fast.step(tgt_NT[:, 0], fast.start(src_BS, 2))

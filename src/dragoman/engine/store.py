@@ -1,23 +1,28 @@
-"""The keys and values of beams, as `store` has them, read by the compiled `attend`.
+"""The keys and values of beams, which never move.
 
-Each row has a table of the slots of its ancestors, and reads no others: of `W` beams a
-`W`-th of what a product with a mask reads. Sentences that end leave their place empty.
+The `W` hypotheses of a sentence share one store, in which each position has `W` slots. A row has a
+table of the slots of its ancestors, which the compiled `attend` reads and no others; when a beam is
+reordered the table is. Sentences that end leave their place empty.
+
+Axes beyond those of `dragoman.nn`: P places for sentences, C positions, M rows.
 """
 
 import ctypes
 from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.models.plan.products import Product
-from dragoman.models.plan.program import Program
-from dragoman.models.plan.store import BLOCK
-from dragoman.nn import KeyValue
+from dragoman.engine.products import Product
+from dragoman.engine.program import Program
+from dragoman.nn import KeyValue, MultiHeadAttention
 from dragoman.nn.cpu.native import Functions
 from dragoman.nn.position.scheme import Angles
 
+BLOCK = 32
+"""Positions that a store begins with."""
 LANES = 16
 """Numbers that `native.c` adds up side by side."""
 
@@ -32,20 +37,46 @@ class _Reads(ctypes.Structure):
         ),
         *((name, ctypes.c_long) for name in ("slot_stride", "length", "rows", "heads", "kv_heads")),
         *((name, ctypes.c_long) for name in ("dim", "capacity", "slots", "adjacent")),
+        ("cap", ctypes.c_float),
     )
+
+
+class Heads(NamedTuple):
+    """How many heads attention has, of what size, and what bounds its scores."""
+
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    soft_cap: float | None
+
+    @classmethod
+    def of(cls, attention: MultiHeadAttention) -> Self:
+        """Return those of a module."""
+        return cls(
+            attention.num_heads, attention.num_kv_heads, attention.head_dim, attention.soft_cap
+        )
+
+    def reads(self, slots: int) -> _Reads:
+        """Begin `struct Store` for this many slots at a position."""
+        return _Reads(
+            slots=slots,
+            heads=self.num_heads,
+            kv_heads=self.num_kv_heads,
+            dim=self.head_dim,
+            cap=self.soft_cap or 0.0,
+        )
 
 
 class Sources:
     """Sentences of which rows attend to one each, as many rows to one as there are."""
 
-    def __init__(self, functions: Functions, sizes: tuple[int, int, int], mask_PS: Tensor) -> None:
-        """`sizes` are `(H, K, d)`; the mask is true at tokens, which come first."""
+    def __init__(self, functions: Functions, heads: Heads, mask_PS: Tensor) -> None:
+        """The mask is true at tokens, which come first."""
         self._functions = functions
         self._lengths_P = mask_PS.sum(dim=1, dtype=torch.int32)
         length = -(-mask_PS.shape[1] // LANES) * LANES
-        heads, kv_heads, dim = sizes
-        self._width = heads * dim
-        self._reads = _Reads(slots=1, heads=heads, kv_heads=kv_heads, dim=dim)
+        self._width = heads.num_heads * heads.head_dim
+        self._reads = heads.reads(slots=1)
         self._reads.length = self._reads.capacity = length
 
     @property
@@ -74,36 +105,40 @@ class Sources:
         return _attend(self._functions, self._reads, (k_PKdS, v_PKSd), q_MX, self._width)
 
 
-class AncestorStore:
+class Store:
     """What the rows of some sentences have read so far, and where in the stores it is."""
 
     def __init__(
-        self, functions: Functions, sizes: tuple[int, int, int, int], num_heads: int, layers: int
+        self,
+        functions: Functions,
+        heads: Heads,
+        size_PW: tuple[int, int],
+        layers: int,
     ) -> None:
-        """Begin with no position, for `(P, W, K, d)`."""
+        """Begin with no position."""
         self.length = 0
         """Positions that were read."""
         self.logits_MV: Tensor | None = None
         """Memory for the logits of a step, to be used again."""
         self.output: Product | None = None
         """The output layer of some tokens only, if not all are wanted."""
-        places, self.beam_size, self.num_kv_heads, self._dim = sizes
+        places, self.beam_size = size_PW
+        self._width = heads.num_heads * heads.head_dim
         self.most_rows = places * self.beam_size
         """Rows of a step, at most."""
         self.uneven = True
         """Sentences may have any numbers of rows, up to `W`."""
-        self._functions, self._heads = functions, num_heads
+        self._functions = functions
         self.program: Program | None = None
         """A step with these stores, once it has been listed."""
-        shape = (places, self.num_kv_heads, BLOCK, self.beam_size, self._dim)
+        shape = (places, heads.num_kv_heads, BLOCK, self.beam_size, heads.head_dim)
         self._stores = [(torch.empty(shape), torch.empty(shape)) for _ in range(layers)]
         self._memory: list[tuple[Tensor, Tensor]] = []
         self._sources: Sources | None = None
         self._place_N = torch.arange(places, dtype=torch.int32).repeat_interleave(self.beam_size)
         self._own_N = torch.arange(self.beam_size, dtype=torch.int32).repeat(places)
         self._slots_NC = torch.zeros(self.most_rows, BLOCK, dtype=torch.int32)
-        self._prefixes = _Reads(slots=self.beam_size, heads=num_heads)
-        self._prefixes.kv_heads, self._prefixes.dim = self.num_kv_heads, self._dim
+        self._prefixes = heads.reads(slots=self.beam_size)
 
     def remember(self, memory: Sequence[KeyValue], sources: Sources) -> None:
         """Take the keys and values of the sources for each layer, `(P, K, S, d)`."""
@@ -132,10 +167,6 @@ class AncestorStore:
         if self._sources is not None:
             self._sources.select(places_N)
         self._place_N = torch.arange(len(places_N), dtype=torch.int32)
-
-    def placed(self, x_MX: Tensor) -> Tensor:
-        """Return the rows as they are: the table says where the sentence of each is."""
-        return x_MX
 
     @property
     def room(self) -> int:
@@ -215,8 +246,8 @@ class AncestorStore:
 
         `X` is queries, keys and values, side by side; queries may be rotated in place.
         """
-        keys_values, width = self._stores[layer], self._heads * self._dim
-        return _attend(self._functions, self._prefixes, keys_values, projected_MX, width, own=True)
+        store, width = self._stores[layer], self._width
+        return _attend(self._functions, self._prefixes, store, projected_MX, width, own=True)
 
     def attend_to_source(self, layer: int, q_MX: Tensor) -> Tensor:
         """Attend to the source of each row's sentence: `(M, H * d)`."""

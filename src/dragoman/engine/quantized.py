@@ -12,12 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.engine.program import Program
 from dragoman.errors import InputError
-from dragoman.models.plan.program import Program
 from dragoman.nn.cpu.native import address, native
+from dragoman.nn.cpu.rounding import LARGEST, quantized
 
-LARGEST = 127
-"""The largest integer: symmetric, so that 0 stays 0."""
 MOST_INPUTS = (2**31 - 1) // (255 * LARGEST)
 """Inputs up to which every sum of `native.c` fits in 32 bits: its vectors are 0 to 255."""
 TILE_OUTPUTS = 64
@@ -38,8 +37,7 @@ class _Matrix(ctypes.Structure):
 class QuantizedLinear:
     """`x W^T + b` in 8 bits; of several maps of the same `x`, the results are side by side.
 
-    Where there is a C compiler it is the product of `native.c`; the results have the same bits with
-    and without one.
+    It is the product of `native.c`.
     """
 
     def __init__(self, *linears: nn.Linear, first_scale: float = 1.0) -> None:
@@ -48,6 +46,8 @@ class QuantizedLinear:
         Its integers are those of its own weights, whatever the scale. Raises InputError for more
         than `MOST_INPUTS` inputs.
         """
+        functions = native()
+        assert functions is not None  # noqa: S101 (see `can_pack`)
         if linears[0].in_features > MOST_INPUTS:
             raise InputError(
                 f"int8 is exact for layers of at most {MOST_INPUTS:,} inputs, and this model has "
@@ -57,15 +57,11 @@ class QuantizedLinear:
         self.outputs, self.inputs = weight_OI.shape
         scale_O = torch.ones(self.outputs)
         scale_O[: linears[0].out_features] = first_scale
-        self._w_scale_O = w_scale_O1[:, 0] * scale_O
-        self._bias_O = torch.zeros(self.outputs)
+        bias_O = torch.zeros(self.outputs)
         if linears[0].bias is not None:
-            self._bias_O = torch.cat([each.bias for each in linears]).float() * scale_O
-        self._native = native()
-        if self._native is None:
-            self._weight_IO = weight_OI.t()
-            return
-        self._lay_out(*_tiled(weight_OI, self._w_scale_O, self._bias_O))
+            bias_O = torch.cat([each.bias for each in linears]).float() * scale_O
+        self._native = functions
+        self._lay_out(*_tiled(weight_OI, w_scale_O1[:, 0] * scale_O, bias_O))
 
     def _lay_out(self, *parts: Tensor) -> None:
         """Keep what `_tiled` returns and the `struct Matrix` that points at it."""
@@ -78,10 +74,6 @@ class QuantizedLinear:
     def keep(self, ids_U: Tensor) -> None:
         """Become the map to these outputs alone, in this order, with the same integers."""
         self.outputs = len(ids_U)
-        if self._native is None:
-            self._w_scale_O, self._bias_O = self._w_scale_O[ids_U], self._bias_O[ids_U]
-            self._weight_IO = self._weight_IO.t()[ids_U].t()
-            return
         ids_T1O = F.pad(ids_U, (0, -self.outputs % TILE_OUTPUTS)).view(-1, 1, TILE_OUTPUTS)
         fours_TFO = self._parts[0].view(torch.int32).squeeze(3)
         every_F1 = torch.arange(fours_TFO.shape[1])[:, None]
@@ -100,7 +92,7 @@ class QuantizedLinear:
     @property
     def recorded(self) -> bool:
         """Whether `record` can be called."""
-        return self._native is not None and self.inputs == self._inputs
+        return self.inputs == self._inputs
 
     def record(
         self,
@@ -123,12 +115,6 @@ class QuantizedLinear:
         relu: bool = False,
         out_MO: Tensor | None = None,
     ) -> Tensor:
-        if self._native is None:
-            q_MI, scale_M1 = quantized(x_MI)
-            sum_MO = torch._int_mm(q_MI, self._weight_IO)  # noqa: SLF001 -- torch has no other
-            out_MO = sum_MO * scale_M1 * self._w_scale_O + self._bias_O
-            out_MO = out_MO.relu() if relu else out_MO
-            return out_MO if residual_MO is None else out_MO + residual_MO
         rows, inputs = x_MI.shape
         if inputs < self._inputs:
             x_MI = F.pad(x_MI, (0, self._inputs - inputs))
@@ -171,19 +157,3 @@ def _tiled(weight_OI: Tensor, w_scale_O: Tensor, bias_O: Tensor) -> list[Tensor]
         F.pad(w_scale_O, (0, missing)),
         F.pad(bias_O, (0, missing)),
     ]
-
-
-def sums_are_exact() -> bool:
-    """Return whether this CPU's sums of products of the largest integers are right."""
-    signs_XI = torch.tensor([[1], [-1]], dtype=torch.int8).expand(2, 64)
-    largest_XI = (signs_XI * LARGEST).contiguous()
-    sums_XX = torch._int_mm(largest_XI, largest_XI.t())  # noqa: SLF001 -- torch has no other
-    return sums_XX.tolist() == (LARGEST**2 * (signs_XI.int() @ signs_XI.int().t())).tolist()
-
-
-def quantized(x_MI: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the rows of `x` as integers and the scale of each, `(M, 1)`."""
-    largest_M1 = x_MI.abs().amax(dim=1, keepdim=True)
-    # A quotient of tensors is rounded once; torch makes `127 / x` a product with `1 / x`.
-    factor_M1 = torch.where(largest_M1 > 0, torch.full_like(largest_M1, LARGEST) / largest_M1, 0.0)
-    return (x_MI * factor_M1).round().to(torch.int8), largest_M1 / LARGEST

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import COMPILED, needs_independent_rows, use_compiled
+from tests.processors import needs_compiler, needs_independent_rows
 from tests.unit.models.family import DECODERS, make_decoder
 from tests.unit.models.small import (
     BOS,
@@ -25,16 +25,10 @@ from torch import Tensor
 
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Rolling, search
 from dragoman.decode.protocol import Uneven
+from dragoman.engine import FrozenDecoderOnly, FrozenEncoderDecoder, freeze
+from dragoman.engine.products import PackedLinear, can_pack
+from dragoman.engine.store import BLOCK
 from dragoman.models import DecoderOnly, EncoderDecoder
-from dragoman.models.plan import (
-    MOST_BEAMS,
-    PlannedDecoderOnly,
-    PlannedEncoderDecoder,
-    Planner,
-    plan,
-)
-from dragoman.models.plan.products import PackedLinear, can_pack
-from dragoman.models.plan.store import BLOCK
 from dragoman.nn import (
     Arithmetic,
     Linear,
@@ -46,8 +40,6 @@ from dragoman.nn import (
     causal_mask,
     row_invariant_products,
 )
-from dragoman.nn.cpu.native import native
-from dragoman.nn.norm import LayerNorm
 
 SEEDS = st.integers(0, 2**32)
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
@@ -57,13 +49,13 @@ PRECISIONS = [
     pytest.param("bf16", marks=pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")),
     pytest.param("int8", marks=pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")),
 ]
-compiled = pytest.fixture(scope="module", params=COMPILED, autouse=True)(use_compiled)
+pytestmark = needs_compiler
 
 
-def planned(model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic = "fp32") -> Any:  # noqa: ANN401 -- either plan
-    """The plan of a model of the tests, which there must be."""
-    found = plan(model, arithmetic)
-    assert isinstance(found, PlannedEncoderDecoder | PlannedDecoderOnly)
+def frozen(model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic = "fp32") -> Any:  # noqa: ANN401 -- either plan
+    """What decodes with a model of the tests."""
+    found = freeze(model, arithmetic)
+    assert isinstance(found, FrozenEncoderDecoder | FrozenDecoderOnly)
     return found
 
 
@@ -82,7 +74,7 @@ def test_a_plan_is_the_model(
 ) -> None:
     """Every config: steps, beams in any order, dropped rows and sentences give its logits."""
     model = make_model(VARIANTS[name])
-    fast = planned(make_model(VARIANTS[name]).float())
+    fast = frozen(make_model(VARIANTS[name]).float())
     src_BS = random_sentences(seed, lengths)
     src_NS = src_BS.repeat_interleave(beam_size, dim=0)
     tgt_NT = random_ids(seed + 1, len(src_NS), 1)
@@ -112,7 +104,7 @@ def test_a_plan_is_the_model(
 def test_beyond_a_block_of_positions(name: str) -> None:
     """The stores grow, and what they held stays."""
     model = make_model(VARIANTS[name])
-    fast = planned(make_model(VARIANTS[name]).float())
+    fast = frozen(make_model(VARIANTS[name]).float())
     src_BS = random_sentences(1, [5, 9])
     tgt_NT = random_ids(2, 4, 2 * BLOCK + 3)
     state = fast.start(src_BS, 2)
@@ -128,7 +120,7 @@ def test_beyond_a_block_of_positions(name: str) -> None:
 @torch.inference_mode()
 def test_prompts(name: str, seed: int, length: int, beam_size: int) -> None:
     """Prompts of one length are read once for all beams, and continued as by the model."""
-    model, fast = make_decoder(DECODERS[name]), planned(make_decoder(DECODERS[name]).float())
+    model, fast = make_decoder(DECODERS[name]), frozen(make_decoder(DECODERS[name]).float())
     prompts_BS = random_ids(seed, 3, length)
     ids_NL = prompts_BS.repeat_interleave(beam_size, dim=0)
     state = fast.start(prompts_BS, beam_size)
@@ -148,7 +140,7 @@ def test_a_rolling_context_reorders_rows_as_it_likes() -> None:
     limits = Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor([30, 30]), first_B=prompts_BS[:, -1])
     found = [
         search(Rolling(each, 8), prompts_BS, Beam(beam_size=3), limits=limits)
-        for each in (model, planned(model))
+        for each in (model, frozen(model))
     ]
     assert [best.ids for best, *_ in found[0]] == [best.ids for best, *_ in found[1]]
 
@@ -163,7 +155,7 @@ def test_neighbours_change_no_bit(
     strategy: Greedy | Beam, precision: Arithmetic, seed: int, lengths: list[int]
 ) -> None:
     """Ids and scores of a sentence alone are those in a batch, in whatever order."""
-    fast = planned(make_model().float(), precision)
+    fast = frozen(make_model().float(), precision)
     src_BS = random_sentences(seed, lengths)
     generator = torch.Generator().manual_seed(seed)
     max_B = torch.randint(1, 50, (len(lengths),), generator=generator)
@@ -188,7 +180,7 @@ def test_prompts_side_by_side_change_no_bit(
     precision: Arithmetic, seed: int, rows: int, length: int
 ) -> None:
     """Nor does a neighbour of a prompt, where queries are turned and feed-forwards gated."""
-    fast = planned(make_decoder(DECODERS["llama"]).float(), precision)
+    fast = frozen(make_decoder(DECODERS["llama"]).float(), precision)
     prompts_BS = random_ids(seed, rows, length)
 
     def found(prompts_BS: Tensor) -> list[Any]:
@@ -217,70 +209,36 @@ def test_a_lone_row_of_many_columns() -> None:
 @torch.inference_mode()
 def test_bfloat16_is_near() -> None:
     """Logits in bfloat16 differ by its rounding."""
-    model, fast = make_model(), planned(make_model().float(), "bf16")
+    model, fast = make_model(), frozen(make_model().float(), "bf16")
     src_BS, tgt_NT = random_sentences(3, [7, 20]), random_ids(4, 2, 1)
     logits_NV = fast.step(tgt_NT[:, 0], fast.start(src_BS, 1))
     assert logits_NV.dtype is torch.bfloat16
     assert 0.0 < distance(logits_NV.double(), full(model, src_BS, tgt_NT)) < 0.1
 
 
-def test_a_plan_follows_the_weights() -> None:
-    """It is made once, and again when a weight has been written to or replaced."""
-    model = make_model(SMALL, torch.float32)
-    planner = Planner(model, "fp32")
-    first = planner(5)
-    assert planner(5) is first
-    with torch.no_grad():
-        model.output.weight.add_(1.0)
-    second = planner(5)
-    assert second is not first
-    assert planner(5) is second
-    for parameter in model.parameters():
-        parameter.grad = torch.ones_like(parameter)
-    torch.optim.AdamW(model.parameters(), fused=True).step()
-    third = planner(5)
-    assert third is not second
-    model.src_embedding.weight.data[7] *= 0.5  # which torch does not count
-    fourth = planner(5)
-    assert fourth is not third
-    model.load_state_dict(make_model(SMALL, torch.float32, seed=1).state_dict(), assign=True)
-    fifth = planner(5)
-    assert fifth is not fourth
-    with torch.no_grad():
-        model.output.weight[0, 1] += 1.0  # where nobody looks, but counted
-    assert planner(5) is not fifth
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", ["paper", "relative-bias", "learned", "llama"])
+def test_what_is_frozen_stays(name: str, precision: Arithmetic) -> None:
+    """Whatever becomes of the model's weights; who wants the new ones freezes again."""
+    decoder = name in DECODERS
+    model = make_decoder(DECODERS[name]) if decoder else make_model(VARIANTS[name])
+    src_BS, ids_N = random_ids(0, 3, 5), torch.tensor([4] * 3)
+    fast = frozen(model.float(), precision)
 
+    def logits(decoder: Any) -> Tensor:  # noqa: ANN401 -- either kind
+        state = decoder.start(src_BS, 1)
+        decoder.narrow(torch.arange(4, 9), state)
+        found: Tensor = decoder.step(ids_N, state)
+        return found
 
-def test_a_plan_keeps_what_it_reads() -> None:
-    """Norms that move to other memory, as with `share_memory`, leave a plan in use as it is."""
-    if native() is None:
-        pytest.skip("without a compiler the norms are the model's own")
-    model, src_BS, ids_N = (
-        make_model(SMALL, torch.float32),
-        random_ids(0, 3, 5),
-        torch.tensor([4] * 3),
-    )
-    fast = planned(model)
     with torch.inference_mode():
-        expected = fast.step(ids_N, fast.start(src_BS, 1))
-    for norm in (each for each in model.modules() if isinstance(each, LayerNorm)):
-        norm.weight.data = torch.full_like(norm.weight, torch.nan)
-    given_back = [torch.full((16,), torch.nan) for _ in range(1000)]
+        expected = logits(fast)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(torch.rand_like(parameter))
     with torch.inference_mode():
-        assert torch.equal(fast.step(ids_N, fast.start(src_BS, 1)), expected)
-    assert given_back
-
-
-def test_weights_of_any_shape_are_watched() -> None:
-    """A part of the user's own may hold a scalar and a block of matrices."""
-    model = make_model(SMALL, torch.float32)
-    model.scalar = torch.nn.Parameter(torch.tensor(1.0))
-    model.block = torch.nn.Parameter(torch.ones(2, 3, 4))
-    planner = Planner(model, "fp32")
-    first = planner(1)
-    assert planner(1) is first
-    model.block.data *= 2.0
-    assert planner(1) is not first
+        assert torch.equal(logits(fast), expected)
+        assert not torch.equal(logits(frozen(model, precision)), expected)
 
 
 @torch.inference_mode()
@@ -288,7 +246,7 @@ def test_weights_of_any_shape_are_watched() -> None:
 def test_rows_may_become_more(precision: Arithmetic) -> None:
     """Without beams a row may be repeated, as the protocol of a state says."""
     model = make_decoder(DECODERS["llama"]).float()
-    fast, prompts_BS = planned(model, precision), random_ids(0, 2, 4)
+    fast, prompts_BS = frozen(model, precision), random_ids(0, 2, 4)
     state, whole = fast.start(prompts_BS, 1), fast.start(prompts_BS.repeat_interleave(3, 0), 1)
     ids_N = random_ids(1, 2)
     fast.step(ids_N, state)
@@ -304,8 +262,7 @@ def test_rows_may_become_more(precision: Arithmetic) -> None:
 def test_other_patterns_stay_with_the_model(pattern: Any) -> None:  # noqa: ANN401 -- any pattern
     """A decoder whose tokens do not see the whole prefix has no plan."""
     model = make_model(replace(SMALL, decoder_patterns=(pattern,)), torch.float32)
-    assert plan(model, "fp32") is None
-    assert Planner(model, "fp32")(1) is model
+    assert freeze(model, "fp32") is model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,15 +285,15 @@ class Adapted(Linear):
 def test_parts_of_the_users_own_stay_with_the_model() -> None:
     """Own patterns, subclasses and hooks are served by the model, which calls them."""
     model = make_model(SMALL, torch.float32)
-    assert plan(model, "fp32") is not None
+    assert freeze(model, "fp32") is not model
     model.decoder.layers[0].get_submodule("ffn").register_forward_hook(lambda *_: None)
-    assert plan(model, "fp32") is None
+    assert freeze(model, "fp32") is model
     model = make_model(SMALL, torch.float32)
     model.encoder.each_layer()[1].self_attn.out_proj = Adapted(16, 16)
-    assert plan(model, "fp32") is None
+    assert freeze(model, "fp32") is model
     model = make_model(SMALL, torch.float32)
     model.decoder.each_layer()[0].self_attn.pattern = Near()
-    assert plan(model, "fp32") is None
+    assert freeze(model, "fp32") is model
 
 
 @torch.inference_mode()
@@ -345,30 +302,22 @@ def test_a_source_of_nothing_but_padding() -> None:
     model = make_model()
     src_BS = random_sentences(1, [4, 0, 7])
     ids_N = random_ids(2, 3)
-    fast = planned(make_model().float())
+    fast = frozen(make_model().float())
     logits_NV = fast.step(ids_N, fast.start(src_BS, 1))
     assert distance(logits_NV.double(), full(model, src_BS, ids_N[:, None])) < CLOSE
 
 
 def test_other_devices_and_dtypes_stay_with_the_model() -> None:
     """A plan is for a CPU, and its weights are copies of float32 ones."""
-    assert plan(make_model(SMALL, torch.float32).to("meta"), "fp32") is None
-    assert plan(make_model(SMALL, torch.float64), "fp32") is None
-
-
-def test_wide_beams_stay_with_the_model() -> None:
-    """Their scores would take the square of the beam's memory."""
-    model = make_model(SMALL, torch.float32)
-    planner = Planner(model, "fp32")
-    assert planner(MOST_BEAMS) is not model
-    assert planner(MOST_BEAMS + 1) is model
+    for model in (make_model(SMALL, torch.float32).to("meta"), make_model(SMALL, torch.float64)):
+        assert freeze(model, "fp32") is model
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @torch.inference_mode()
 def test_rows_that_were_not_selected_are_an_error(precision: Arithmetic) -> None:
     """A step of fewer rows than the state has raises; it does not read beyond them."""
-    model = planned(make_model(SMALL).float(), precision)
+    model = frozen(make_model(SMALL).float(), precision)
     state = model.start(random_ids(0, 3, 5), 1)
     with pytest.raises((ValueError, RuntimeError)):  # torch raises where nothing is compiled
         model.step(torch.tensor([BOS, BOS]), state)
@@ -378,7 +327,7 @@ def test_rows_that_were_not_selected_are_an_error(precision: Arithmetic) -> None
 @torch.inference_mode()
 def test_autocast_changes_nothing() -> None:
     """A plan computes in its own dtypes, whatever the caller's autocast says."""
-    fast = planned(make_model().float(), "bf16")
+    fast = frozen(make_model().float(), "bf16")
     src_BS, ids_N = random_sentences(3, [7, 20]), random_ids(4, 2)
     expected = fast.step(ids_N, fast.start(src_BS, 1))
     with autocast("bf16", torch.device("cpu")):

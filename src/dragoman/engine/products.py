@@ -2,19 +2,22 @@
 
 oneDNN multiplies fastest by a matrix in blocks of its own order. A module holds its matrix row by
 row, as training and files need it, so each of its products brings the matrix into that order again:
-for one row of 512 by 2048 numbers in bfloat16 that is half of the time. A plan does it once.
+for one row of 512 by 2048 numbers in bfloat16 that is half of the time. `freeze` does it once.
 """
 
 from functools import cache
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.models.plan.quantized import QuantizedLinear, sums_are_exact
-from dragoman.nn import Arithmetic, Precision
+from dragoman.engine.quantized import QuantizedLinear
+from dragoman.nn import Arithmetic, Precision, evaluation_view
+from dragoman.nn.cpu.native import native
 from dragoman.nn.cpu.products import LONG_ROW, has_bf16_units
 
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 DTYPES: dict[Arithmetic, torch.dtype] = {
     "fp32": torch.float32,
     "bf16": torch.bfloat16,
@@ -27,14 +30,13 @@ EXPECTED_ROWS = 16
 
 @cache
 def can_pack(arithmetic: Arithmetic) -> bool:
-    """Return whether this PyTorch and this CPU multiply by weights that are laid out beforehand.
+    """Return whether this installation multiplies by weights that are laid out beforehand.
 
-    In bf16 only where there are units for it: elsewhere the bits of a row depend on its neighbours.
-    In int8 only where sums are exact: older units add pairs of products in 16 bits, which overflow.
+    What surrounds the products must be compiled. In bf16 there must be units for it: elsewhere the
+    bits of a row depend on its neighbours.
     """
-    if arithmetic == "int8":
-        return sums_are_exact()
-    return torch.backends.mkldnn.is_available() and (arithmetic != "bf16" or has_bf16_units())
+    units = arithmetic != "bf16" or has_bf16_units()
+    return native() is not None and torch.backends.mkldnn.is_available() and units
 
 
 def prepared(*linears: nn.Linear, arithmetic: Arithmetic, first_scale: float = 1.0) -> "Product":
@@ -42,6 +44,23 @@ def prepared(*linears: nn.Linear, arithmetic: Arithmetic, first_scale: float = 1
     if arithmetic == "int8":
         return QuantizedLinear(*linears, first_scale=first_scale)
     return PackedLinear(*linears, precision=arithmetic, first_scale=first_scale)
+
+
+def _copy(parameter: nn.Parameter, copies: dict[int, nn.Parameter]) -> nn.Parameter:
+    if id(parameter) not in copies:
+        copies[id(parameter)] = nn.Parameter(parameter.detach().clone(), requires_grad=False)
+    return copies[id(parameter)]
+
+
+def copied(module: ModuleT, copies: dict[int, nn.Parameter] | None = None) -> ModuleT:
+    """Copy a module in evaluation mode; parameters that are in `copies` are not copied again."""
+    view, made = evaluation_view(module), {} if copies is None else copies
+    for part in view.modules():
+        shared = part._parameters
+        part._parameters = {
+            name: None if found is None else _copy(found, made) for name, found in shared.items()
+        }
+    return view
 
 
 class PackedLinear:

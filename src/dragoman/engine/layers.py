@@ -11,11 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.models.plan.ancestors import AncestorStore, Sources
-from dragoman.models.plan.products import DTYPES, Product, prepared, with_rows
-from dragoman.models.plan.program import Program
-from dragoman.models.plan.quantized import QuantizedLinear
-from dragoman.models.plan.store import BeamStore
+from dragoman.engine.products import DTYPES, Product, copied, prepared, with_rows
+from dragoman.engine.program import Program
+from dragoman.engine.quantized import QuantizedLinear
+from dragoman.engine.store import Sources, Store
 from dragoman.nn import (
     Arithmetic,
     FeedForward,
@@ -25,17 +24,16 @@ from dragoman.nn import (
     PositionInfo,
     Residual,
     Scoring,
-    head_product,
     rotate,
-    soft_cap,
 )
 from dragoman.nn.cpu.elementwise import silu
 from dragoman.nn.cpu.native import Functions, address
 from dragoman.nn.layers import Layer
 from dragoman.nn.norm import LayerNorm, RMSNorm
+from dragoman.nn.position.scheme import NO_POSITIONS
 
 
-class PlannedAttention:
+class FrozenAttention:
     """`MultiHeadAttention`, with one product for all that is made of the same vectors."""
 
     def __init__(self, attention: MultiHeadAttention, arithmetic: Arithmetic, *, own: bool) -> None:
@@ -49,7 +47,9 @@ class PlannedAttention:
             self._project = prepared(q, arithmetic=arithmetic, first_scale=scale)
             self._project_kv = prepared(kv, arithmetic=arithmetic)
         self.output = prepared(attention.out_proj, arithmetic=arithmetic)
-        self._attention = attention
+        self._q_norm, self._k_norm = copied(attention.q_norm), copied(attention.k_norm)
+        self._scale, self._pattern = attention.scale, attention.pattern
+        self._soft_cap = attention.soft_cap
         self._num_heads, self._num_kv_heads = attention.num_heads, attention.num_kv_heads
         self._head_dim = attention.head_dim
 
@@ -67,31 +67,17 @@ class PlannedAttention:
         if isinstance(mask, Sources):
             q_MX = with_rows(q_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD))
             return mask.attend(*mask.laid_out(kv), q_MX), kv
-        scoring = Scoring(scale=1.0, soft_cap=self._attention.soft_cap, bias=info.bias)
-        out_BHLd = self._attention.pattern.attend(q_BHLd, kv, mask, scoring)
+        scoring = Scoring(scale=1.0, soft_cap=self._soft_cap, bias=info.bias)
+        out_BHLd = self._pattern.attend(q_BHLd, kv, mask, scoring)
         return with_rows(out_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD)), kv
 
-    def step(
-        self,
-        x_MD: Tensor,
-        layer: int,
-        store: BeamStore | AncestorStore,
-        added: Tensor | None,
-        info: PositionInfo,
-    ) -> Tensor:
-        """Attend from one vector for each row to its prefix, itself the last."""
-        projected_RX = store.placed(self._project(x_MD))
-        if isinstance(store, AncestorStore):  # what is compiled turns them itself
-            info = info._replace(angles=None)
-        if self._normed or info.angles is not None:
-            q_RH1d, kv = self._heads(projected_RX[:, None], info)
-            parts = (q_RH1d, *kv)
-            projected_RX = torch.cat([part.flatten(1) for part in parts], dim=1)
-        if isinstance(store, AncestorStore):
-            return store.attend(layer, projected_RX)
-        width = self._num_heads * self._head_dim
-        keys, values = store.append(layer, projected_RX[:, width:])
-        return self._attend(projected_RX[:, :width], keys, values, added, store, len(x_MD))
+    def step(self, x_MD: Tensor, layer: int, store: Store) -> Tensor:
+        """Attend from one vector for each row to its prefix, itself the last; the store rotates."""
+        projected_MX = self._project(x_MD)
+        if self._normed:
+            q_MH1d, kv = self._heads(projected_MX[:, None], NO_POSITIONS)
+            projected_MX = torch.cat([part.flatten(1) for part in (q_MH1d, *kv)], dim=1)
+        return store.attend(layer, projected_MX)
 
     @property
     def recorded(self) -> bool:
@@ -99,7 +85,7 @@ class PlannedAttention:
         return _all_recorded(self._project, self.output) and not self._normed
 
     def record(
-        self, program: Program, x_RD: Tensor, layer: int, store: AncestorStore, *, own: bool
+        self, program: Program, x_RD: Tensor, layer: int, store: Store, *, own: bool
     ) -> Tensor:
         """Append `step` to a program, or without `own` `look`."""
         q_RX, columns = (
@@ -109,29 +95,26 @@ class PlannedAttention:
         reads, keys_values = store.reads(layer, own=own)
         return program.attend(reads, q_RX, columns, keys_values, own=own)
 
-    def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> Tensor:
-        """Make the keys and values of cross-attention, `(2, B, K, S, d)`."""
+    def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> KeyValue:
+        """Make the keys and values of cross-attention, `(B, K, S, d)` each."""
         batch, length = size_BL
         shape = (batch, length, 2, self._num_kv_heads, self._head_dim)
         k_BSKd, v_BSKd = self._project_kv(memory_MD)[: batch * length].view(shape).unbind(dim=2)
-        return torch.stack([self._attention.k_norm(k_BSKd), v_BSKd]).transpose(2, 3).contiguous()
+        return KeyValue(self._k_norm(k_BSKd).transpose(1, 2), v_BSKd.transpose(1, 2))
 
-    def look(self, x_MD: Tensor, layer: int, store: BeamStore | AncestorStore) -> Tensor:
+    def look(self, x_MD: Tensor, layer: int, store: Store) -> Tensor:
         """Attend from one vector for each row to the source of its sentence."""
-        q_RX = store.placed(self._project(x_MD))
+        q_MX = self._project(x_MD)
         if self._normed:
-            q_RX = self._norm_q(q_RX.unflatten(1, (self._num_heads, self._head_dim))).flatten(1)
-        if isinstance(store, AncestorStore):
-            return store.attend_to_source(layer, q_RX)
-        keys, values = store.memory[layer]
-        return self._attend(q_RX, keys, values, store.memory_mask, store, len(x_MD))
+            q_MX = self._norm_q(q_MX.unflatten(1, (self._num_heads, self._head_dim))).flatten(1)
+        return store.attend_to_source(layer, q_MX)
 
     def _heads(self, projected_BLX: Tensor, info: PositionInfo) -> tuple[Tensor, KeyValue]:
         """Cut `(B, L, X)` into queries `(B, H, L, d)`, keys and values, rotated as they must be."""
         counts = [self._num_heads, self._num_kv_heads, self._num_kv_heads]
         heads_BLhd = projected_BLX.unflatten(2, (-1, self._head_dim))
         q, k, v = (part.transpose(1, 2) for part in heads_BLhd.split(counts, dim=2))
-        q, k = self._norm_q(q), self._attention.k_norm(k)
+        q, k = self._norm_q(q), self._k_norm(k)
         if info.angles is not None:
             q, k = rotate(q, info.angles), rotate(k, info.angles)
         return q, KeyValue(k, v)
@@ -140,34 +123,8 @@ class PlannedAttention:
         """Norm and scale queries, unless `W_Q` is scaled."""
         if not self._normed:
             return q
-        scaled: Tensor = self._attention.q_norm(q) * self._attention.scale
+        scaled: Tensor = self._q_norm(q) * self._scale
         return scaled
-
-    def _attend(
-        self,
-        q_RX: Tensor,
-        k_XdS: Tensor,
-        v_XSd: Tensor,
-        added: Tensor | None,
-        store: BeamStore,
-        rows: int,
-    ) -> Tensor:
-        """Let the queries of a sentence's `W` rows meet its keys in one product: `(M, H * d)`.
-
-        X is `P * K`, the key-value heads of all places, and r is `G * W`, the queries of each.
-        """
-        places, width, dim = store.num_places, store.beam_size, self._head_dim
-        kv_heads, group = self._num_kv_heads, self._num_heads // self._num_kv_heads
-        if width > 1:
-            q_RX = q_RX.reshape(places, width, kv_heads, group, dim).permute(0, 2, 3, 1, 4)
-        q_Xrd = q_RX.reshape(places * kv_heads, group * width, dim)
-        scores_XrS = soft_cap(head_product(q_Xrd, k_XdS), self._attention.soft_cap)
-        if added is not None:
-            scores_XrS.view(places, kv_heads, group, width, -1).add_(added)
-        out_RX = head_product(torch.softmax(scores_XrS, dim=-1), v_XSd)
-        if width > 1:
-            out_RX = out_RX.view(places, kv_heads, group, width, dim).permute(0, 3, 1, 2, 4)
-        return store.taken(out_RX.reshape(places * width, -1), rows)
 
 
 class _Norm(ctypes.Structure):
@@ -180,17 +137,16 @@ class _Norm(ctypes.Structure):
     )
 
 
-class PlannedNorm:
+class FrozenNorm:
     """`LayerNorm` or `RMSNorm`; anything else, and other dtypes than float32, by itself."""
 
-    def __init__(self, norm: nn.Module, functions: Functions | None) -> None:
-        self._module = norm
+    def __init__(self, norm: nn.Module, functions: Functions) -> None:
+        self._module = copied(norm)
         self._functions: Functions | None = None
         if isinstance(norm, LayerNorm | RMSNorm) and type(norm) in {LayerNorm, RMSNorm}:
             self._functions = functions
             bias = norm.bias if isinstance(norm, LayerNorm) else None
-            # Parameters may get other memory; what is kept here stays where it is.
-            self._parts = norm.weight.detach(), None if bias is None else bias.detach()
+            self._parts = norm.weight.detach().clone(), None if bias is None else bias.clone()
             addresses = [None if part is None else part.data_ptr() for part in self._parts]
             centred = isinstance(norm, LayerNorm)
             self._by = _Norm(*addresses, len(norm.weight), centred, norm.eps)
@@ -213,11 +169,11 @@ class PlannedNorm:
         return out_MD
 
 
-class PlannedResidual:
+class FrozenResidual:
     """`Residual` around a sublayer whose last product adds to `x` what it computes."""
 
-    def __init__(self, residual: Residual, functions: Functions | None) -> None:
-        self._norm = PlannedNorm(residual.norm, functions)
+    def __init__(self, residual: Residual, functions: Functions) -> None:
+        self._norm = FrozenNorm(residual.norm, functions)
         self._pre, self._alpha = residual.pre, residual.alpha
 
     def __call__(self, x_MD: Tensor, body: Callable[[Tensor], Tensor], last: Product) -> Tensor:
@@ -248,12 +204,10 @@ class PlannedResidual:
             self._norm.record(program, x_RD, x_RD)
 
 
-class PlannedFeedForward:
+class FrozenFeedForward:
     """`FeedForward`: `act(x W1 + b1) [* (x W3 + b3)]`; its last product belongs to the residual."""
 
-    def __init__(
-        self, ffn: FeedForward, arithmetic: Arithmetic, functions: Functions | None
-    ) -> None:
+    def __init__(self, ffn: FeedForward, arithmetic: Arithmetic, functions: Functions) -> None:
         self._compiled: Functions | None = None
         if ffn.activation is silu and DTYPES[arithmetic] is torch.float32:
             self._compiled = functions
@@ -295,20 +249,20 @@ class PlannedFeedForward:
         return program.gate(inner_RX) if self._gated else program.silu(inner_RX)
 
 
-class PlannedLayer:
+class FrozenLayer:
     """`Layer`: for whole sequences (an encoder, a prompt), and for the next token of each row."""
 
-    def __init__(self, layer: Layer, arithmetic: Arithmetic, functions: Functions | None) -> None:
+    def __init__(self, layer: Layer, arithmetic: Arithmetic, functions: Functions) -> None:
         self._index = layer.index
         self.attends_fully = type(layer.self_attn.pattern) is Full
-        self._self_attn = PlannedAttention(layer.self_attn, arithmetic, own=True)
-        self._self_residual = PlannedResidual(layer.self_attn_residual, functions)
-        self._cross_attn: PlannedAttention | None = None
+        self._self_attn = FrozenAttention(layer.self_attn, arithmetic, own=True)
+        self._self_residual = FrozenResidual(layer.self_attn_residual, functions)
+        self._cross_attn: FrozenAttention | None = None
         if layer.cross_attn is not None and layer.cross_attn_residual is not None:
-            self._cross_attn = PlannedAttention(layer.cross_attn, arithmetic, own=False)
-            self._cross_residual = PlannedResidual(layer.cross_attn_residual, functions)
-        self._ffn = PlannedFeedForward(layer.ffn, arithmetic, functions)
-        self._ffn_residual = PlannedResidual(layer.ffn_residual, functions)
+            self._cross_attn = FrozenAttention(layer.cross_attn, arithmetic, own=False)
+            self._cross_residual = FrozenResidual(layer.cross_attn_residual, functions)
+        self._ffn = FrozenFeedForward(layer.ffn, arithmetic, functions)
+        self._ffn_residual = FrozenResidual(layer.ffn_residual, functions)
 
     def encode(
         self,
@@ -329,24 +283,18 @@ class PlannedLayer:
         x_MD = self._ffn_residual(x_MD, self._ffn.hidden, self._ffn.output)
         return x_MD, found[0]
 
-    def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> Tensor:
-        """Make the keys and values of the source, `(2, B, K, S, d)`."""
+    def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> KeyValue:
+        """Make the keys and values of the source, `(B, K, S, d)` each."""
         if self._cross_attn is None:
             raise ValueError("this decoder was built without cross-attention")
         return self._cross_attn.remember(memory_MD, size_BL)
 
-    def step(
-        self,
-        x_MD: Tensor,
-        store: BeamStore | AncestorStore,
-        added: Tensor | None,
-        info: PositionInfo,
-    ) -> Tensor:
+    def step(self, x_MD: Tensor, store: Store) -> Tensor:
         """Return the vectors of the rows' next tokens after this layer."""
         own, cross = self._self_attn, self._cross_attn
         x_MD = self._self_residual(
             x_MD,
-            lambda x: own.step(x, self._index, store, added, info),
+            lambda x: own.step(x, self._index, store),
             own.output,
         )
         if cross is not None:
@@ -365,7 +313,7 @@ class PlannedLayer:
             residuals = residuals and self._cross_residual.recorded and self._cross_attn.recorded
         return residuals and self._self_attn.recorded and self._ffn.recorded
 
-    def record(self, program: Program, x_RD: Tensor, store: AncestorStore) -> None:
+    def record(self, program: Program, x_RD: Tensor, store: Store) -> None:
         """Append `step` to a program."""
         own, cross, index = self._self_attn, self._cross_attn, self._index
         self._self_residual.record(
