@@ -2,7 +2,7 @@
 
 Both read the same random sources and must write exactly as many tokens as they have, so that
 neither gains by stopping early; the peer's weights are random. The peer runs in fp32, with a cache.
-Ours runs as `Translator` does: by a plan, in fp32, bf16 or int8, and no row depends on the others.
+Ours runs as `Translator` does, by the engine: no row depends on the others.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from torch import Tensor
 from benchmarks.paired import Figures, environment, paired, show
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
-from dragoman.engine import Planner
+from dragoman.engine import freeze
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.folder import load_model
 from dragoman.nn import Arithmetic, inference
@@ -49,10 +49,13 @@ def our_decoder(
     precision: Arithmetic,
     beam_size: int,
     *,
+    frozen: Model[Any],
     shortlisted: bool = False,
 ) -> Decode:
-    """Decodes by a plan and the search; by lists of tokens drawn for each sentence if asked to."""
-    planner = Planner(model, precision)
+    """Decodes by the engine and the search; by lists of tokens drawn for each sentence if asked.
+
+    `frozen` is the model in this precision.
+    """
     strategy = Greedy() if beam_size == 1 else Beam(beam_size=beam_size)
     goes_on = isinstance(model, DecoderOnly)
     free = goes_on or config.pad_id == config.bos_id  # where padding begins, peers may write it
@@ -66,16 +69,16 @@ def our_decoder(
         limits = Limits(bos_id=config.bos_id, eos_id=config.eos_id, max_B=max_B, first_B=first_B)
         processors = [forbid]
         with inference(model, precision):
-            planned: Model[Any] = planner(beam_size)
+            decoder = frozen
             if shortlist is not None:
                 found_V = [shortlist.of(row) for row in src_BS.tolist()]
                 lists = [ids_V[~np.isin(ids_V, never)] for ids_V in found_V]
-                planned = Shortlisted(
-                    planned, Lists(lists, bos_id=config.bos_id, eos_id=config.eos_id)
+                decoder = Shortlisted(
+                    decoder, Lists(lists, bos_id=config.bos_id, eos_id=config.eos_id)
                 )
                 limits = replace(limits, bos_id=BOS, eos_id=EOS)
                 processors = [Forbid((EOS,))]
-            found = search(planned, src_BS, strategy, processors=processors, limits=limits)
+            found = search(decoder, src_BS, strategy, processors=processors, limits=limits)
         return [list(best.ids) for best, *_ in found]
 
     return decode
@@ -173,7 +176,8 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         size = (batch, chosen.length)
         ids_BS = torch.randint(4, config.src_vocab_size, size, generator=generator).to(device)
         for beam in chosen.beam:
-            ours = our_decoder(model, config, chosen.precision, beam)
+            frozen = freeze(model, chosen.precision)
+            ours = our_decoder(model, config, chosen.precision, beam, frozen=frozen)
             theirs = peer_decoder(peer, beam)
             sides = (partial(_count, decode, ids_BS) for decode in (ours, theirs))
             found = paired(*sides, chosen.rounds)

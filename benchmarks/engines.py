@@ -42,19 +42,21 @@ def drawn(rows: int, length: int, vocab_size: int) -> list[list[int]]:
 
 
 def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
-    """Ours: the plan and the search of `Translator`, on ids."""
+    """Ours: the engine and the search of `Translator`, on ids."""
     from dragoman import prepare_process
 
     prepare_process()
     import torch
 
     from benchmarks.decoding import our_decoder
+    from dragoman.engine import freeze
     from dragoman.models.folder import load_model
 
     arithmetic, *ways = mode.split("+")
     torch.set_num_threads(1 if "1" in ways else threads)
     begun = perf_counter()
     model, about = load_model(folder)
+    frozen: Any = freeze(model, arithmetic)
     loaded = perf_counter() - begun
     decoders: dict[int, Any] = {}
     vocab_size = len(model.output.weight)
@@ -62,7 +64,7 @@ def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
     def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
         if beam not in decoders:
             decoders[beam] = our_decoder(
-                model, about.model, arithmetic, beam, shortlisted="shortlist" in ways
+                model, about.model, arithmetic, beam, frozen=frozen, shortlisted="shortlist" in ways
             )
         return decoders[beam](torch.tensor(drawn(rows, length, vocab_size)), output)
 

@@ -11,7 +11,7 @@ import dragoman
 
 PACKAGE = Path(dragoman.__file__).parent
 
-ROOMS_WITH_TORCH = {"decode", "lens", "models", "nn", "train"}
+ROOMS_WITH_TORCH = {"decode", "engine", "lens", "models", "nn", "train"}
 """Rooms whose front door may import PyTorch; every other door, and every verb, opens at once."""
 
 

@@ -11,7 +11,7 @@ from tests.unit.models.small import BOS, EOS, make_model, random_sentences
 from torch import Tensor
 
 from dragoman.decode import Beam, DiverseBeam, Limits, search
-from dragoman.engine import FrozenEncoderDecoder, Store, freeze
+from dragoman.engine import BeamStore, FrozenEncoderDecoder, freeze
 from dragoman.engine.products import can_pack
 from dragoman.nn import Arithmetic, row_invariant_products
 
@@ -31,13 +31,13 @@ class Counting:
     def __init__(self, model: FrozenEncoderDecoder, *, uneven: bool) -> None:
         self.rows, self._model, self._uneven = 0, model, uneven
 
-    def start(self, src_BS: Tensor, beam_size: int) -> Store:
+    def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
         """Begin as the model, with states that let rows be left out or do not."""
         state = self._model.start(src_BS, beam_size)
         state.uneven = self._uneven
         return state
 
-    def step(self, ids_N: Tensor, state: Store) -> Tensor:
+    def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
         """Count."""
         self.rows += len(ids_N)
         return self._model.step(ids_N, state)

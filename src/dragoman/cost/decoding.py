@@ -23,7 +23,7 @@ from torch import Tensor
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.data.shape import Shape
 from dragoman.decode import Beam
-from dragoman.engine import Store, freeze
+from dragoman.engine import BeamStore, freeze
 from dragoman.engine.products import DTYPES
 from dragoman.models import ModelConfig, build
 from dragoman.nn import (
@@ -137,7 +137,7 @@ def decoding_memory(
         frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)
         dry.forget_peak()
         state = decoder.start(src_BS, beam_size)
-        peak, past = dry.peak, state if isinstance(state, Store) else state.past
+        peak, past = dry.peak, state if isinstance(state, BeamStore) else state.past
         prompt = past.length
         while past.length < shape.length:
             dry.forget_peak()
@@ -147,7 +147,7 @@ def decoding_memory(
             state.select(_swapped(num_rows, beam_size))
             peak = max(peak, dry.peak)
             _skip(past, config, num_rows, shape.length - 1)
-    if isinstance(past, Store):
+    if isinstance(past, BeamStore):
         cache, memory = past.nbytes
     else:
         kept = cache_of(
@@ -168,9 +168,9 @@ def decoding_memory(
     )
 
 
-def _skip(past: Cache | Store, config: ModelConfig, num_rows: int, last: int) -> None:
+def _skip(past: Cache | BeamStore, config: ModelConfig, num_rows: int, last: int) -> None:
     """Go on to the position before which more room is made, or to the last one."""
-    if isinstance(past, Store):
+    if isinstance(past, BeamStore):
         past.length = max(past.length, min(past.length + past.room, last))
     else:
         room = min(storage.room() for storage in past.storages)

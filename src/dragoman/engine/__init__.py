@@ -19,7 +19,7 @@ from torch import nn
 
 from dragoman.engine.assemblies import FrozenDecoderOnly, FrozenEncoderDecoder
 from dragoman.engine.products import can_pack
-from dragoman.engine.store import Store
+from dragoman.engine.store import BeamStore
 from dragoman.errors import InputError
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
@@ -27,7 +27,7 @@ from dragoman.nn import Arithmetic, Causal, FeedForward, Linear, MultiHeadAttent
 from dragoman.nn.cpu import native
 from dragoman.nn.layers import Layer, Stack
 
-__all__ = ["Frozen", "FrozenDecoderOnly", "FrozenEncoderDecoder", "Store", "fastest", "freeze"]
+__all__ = ["BeamStore", "Frozen", "FrozenDecoderOnly", "FrozenEncoderDecoder", "fastest", "freeze"]
 
 PROJECTIONS = ("q_proj", "kv_proj", "out_proj")
 Frozen = FrozenEncoderDecoder | FrozenDecoderOnly

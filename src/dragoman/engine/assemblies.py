@@ -13,7 +13,7 @@ from dragoman.engine.layers import FrozenLayer, FrozenNorm
 from dragoman.engine.products import DTYPES, copied, familiar_rows, prepared, with_rows
 from dragoman.engine.program import Program
 from dragoman.engine.quantized import QuantizedLinear
-from dragoman.engine.store import Heads, Sources, Store
+from dragoman.engine.store import BeamStore, Heads, Sources
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.nn import Arithmetic, Embedding, KeyValue, PositionInfo, padding_mask, soft_cap
@@ -75,7 +75,7 @@ class FrozenStack:
             kvs.append(kv)
         return self._final_norm(x_MD), kvs
 
-    def step(self, ids_N: Tensor, store: Store) -> Tensor:
+    def step(self, ids_N: Tensor, store: BeamStore) -> Tensor:
         """Read one more token of each row: last hidden states, `(M, D)`."""
         place = range(store.length, store.length + 1)
         store.begin_step(len(ids_N))
@@ -94,7 +94,7 @@ class FrozenStack:
             x_MD = layer.step(x_MD, store)
         return self._final_norm(x_MD)
 
-    def _record(self, store: Store, rows: int, columns: int) -> Program:
+    def _record(self, store: BeamStore, rows: int, columns: int) -> Program:
         """List what `step` computes with this store, for this many rows or fewer."""
         program = Program(self._functions, rows, columns)
         for layer in self.layers:
@@ -103,9 +103,9 @@ class FrozenStack:
             self._final_norm.record(program, program.input_RX, program.input_RX)
         return program.finish()
 
-    def empty_store(self, num_sentences: int, beam_size: int) -> Store:
+    def empty_store(self, num_sentences: int, beam_size: int) -> BeamStore:
         """Make the store in which decoding keeps keys and values."""
-        return Store(self._functions, self._heads, (num_sentences, beam_size), len(self.layers))
+        return BeamStore(self._functions, self._heads, (num_sentences, beam_size), len(self.layers))
 
 
 class FrozenDecoder:
@@ -127,7 +127,7 @@ class FrozenDecoder:
         """The output layer as it was, of which `narrow` takes rows."""
         self._logit_scale, self._logit_soft_cap = model.logit_scale, model.logit_soft_cap
 
-    def step(self, ids_N: Tensor, state: Store) -> Tensor:
+    def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
         """Append one token to every row and return the logits `(N, V)` of the next."""
         with _without_autocast():
             hidden_MD = self._decoder.step(ids_N, state)
@@ -135,7 +135,7 @@ class FrozenDecoder:
                 hidden_MD = hidden_MD * self._logit_scale
             return soft_cap(self._logits(hidden_MD, state), self._logit_soft_cap)[: len(ids_N)]
 
-    def _logits(self, hidden_MD: Tensor, state: Store) -> Tensor:
+    def _logits(self, hidden_MD: Tensor, state: BeamStore) -> Tensor:
         """The logits `(M, V)`; in int8 each step of a search uses the same memory."""
         output = state.output or self._output
         if not isinstance(output, QuantizedLinear):
@@ -145,7 +145,7 @@ class FrozenDecoder:
         return output(hidden_MD, out_MO=state.logits_MV[: len(hidden_MD)])
 
     @torch.no_grad()
-    def narrow(self, ids_U: Tensor, state: Store) -> None:
+    def narrow(self, ids_U: Tensor, state: BeamStore) -> None:
         """From now on let a step with this state return the logits `(N, U)` of these tokens."""
         state.logits_MV = None
         whole = self._output_of
@@ -170,12 +170,12 @@ class FrozenEncoderDecoder(FrozenDecoder):
         self._encoder = FrozenStack(reads, model.encoder, arithmetic, functions)
         self._pad_id, self._num_positions = model.pad_id, reads.num_positions
 
-    def start(self, src_BS: Tensor, beam_size: int) -> Store:
+    def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
         """Encode the sources and make the keys and values of cross-attention."""
         with _without_autocast():
             return self._start(self._aligned(src_BS), beam_size)
 
-    def _start(self, src_BS: Tensor, beam_size: int) -> Store:
+    def _start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
         size = (src_BS.shape[0], src_BS.shape[1])
         mask_B11S = padding_mask(src_BS, self._pad_id)
         mask_BS = mask_B11S.flatten(1)
@@ -209,7 +209,7 @@ class FrozenDecoderOnly(FrozenDecoder):
         embedding = copied(model.embedding, copies)
         super().__init__(model, embedding, arithmetic, functions, copies)
 
-    def start(self, prompt_BS: Tensor, beam_size: int) -> Store:
+    def start(self, prompt_BS: Tensor, beam_size: int) -> BeamStore:
         """Read the prompts, all but their last token, once for all rows of a beam."""
         store = self._decoder.empty_store(len(prompt_BS), beam_size)
         if prompt_BS.shape[1] > 1:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from dragoman.engine.products import DTYPES, Product, copied, prepared, with_rows
 from dragoman.engine.program import Program
 from dragoman.engine.quantized import QuantizedLinear
-from dragoman.engine.store import Sources, Store
+from dragoman.engine.store import BeamStore, Sources
 from dragoman.nn import (
     Arithmetic,
     FeedForward,
@@ -71,7 +71,7 @@ class FrozenAttention:
         out_BHLd = self._pattern.attend(q_BHLd, kv, mask, scoring)
         return with_rows(out_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD)), kv
 
-    def step(self, x_MD: Tensor, layer: int, store: Store) -> Tensor:
+    def step(self, x_MD: Tensor, layer: int, store: BeamStore) -> Tensor:
         """Attend from one vector for each row to its prefix, itself the last; the store rotates."""
         projected_MX = self._project(x_MD)
         if self._normed:
@@ -85,7 +85,7 @@ class FrozenAttention:
         return _all_recorded(self._project, self.output) and not self._normed
 
     def record(
-        self, program: Program, x_RD: Tensor, layer: int, store: Store, *, own: bool
+        self, program: Program, x_RD: Tensor, layer: int, store: BeamStore, *, own: bool
     ) -> Tensor:
         """Append `step` to a program, or without `own` `look`."""
         q_RX, columns = (
@@ -102,7 +102,7 @@ class FrozenAttention:
         k_BSKd, v_BSKd = self._project_kv(memory_MD)[: batch * length].view(shape).unbind(dim=2)
         return KeyValue(self._k_norm(k_BSKd).transpose(1, 2), v_BSKd.transpose(1, 2))
 
-    def look(self, x_MD: Tensor, layer: int, store: Store) -> Tensor:
+    def look(self, x_MD: Tensor, layer: int, store: BeamStore) -> Tensor:
         """Attend from one vector for each row to the source of its sentence."""
         q_MX = self._project(x_MD)
         if self._normed:
@@ -289,7 +289,7 @@ class FrozenLayer:
             raise ValueError("this decoder was built without cross-attention")
         return self._cross_attn.remember(memory_MD, size_BL)
 
-    def step(self, x_MD: Tensor, store: Store) -> Tensor:
+    def step(self, x_MD: Tensor, store: BeamStore) -> Tensor:
         """Return the vectors of the rows' next tokens after this layer."""
         own, cross = self._self_attn, self._cross_attn
         x_MD = self._self_residual(
@@ -313,7 +313,7 @@ class FrozenLayer:
             residuals = residuals and self._cross_residual.recorded and self._cross_attn.recorded
         return residuals and self._self_attn.recorded and self._ffn.recorded
 
-    def record(self, program: Program, x_RD: Tensor, store: Store) -> None:
+    def record(self, program: Program, x_RD: Tensor, store: BeamStore) -> None:
         """Append `step` to a program."""
         own, cross, index = self._self_attn, self._cross_attn, self._index
         self._self_residual.record(

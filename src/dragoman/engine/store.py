@@ -105,7 +105,7 @@ class Sources:
         return _attend(self._functions, self._reads, (k_PKdS, v_PKSd), q_MX, self._width)
 
 
-class Store:
+class BeamStore:
     """What the rows of some sentences have read so far, and where in the stores it is."""
 
     def __init__(
