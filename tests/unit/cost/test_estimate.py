@@ -16,7 +16,7 @@ from dragoman.cost.estimate import (
     BATCH_TOKENS,
     FLOAT,
     HOUR,
-    Measured,
+    Timings,
     bill_of,
     estimate_texts,
     estimate_training,
@@ -49,7 +49,7 @@ RATES = Rates(
     price_per_hour=2.0,
     currency="USD",
 )
-MEASURED = Measured(
+MEASURED = Timings(
     step_seconds=2.0,
     step_tokens=1000.0,
     prepare_seconds=10.0,
@@ -123,7 +123,7 @@ def test_time_follows_arithmetic_and_rate(steps: int, factor: int) -> None:
     rates = replace(RATES, layer_seconds=0.0)
     slow = estimate_training(work, rates)
     fast = estimate_training(work, replace(rates, training=factor * rates.training))
-    flops = step_of(work, "fp32").flops.total
+    flops = step_of(work, "fp32").flops
     assert slow.step_seconds == pytest.approx(flops / rates.training)
     assert fast.step_seconds == pytest.approx(slow.step_seconds / factor)
     assert slow.steps == steps

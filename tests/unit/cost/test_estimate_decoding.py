@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.cost.test_estimate import RATES, _work
 
-from dragoman.cost.decoding import cache_of, decoder_of
+from dragoman.cost.decoding import cache_read, decoder_of
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, estimate_texts
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
 
@@ -21,11 +21,11 @@ def test_decoding_waits_for_the_memory(name: str) -> None:
     assert isinstance(work.config, EncoderDecoderConfig | DecoderOnlyConfig)
     paired = isinstance(work.config, EncoderDecoderConfig)
     rows = BATCH_TOKENS // (work.length * work.beam_size)
-    kept = cache_of(
+    kept = cache_read(
         work.config,
         src_length=work.length if paired else 0,
         length=work.answer // 2 + (0 if paired else work.length),
-    ).read
+    )
     read = count_parameters(work.config)["decoder"] + work.vocab_size * work.config.d_model
     seconds = (FLOAT * read + rows * work.beam_size * kept) / rates.reading
     found = estimate_texts(work, rates).tokens_per_second
