@@ -14,7 +14,8 @@ from dragoman.errors import InputError
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.train.recipe import RunRecipe
+    from dragoman.cost.estimate import Timings
+    from dragoman.train.recipe import RunRecipe, Work
 
 
 def _check_positive(option: typer.CallbackParam, value: float | None) -> float | None:
@@ -86,35 +87,31 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     without_fit: dict[str, object] = {"device": device, "devices": devices, "nproc": nproc}
     without_fit |= {"length": length, "tokens_per_month": tokens_per_month, "kwh_price": kwh_price}
     without_fit |= {"measure": measure or None, "link_gb": link_gb}
-    for name, value in (without_fit if fit else with_fit).items():
-        if value is not None:
-            why = "has no meaning with --fit" if fit else "needs --fit and the folders of runs"
-            raise InputError(f"--{name.replace('_', '-')} {why}")
+    _check_options(without_fit if fit else with_fit, fit=fit)
     if fit:
         _fit(arguments, predict or (), {**budget, "price_per_hour": price}, png, as_json=as_json)
         return
     if measure and device is not None:
         raise InputError("--measure times this machine, and --device names another; give one")
-    if bool(nproc) != (link_gb is not None):
-        raise InputError("--nproc and --link-gb belong together: give both, or neither")
-    for count in nproc or ():
-        if count < 1:
-            raise InputError(f"--nproc is {count}; it must be 1 or more")
+    _check_several(nproc, link_gb)
     from dragoman.cost.machine import find_rates
     from dragoman.cost.report import among, cost_of
 
     name, recipe = _recipe_of(arguments)
-    work, measured = recipe.work(length), None
+    work = recipe.work(length)
     rates = find_rates(recipe.train, device, devices)
     paid = rates.priced(per_hour=price, per_kwh=kwh_price)
-    if measure:
-        from dragoman.cost.measure import measure as measure_here
-
-        say("Timing real steps here; nothing is kept ...")
-        measured = measure_here(work, talk())
+    measured = _measure(work) if measure else None
     found = cost_of(name, work, rates, paid=paid, per_month=tokens_per_month, measured=measured)
     found = among(found, work, nproc or (), 1e9 * (link_gb or 0.0))
     print_items([to_json(found)] if as_json else show_cost(found, work))
+
+
+def _measure(work: "Work") -> "Timings":
+    from dragoman.cost.measure import measure
+
+    say("Timing real steps here; nothing is kept ...")
+    return measure(work, talk())
 
 
 def _fit(
@@ -135,6 +132,23 @@ def _fit(
     if png is not None:
         plot_scaling(report, png)
     print_items([to_json(report.to_dict())] if as_json else show_scaling(report))
+
+
+def _check_options(wrong: Mapping[str, object], *, fit: bool) -> None:
+    """Raise InputError for the first of these options that is given."""
+    for name, value in wrong.items():
+        if value is not None:
+            why = "has no meaning with --fit" if fit else "needs --fit and the folders of runs"
+            raise InputError(f"--{name.replace('_', '-')} {why}")
+
+
+def _check_several(nproc: Sequence[int] | None, link_gb: float | None) -> None:
+    """Raise InputError where one of the options is missing or makes no sense."""
+    if bool(nproc) != (link_gb is not None):
+        raise InputError("--nproc and --link-gb belong together: give both, or neither")
+    for count in nproc or ():
+        if count < 1:
+            raise InputError(f"--nproc is {count}; it must be 1 or more")
 
 
 def _recipe_of(arguments: Sequence[str]) -> tuple[str, "RunRecipe"]:

@@ -17,7 +17,7 @@ the layers again. With all matrices of a layer `N`, that is the `6 N` for each t
 al. (2020), plus the scores, which grow with the length.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -85,9 +85,15 @@ def step_of(
 ) -> TrainingStep:
     """Run a step of a recipe dry, with another shape or checkpointing if given."""
     train = work.recipe.train
-    if checkpointing is not None:
-        train = replace(train, activation_checkpointing=checkpointing)
-    return training_step(work.kind, work.config, shape or work.shape, train, precision)
+    if checkpointing is None:
+        checkpointing = train.activation_checkpointing
+    counts = TrainConfig(  # what of it counts: runs that differ in the rest share what was counted
+        max_steps=1,
+        accumulate=train.accumulate,
+        activation_checkpointing=checkpointing,
+        ema=train.ema,
+    )
+    return training_step(work.kind, work.config, shape or work.shape, counts, precision)
 
 
 @lru_cache(maxsize=64)
