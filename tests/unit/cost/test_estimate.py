@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 from io import StringIO
-from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cost.check import check_batches, check_states
 from dragoman.cost.counting import step_of
 from dragoman.cost.decoding import cache_read, decoder_of, decoding_flops
 from dragoman.cost.estimate import (
@@ -22,16 +20,13 @@ from dragoman.cost.estimate import (
     estimate_training,
 )
 from dragoman.cost.machine import Rates
-from dragoman.cost.measure import measure, random_job
+from dragoman.cost.measure import measure
 from dragoman.cost.recipes import MODELS, find_recipe
 from dragoman.cost.report import cost_of, decoding_memory_of
-from dragoman.data.batches import Stream
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, count_parameters
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
 from dragoman.models.plan.assemblies import ALIGNED
-from dragoman.nn import Precision
-from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.recipes import shipped_recipes
 from dragoman.train.config import TrainConfig
 from dragoman.train.recipe import Work
@@ -210,85 +205,6 @@ def test_what_is_none_of_them_is_answered_with_the_nearest() -> None:
         find_recipe("gpt2_small")
     with pytest.raises(InputError, match=r"unknown key model\.d_modell"):
         find_recipe("base", ["model.d_modell=3"])
-
-
-def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any], tuple[()]]]:
-    work = _work("tinyshakespeare", *TINY_LM, *overrides)
-    made = random_job(work)
-    return work, (made.config.model, made.batches, ())
-
-
-def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
-    """Just under the predicted peak a run goes on, well under it it is refused with the numbers."""
-    work, job = _language_job("train.precision=fp32")
-    peak = step_of(work, "fp32").memory.total
-    check_batches(work, peak, *job)
-    check_batches(work, round(0.95 * peak), *job)
-    with pytest.raises(
-        InputError, match=r"a batch of 4 rows of 16 tokens needs .* set batch\.rows"
-    ):
-        check_batches(work, round(0.8 * peak), *job)
-    rows = ("batch.rows=4000", "train.precision=fp32")  # and the text holds four
-    asked = _work("tinyshakespeare", *TINY_LM, *rows)
-    with pytest.raises(InputError, match=r"set batch\.rows to [123],"):
-        check_batches(asked, round(0.8 * peak), *job)
-    with pytest.raises(InputError, match=r"make model\.d_model"):
-        check_batches(work, 1000, *job)
-    check_batches(work, None, *job)
-
-
-CAPPED = ("model.score_soft_cap=30.0", "model.attention_dropout=0.1")
-BIASED = (*CAPPED, 'model.positions={kind="relative-bias"}')
-LINEAR = 'model.patterns=[{kind="linear"}]'
-FAR_FROM_PLAIN = {
-    "scores": (*BIASED, "batch.length=512", "batch.rows=16"),
-    "wide-heads": ("model.head_dim=512", "batch.rows=50"),
-    "wide-normed-heads": ("model.head_dim=512", "model.qk_norm=true", "batch.rows=50"),
-    "linear": (LINEAR, "model.head_dim=256", "batch.length=64"),
-}
-
-
-@pytest.mark.parametrize("precision", get_args(Precision))
-@pytest.mark.parametrize("words", FAR_FROM_PLAIN.values(), ids=list(FAR_FROM_PLAIN))
-def test_what_is_far_from_plain_is_refused_too(
-    words: tuple[str, ...], precision: Precision
-) -> None:
-    """However much scores take, or heads that are wider than usual.
-
-    What fits in the precision of the run is not refused.
-    """
-    work, job = _language_job(*words, f"train.precision={precision}")
-    peak = step_of(work, precision).memory.total
-    check_batches(work, peak, *job)
-    with pytest.raises(InputError, match="at its peak"):
-        check_batches(work, round(0.89 * peak), *job)
-
-
-class Unasked:
-    """Batches that nobody may look at."""
-
-    def largest(self) -> list[object]:
-        """Fail."""
-        raise AssertionError("asked")
-
-
-def test_where_a_usual_batch_fits_many_times_over_no_batch_is_looked_at() -> None:
-    """A run begins at once."""
-    work, (config, _, _) = _language_job("batch.rows=200")
-    batches: Any = Unasked()
-    check_batches(work, 10 * step_of(work, "fp32").memory.total, config, batches, ())
-    with pytest.raises(AssertionError, match="asked"):
-        check_batches(work, step_of(work, "fp32").memory.total, config, batches, ())
-
-
-def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
-    """Four numbers for each parameter; frozen parts and vocabularies are not counted."""
-    recipe = GenerateRecipe(model=DecoderOnlyConfig(d_model=64, d_ff=128, num_heads=2))
-    needed = 16 * count_parameters(recipe.work().config)["decoder"]
-    check_states(recipe, needed)
-    check_states(recipe, None)
-    with pytest.raises(InputError, match=r"needs at least .* make model\.d_model"):
-        check_states(recipe, needed - 1)
 
 
 @pytest.mark.parametrize(
